@@ -95,7 +95,7 @@ INSIDE = {
         change_text branch branch_recording inputs named_calls function_body forward iteration
         finite_differences surrogates second_order pytorch_text checked_script script""",
     "explain": """
-        finding question operations formula program_text grad_history parameter_updates backward_passes training
+        edit finding question operations formula program_text grad_history parameter_updates backward_passes training
         display_names hooks recording_overview program_errors tracking computation saved_memory outgoing_gradients
         contributions findings._nan_operation findings.nan findings.optimizer findings.gradient findings.zero
         findings.value findings.no_gradient findings.in_place findings.second_backward findings.error

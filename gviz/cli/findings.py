@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gviz.cli import recordings
+from gviz.values.plain_text import file_line, shown
 
 if TYPE_CHECKING:
     from gviz.cli.program import Program
@@ -21,16 +22,24 @@ if TYPE_CHECKING:
 
 def print_text(given: Recordings, found: list[RankFinding], kinds: int, *, whole: bool) -> None:
     """Prints findings for people, long ones shortened unless `whole`, and counts them and the kinds."""
-    from gviz.explain.finding import brief, lines
+    from gviz.explain.finding import brief, edit_of, lines
+    from gviz.explain.program_text import underlined
 
+    timelines = list(given.timelines)
     for remark in given.remarks:
         click.echo(remark)
     for one in found:
         click.echo(f"{one.checked.heading}{_whose(given, one)}")
         finding = one.checked.finding
+        for row in underlined(timelines[one.ranks[0]], finding.at):
+            click.echo(f"    {row}")
         _, *rest = lines(finding) if whole else brief(finding)
         for depth, text, event in rest:
             click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
+        if whole and (edit := edit_of(finding)) is not None:
+            click.echo(f"  change {file_line(edit.path, edit.line)}:")
+            for row in edit.diff():
+                click.echo(f"    {shown(row)}")
     click.echo(_summary(given, found, kinds))
 
 

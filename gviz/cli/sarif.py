@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from gviz.explain.check import RankFinding
-from gviz.explain.finding import Finding, lines, whole
+from gviz.explain.edit import Edit
+from gviz.explain.finding import Finding, edit_of, lines, whole
 from gviz.explain.kinds import Kind, findable
 from gviz.source.site import Frame
 from gviz.values.plain_text import shown, shown_json
@@ -59,7 +60,19 @@ def _result(found: RankFinding, ranks: str) -> dict[str, Any]:
     related = [
         {"message": {"text": part.text}, **_location(part.at)} for part in _placed(finding) if part.at is not None
     ]
+    if (edit := edit_of(finding)) is not None:
+        result["fixes"] = [_fix(edit, finding.fix)]
     return result | ({"relatedLocations": related} if related else {})
+
+
+def _fix(edit: Edit, said: str) -> dict[str, Any]:
+    """An edit as a replacement of whole lines."""
+    region = {"startLine": edit.line, "startColumn": 1, "endLine": edit.end_line + 1, "endColumn": 1}
+    replaced = {"deletedRegion": region, "insertedContent": {"text": edit.new}}
+    return {
+        "description": {"text": said or "edit the program"},
+        "artifactChanges": [{"artifactLocation": {"uri": _uri(edit.path)}, "replacements": [replaced]}],
+    }
 
 
 def _placed(finding: Finding) -> Iterator[Finding]:

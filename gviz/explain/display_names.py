@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -131,7 +132,8 @@ def takes_shape(info: NodeInfo) -> bool:
     """Whether an op that is not tracked would send nothing but 0 anyway: ``ones_like(x)``, ``x.new_zeros(3)``."""
     name = info.op.base_name
     is_new = name.startswith("new_") and name != "new_tensor"
-    return info.created.untracked == "numbers" and (is_new or name.endswith("_like"))
+    is_other = name == "broadcast_tensors"  # of several tensors this is one without a gradient
+    return info.created.untracked == "numbers" and (is_new or is_other or name.endswith("_like"))
 
 
 def untracked_word(reason: str) -> str:
@@ -141,7 +143,17 @@ def untracked_word(reason: str) -> str:
 
 def made_at(frames: tuple[Frame, ...]) -> str:
     """The place in the source, after what was made there: `` at demo.py:4``."""
-    return f" at {file_line(frames[0].path, frames[0].line)}" if frames else ""
+    at = own_frame(frames)
+    return f" at {file_line(at.path, at.line)}" if at is not None else ""
+
+
+_LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python3[\d.]*[/\\]", re.IGNORECASE)
+"""Where Python keeps what is not the program's own: installed packages, and its standard library."""
+
+
+def own_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the program itself, not of an installed package; without one the innermost of all."""
+    return next((frame for frame in frames if not _LIBRARIES.search(frame.path)), frames[0] if frames else None)
 
 
 def frame_text(frame: Frame, width: int = 60) -> str:
@@ -217,4 +229,4 @@ def label_at(timeline: Timeline, node: int) -> str:
 
 def innermost(info: NodeInfo) -> Frame | None:
     """The line of the program that made a node, if it is known."""
-    return info.frames[0] if info.frames else None
+    return own_frame(info.frames)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gviz.explain.edit import Edit
 from gviz.representation import Displayed
 from gviz.source.site import Frame
 from gviz.values.plain_text import file_line
@@ -24,7 +25,8 @@ class Finding(Displayed):
     """One fact: its kind (a word for programs), what it says, the event that shows it and the node it is about.
 
     `event` and `node` are 0 where there is none; `parts` are the facts it rests on; `fix` says what to write instead.
-    `at` is the place in the program, None if it is not known. `suspected` says that it may well be meant so.
+    `edit` is the fix as a change of the program, where it is one. `at` is the line to change, None if it is not known.
+    `suspected` says that it may well be meant so.
     """
 
     kind: str
@@ -36,6 +38,7 @@ class Finding(Displayed):
     at: Frame | None = None
     numbers: tuple[Number, ...] = ()
     suspected: bool = False
+    edit: Edit | None = None
 
     @property
     def where(self) -> str:
@@ -69,6 +72,11 @@ def brief(finding: Finding, rest: str = "with --all") -> list[tuple[int, str, in
     kept = rows[: MOST_LINES - 1 - len(end)]
     left_out = len(rows) - len(kept) - len(end)
     return [*kept, (1, f"and {left_out} more lines {rest}", 0), *end]
+
+
+def edit_of(finding: Finding) -> Edit | None:
+    """The change of the program that the finding carries, or else the first of what it rests on."""
+    return next((one.edit for one in whole(finding) if one.edit is not None), None)
 
 
 def whole(finding: Finding) -> Iterator[Finding]:

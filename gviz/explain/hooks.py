@@ -14,9 +14,10 @@ from gviz.events import HookRan
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero, uniform_effect, uniform_factor
+from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
-from gviz.values.plain_text import shown
+from gviz.values.plain_text import file_line, shown
 from gviz.values.value import Value
 from gviz.values.value_text import grad
 
@@ -54,6 +55,22 @@ class HookEffect:
         """The one number that the hook multiplied every element by; None if there is none."""
         return uniform_factor(timeline, self.before, self.after) if self.changed else None
 
+    def is_opposite(self, timeline: Timeline) -> bool:
+        """Whether each element is now the opposite of what it was, which no hook sets by accident."""
+        before, after = (timeline.array(one) if one is not None else None for one in (self.before, self.after))
+        if not self.changed or before is None or after is None or before.shape != after.shape:
+            return False
+        return bool(before.any()) and bool((before == -after).all())
+
+    def at(self, timeline: Timeline) -> Frame | None:
+        """The line that registered it, if it is known."""
+        return next(iter(timeline.stack(self.ran.stack)), None) if self.ran.stack else None
+
+    def registered(self, timeline: Timeline) -> str:
+        """``, registered at demo.py:4``; empty if the line is not known."""
+        at = self.at(timeline)
+        return f", registered at {file_line(at.path, at.line)}" if at is not None else ""
+
     def words(self, timeline: Timeline) -> str:
         """``the hook mask changed [2 2 2] to [2 0 0]``, with what was done to all elements alike."""
         name = f"the hook {shown(self.ran.name)}"
@@ -89,7 +106,8 @@ def hook_findings(timeline: Timeline, node: int, output_nr: int, pass_nr: int, u
     """A row for each hook that saw what arrived at an output in a pass; none where there was no hook."""
     effects = hooks_of(timeline, node, output_nr, pass_nr, upto)
     for effect in effects[:MOST_HOOKS]:
-        yield Finding("hook", effect.words(timeline), effect.seq, node)
+        text = f"{effect.words(timeline)}{effect.registered(timeline)}"
+        yield Finding("hook", text, effect.seq, node, at=effect.at(timeline))
     if len(effects) > MOST_HOOKS:
         yield Finding("more", f"and {len(effects) - MOST_HOOKS} more hooks")
 
@@ -106,10 +124,13 @@ def source_hooks(timeline: Timeline, part: Contribution) -> Iterator[Finding]:
         if effect.changed
     ]
     for effect in before[:MOST_HOOKS]:
-        text = f"before that rule, {effect.words(timeline)} at {label(timeline, part.source)}"
+        at, place = label(timeline, part.source), effect.registered(timeline)
+        text = f"before that rule, {effect.words(timeline)} at {at}{place}"
         yield Finding("hook", text, effect.seq, part.source)
     for effect in _after_rule(timeline, part, pass_nr):
-        yield Finding("hook", f"after that rule, {effect.words(timeline)}", effect.seq, part.source)
+        yield Finding(
+            "hook", f"after that rule, {effect.words(timeline)}{effect.registered(timeline)}", effect.seq, part.source
+        )
 
 
 def _after_rule(timeline: Timeline, part: Contribution, pass_nr: int) -> Iterator[HookEffect]:

@@ -14,6 +14,7 @@ from textwrap import dedent
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import clipped
 
 
 def line_text(timeline: Timeline, at: Frame | None) -> str:
@@ -22,6 +23,32 @@ def line_text(timeline: Timeline, at: Frame | None) -> str:
     rows = source_lines(text) if text else []
     return rows[at.line - 1] if at is not None and 0 < at.line <= len(rows) else ""
 
+
+def underlined(timeline: Timeline, at: Frame | None) -> list[str]:
+    """A line of the program, and below it a row that marks the expression at the frame; nothing if it is not known.
+
+    Of an expression on several lines the part on the first is marked. A line begins with its number.
+    """
+    row = line_text(timeline, at)
+    if at is None or not row.strip():
+        return []
+    written, number = row.expandtabs(1), f"{at.line} | "
+    margin = len(written) - len(written.lstrip())
+    rows = [f"{number}{written.strip()}"]
+    if at.column >= 0:
+        whole = row.encode()
+        end = at.end_column if at.end_line == at.line else len(whole.rstrip())
+        start, length = (
+            len(whole[: at.column].decode(errors="replace")),
+            len(whole[at.column : end].decode(errors="replace")),
+        )
+        if length and start >= margin:
+            rows.append(f"{' ' * (len(number) - 2)}| {' ' * (start - margin)}{'^' * length}")
+    return [clipped(one, MOST_SOURCE) for one in rows]
+
+
+MOST_SOURCE = 120
+"""Characters of a line of the program below a finding."""
 
 _BLANK = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE)
 

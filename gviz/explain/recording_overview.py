@@ -11,6 +11,7 @@ from operator import attrgetter, itemgetter
 from typing import cast
 
 from gviz import events as e
+from gviz.explain.display_names import own_frame
 from gviz.explain.operations import SAME_NUMBERS
 from gviz.source.site import Frame
 from gviz.trace.log import E
@@ -160,4 +161,4 @@ class Survey:
 
     def at(self, made: Made) -> Frame | None:
         """The line that made a node."""
-        return next(iter(self.timeline.stack(made.created.stack)), None)
+        return own_frame(self.timeline.stack(made.created.stack))

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from gviz.events import Warned
 from gviz.explain.display_names import innermost, takes_shape
-from gviz.explain.program_text import line_text
+from gviz.explain.edit import (
+    Edit,
+    called_at,
+    renamed_call,
+    statement_instead,
+    switch_of,
+    switched_off_for_good,
+    with_keyword,
+    without_arrays,
+    without_attribute,
+    without_method,
+)
+from gviz.explain.program_text import line_text, update_in_place
+from gviz.source.site import Frame
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import clipped, file_line
 
 
 def ancestors(timeline: Timeline, *nodes: int, up_to: Collection[int] = ()) -> Iterator[int]:
@@ -50,26 +63,58 @@ _FIXES = {
 """By the reason for which an operation is not tracked: what to write instead."""
 
 
-_DRAWS = re.compile(r"\.sample\(")
-
-
 _LOSING = {"no_grad", "inference", "detach", "data", "dtype", "numbers"}
 
 
-def cut_fix(timeline: Timeline, info: NodeInfo) -> str:
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """How a cut is mended: in words, at which line (None: where it cuts), and as an edit where it is one."""
+
+    fix: str = ""
+    at: Frame | None = None
+    edit: Edit | None = None
+
+
+def mend(timeline: Timeline, info: NodeInfo) -> Mend:
     """What to write instead of an operation that is not tracked; empty if nothing is known."""
-    why = info.created.untracked
+    why, at = info.created.untracked, innermost(info)
     if takes_shape(info):
-        return ""
-    if why == "numbers" and info.op.name == "grad":
-        return CREATE_GRAPH
-    if why == "no_grad" and _DRAWS.search(line_text(timeline, innermost(info))):
-        return "rsample() where the gradient should flow: sample() draws inside no_grad"
-    if why == "no_grad" and any(
-        _SWITCHED_OFF in (timeline.source(path) or "") for path in {f.path for f in info.frames}
-    ):
-        return f"set_grad_enabled(True) before this line: {_SWITCHED_OFF} holds to the end, no_grad() for its block"
-    return _FIXES.get(why, "")
+        return Mend()
+    if why in ("no_grad", "inference"):
+        return _switched_off(timeline, info)
+    edit = None
+    match why:
+        case "detach":
+            edit = without_arrays(timeline, at) or without_method(timeline, at, "detach")
+        case "data":
+            edit = without_attribute(timeline, at, "data")
+        case "numbers" if info.op.name == "grad":
+            return Mend(CREATE_GRAPH, edit=with_keyword(timeline, at, "grad", "create_graph", "True"))
+        case "numbers" if info.op.name == "tensor":
+            edit = renamed_call(timeline, at, "tensor", "stack")
+    return Mend(_FIXES.get(why, ""), edit=edit)
+
+
+def _switched_off(timeline: Timeline, info: NodeInfo) -> Mend:
+    """By what gradients are off at an operation: a draw, a decorator, a block, or a call that holds to the end."""
+    at, why = innermost(info), info.created.untracked
+    if update := update_in_place(line_text(timeline, at), info.name):
+        edit = statement_instead(timeline, at, f"{update}; {info.name}.grad = None")
+        return Mend(f"{clipped(update, 80)}, in place: the name then stays with the leaf", edit=edit)
+    if why == "no_grad" and called_at(timeline, at, "sample"):
+        fix = "rsample() where the gradient should flow: sample() draws inside no_grad"
+        return Mend(fix, edit=renamed_call(timeline, at, "sample", "rsample"))
+    if (switch := switch_of(timeline, info.frames)) is not None:
+        place = file_line(switch.at.path, switch.at.line)
+        if switch.how == "decorator":
+            return Mend(f"take the decorator {switch.name} at {place} off this function", switch.at, switch.edit)
+        return Mend(_FIXES[why], edit=switch.edit)
+    off = switched_off_for_good(timeline, [frame.path for frame in info.frames])
+    if why == "no_grad" and off is not None:
+        place = file_line(off.at.path, off.at.line)
+        fix = f"with torch.no_grad(): around its block instead: {_SWITCHED_OFF} at {place} holds to the end"
+        return Mend(fix, off.at, off.edit)
+    return Mend(_FIXES.get(why, ""))
 
 
 def loses_tracking(timeline: Timeline, node: int) -> bool:

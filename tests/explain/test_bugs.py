@@ -133,7 +133,7 @@ def test_the_line_of_the_cause_is_named(name, engine):
 def test_a_finding_stands_at_its_cause(name):
     path = HERE / "bugs" / f"{name}.py"
     (found,) = [one.finding for one in checked(name)]
-    later = name in {"second_backward", "critic_not_detached"}  # at what fails; what released the graph is a part
+    later = name == "second_backward"  # at what fails; what released the graph is a part
     assert found.at is not None
     assert (found.at.line, found.at.path.endswith(path.name)) == (line_of(path) + later, True)
 

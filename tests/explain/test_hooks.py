@@ -105,8 +105,9 @@ def test_hooks_are_listed_in_their_order_and_those_that_only_look_say_so(engine,
 
     timeline = timeline_of(program, engine, tmp_path)
     text = answer(timeline, "w")
-    rows = [row.strip() for row in text.splitlines() if "the hook" in row]
-    assert rows == [
+    rows = [row.strip().partition(", registered at test_hooks.py:") for row in text.splitlines() if "the hook" in row]
+    assert all(line.isdecimal() for _, _, line in rows)
+    assert [said for said, _, _ in rows] == [
         "the hook double changed [3 3] to [6 6]",
         "the hook look ran and changed nothing",
         "the hook cut changed [6 6] to [1 1]",

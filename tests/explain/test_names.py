@@ -13,6 +13,7 @@ from gviz.explain.display_names import (
     frame_text,
     iteration_called,
     label,
+    own_frame,
     phase_words,
     symbol,
     title,
@@ -221,3 +222,18 @@ def test_a_leaf_that_a_name_was_bound_to_later_is_not_taken_for_the_one_before(t
     assert "is the tensor that w held before" in found.parts[0].text
     n = next(seq for seq, _ in timeline.select((VariableHeld,)))
     assert answer(NamedNodes(timeline), "w.grad", n - 1).kind == "gradient"
+
+
+@pytest.mark.parametrize(
+    ("paths", "line"),
+    [
+        (["/venv/lib/python3.11/site-packages/a/b.py", "/home/me/train.py"], 2),
+        (["/usr/lib/python3.11/copy.py", "/usr/lib/python3/dist-packages/x.py", "/home/me/train.py"], 3),
+        ([r"C:\Python311\Lib\site-packages\a.py", r"C:\me\train.py"], 2),
+        (["/home/me/train.py", "/venv/lib/python3.11/site-packages/run.py"], 1),
+        (["/venv/lib/python3.11/site-packages/a.py"], 1),
+    ],
+)
+def test_the_line_is_the_nearest_of_the_program_itself(paths, line):
+    frames = [Frame(path, "f", number, number, -1, -1) for number, path in enumerate(paths, 1)]
+    assert own_frame(frames).line == line

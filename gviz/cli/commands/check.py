@@ -45,7 +45,7 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
               help="The lowest level that makes the exit code 1 (default: warning).")  # fmt: skip
 @click.option("--format", "kind", type=click.Choice(["text", "json", "sarif"]), default="text", help="Output format.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds.")
-@click.option("--all", "whole", is_flag=True, help="Print long findings in full.")
+@click.option("-v", "--verbose", "--all", "whole", is_flag=True, help="Print every line of a finding, and its edit.")
 @takes_program
 def command(program: Program, only: str | None, ignore: str | None, fail_on: str, kind: str, *, whole: bool) -> int:
     """Find what is wrong in a script or trace.

@@ -6,12 +6,21 @@ from __future__ import annotations
 
 import re
 
-from gviz.events import GradCaptured
-from gviz.explain.display_names import innermost, label, label_at, why_untracked
+from gviz.events import GradCaptured, RequiresGradSet
+from gviz.explain.display_names import innermost, label, label_at, made_at, why_untracked
+from gviz.explain.edit import (
+    after,
+    keyword_or_argument,
+    leaf_last,
+    numbers_read,
+    with_keyword,
+    without_arrays,
+    without_in_place,
+)
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import line_text
-from gviz.explain.tracking import CREATE_GRAPH, STACK, ancestors, cut_fix, loses_tracking
+from gviz.explain.tracking import CREATE_GRAPH, STACK, Mend, ancestors, loses_tracking, mend
 from gviz.source.site import source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -33,14 +42,37 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
     text = f"backward was called on {name}, which no tracked operation made: there is no way back from it"
     lost = _lost_at(timeline, root) if root else 0
     if not lost:
-        said = "nothing that it was made from requires a gradient"
-        none = Finding("no-input-requires", said, timeline.nodes.born(root), root)
-        why, fix = (_new_data(timeline, root) if root else None) or (none, _NO_HISTORY)
-        return Finding("untracked-loss", text, failure.seq, root, (why,), fix, why.at or failure.at)
+        why, fix = (_new_data(timeline, root) or _frozen(timeline, root) if root else None) or (
+            Finding("no-input-requires", "nothing that it was made from requires a gradient", failure.seq, root),
+            _NO_HISTORY,
+        )
+        return Finding("untracked-loss", text, failure.seq, root, (why,), fix, why.at or failure.at, edit=why.edit)
     info = timeline.info(lost)
     reason = f"tracking was lost first at {label_at(timeline, lost)}: {why_untracked(info.created)}"
     part = Finding("cut", reason, info.born, lost, at=innermost(info))
-    return Finding("untracked-loss", text, failure.seq, root, (part,), _tracking_fix(timeline, lost), innermost(info))
+    how = _tracking_fix(timeline, lost)
+    at = how.at or innermost(info)
+    return Finding("untracked-loss", text, failure.seq, root, (part,), how.fix, at, edit=how.edit)
+
+
+def _frozen(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
+    """The line that froze the parameters a loss was made from."""
+    behind = [node for node in ancestors(timeline, root) if timeline.info(node).created.kind == "parameter"]
+    set_off = [
+        (seq, event)
+        for node in behind
+        for seq in timeline.events_of(node)
+        if isinstance(event := timeline.event(seq), RequiresGradSet) and not event.requires_grad
+    ]
+    if not set_off:
+        return None
+    seq, event = min(set_off, key=lambda one: one[0])
+    frames = timeline.stack(event.stack)
+    count = len({one.node for _, one in set_off})
+    many = f"all {count} parameters behind it are" if count > 1 else f"{label(timeline, event.node)} behind it is"
+    text = f"{many} frozen: requires_grad was set to False{made_at(frames)}"
+    part = Finding("frozen", text, seq, event.node, at=frames[0] if frames else None)
+    return part, "leave requires_grad = False out for what is to learn"
 
 
 def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
@@ -54,11 +86,22 @@ def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
             continue
         taken = taken_by.get(value, info.born) < info.born
         if taken or re.search(r"\b(as_)?tensor\(\s*[A-Za-z_[]", line):
+            at = innermost(info)
             data = "what autograd.grad gave" if taken else f"new data to autograd: {clipped(line, 80)}"
             text = f"{label_at(timeline, node)} has no history: it is {data}"
-            part = Finding("copied", text, info.born, node, at=innermost(info))
-            return part, CREATE_GRAPH if taken else STACK
+            if taken:
+                edit = with_keyword(timeline, at, "grad", "create_graph", "True")
+                return Finding("copied", text, info.born, node, at=at, edit=edit), CREATE_GRAPH
+            if (read := numbers_read(timeline, at)) is not None:
+                name, there = read
+                text = f"{text}; {name} is a number since {file_line(there.path, there.line)}"
+                return Finding("copied", text, info.born, node, at=there), _SUM
+            edit = without_arrays(timeline, at)
+            return Finding("copied", text, info.born, node, at=at, edit=edit), STACK
     return None
+
+
+_SUM = "add up the tensors themselves, without .item(), float() or numpy: then the sum has their history"
 
 
 def gradients_taken(timeline: Timeline) -> dict[Value, int]:
@@ -69,11 +112,11 @@ def gradients_taken(timeline: Timeline) -> dict[Value, int]:
     return taken
 
 
-def _tracking_fix(timeline: Timeline, lost: int) -> str:
+def _tracking_fix(timeline: Timeline, lost: int) -> Mend:
     info = timeline.info(lost)
     if info.op.name.startswith(("argmax", "argmin")):
-        return "indices have no gradient: make the loss of the scores themselves, with softmax or cross_entropy"
-    return cut_fix(timeline, info)
+        return Mend("indices have no gradient: make the loss of the scores themselves, with softmax or cross_entropy")
+    return mend(timeline, info)
 
 
 def _root(failure: Failure) -> int:
@@ -154,6 +197,10 @@ def explain_other(failure: Failure) -> Finding:
     cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if failure.says(words)), ("", _for_labels(failure)))
     if name := number_called(failure):
         return _on_a_number(failure, name)
+    if failure.says(_OF_SEVERAL_VIEWS):
+        return _of_several_views(failure)
+    if failure.says(_NEEDS_NONE) and (frozen := _of_a_frozen_input(failure)) is not None:
+        return frozen
     if failure.says(_NO_LEAF) and (result := _result_on_its_line(failure)) is not None:
         return _for_an_optimizer(failure, result)
     first = clipped(shown(failure.message), 120)
@@ -186,7 +233,45 @@ def _for_an_optimizer(failure: Failure, result: NodeInfo) -> Finding:
     what, name = label_at(failure.timeline, result.node), shown(result.name)
     text = f"{what} is no leaf: an optimizer cannot change what an operation made"
     fix = f"make the leaf last: {name} = (...).detach().requires_grad_(), and device and dtype before that"
-    return Finding("failed", text, failure.seq, result.node, (), fix, failure.at)
+    part = Finding("used", f"it was given to the optimizer at {file_line(failure.at.path, failure.at.line)}") if (
+        failure.at is not None
+    ) else None  # fmt: skip
+    at = innermost(result) or failure.at
+    edit = leaf_last(failure.timeline, at)
+    return Finding("failed", text, failure.seq, result.node, (part,) if part else (), fix, at, edit=edit)
+
+
+_NEEDS_NONE = r"One of the differentiated Tensors does not require grad"
+
+
+def _of_a_frozen_input(failure: Failure) -> Finding | None:
+    """`autograd.grad` with respect to a tensor that requires no gradient: which one, where it was made."""
+    given = keyword_or_argument(failure.timeline, failure.at, "grad", 1, "inputs")
+    made = (info for info in failure.made_before() if info.name and info.name in given)
+    info = next((info for info in made if not info.created.requires_grad), None)
+    if info is None:
+        return None
+    name = shown(info.name)
+    text = f"{label_at(failure.timeline, info.node)} does not require a gradient, and autograd.grad is asked for one"
+    fix = f"{name}.requires_grad_() before it is used"
+    at = innermost(info) or failure.at
+    edit = after(failure.timeline, at, f"{name}.requires_grad_()")
+    return Finding("failed", text, failure.seq, info.node, (), fix, at, edit=edit)
+
+
+_OF_SEVERAL_VIEWS = r"is a view and is being modified inplace. This view is the output of a function that returns"
+
+
+def _of_several_views(failure: Failure) -> Finding:
+    """A write to one of the views that `unbind`, `split` or `chunk` gave."""
+    names = failure.names_on_its_line()
+    made = (info for info in failure.made_before() if info.name in names or info.output_name(0) in names)
+    info = next(made, None)
+    what = f" {label_at(failure.timeline, info.node)}" if info is not None else ""
+    text = f"a view of several{what} was to be changed in place, which autograd cannot follow"
+    fix = "use the operation that makes a new tensor, or clone() the view first"
+    edit = without_in_place(failure.timeline, failure.at)
+    return Finding("failed", text, failure.seq, info.node if info else 0, (), fix, failure.at, edit=edit)
 
 
 def _for_labels(failure: Failure) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -27,7 +28,7 @@ from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
-from gviz.values.plain_text import clipped
+from gviz.values.plain_text import clipped, shown
 from gviz.values.value import Value
 from gviz.values.value_text import grad, share
 
@@ -102,6 +103,7 @@ def turning_hooks(survey: Survey) -> Iterator[Finding | None]:
 
     Either may be meant: to freeze a part of a tensor, or as the gradient reversal of domain adaptation.
     """
+    yield from _hooks_again(survey)
     timeline, seen = survey.timeline, set[tuple[str, int]]()
     for seq, ran in timeline.select((HookRan,)):
         if ran.value is None or ran.when not in ("tensor", "pre") or ran.node not in timeline.nodes:
@@ -114,13 +116,38 @@ def turning_hooks(survey: Survey) -> Iterator[Finding | None]:
         seen.add(key)
         effect = next(one for one in hooks_of(timeline, ran.node, ran.output_nr, ran.pass_nr, seq) if one.seq == seq)
         factor = effect.factor(timeline)
-        if effect.made_zero or (factor is not None and factor < 0):
-            text = f"{effect.words(timeline)} at {label(timeline, ran.node)}"
-            at = innermost(info)
+        if effect.made_zero or effect.is_opposite(timeline) or (factor is not None and factor < 0):
+            text = f"{effect.words(timeline)} at {label(timeline, ran.node)}{effect.registered(timeline)}"
+            at = effect.at(timeline) or innermost(info)
             yield Finding("changed-by-hook", text, seq, ran.node, fix=HOOK_FIX, at=at, suspected=True)
 
 
 _MOST_JUDGED = 100
+
+
+def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
+    """Hooks that one line registered several times on one tensor: in one pass each of them ran, and changed it."""
+    timeline = survey.timeline
+    ran: defaultdict[tuple[int, int, int], list[tuple[int, HookRan]]] = defaultdict(list)
+    for seq, event in timeline.select((HookRan,)):
+        if event.stack and event.value is not None and event.node in timeline.nodes:
+            ran[event.pass_nr, event.node, event.stack].append((seq, event))
+    most: dict[tuple[int, int], list[tuple[int, HookRan]]] = {}
+    for (_, node, stack), runs in ran.items():
+        if len(runs) > max(1, len(most.get((node, stack), ()))) and len({event.output_nr for _, event in runs}) == 1:
+            most[node, stack] = runs
+    for (node, stack), runs in most.items():
+        yield None
+        frames = timeline.stack(stack)
+        first, last = runs[0][1], runs[-1][0]
+        text = (
+            f"the hook {shown(first.name)} of {label(timeline, node)} ran {len(runs)} times in one backward pass: "
+            f"it was registered as often{made_at(frames)}"
+        )
+        fix = "register it once, before the loop, or remove() the handle after each pass"
+        numbers = (Number("hooks", len(runs), last),)
+        at = frames[0] if frames else None
+        yield Finding("changed-by-hook", text, last, node, (), fix, at, numbers, suspected=True)
 
 
 def _earlier_passes(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gviz.events import DataSet, Edge, NodeCreated, RequiresGradSet, StepStarted, StorageWritten
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import innermost, label, label_at, made_at, op_title
+from gviz.explain.edit import in_block, without_in_place, without_option
 from gviz.explain.finding import Finding
 from gviz.explain.operations import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
@@ -54,9 +55,9 @@ def explain_saved(failure: Failure) -> Finding | None:
     text = f"{label(timeline, holder)} was changed in place by {by}, {needs}"
     wrote = f"changed by {label_at(timeline, by_node)} to version {write.version}" if writer else "changed"
     parts = (saved_part, Finding("write", wrote, seq, by_node, at=innermost(writer) if writer else None))
-    return Finding(
-        "changed-in-place", text, seq, holder, parts, _fix(writer), innermost(writer) if writer else failure.at
-    )
+    at = innermost(writer) if writer else failure.at
+    edit = without_in_place(timeline, at) or without_option(timeline, at, "inplace")
+    return Finding("changed-in-place", text, seq, holder, parts, _fix(writer), at, edit=edit)
 
 
 def _owner(timeline: Timeline, output: Edge) -> int:
@@ -144,7 +145,8 @@ def explain_leaf(failure: Failure) -> Finding | None:
     text = f"{view}{what} was to be changed in place{at}; {f'{_OF_A_LEAF} ' if leaf else ''}{_RULE}"
     parts = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
     fix = "update it inside with torch.no_grad():, let an optimizer do it, or change a clone()"
-    return Finding("leaf-in-place", text, failure.seq, leaf.node if leaf else 0, parts, fix, failure.at)
+    edit = in_block(timeline, failure.at, "with torch.no_grad():")
+    return Finding("leaf-in-place", text, failure.seq, leaf.node if leaf else 0, parts, fix, failure.at, edit=edit)
 
 
 def _leaves(timeline: Timeline) -> Iterator[int]:
@@ -236,4 +238,6 @@ def _data_finding(survey: Survey, seq: int, writer: Made, saved: Made, used: int
     at = made_at(timeline.stack(started.stack)) if started is not None else ""
     part = Finding("used", f"backward{at} used them; autograd does not notice a write through .data", used, saved.node)
     fix = "write to a clone(), or without .data inside torch.no_grad(): autograd then reports what backward needs"
-    return Finding("changed-through-data", text, seq, saved.node, (part,), fix, innermost(info))
+    line = innermost(info)
+    edit = without_in_place(timeline, line)
+    return Finding("changed-through-data", text, seq, saved.node, (part,), fix, line, edit=edit)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gviz.events import NodeCreated
 from gviz.explain.display_names import innermost, label, label_at, made_at
+from gviz.explain.edit import kept_by
 from gviz.explain.finding import Finding, Number
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
@@ -73,7 +74,11 @@ def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Findi
     )
     fix = "keep the number, not the tensor: losses.append(loss.item()), total += loss.item(), or loss.detach()"
     numbers = (Number("graphs alive", len(roots), last.seq), Number("nodes alive", len(alive), last.seq))
-    return Finding("graphs-kept", text, last.seq, last.node, parts, fix, innermost(info), numbers)
+    kept = kept_by(timeline, innermost(info), [info.name for info in map(timeline.info, (made.node for made in alive))])
+    if not any(state is not None and state.pass_nr for state in states):
+        fix = f"with torch.no_grad(): around it, as no backward goes through it; or {fix}"
+    at, edit = kept if kept is not None else (innermost(info), None)
+    return Finding("graphs-kept", text, last.seq, last.node, parts, fix, at, numbers, edit=edit)
 
 
 # The graphs that are alive at a moment, and which results hold them

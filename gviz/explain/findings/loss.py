@@ -5,16 +5,18 @@ summands.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
 from gviz.explain.display_names import innermost, label, label_at, why_cut
+from gviz.explain.edit import operand, renamed_call, with_keyword, without_call, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
 from gviz.explain.operations import ELEMENT_BY_ELEMENT, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
 from gviz.explain.recording_overview import Made, Survey
-from gviz.explain.tracking import CREATE_GRAPH, ancestors, cut_fix, loses_tracking
+from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 from gviz.values.value import Value
@@ -55,7 +57,10 @@ def _broadcast_finding(survey: Survey, made: Made, pair: list[Made]) -> Finding:
         for source in pair
     )
     fix = "squeeze(-1) the column, or unsqueeze(-1) the row, so that both have the same shape"
-    return Finding("broadcast", text, made.seq, made.node, parts, fix, innermost(timeline.info(made.node)))
+    at = innermost(timeline.info(made.node))
+    column = next((nr for nr, source in enumerate(pair) if len(source.shape) == 2), 0)
+    edit = operand(timeline, at, column, ".squeeze(-1)")
+    return Finding("broadcast", text, made.seq, made.node, parts, fix, at, edit=edit)
 
 
 # A sum over the batch: every gradient is larger than that of the mean by the size of the batch
@@ -109,12 +114,14 @@ def softmax_twice(survey: Survey) -> Iterator[Finding]:
         )
         part = Finding("first", f"{before.op} was taken here", before.seq, before.node)
         fix = f"give it the input of that {before.op}: cross_entropy and the losses with logits apply it themselves"
-        yield Finding("softmax-twice", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
+        at = innermost(timeline.info(made.node))
+        edit = without_call(timeline, survey.at(before), before.op)
+        yield Finding("softmax-twice", text, made.seq, made.node, (part,), fix, at, edit=edit)
 
 
 # nll_loss or ctc_loss of something else than log probabilities of its classes
 
-_LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss")
+_LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss", "kl_div")
 _PROBABILITIES = {"softmax", "sigmoid"}
 _ROWS = {"getitem", "index", "index_select", "slice", "clone", "contiguous"}
 _SLACK = 0.01
@@ -132,6 +139,22 @@ def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
         )
         if finding is not None:
             yield finding
+    yield from _kl_of_probabilities(survey)
+
+
+def _kl_of_probabilities(survey: Survey) -> Iterator[Finding]:
+    """``kl_div`` whose first argument has probabilities; PyTorch records it as the operations it is made of."""
+    for made in survey.ops("div", "mean", "sum", "sub"):
+        if "log_target" not in dict(made.created.attrs):
+            continue
+        for product in survey.ops("mul"):
+            if product.created.stack != made.created.stack or not product.seq < made.seq:
+                continue
+            tracked = [one for one in survey.sources(product) if one.created.requires_grad]
+            found = _too_great(survey, made, tracked[0]) if len(tracked) == 1 else None
+            if found is not None:
+                yield found
+                break
 
 
 def _too_great(survey: Survey, made: Made, first: Made) -> Finding | None:
@@ -149,19 +172,20 @@ def _too_great(survey: Survey, made: Made, first: Made) -> Finding | None:
     part = Finding(
         "operand", f"it reaches {number(stats.max)}, and no such logarithm is above 0", first.seq, first.node
     )
-    return _log_probability_finding(survey, made, text, part, fix)
+    found = _log_probability_finding(survey, made, text, part, fix)
+    return replace(found, edit=renamed_call(survey.timeline, survey.at(before), "softmax", "log_softmax"))
 
 
 def _instead(made: Made, loss: str) -> str:
-    """Another loss that takes this input; empty for ctc_loss, which has no such alternative."""
-    return "" if made.op == "ctc_loss" else loss
+    """Another loss that takes this input; empty for ctc_loss and kl_div, which have no such alternative."""
+    return "" if made.op in ("ctc_loss", "kl_div") else loss
 
 
 def _along_other_dimension(survey: Survey, made: Made, first: Made) -> Finding | None:
     first = _of_rows(survey, first)
     before = _of_rows(survey, next(survey.sources(first), first)) if first.op == "log" else first
     rank, dim = len(before.shape), dict(before.created.attrs).get("dim")
-    if made.op == "ctc_loss" or before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
+    if made.op in ("ctc_loss", "kl_div") or before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
         return None
     classes, dim, timeline = min(1, rank - 1), dim % rank, survey.timeline
     if dim == classes:
@@ -170,8 +194,11 @@ def _along_other_dimension(survey: Survey, made: Made, first: Made) -> Finding |
         f"{label_at(timeline, made.node)} has its classes along dimension {classes}, but gets those of dimension {dim}"
     )
     taken = f"{label_at(timeline, before.node)} makes probabilities that add up to 1 along dimension {dim}"
-    part = Finding("operand", taken, before.seq, before.node)
-    return _log_probability_finding(survey, made, text, part, f"{before.op}(..., dim={classes})")
+    at = survey.at(before)
+    part = Finding("operand", taken, before.seq, before.node, at=at)
+    edit = with_keyword(timeline, at, before.op, "dim", str(classes))
+    found = _log_probability_finding(survey, made, text, part, f"{before.op}(..., dim={classes})")
+    return replace(found, at=at or found.at, edit=edit)
 
 
 def _of_rows(survey: Survey, made: Made) -> Made:
@@ -201,7 +228,9 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
                 f"{label_at(timeline, made.node)} sends a gradient into its target, {label_at(timeline, target.node)}"
             )
             at = innermost(timeline.info(made.node))
-            yield Finding("attached-target", text, made.seq, target.node, (), _DETACH_TARGET, at, suspected=True)
+            edit = operand(timeline, at, 1, ".detach()") if pair[0] is not pair[1] else None
+            fix = _DETACH_TARGET
+            yield Finding("attached-target", text, made.seq, target.node, (), fix, at, suspected=True, edit=edit)
     yield from _bootstrapped_targets(survey)
 
 
@@ -231,8 +260,10 @@ def _bootstrapped_targets(survey: Survey) -> Iterator[Finding]:
             f"{label_at(timeline, made.node)} sends a gradient into its target, {label_at(timeline, target.node)}, "
             f"which the parameters of {label(timeline, prediction.node)} make, too"
         )
-        at = innermost(timeline.info(target.node))
-        yield Finding("attached-target", text, made.seq, target.node, (), _DETACH_TARGET, at, suspected=True)
+        at, number = innermost(timeline.info(target.node)), 0 if targets[0] is pair[0] else 1
+        edit = operand(timeline, survey.at(made), number, ".detach()")
+        fix = _DETACH_TARGET
+        yield Finding("attached-target", text, made.seq, target.node, (), fix, at, suspected=True, edit=edit)
 
 
 def _adds_data(survey: Survey, made: Made) -> bool:
@@ -248,6 +279,77 @@ def _are_calls_of_one_model(survey: Survey, one: Made, other: Made) -> bool:
     common = [survey.nodes[node] for node in behind[0] & behind[1] if node in survey.nodes]
     trained = [made for made in common if made.created.requires_grad]
     return bool(trained) and all(made.created.kind != "op" for made in trained)
+
+
+# A loss that reaches the parameters of another part, which has a loss of its own: an advantage that is not detached
+
+_MOST_PRODUCTS = 200
+
+
+def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
+    """Products of results of two models, one of which is also brought to data: each line once.
+
+    ``(log_prob * (ret - value)).mean() + (ret - value).pow(2).mean()`` trains the critic by the first term, too.
+    """
+    timeline, seen = survey.timeline, set[int]()
+    for made in survey.ops("mul"):
+        if made.created.stack in seen or len(seen) > _MOST_PRODUCTS:
+            continue
+        yield None
+        pair = [one for one in survey.sources(made) if one.created.requires_grad and one.created.kind == "op"]
+        if len(pair) != 2:
+            continue
+        seen.add(made.created.stack)
+        behind = [{one.node, *ancestors(timeline, one.node)} for one in pair]
+        trained = [_trained(survey, nodes) for nodes in behind]
+        if not all(trained) or trained[0] & trained[1]:
+            continue
+        for one, nodes, parameters in zip(pair, behind, trained, strict=True):
+            own = _own_error(survey, nodes)
+            if own is not None and not _own_error_of(survey, nodes, made):
+                yield _reaching_finding(survey, made, one, own, len(parameters))
+                break
+
+
+def _trained(survey: Survey, nodes: set[int]) -> set[int]:
+    found = (survey.nodes[node].created for node in nodes if node in survey.nodes)
+    return {created.node for created in found if created.kind != "op" and created.requires_grad}
+
+
+def _own_error(survey: Survey, nodes: set[int]) -> Made | None:
+    """An error of one of these results against data: the square or the like of a difference."""
+    for node in sorted(nodes, reverse=True):
+        if node not in survey.nodes or survey.nodes[node].created.kind != "op":
+            continue
+        for user in (survey.nodes[one] for one in survey.timeline.nodes.users(node) if one in survey.nodes):
+            others = [one for one in survey.sources(user) if one.node != node]
+            is_data = bool(others) and not any(one.created.requires_grad for one in others)
+            if user.op in LOSSES_OF_PAIRS and is_data:
+                return user
+            ends = [survey.nodes[one] for one in survey.timeline.nodes.users(user.node) if one in survey.nodes]
+            if user.op == "sub" and is_data and user.shape and any(end.op in ("pow", "square", "abs") for end in ends):
+                return user
+    return None
+
+
+def _own_error_of(survey: Survey, nodes: set[int], made: Made) -> bool:
+    """Whether the product itself is what the error is made of: then there is one loss only."""
+    own = _own_error(survey, nodes)
+    return own is not None and made.node in {own.node, *ancestors(survey.timeline, own.node)}
+
+
+def _reaching_finding(survey: Survey, made: Made, one: Made, own: Made, count: int) -> Finding:
+    timeline, at = survey.timeline, survey.at(made)
+    name = timeline.info(one.node).name
+    text = (
+        f"{label_at(timeline, made.node)} sends a gradient into {label_at(timeline, one.node)}, which has its own loss"
+    )
+    said = f"{count} parameters behind it are trained by {label_at(timeline, own.node)}, too"
+    part = Finding("beside", said, own.seq, own.node, at=survey.at(own))
+    what = f"{name}.detach()" if name.isidentifier() else "detach() it"
+    fix = f"{what} in this product, if this loss is not to train what makes it"
+    edit = wrapped(timeline, at, name, ".detach()") if name.isidentifier() else None
+    return Finding("reaches-other-part", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)
 
 
 # A softmax whose rows a mask was applied to afterwards: they no longer add up to one
@@ -371,8 +473,11 @@ def _summand_finding(survey: Survey, root: Made, made: Made, lost: int) -> Findi
     summand, loss = label_at(timeline, made.node), label(timeline, root.node)
     text = f"{summand} is a part of {loss}, but brings no gradient to anything"
     part = Finding("cut", f"cut at {label_at(timeline, lost)}: {why_cut(cut)}", cut.born, lost, at=innermost(cut))
-    fix = cut_fix(timeline, cut)
+    how = mend(timeline, cut)
+    fix, edit = how.fix, how.edit
     if cut.created.kind == "constant":
         text_taken = f"{label_at(timeline, lost)} has no history: it is what autograd.grad gave"
         part, fix = Finding("copied", text_taken, cut.born, lost, at=innermost(cut)), CREATE_GRAPH
-    return Finding("cut-summand", text, made.seq, made.node, (part,), fix, innermost(cut), suspected=True)
+        edit = with_keyword(timeline, innermost(cut), "grad", "create_graph", "True")
+    at = how.at or innermost(cut)
+    return Finding("cut-summand", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)

@@ -34,10 +34,11 @@ from gviz.events import (
     StorageWritten,
     grad_left,
 )
-from gviz.explain.backward_passes import growing_losses, loss_scale, row_text
+from gviz.explain.backward_passes import growing_losses, loss_scale, pass_started, row_text
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
 from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at
+from gviz.explain.edit import Edit, safe_where, within
 from gviz.explain.finding import Finding
 from gviz.explain.findings._nan_operation import (
     DIVERGING,
@@ -338,7 +339,23 @@ def _back_from_gradient(timeline: Timeline, node: int, n: int) -> Finding | Plac
         return _held_before(timeline, node, n, output.grad_seq if output is not None else 0)
     if not part.source:
         return Finding("nan-seed", f"backward started with {short(part.value)}", part.seq, node)
-    return worst(_went_in(timeline, part)) or _rule(timeline, node, part)
+    place = worst(_went_in(timeline, part))
+    if place is not None and place[0] == "value" and _is_left_out(timeline, part):
+        found = _rule(timeline, node, part)
+        return replace(found, fix=_LEFT_OUT, edit=None)
+    return place or _rule(timeline, node, part)
+
+
+_LEFT_OUT = "leave the nan out before the operation: f(x[ok]) instead of f(x)[ok]; its gradient is 0 * nan"
+
+
+def _is_left_out(timeline: Timeline, part: Contribution) -> bool:
+    """Whether a rule met nan in its inputs, while the gradient that came to it and the loss have none."""
+    arrived, started = arriving_gradient(timeline, part), pass_started(timeline, timeline.at(part.seq).pass_nr)
+    roots = [timeline.info(node).created.first_value for node, _ in started.roots if node] if started else []
+    values = (operand.value for operand in computation(timeline, part.source).operands)
+    has_nan = any("nan" in bad_text(value) for value in values)
+    return has_nan and bool(roots) and not any(map(bad_text, (arrived, *roots)))
 
 
 def _is_overwritten(timeline: Timeline, output: OutputState | None) -> bool:
@@ -432,7 +449,16 @@ def _born(timeline: Timeline, node: int) -> Finding:
         remedy = overflow_fix(backward=False, scale=1)
     elif is_behind_where(timeline, node):
         remedy = SAFE_INPUT
-    return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info))
+    edit = _edit(timeline, info, remedy)
+    return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info), edit=edit)
+
+
+def _edit(timeline: Timeline, info: NodeInfo, remedy: str) -> Edit | None:
+    """The remedy as a change of the line, where that is certain: for the branch of a ``where``, for a logarithm."""
+    at, op = innermost(info), info.op.base_name
+    if remedy == SAFE_INPUT:
+        return safe_where(timeline, at)
+    return within(timeline, at, op, ".clamp(min=1e-8)") if op in ("log", "log2", "log10") else None
 
 
 def _data_words(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
@@ -467,7 +493,8 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
         remedy = overflow_fix(backward=True, scale=loss_scale(timeline, timeline.at(part.seq).pass_nr))
     elif not blind and is_behind_where(timeline, part.source):
         remedy = SAFE_INPUT
-    return Finding("nan-born-backward", text, part.seq, part.source, facts, remedy, innermost(info))
+    edit = _edit(timeline, info, remedy)
+    return Finding("nan-born-backward", text, part.seq, part.source, facts, remedy, innermost(info), edit=edit)
 
 
 def _is_blind(timeline: Timeline, node: int) -> bool:

@@ -18,7 +18,17 @@ import numpy as np
 
 from gviz.events import BackwardStarted, GradRetained, GradSet, RequiresGradSet, changing
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.display_names import innermost, label, label_at, made_at, why_cut, why_untracked
+from gviz.explain.display_names import innermost, label, label_at, made_at, takes_shape, why_cut, why_untracked
+from gviz.explain.edit import (
+    Edit,
+    after,
+    in_block,
+    leaf_last,
+    statement_instead,
+    with_keyword,
+    without_arrays,
+    without_call,
+)
 from gviz.explain.finding import Finding
 from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_text import (
@@ -33,7 +43,7 @@ from gviz.explain.program_text import (
 )
 from gviz.explain.question import Question, question
 from gviz.explain.recording_overview import Survey
-from gviz.explain.tracking import RECORD_ALL, ancestors, cut_fix, cuts_after, is_partial, loses_tracking
+from gviz.explain.tracking import RECORD_ALL, ancestors, cuts_after, is_partial, loses_tracking, mend
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -48,16 +58,11 @@ def not_tracked(asked: Question) -> Finding | None:
         return None
     info, name, made = asked.info, label_at(asked.timeline, asked.node), asked.info.created
     if made.untracked and made.untracked != "inputs":
-        text, kind, fix = (
-            f"{name} is not part of the graph: {why_cut(info)}",
-            "cut",
-            cut_fix(asked.timeline, info),
-        )
-    elif made.kind == "op":
+        text, how = f"{name} is not part of the graph: {why_cut(info)}", mend(asked.timeline, info)
+        return Finding("cut", text, info.born, asked.node, (), how.fix, how.at or innermost(info), edit=how.edit)
+    if made.kind == "op":
         return _no_input_requires(asked, name)
-    else:
-        return _requires_none(asked, name)
-    return Finding(kind, text, info.born, asked.node, fix=fix, at=innermost(info))
+    return _requires_none(asked, name)
 
 
 def _no_input_requires(asked: Question, name: str) -> Finding:
@@ -70,7 +75,8 @@ def _no_input_requires(asked: Question, name: str) -> Finding:
         return Finding(kind, text, info.born, asked.node, fix=fix, at=innermost(info))
     cut = timeline.info(lost)
     reason = f"tracking was lost at {label_at(timeline, lost)}: {why_cut(cut)}"
-    part = Finding("cut", reason, cut.born, lost, fix=cut_fix(timeline, cut), at=innermost(cut))
+    how = mend(timeline, cut)
+    part = Finding("cut", reason, cut.born, lost, (), how.fix, how.at or innermost(cut), edit=how.edit)
     return Finding(kind, text, info.born, asked.node, (part,), at=innermost(info))
 
 
@@ -184,15 +190,19 @@ def not_a_leaf(asked: Question) -> Finding | None:
             parts,
             _REQUIRES_GRAD_LAST.format(shown(info.name) or "w"),
             innermost(info),
+            edit=leaf_last(timeline, innermost(info)),
         )
     if leaf is None and value is None and passes_before(asked):
         return None  # keeping it would not help: none has come here
     if leaf is None:
         fix = "retain_grad() on it before backward"
-        return Finding("not-a-leaf", text, info.born, asked.node, was, fix, innermost(info))
+        keep = f"{info.name}.retain_grad()"
+        edit = after(timeline, innermost(info), keep) if info.name.isidentifier() else None
+        return Finding("not-a-leaf", text, info.born, asked.node, was, fix, innermost(info), edit=edit)
     lost = f"the name {shown(info.name)} meant the leaf {label_at(timeline, leaf.node)} before"
     parts = (Finding("rebound", lost, leaf.born, leaf.node, at=innermost(leaf)), *was)
-    return Finding("rebound", text, info.born, asked.node, parts, _rebinding_fix(timeline, info), innermost(info))
+    fix, at = _rebinding_fix(timeline, info), innermost(info)
+    return Finding("rebound", text, info.born, asked.node, parts, fix, at, edit=rebinding_edit(timeline, info))
 
 
 def nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
@@ -203,6 +213,18 @@ def nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
     at = innermost(info)
     lines = ((one, innermost(one)) for one in nameless if at is not None and len(sources) == 1)
     return next((one for one, made in lines if made and at and (made.path, made.line) == (at.path, at.line)), None)
+
+
+def rebinding_edit(timeline: Timeline, info: NodeInfo) -> Edit | None:
+    """The update in place under no_grad, after which the gradient is cleared, as that of the new tensor was."""
+    at = innermost(info)
+    update = update_in_place(line_text(timeline, at), info.name)
+    if not update:
+        return None
+    cleared = f"{info.name}.grad = None"
+    if info.created.switched_off:
+        return statement_instead(timeline, at, f"{update}; {cleared}")
+    return in_block(timeline, at, "with torch.no_grad():", update, cleared)
 
 
 def _rebinding_fix(timeline: Timeline, info: NodeInfo) -> str:
@@ -296,6 +318,7 @@ def no_path(asked: Question) -> Finding:
         return lost
     leading = {*ancestors(timeline, *roots), *roots}
     ends = [end for end in _ends(asked, asked.node) if not _keeps_statistics(timeline, end.node)]
+    ends = [end for end in ends if not takes_shape(timeline.info(end.node))] or ends
     cuts = [cut for cut in ends if cut.node in leading] or [out for end in ends for out in _copied(asked, end, leading)]
     names = ", ".join(label(timeline, root) for root in roots[:3] if root)
     text, start = f"{label(timeline, asked.node)} got no gradient", names or "where the pass began"
@@ -330,7 +353,8 @@ def _lost_in_checkpoint(asked: Question, users: Sequence[int]) -> Finding | None
     )
     used = Finding("elsewhere", f"{label_at(timeline, last.node)} was computed inside it", last.born, last.node)
     fix = "use_reentrant=False in this checkpoint, or requires_grad_() on the data that goes in"
-    return Finding("cut", text, last.born, asked.node, (used,), fix, at)
+    edit = with_keyword(timeline, at, "checkpoint", "use_reentrant", "False")
+    return Finding("cut", text, last.born, asked.node, (used,), fix, at, edit=edit)
 
 
 def checkpoints_without_graph(survey: Survey) -> Iterator[Finding | None]:
@@ -373,7 +397,9 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     asks = ": requires_grad does not give it one" if fresh.created.kind == "leaf" else ""
     new = f"{label_at(asked.timeline, fresh.node)} is new data without a history{asks}"
     parts = (Finding("copied", new, fresh.born, fresh.node, at=innermost(fresh)), used)
-    return Finding("not-reached", text, fresh.born, asked.node, parts, _OF_NUMBERS, innermost(fresh))
+    at = innermost(fresh)
+    edit = without_call(asked.timeline, at, "Parameter") or without_arrays(asked.timeline, at)
+    return Finding("not-reached", text, fresh.born, asked.node, parts, _OF_NUMBERS, at, edit=edit)
 
 
 def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
@@ -382,7 +408,7 @@ def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
     if len(roots) == 1 and (root := timeline.info(roots[0])).created.kind == "leaf" and root.born > last.born:
         return root  # the loss itself is a leaf: nothing leads back from it
     later = (info for node in (*roots, *ancestors(timeline, *roots)) if (info := timeline.info(node)).born > last.born)
-    ends = (info for info in later if info.created.kind in ("leaf", "constant"))
+    ends = (info for info in later if info.created.kind != "op")
     return next((end for end in ends if is_copied(timeline, end, asked.node)), None)
 
 
@@ -450,8 +476,8 @@ def _ends(asked: Question, node: int) -> Iterator[Finding]:
     """The untracked operations where the paths forward from a node leave the graph."""
     for info in cuts_after(asked.timeline, node, range(asked.moment.n + 1)):
         text = f"cut at {label(asked.timeline, info.node)}{made_at(info.frames)}: {why_untracked(info.created)}"
-        fix = cut_fix(asked.timeline, info)
-        yield Finding("cut", text, info.born, info.node, fix=fix, at=innermost(info))
+        how = mend(asked.timeline, info)
+        yield Finding("cut", text, info.born, info.node, (), how.fix, how.at or innermost(info), edit=how.edit)
 
 
 def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Finding]:
@@ -469,7 +495,8 @@ def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Findin
         if node in leading and info.created.kind == "constant" and _comes_back(timeline, end, info):
             text = f"{label_at(timeline, node)} is new data to autograd: it came back without its history"
             part = Finding("copied", text, info.born, node, at=innermost(info))
-            yield replace(end, parts=(part,), at=innermost(info), fix="compute it with tensors, without numpy between")
+            edit = without_arrays(timeline, end.at) or without_arrays(timeline, innermost(info)) or end.edit
+            yield replace(end, parts=(part,), fix="compute it with tensors, without numpy between", edit=edit)
             return
 
 
@@ -530,12 +557,18 @@ def _reads(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
 
 
 def _equals(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
-    """Whether each element equals a result, and one has more digits than a program would write."""
-    elements = _elements(timeline, new)
-    if not 0 < elements.size <= _MOST_ELEMENTS or not any(map(_is_odd, elements)):
+    """Whether each element with more digits than a program would write equals one of a result, and there are some.
+
+    The others may be of the program: the zeros of ``max(h, 0.0)``.
+    """
+    odd = [one for one in _elements(timeline, new).tolist() if _is_odd(one)]
+    if not odd:
         return False
-    computed = {one for info in results if info.created.kind == "op" for one in _elements(timeline, info, 1)}
-    return computed.issuperset(elements.tolist())
+    computed: set[float] = set()
+    for info in results:
+        if info.created.kind == "op":
+            computed.update(_elements(timeline, info).tolist())
+    return computed.issuperset(odd)
 
 
 def _elements(timeline: Timeline, info: NodeInfo, most: int = _MOST_ELEMENTS) -> Array:
@@ -546,4 +579,4 @@ def _elements(timeline: Timeline, info: NodeInfo, most: int = _MOST_ELEMENTS) ->
 
 
 def _is_odd(element: Any) -> bool:
-    return bool(np.isfinite(element)) and type(element)(f"{element:.4g}") != element
+    return bool(np.isfinite(element)) and float(f"{element:.4g}") != element

@@ -10,8 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import log2
 
 from gviz.events import (
+    BackwardStarted,
     DataSet,
     Event,
     GradAccumulated,
@@ -24,11 +26,26 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import loss_scale, pass_started
 from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at
+from gviz.explain.edit import (
+    Edit,
+    after,
+    arguments,
+    assignment,
+    before,
+    divided,
+    in_block,
+    moved,
+    optimizer_named,
+    receiver,
+    removed,
+    statement_instead,
+)
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
-from gviz.explain.parameter_updates import Steps, all_frozen, next_step, steps_by, why_nothing
+from gviz.explain.operations import LOSSES
+from gviz.explain.parameter_updates import Steps, all_frozen, next_step, steps_by, why_nothing, write_place
 from gviz.explain.program_text import called_function, line_text, update_in_place
-from gviz.explain.recording_overview import Survey
+from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
@@ -136,7 +153,11 @@ def _not_in_optimizer(
     at = frames[0] if frames else None
     fix = "make the optimizer after the model is as it stays, of that model's parameters()"
     parts = (Finding("idle", idle, steps.idle[-1], at=at),)
-    return Finding("never-stepped", text, seq, info.node, parts, fix, innermost(info))
+    made = assignment(timeline, at, receiver(timeline, at, "step"))
+    born = innermost(info)
+    is_later = made is not None and born is not None and made.path == born.path and made.line < born.line
+    edit = moved(timeline, made, born) if is_later else None
+    return Finding("never-stepped", text, seq, info.node, parts, fix, born if is_later else made or born, edit=edit)
 
 
 def _is_behind_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool:
@@ -182,7 +203,8 @@ def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
     in_place = update_in_place(line_text(timeline, at), update.name)
     fix = f"with torch.no_grad(): {clipped(in_place, 80)}" if in_place else f"with torch.no_grad(): {name or 'it'} -= …"
     parts = (Finding("recomputed", made, update.born, update.node, at=at),)
-    return Finding("never-stepped", text, seq, info.node, parts, fix, at)
+    edit = in_block(timeline, at, "with torch.no_grad():", in_place) if in_place else None
+    return Finding("never-stepped", text, seq, info.node, parts, fix, at, edit=edit)
 
 
 def _computed_updates(timeline: Timeline, node: int) -> list[NodeInfo]:
@@ -199,7 +221,12 @@ def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, Gr
         return None  # it may be there to look at its gradient
     text = f"{label(timeline, info.node)} got gradients in {len(added)} passes, and nothing has ever updated it"
     fix = "optimizer.step() after backward(), if it is to learn"
-    return Finding("never-stepped", text, added[0][0], info.node, (), fix, innermost(info), suspected=True)
+    started = pass_started(timeline, added[-1][1].pass_nr)
+    frames = timeline.stack(started.stack) if started is not None else ()
+    at = frames[0] if frames else innermost(info)
+    name = optimizer_named(timeline, at)
+    edit = after(timeline, at, f"{name}.step()") if name else None
+    return Finding("never-stepped", text, added[0][0], info.node, (), fix, at, suspected=True, edit=edit)
 
 
 # A step that found nothing to do: backward was forgotten, or everything is frozen
@@ -342,8 +369,21 @@ def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Fin
         Finding("sum", f"{_brief(event.part)} was added to it: {_brief(event.value)}", seq, event.node),
     )
     fix = "optimizer.zero_grad() before each backward(), or w.grad = None after the update"
-    numbers = (Number("iterations", times, seq),)
-    return Finding("not-cleared", text, seq, event.node, parts, fix, frames[0] if frames else None, numbers)
+    numbers, at = (Number("iterations", times, seq),), frames[0] if frames else None
+    edit = _clearing_edit(timeline, event.node, leaf.used, at)
+    return Finding("not-cleared", text, seq, event.node, parts, fix, at, numbers, edit=edit)
+
+
+def _clearing_edit(timeline: Timeline, node: int, used: int, at: Frame | None) -> Edit | None:
+    """``zero_grad()`` of its optimizer before backward, or ``.grad = None`` after an update by hand."""
+    step = next((timeline.event(one.said) for one in timeline.contexts.steps_at(used)), timeline.event(used))
+    if isinstance(step, OptimizerStarted | OptimizerStepped):
+        frames = timeline.stack(step.stack)
+        name = receiver(timeline, frames[0] if frames else None, "step")
+        return before(timeline, at, f"{name}.zero_grad()") if name else None
+    frames = write_place(timeline, used, step) if isinstance(step, StorageWritten) else ()
+    name = timeline.info(node).name
+    return after(timeline, frames[0], f"{name}.grad = None") if frames and name.isidentifier() else None
 
 
 def _how_often(timeline: Timeline, times: int) -> str:
@@ -420,7 +460,14 @@ def _cleared_finding(
         ),
     )
     fix = "zero_grad() before backward(), or after step()"
-    return Finding("cleared-early", text, seq, node, parts, fix, frames[0] if frames else None)
+    event, last = timeline.event(cleared), frames[0] if frames else None
+    if any(cleared < made.seq < seq and made.created.requires_grad for made in survey.nodes.values()):
+        call = next((timeline.stack(one.stack) for start, one in survey.passes if start > seq), ())
+        fix = "step() after backward(): it runs between the forward and backward that it is to follow"
+        edit = moved(timeline, last, call[0]) if call else None
+        return Finding("cleared-early", text, seq, node, parts, fix, last, edit=edit)
+    at = next(iter(timeline.stack(event.stack)), None) if isinstance(event, GradSet) else None
+    return Finding("cleared-early", text, seq, node, parts, fix, at or last, edit=moved(timeline, at, last))
 
 
 def _cleared_at(timeline: Timeline, cleared: int) -> str:
@@ -510,7 +557,13 @@ def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int])
     )
     fix = "zero_grad() once for each step: before the first backward() that the step is to use, or after the step"
     numbers = (Number("unused passes", len(unused)), Number("passes", len(site)))
-    return Finding("cleared-early", text, cleared, node, parts, fix, at, numbers, suspected=is_single)
+    last = (
+        next(iter(timeline.stack(step.stack)), None) if isinstance(step, OptimizerStarted | OptimizerStepped) else None
+    )
+    # one call clears all: it moves behind the step; of several calls this one has no purpose
+    clearings = {event.stack for _, event in survey.select(GradSet) if event.node == node and event.how in _CLEARED}
+    edit = moved(timeline, at, last) if len(clearings) == 1 else removed(timeline, at)
+    return Finding("cleared-early", text, cleared, node, parts, fix, at, numbers, suspected=is_single, edit=edit)
 
 
 def _meets_a_step(one: _UnusedPass, steps: list[int]) -> bool:
@@ -577,6 +630,44 @@ def _clipped_while_scaled(survey: Survey) -> Iterator[Finding | None]:
                 scaled.clear()
 
 
+_LEAST_OF_A_SCALER = 64
+
+
+def scaled_step(survey: Survey) -> Iterator[Finding | None]:
+    """The first step with gradients as a scaled loss has brought them, by a power of 2 as of a ``GradScaler``."""
+    timeline, scales = survey.timeline, dict[int, float]()
+    scaled: dict[int, int] = {}
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
+        yield None
+        match event:
+            case GradAccumulated(node=node, pass_nr=number):
+                if number not in scales:
+                    scales[number] = loss_scale(timeline, number)
+                if scales[number] >= _LEAST_OF_A_SCALER and scales[number] == 2 ** round(log2(scales[number])):
+                    scaled[node] = number
+            case GradSet(node=node):
+                scaled.pop(node, None)
+            case OptimizerStepped(parameters=parameters, raised="") if scaled.keys() & {*parameters}:
+                node = next(node for node in parameters if node in scaled)
+                yield _scaled_step_finding(timeline, event, seq, node, scaled[node], scales[scaled[node]])
+                return
+
+
+def _scaled_step_finding(
+    timeline: Timeline, event: OptimizerStepped, seq: int, node: int, pass_nr: int, scale: float
+) -> Finding:
+    frames, started = timeline.stack(event.stack), pass_started(timeline, pass_nr)
+    call = next(iter(timeline.stack(started.stack)), None) if started is not None else None
+    at = frames[0] if frames else None
+    text = f"the step{made_at(frames)} uses gradients that are still multiplied by the loss scale, {number(scale)}"
+    part = Finding("used", f"nothing has divided the .grad of {label(timeline, node)} since backward", seq, node)
+    fix = "scaler.step(optimizer), which divides them first, and then scaler.update()"
+    scaler, held = receiver(timeline, call, "scale"), receiver(timeline, at, "step")
+    edit = statement_instead(timeline, at, f"{scaler}.step({held})") if scaler and held else None
+    numbers = (Number("loss scale", scale),)
+    return Finding("scaled-step", text, seq, node, (part,), fix, at, numbers, suspected=True, edit=edit)
+
+
 def _is_divided_later(timeline: Timeline, node: int, seq: int, step: int) -> bool:
     """Whether a gradient is changed again between its clipping and the step, as ``unscale_`` does."""
     return any(seq < n < step and isinstance(timeline.event(n), GradSet) for n in timeline.events_of(node))
@@ -599,8 +690,18 @@ def _scaled_finding(timeline: Timeline, node: int, seq: int, since: int, scale: 
         ),
     )
     fix = "scaler.unscale_(optimizer) before the clipping"
-    numbers = (Number("loss scale", scale),)
-    return Finding("clipped-early", text, seq, node, parts, fix, frames[0] if frames else None, numbers)
+    numbers, at = (Number("loss scale", scale),), frames[0] if frames else None
+    step = next_step(timeline, node, seq)
+    edit = _unscaling_edit(timeline, step, at)
+    return Finding("clipped-early", text, seq, node, parts, fix, at, numbers, edit=edit)
+
+
+def _unscaling_edit(timeline: Timeline, step: int, at: Frame | None) -> Edit | None:
+    """``scaler.unscale_(optimizer)`` before the clipping, with the names of the line ``scaler.step(optimizer)``."""
+    event = timeline.event(step) if step else None
+    frame = next(iter(timeline.stack(event.stack)), None) if isinstance(event, OptimizerStepped) else None
+    scaler, given = receiver(timeline, frame, "step"), arguments(timeline, frame, "step")
+    return before(timeline, at, f"{scaler}.unscale_({given[0]})") if scaler and given else None
 
 
 def _clipped_before_backward(survey: Survey) -> Iterator[Finding | None]:
@@ -637,6 +738,87 @@ def _is_update(event: Event, learned: set[int], filled: set[int]) -> bool:
     return isinstance(event, OptimizerStepped)
 
 
+def clipped_late(survey: Survey) -> Iterator[Finding | None]:
+    """The first clipping after a step whose gradients are cleared before the next step could use them."""
+    timeline, is_clipping = survey.timeline, partial(survey.timeline.once, _clips)
+    stepped: dict[int, int] = {}
+    clipped: dict[int, int] = {}
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
+        yield None
+        match event:
+            case OptimizerStepped(parameters=parameters):
+                stepped |= dict.fromkeys(parameters, seq)
+                for node in parameters:
+                    clipped.pop(node, None)
+            case GradAccumulated(node=node):
+                stepped.pop(node, None)
+            case GradSet(node=node, how="none" | "zero"):
+                if node in clipped and node in stepped:
+                    yield _late_finding(timeline, node, clipped[node], stepped[node])
+                    return
+            case GradSet(node=node) if node in stepped and is_clipping(event.stack):
+                clipped[node] = seq
+
+
+def _late_finding(timeline: Timeline, node: int, seq: int, step: int) -> Finding:
+    event, before = timeline.event(seq), timeline.event(step)
+    assert isinstance(event, GradSet)
+    assert isinstance(before, OptimizerStepped)
+    frames, stepped = timeline.stack(event.stack), timeline.stack(before.stack)
+    text = f"the clipping{made_at(frames)} comes after the step, and what it clips is cleared unused"
+    part = Finding(
+        "used", f"the step{made_at(stepped)} used the .grad of {label(timeline, node)} unclipped", step, node
+    )
+    at, last = (next(iter(one), None) for one in (frames, stepped))
+    edit = moved(timeline, at, last, ahead=True)
+    fix = "clip between backward() and step()"
+    return Finding("clipped-late", text, seq, node, (part,), fix, at, edit=edit)
+
+
+# Several passes of one call before each step, each of a mean: their sum is larger by their number
+
+
+def summed_passes(survey: Survey) -> Iterator[Finding | None]:
+    """A call of backward that runs several times before each step, for the mean of a part each time."""
+    timeline = survey.timeline
+    groups: list[list[BackwardStarted]] = [[]]
+    for _, event in survey.select(BackwardStarted, OptimizerStepped):
+        yield None
+        if isinstance(event, BackwardStarted):
+            groups[-1].append(event)
+        elif groups[-1]:
+            groups.append([])
+    groups = groups[: -1 if survey.optimized else 0]
+    counts = {len(group) for group in groups}
+    calls = {event.stack for group in groups for event in group}
+    roots = [survey.nodes.get(node) for group in groups for event in group for node, _ in event.roots[:1]]
+    if len(groups) < 2 or len(counts) != 1 or len(calls) != 1 or min(counts) < 2:
+        return
+    if any(made is None or not _is_mean(made) for made in roots) or not _adds_up(survey, groups[0]):
+        return
+    (count,), (call,) = counts, calls
+    frames, last = timeline.stack(call), roots[0]
+    at, number_of = frames[0] if frames else None, f"{count} backward passes"
+    assert last is not None
+    text = f"the gradients of {number_of} add up before each step, each of a mean: {count} times that of all parts"
+    part = Finding("root", f"each begins at a mean, as {label_at(timeline, last.node)}", last.seq, last.node)
+    fix = f"divide each loss by the number of parts: (loss / {count}).backward()"
+    edit = divided(timeline, at, count)
+    numbers = (Number("passes", count),)
+    yield Finding("summed-passes", text, last.seq, last.node, (part,), fix, at, numbers, suspected=True, edit=edit)
+
+
+def _is_mean(made: Made) -> bool:
+    return made.op == "mean" or (made.op in LOSSES and dict(made.created.attrs).get("reduction", "mean") == "mean")
+
+
+def _adds_up(survey: Survey, group: list[BackwardStarted]) -> bool:
+    """Whether the passes of a group add to the same gradients, and nothing clears them in between."""
+    numbers = {event.pass_nr for event in group[1:]}
+    added = [event for _, event in survey.accumulated if event.pass_nr in numbers]
+    return bool(added) and all(event.value is not None for event in added)
+
+
 def _clips(timeline: Timeline, stack: int) -> bool:
     """Whether the source line calls one of PyTorch's functions that clip gradients."""
     frames = timeline.stack(stack)
@@ -650,4 +832,12 @@ def _clipped_finding(timeline: Timeline, clipped: int, used: int) -> Finding:
     text = f"the clipping{made_at(frames)} has nothing to clip: no gradient is there before backward brings it"
     parts = (Finding("used", "what backward brought after it is used as it is", used),)
     fix = "clip between backward() and the update"
-    return Finding("clipped-early", text, clipped, event.node, parts, fix, frames[0])
+    started = next((one for seq, one in reversed(_passes(timeline, clipped, used))), None)
+    call = next(iter(timeline.stack(started.stack)), None) if started is not None else None
+    edit = moved(timeline, frames[0], call)
+    return Finding("clipped-early", text, clipped, event.node, parts, fix, frames[0], edit=edit)
+
+
+def _passes(timeline: Timeline, start: int, end: int) -> list[tuple[int, BackwardStarted]]:
+    """The backward passes that began between two events."""
+    return list(timeline.select((BackwardStarted,), start, end))

@@ -6,15 +6,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gviz.events import DataSet, GradAccumulated, OptimizerStepped, StorageWritten
-from gviz.explain.display_names import innermost, label
+import numpy as np
+
+from gviz.events import DataSet, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
+from gviz.explain.display_names import innermost, label, made_at
+from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
-from gviz.explain.recording_overview import Survey
+from gviz.explain.findings.zero import zeroed_at
+from gviz.explain.grad_history import is_zero
+from gviz.explain.parameter_updates import options_of
+from gviz.explain.recording_overview import Made, Survey
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown
-from gviz.values.value import Value
-from gviz.values.value_text import norm
+from gviz.values.value import Array, Value, capture
+from gviz.values.value_text import grad, norm
 
 
 @dataclass(slots=True)
@@ -96,10 +103,34 @@ def _unchanged_finding(survey: Survey, node: int, one: _Parameter, way: list[Way
     died = vanishing(timeline, way)
     size = Finding("gradient", f"its gradient was |g| {number(one.gradient)}", one.filled, node)
     part = replace(died, fix="") if died is not None else size
+    step, rate = timeline.event(one.first), options_of(timeline, node, one.first).get("lr")
+    call = next(iter(timeline.stack(step.stack)), None) if isinstance(step, OptimizerStepped) else None
+    if (replaced := _replaced(survey, node, one)) is not None:
+        return replaced
+    if rate == 0:
+        text = f"{often} of the optimizer {have} left {label(timeline, node)} as it was: its learning rate is 0"
+        fix = "a learning rate above 0, or a schedule that does not begin with 0"
+        return Finding("unchanged", text, one.first, node, (size,), fix, call)
     fix = died.fix if died is not None else "a larger learning rate: it is 0, or so small that the change rounds away"
     numbers = (Number("length of the gradient", one.gradient, one.filled),)
-    at, suspected = innermost(timeline.info(node)), one.steps == 1 or not one.exact
+    at, suspected = call or innermost(timeline.info(node)), one.steps == 1 or not one.exact
     return Finding("unchanged", text, one.first, node, (part,), fix, at, numbers, suspected)
+
+
+def _replaced(survey: Survey, node: int, one: _Parameter) -> Finding | None:
+    """A gradient that the program itself has made zero between the pass and the step."""
+    timeline = survey.timeline
+    sets = [(seq, event) for seq, event in survey.select(GradSet) if event.node == node and one.filled < seq]
+    steps = [seq for seq, event in survey.select(OptimizerStepped) if node in event.parameters and seq > one.filled]
+    last = next((pair for pair in reversed(sets) if steps and pair[0] < steps[0]), None)
+    if last is None or not is_zero(last[1].value):
+        return None
+    seq, event = last
+    frames = timeline.stack(event.stack)
+    text = f"steps leave {label(timeline, node)} as it was: its .grad was set to 0{made_at(frames)} after backward"
+    size = Finding("gradient", f"backward had made it |g| {number(one.gradient)}", one.filled, node)
+    fix = "leave the gradient as backward made it, or set .grad = None before backward"
+    return Finding("unchanged", text, seq, node, (size,), fix, frames[0] if frames else None)
 
 
 # One parameter in several modules
@@ -181,10 +212,106 @@ def untied(survey: Survey) -> Iterator[Finding | None]:
         size = f"all of its {made.value.size if made.value is not None else 0:,} elements are equal at the start"
         part = Finding("first", size, made.seq, made.node)
         fix = "tie them again after the copy: output.weight = embedding.weight, before the optimizer is made"
-        yield Finding("untied", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
+        places = [innermost(timeline.info(node)) for node in (made.node, twin)]
+        at = max((one for one in places if one is not None), key=lambda one: one.line, default=None)  # of the copy
+        yield Finding("untied", text, made.seq, made.node, (part,), fix, at)
 
 
 def _is_varied(value: Value | None) -> bool:
     """Whether a value has enough different elements that an equal value is no accident."""
     stats = value.statistics() if value is not None else None
     return value is not None and value.size >= _FEWEST and stats is not None and stats.min < stats.max
+
+
+# Units that begin as one and stay one: equal rows of a weight, with equal gradients
+
+
+def same_units(survey: Survey) -> Iterator[Finding | None]:
+    """Weights whose rows are all equal, and get equal gradients in every pass: all units compute the same for good."""
+    timeline = survey.timeline
+    parts: defaultdict[int, list[GradAccumulated]] = defaultdict(list)
+    for _, event in survey.accumulated:
+        parts[event.node].append(event)
+    for node, events in parts.items():
+        yield None
+        made = survey.nodes.get(node)
+        if made is None or made.created.kind == "op" or len(made.shape) < 2 or min(made.shape[:2]) < 2:
+            continue
+        held = timeline.at(timeline.nodes.born(next(iter(timeline.nodes.users(node)), node))).state(node)
+        value = held.outputs[0].value if held is not None else None
+        alike = _has_equal_rows(timeline, value) and all(_has_equal_rows(timeline, one.part) for one in events)
+        if not alike or is_zero(events[0].part) or is_zero(value):  # zeros that all get one gradient part later
+            continue
+        count = made.shape[0]
+        text = f"all {count} rows of {label(timeline, node)} are equal, and so are their gradients: they stay one unit"
+        size = Finding(
+            "first", f"in {len(events)} passes every row got the same gradient", survey.accumulated[0][0], node
+        )
+        fix = "start with random numbers: nn.init.kaiming_uniform_(weight), or leave out the constant start"
+        at = zeroed_at(timeline, timeline.info(node)) or innermost(timeline.info(node))
+        yield Finding("same-units", text, made.seq, node, (size,), fix, at)
+
+
+def _has_equal_rows(timeline: Timeline, value: Value | None) -> bool:
+    array = timeline.array(value) if value is not None else None
+    return array is not None and array.ndim > 1 and bool(np.allclose(array, array[:1], rtol=1e-5, atol=1e-12))
+
+
+# Rows of an embedding that only fill the ends of sequences, and are trained all the same
+
+_LEAST_FILLED = 3
+"""The fewest places that a padding fills in what was recorded."""
+
+
+def padding_trained(survey: Survey) -> Iterator[Finding | None]:
+    """Embeddings without a padding index, one of whose rows stands at the ends of sequences of several lengths only."""
+    timeline, seen = survey.timeline, dict[int, list[Made]]()
+    for made in survey.ops("embedding"):
+        weight = made.created.inputs[0][0] if made.created.inputs else 0
+        seen.setdefault(weight, []).append(made)
+    got = {event.node: event.part for _, event in survey.accumulated}
+    for weight, uses in seen.items():
+        yield None
+        index = dict(uses[0].created.attrs).get("padding_idx", -1)
+        if weight not in got or (isinstance(index, int) and index >= 0):
+            continue
+        given = [list(survey.sources(one)) for one in uses]
+        ids = [timeline.array(pair[1].value) for pair in given if len(pair) > 1 and pair[1].value is not None]
+        row = _filling(ids)
+        gradient = timeline.array(got[weight])
+        if row is None or gradient is None or not gradient[row].any():
+            continue
+        info = timeline.info(weight)
+        text = f"row {row} of {label(timeline, weight)} is trained, though it only fills the ends of sequences"
+        part = Finding(
+            "share", f"its last gradient was {grad(capture(gradient[row]))}", survey.accumulated[-1][0], weight
+        )
+        fix = f"nn.Embedding(..., padding_idx={row}), or mask these places before they are added up"
+        at = innermost(info)
+        edit = with_keyword(timeline, at, "Embedding", "padding_idx", str(row))
+        yield Finding("padding-trained", text, uses[0].seq, weight, (part,), fix, at, suspected=True, edit=edit)
+
+
+def _filling(batches: Sequence[Array | None]) -> int | None:
+    """The index that ends rows in runs of several lengths, and is nowhere else; None if there is none."""
+    runs: set[int] = set()
+    filled, found = 0, set[int]()
+    for ids in batches:
+        if ids is None or ids.ndim != 2 or ids.shape[0] < 2 or ids.shape[1] < 2:
+            return None
+        for row in ids.tolist():
+            last = row[-1]
+            run = next((n for n, one in enumerate(reversed(row)) if one != last), len(row))
+            if run > 1 or last in found:
+                found.add(last)
+    if len(found) != 1:
+        return None
+    (index,) = found
+    for ids in batches:
+        for row in ids.tolist() if ids is not None else ():
+            run = next((n for n, one in enumerate(reversed(row)) if one != index), len(row))
+            if index in row[: len(row) - run]:
+                return None
+            runs.add(run)
+            filled += run
+    return index if len(runs) > 1 and filled >= _LEAST_FILLED and index in (0, 1) else None

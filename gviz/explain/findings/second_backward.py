@@ -15,6 +15,7 @@ from itertools import pairwise, takewhile
 
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import innermost, label, label_at, made_at, symbol
+from gviz.explain.edit import before, into_loop, with_keyword, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.findings.no_gradient import nameless_leaf
 from gviz.explain.program_errors import Failure
@@ -44,7 +45,10 @@ def explain(failure: Failure) -> Finding | None:
     crossing = next((edge for edge in pairwise(path) if _crosses(timeline, edge, first_pass)), None)
     if crossing is None:
         fix = f"retain_graph=True in {_call(timeline, freed)}, or build the graph again"
-        return Finding("second-backward", text, failure.seq, node, (released,), fix, failure.at)
+        first = pass_started(timeline, timeline.at(freed).pass_nr)
+        call = next(iter(timeline.stack(first.stack)), None) if first is not None else None
+        edit = with_keyword(timeline, call, "backward", "retain_graph", "True")
+        return Finding("second-backward", text, failure.seq, node, (released,), fix, failure.at, edit=edit)
     return _carried(failure, released, *crossing)
 
 
@@ -65,8 +69,16 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     text = f"this backward runs into the graph of an earlier one, through {label(timeline, old)}, {what}"
     crossed = f"the edge that crosses: {label_at(timeline, user)} uses {label_at(timeline, old)}"
     edge = Finding("crossing", crossed, used.born, user, at=innermost(used))
-    fix = _where_to_detach(symbol(timeline, old), made, used, first)
-    return Finding(kind, text, failure.seq, old, (edge, released), fix, innermost(used) or innermost(made))
+    name = symbol(timeline, old)
+    fix, edit, at = _where_to_detach(name, made, used, first), None, innermost(used) or innermost(made)
+    is_update = used.op.name.endswith("_") and used.op.base_name in _UPDATING
+    if first is not None and not is_update:
+        own = _own_frames(first, made)
+        at = own[0] if own else at
+        edit = wrapped(timeline, at, name, ".detach()") if name.isidentifier() else None
+    elif name.isidentifier() and not used.op.name.endswith("_"):
+        edit = before(timeline, innermost(used), f"{name} = {name}.detach()")
+    return Finding(kind, text, failure.seq, old, (edge, released), fix, at, edit=edit)
 
 
 def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
@@ -86,7 +98,8 @@ def _made_once(failure: Failure, released: Finding, used: NodeInfo, made: NodeIn
     learned = f"to learn {name}, make it the leaf itself: requires_grad last, {name} = (...).requires_grad_()"
     anew = f"make {what} anew in each step, inside the loop; or detach() it, if it is data or a target"
     fix = anew if leaf is None or not name.isidentifier() else learned
-    return Finding("second-backward", text, failure.seq, made.node, (edge, released), fix, innermost(made))
+    edit = into_loop(timeline, innermost(made), innermost(used)) if fix is anew else None
+    return Finding("second-backward", text, failure.seq, made.node, (edge, released), fix, innermost(made), edit=edit)
 
 
 def _where_to_detach(name: str, made: NodeInfo, used: NodeInfo, first: NodeInfo | None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from gviz.events import NodeCreated, OptimizerStepped, ScopeEntered
 from gviz.explain.display_names import innermost, label_at
+from gviz.explain.edit import method_self, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operations import DROPOUTS
 from gviz.explain.recording_overview import Made, Survey
@@ -115,20 +116,35 @@ def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
 
     ``eval()`` turns off the one, and not the other: `F.dropout` drops unless it is given ``training=False``.
     """
-    timeline, again = survey.timeline, _made_again(survey)
+    timeline, again, without_grad = survey.timeline, _made_again(survey), _calls_without_grad(survey)
     for made in survey.ops(*_DROPPING):
         scope, attrs = survey.scopes.get(made.created.scope), dict(made.created.attrs)
         is_module = scope is not None and "Dropout" in scope.kind
         is_function = not is_module and made.op in DROPOUTS and attrs.get("training", True) and attrs.get("p")
         if scope is None or made.created.requires_grad or scope.name in again or not (is_module or is_function):
             continue
-        if made.created.switched_off or _under_no_grad(survey, made):
+        if made.created.switched_off or _under_no_grad(survey, made) or survey.outermost(scope.scope) in without_grad:
             text = f"dropout is active at {label_at(timeline, made.node)}, though the forward runs under no_grad"
             fix = "model.eval() before evaluating, model.train() after (leave it if the randomness is wanted)"
             if is_function:
                 fix = "dropout(x, p, training=self.training), which eval() turns off, or an nn.Dropout module"
-            at = innermost(timeline.info(made.node))
-            yield Finding("dropout-in-evaluation", text, made.seq, made.node, (), fix, at, suspected=True)
+            at, edit = innermost(timeline.info(made.node)), None
+            if is_function and (own := method_self(timeline, at)):
+                edit = with_keyword(timeline, at, made.op, "training", f"{own}.training")
+            yield Finding("dropout-in-evaluation", text, made.seq, made.node, (), fix, at, suspected=True, edit=edit)
+
+
+def _calls_without_grad(survey: Survey) -> set[int]:
+    """The outermost calls of models that ran under no_grad: nothing in them is tracked."""
+    found: dict[int, bool] = {}
+    for made in survey.nodes.values():
+        if made.created.kind == "op" and made.created.scope in survey.scopes:
+            call = survey.outermost(made.created.scope)
+            if made.created.requires_grad:
+                found[call] = False
+            elif made.created.switched_off:
+                found.setdefault(call, True)
+    return {call for call, is_off in found.items() if is_off}
 
 
 def _made_again(survey: Survey) -> set[str]:

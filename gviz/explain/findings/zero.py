@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from gviz.events import GradFlowed, StorageWritten
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
@@ -28,11 +29,15 @@ from gviz.explain.operations import (
     SOFTMAXES,
     STEPPING,
 )
+from gviz.explain.parameter_updates import write_place
 from gviz.explain.program_text import line_text
 from gviz.explain.question import Question
+from gviz.explain.recording_overview import Survey
+from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
+from gviz.values.plain_text import file_line
 from gviz.values.value import Value
 
 _TINY = 1e-6
@@ -72,7 +77,7 @@ def _origin_of_zeros(timeline: Timeline, asked: Question, output: OutputState) -
         return _zeroed_by_hook(timeline, asked, hook)
     lost = _underflow(timeline, part)
     if lost is not None:
-        return _underflowed(timeline, asked, *lost)
+        return _underflowed(timeline, asked.node, *lost)
     if not all(is_zero(one.value) for one in output.parts):
         return _cancelled(timeline, asked.node, output.parts)
     end = _end_of(timeline, part)
@@ -184,14 +189,35 @@ def _underflows(timeline: Timeline, part: Contribution, got: Value) -> bool:
     return appeared >= 0.5 and largest <= _FAR * least and 0 < before <= _FAR_BEFORE * least
 
 
-def _underflowed(timeline: Timeline, asked: Question, part: Contribution, got: Value) -> Finding:
+def underflows(survey: Survey) -> Iterator[Finding | None]:
+    """Rules that send back mostly zeros in float16 or bfloat16 for gradients that were none: each line once.
+
+    The gradient of a leaf need not be zero for that: it lacks what has underflowed.
+    """
+    timeline, seen = survey.timeline, set[int]()
+    if not any(output.value is not None and output.value.dtype in _LEAST
+               for made in survey.nodes.values() for output in made.created.outputs[:1]):  # fmt: skip
+        return
+    for seq, flowed in timeline.select((GradFlowed,)):
+        made = survey.nodes.get(flowed.source)
+        if made is None or flowed.part.dtype not in _LEAST or made.created.stack in seen:
+            continue
+        yield None
+        stats, part = flowed.part.statistics(), Contribution(flowed.source, flowed.slot, flowed.part, seq)
+        if stats is None or 2 * stats.zero < flowed.part.size:
+            continue
+        got = arriving_gradient(timeline, part)
+        if got is not None and _underflows(timeline, part, got):
+            seen.add(made.created.stack)
+            yield _underflowed(timeline, 0, part, got)
+
+
+def _underflowed(timeline: Timeline, node: int, part: Contribution, got: Value) -> Finding:
     info, dtype = timeline.info(part.source), part.value.dtype
     stats, arrived = part.value.statistics(), got.statistics()
     share = 100 * stats.zero / part.value.size if stats is not None else 100.0
-    text = (
-        f"the gradient of {label(timeline, asked.node)} is zero: "
-        f"{number(share, 3)}% of what {label_at(timeline, info.node)} sends back underflows {dtype}"
-    )
+    what = f"{number(share, 3)}% of what {label_at(timeline, info.node)} sends back underflows {dtype}"
+    text = f"the gradient of {label(timeline, node)} is zero: {what}" if node else what
     largest = max(abs(arrived.min), abs(arrived.max)) if arrived is not None else 0.0
     fact = (
         f"the least number of {dtype} is {number(_LEAST[dtype], 2)}; the largest gradient that arrives there is "
@@ -209,7 +235,8 @@ def _zeroed_by_hook(timeline: Timeline, asked: Question, hook: HookEffect) -> Fi
     """A hook replaced a gradient by zero: at the node itself, or at one that it gets its gradient from."""
     where = "" if hook.ran.node == asked.node else f" at {label(timeline, hook.ran.node)}"
     text = f"the gradient of {label(timeline, asked.node)} is zero: {hook.words(timeline)}{where}"
-    at = innermost(timeline.info(hook.ran.node))
+    text += hook.registered(timeline)
+    at = hook.at(timeline) or innermost(timeline.info(hook.ran.node))
     return Finding("changed-by-hook", text, hook.seq, hook.ran.node, fix=HOOK_FIX, at=at, suspected=True)
 
 
@@ -249,6 +276,9 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
     if share is not None and reason.kind == "dead-units":
         parts = (*parts, Finding("share", f"{number(100 * share, 3)}% of its result is zero", info.born, info.node))
     at, suspected = innermost(info), reason.kind == "cancelled" or is_number
+    if culprit is not None and info.created.kind != "op" and (written := zeroed_at(timeline, info)) is not None:
+        said = f"it was written to at {file_line(written.path, written.line)}"
+        parts, at = (*parts, Finding("write", said, info.born, info.node, at=written)), written
     return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
 
 
@@ -319,6 +349,17 @@ def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
         if not before or info.op.base_name in SHUTTING:
             return info
         info = timeline.info(before)
+
+
+def zeroed_at(timeline: Timeline, info: NodeInfo) -> Frame | None:
+    """The last line that wrote to a tensor before it was used, as `nn.init.zeros_` does; None where nothing did."""
+    users = timeline.nodes.users(info.node)
+    until = timeline.nodes.born(users[0]) if users else len(timeline) + 1
+    for seq in reversed([seq for seq in timeline.events_of(info.node) if seq < until]):
+        write = timeline.event(seq)
+        if isinstance(write, StorageWritten):
+            return next(iter(write_place(timeline, seq, write)), None)
+    return None
 
 
 def _of_zeros(info: NodeInfo) -> _Reason:

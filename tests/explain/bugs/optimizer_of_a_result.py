@@ -3,5 +3,5 @@
 import torch
 
 content = torch.tensor([1.0, 2.0])
-image = content.requires_grad_().clone()
-optimizer = torch.optim.SGD([image], lr=0.1)  # cause
+image = content.requires_grad_().clone()  # cause
+optimizer = torch.optim.SGD([image], lr=0.1)

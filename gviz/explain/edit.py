@@ -1,0 +1,849 @@
+"""A fix as data: the lines of the program that it changes, and what to write there instead.
+
+The recorded text is parsed, never run. An edit is made only where its statement is found as the trace has it, and where
+the program is still Python after it. Else there is none, and the fix stays advice in words. Each function is one kind
+of change: it gives the `Edit`, or None.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from functools import lru_cache
+from itertools import pairwise
+from typing import TypeAlias
+
+from gviz.source import syntax
+from gviz.source.site import Frame, source_lines
+from gviz.trace.timeline import Timeline
+
+Change: TypeAlias = Callable[[ast.expr], str | None]
+"""What to write instead of an expression; None where it stays."""
+
+STEP = 4
+"""The spaces of one more level of indentation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Whole lines of a program, from `line` on: `old` is what they are, `new` what they become, with their ends."""
+
+    path: str
+    line: int
+    old: str
+    new: str
+
+    @property
+    def end_line(self) -> int:
+        """The last line that is replaced."""
+        return self.line + self.old.count("\n") - 1
+
+    def diff(self) -> list[str]:
+        """The change as lines that begin with ``-`` and ``+``, and with a space where they stay."""
+        rows = unified_diff(self.old.splitlines(), self.new.splitlines(), lineterm="", n=0)
+        return [row for row in rows if not row.startswith(("---", "+++", "@@"))]
+
+    def applied(self, text: str) -> str:
+        """The text of the program after the edit; ValueError where its lines are others by now."""
+        rows = [f"{row}\n" for row in source_lines(text)]
+        first, count = self.line - 1, self.old.count("\n")
+        if "".join(rows[first : first + count]) != self.old:
+            raise ValueError(f"line {self.line} has changed")
+        return "".join([*rows[:first], self.new, *rows[first + count :]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement of a program without its body, the block it is in, and its place there."""
+
+    node: ast.stmt
+    block: Sequence[ast.stmt]
+    around: tuple[ast.AST, ...]
+
+    @property
+    def first(self) -> int:
+        """Its first line, with its decorators."""
+        decorators: list[ast.expr] = getattr(self.node, "decorator_list", [])
+        return min([self.node.lineno, *(one.lineno for one in decorators)])
+
+    @property
+    def last(self) -> int:
+        """The last line of its head."""
+        body = getattr(self.node, "body", None)
+        return body[0].lineno - 1 if body and body[0].lineno > self.node.lineno else self.node.end_lineno or self.first
+
+
+class _Text:
+    """A program's text as lines and tree."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.rows = source_lines(text)
+        self.tree = syntax.program(text)
+        self.statements = list(_statements(self.tree, ()))
+
+    def at(self, line: int, column: int = -1) -> _Statement | None:
+        """The innermost statement on a line; of several next to each other that of a column, else the first."""
+        found = [one for one in self.statements if one.first <= line <= one.last]
+        there = [one for one in found if (one.node.lineno, one.node.col_offset) <= (line, column)]
+        if column >= 0 and there:
+            return max(there, key=lambda one: (len(one.around), one.node.lineno, one.node.col_offset))
+        return max(found, key=lambda one: (len(one.around), -one.node.col_offset), default=None)
+
+    def segment(self, node: ast.expr | ast.stmt) -> str:
+        """The text of a part of the program; of one on several lines, with their indentation."""
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        rows = [row.encode() for row in self.rows[first : last + 1]]
+        rows[-1] = rows[-1][: node.end_col_offset]
+        rows[0] = rows[0][node.col_offset :]
+        return b"\n".join(rows).decode()
+
+    def instead(self, node: ast.expr | ast.stmt, text: str) -> Edit | None:
+        """The edit that writes a text in the place of a part."""
+        first, last = node.lineno, node.end_lineno or node.lineno
+        rows = [row.encode() for row in self.rows[first - 1 : last]]
+        head, tail = rows[0][: node.col_offset].decode(), rows[-1][node.end_col_offset :].decode()
+        return self.lines(first, last, f"{head}{text}{tail}\n")
+
+    def lines(self, first: int, last: int, new: str) -> Edit | None:
+        """The edit that replaces lines; None if the program would be none, or the same."""
+        old = "".join(f"{row}\n" for row in self.rows[first - 1 : last])
+        edit = Edit(self.path, first, old, new)
+        after = "".join(f"{row}\n" for row in self.rows[: first - 1]) + new
+        try:
+            syntax.program(after + "".join(f"{row}\n" for row in self.rows[last:]))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        return edit if old != new else None
+
+    def indent(self, one: _Statement) -> str:
+        """What stands before the line of a statement."""
+        row = self.rows[one.first - 1]
+        return row[: len(row) - len(row.lstrip())]
+
+    def is_alone(self, one: _Statement) -> bool:
+        """Whether no other statement is on its lines."""
+        head = self.rows[one.first - 1].encode()[: one.node.col_offset].strip()
+        tail = self.rows[(one.node.end_lineno or 1) - 1].encode()[one.node.end_col_offset :].strip()
+        return not head and (not tail or tail.startswith(b"#"))
+
+
+def _statements(node: ast.AST, around: tuple[ast.AST, ...]) -> Iterator[_Statement]:
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        block: list[ast.AST] = getattr(node, name, None) or []
+        if not isinstance(block, list):
+            continue  # of a lambda
+        for one in block:
+            if isinstance(one, ast.stmt):
+                yield _Statement(one, [part for part in block if isinstance(part, ast.stmt)], (*around, node))
+            yield from _statements(one, (*around, node))
+
+
+@lru_cache(16)
+def _parsed(path: str, text: str) -> _Text | None:
+    try:
+        return _Text(path, text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _text(timeline: Timeline, at: Frame | None) -> _Text | None:
+    text = timeline.source(at.path) if at is not None else None
+    return _parsed(at.path, text) if at is not None and text else None
+
+
+def _found(timeline: Timeline, at: Frame | None) -> tuple[_Text, _Statement] | None:
+    text = _text(timeline, at)
+    one = text.at(at.line, at.column) if text is not None and at is not None else None
+    return (text, one) if text is not None and one is not None else None
+
+
+# Changes of an expression
+
+
+def rewritten(timeline: Timeline, at: Frame | None, change: Callable[[_Text], Change]) -> Edit | None:
+    """Change the first expression that `change` knows: of the one that ran at a frame, else of its statement."""
+    found = _found(timeline, at)
+    if found is None or at is None:
+        return None
+    text, one = found
+    known = change(text)
+    heads = [part for part in ast.iter_child_nodes(one.node) if not isinstance(part, ast.stmt)]
+    parts = [part for head in heads for part in ast.walk(head) if isinstance(part, ast.expr)]
+    ran = [part for part in parts if _is_at(part, at)]
+    for part in (*ran, *(inner for outer in ran for inner in ast.walk(outer)), *parts):
+        if isinstance(part, ast.expr) and (new := known(part)) is not None:
+            return text.instead(part, new)
+    return None
+
+
+def _is_at(part: ast.expr, at: Frame) -> bool:
+    place = part.lineno, part.end_lineno, part.col_offset, part.end_col_offset
+    return place == (at.line, at.end_line, at.column, at.end_column)
+
+
+def without_method(timeline: Timeline, at: Frame | None, *names: str) -> Edit | None:
+    """``x`` for ``x.detach()``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in names:
+                    return text.segment(value)
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def without_attribute(timeline: Timeline, at: Frame | None, attribute: str) -> Edit | None:
+    """``x`` for ``x.data``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Attribute(value=value, attr=name) if name == attribute:
+                    return text.segment(value)
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def without_call(timeline: Timeline, at: Frame | None, *names: str) -> Edit | None:
+    """``x`` for ``nn.Parameter(x)`` and ``torch.sigmoid(x)``: the first argument for the whole call."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if isinstance(part, ast.Call) and part.args and _called(part) in names and not _is_method(part):
+                return text.segment(part.args[0])
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+_OF_ARRAYS = ("from_numpy", "tensor", "as_tensor", "asarray", "array", "FloatTensor", "Tensor")
+_TO_ARRAYS = ("numpy", "tolist", "detach", "cpu", "item")
+
+
+def without_arrays(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """``x`` for ``torch.from_numpy(x.detach().numpy())``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and part.args and _called(part) in _OF_ARRAYS):
+                return None
+            inner, left = part.args[0], False
+            while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and not inner.args:
+                if inner.func.attr not in _TO_ARRAYS:
+                    break
+                inner, left = inner.func.value, True
+            return text.segment(inner) if left else None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def renamed_call(timeline: Timeline, at: Frame | None, old: str, new: str) -> Edit | None:
+    """``dist.rsample()`` for ``dist.sample()``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and _called(part) == old):
+                return None
+            head = text.segment(part.func)
+            return f"{head.removesuffix(old)}{new}{text.segment(part).removeprefix(head)}"
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str, value: str) -> Edit | None:
+    """A keyword of a call, added or with another value: ``create_graph=True``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and _called(part) == function):
+                return None
+            for keyword in part.keywords:
+                if keyword.arg == name:
+                    whole = text.segment(keyword.value)
+                    return None if whole == value else _with(text, part, keyword, value)
+            whole = text.segment(part)
+            comma = ", " if part.args or part.keywords else ""
+            return f"{whole[:-1].rstrip().rstrip(',')}{comma}{name}={value})"
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def _with(text: _Text, call: ast.Call, keyword: ast.keyword, value: str) -> str:
+    """The text of a call with another value of a keyword."""
+    given = [text.segment(one) for one in call.args]
+    others = [
+        f"{one.arg}={value if one is keyword else text.segment(one.value)}"
+        if one.arg
+        else f"**{text.segment(one.value)}"
+        for one in call.keywords
+    ]
+    return f"{text.segment(call.func)}({', '.join([*given, *others])})"
+
+
+def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edit | None:
+    """``fake.detach()`` for the first ``fake`` that an expression reads."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            is_it = isinstance(part, ast.Name | ast.Attribute) and text.segment(part) == name
+            return f"{name}{suffix}" if is_it and isinstance(getattr(part, "ctx", None), ast.Load) else None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def operand(timeline: Timeline, at: Frame | None, number: int, suffix: str) -> Edit | None:
+    """A suffix for one of two operands: of the difference that ran at a frame, or of the arguments of a call."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.BinOp(left=left, right=right) if at is not None and _is_at(part, at):
+                    pair = [left, right]
+                case ast.Call(args=[left, right, *_]) if at is not None and _is_at(part, at):
+                    pair = [left, right]
+                case _:
+                    return None
+            old = text.segment(pair[number])
+            simple = isinstance(pair[number], ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+            new = f"{old if simple else f'({old})'}{suffix}"
+            whole, start = text.segment(part), text.segment(pair[0])
+            if number == 0:
+                return whole.replace(old, new, 1)
+            head, _, tail = whole.partition(start)
+            return f"{head}{start}{tail.replace(old, new, 1)}"
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def within(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> Edit | None:
+    """A suffix for what a function, or a method without arguments, is applied to: ``torch.log(x.clamp())``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and _called(part) == function):
+                return None
+            inner = part.args[0] if part.args else part.func.value if isinstance(part.func, ast.Attribute) else None
+            if inner is None or (_is_method(part) and part.args):
+                return None
+            old = text.segment(inner)
+            simple = isinstance(inner, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+            new = f"{old if simple else f'({old})'}{suffix}"
+            whole, head = text.segment(part), text.segment(part.func)
+            return f"{head}{whole.removeprefix(head).replace(old, new, 1)}" if part.args else whole.replace(old, new, 1)
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:
+    """``(loss / 4).backward()`` for ``loss.backward()``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (
+                isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _called(part) == "backward"
+            ):
+                return None
+            whole, value = text.segment(part), text.segment(part.func.value)
+            return f"({value} / {count}){whole.removeprefix(value)}"
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """``torch.log(torch.where(c, x, 1.0))`` for the ``torch.log(x)`` in ``torch.where(c, torch.log(x), y)``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(args=[condition, one, other]) if _called(part) == "where":
+                    pass
+                case _:
+                    return None
+            for branch, safe in ((one, "torch.where({c}, {x}, 1.0)"), (other, "torch.where({c}, 1.0, {x})")):
+                if not isinstance(branch, ast.Call) or isinstance(branch.func, ast.Name):
+                    continue
+                inner = branch.args[0] if branch.args else getattr(branch.func, "value", None)
+                if not isinstance(inner, ast.expr) or _called(branch) in ("zeros_like", "ones_like", "full_like"):
+                    continue
+                old, whole, head = text.segment(inner), text.segment(branch), text.segment(branch.func)
+                new = safe.format(c=text.segment(condition), x=old)
+                rest = whole.removeprefix(head)
+                mended = f"{head}{rest.replace(old, new, 1)}" if branch.args else whole.replace(old, new, 1)
+                return text.segment(part).replace(whole, mended, 1)
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def _called(call: ast.Call) -> str:
+    """The last name of what a call calls: ``item`` of ``x.sum().item()``."""
+    match call.func:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+_MODULES = ("torch", "nn", "F", "functional", "np", "numpy")
+
+
+def _is_method(call: ast.Call) -> bool:
+    """Whether a call is of a method of a value, not of a function in a package."""
+    func = call.func
+    if not isinstance(func, ast.Attribute):
+        return False
+    root = func.value
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return not (isinstance(root, ast.Name) and root.id in _MODULES)
+
+
+# Statements: added, taken away, moved, or put into a block
+
+
+def before(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
+    """A statement on a line of its own before another, or on the same line where that is not its first."""
+    found = _found(timeline, at)
+    if found is None:
+        return None
+    text, one = found
+    if not text.is_alone(one):
+        return text.instead(one.node, f"{statement}; {text.segment(one.node)}")
+    rows = "".join(f"{row}\n" for row in text.rows[one.first - 1 : one.last])
+    return text.lines(one.first, one.last, f"{text.indent(one)}{statement}\n{rows}")
+
+
+def after(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
+    """A statement on a line of its own after another."""
+    found = _found(timeline, at)
+    if found is None or getattr(found[1].node, "body", None):
+        return None
+    text, one = found
+    if not text.is_alone(one):
+        return text.instead(one.node, f"{text.segment(one.node)}; {statement}")
+    rows = "".join(f"{row}\n" for row in text.rows[one.first - 1 : one.last])
+    return text.lines(one.first, one.last, f"{rows}{text.indent(one)}{statement}\n")
+
+
+def removed(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """The program without a statement."""
+    found = _found(timeline, at)
+    if found is None or getattr(found[1].node, "body", None):
+        return None
+    text, one = found
+    return _without(text, one)
+
+
+def _without(text: _Text, one: _Statement) -> Edit | None:
+    """Take a statement away; `pass` stays where it was the only one of its block."""
+    if len(one.block) == 1:
+        return text.instead(one.node, "pass")
+    if text.is_alone(one):
+        return text.lines(one.first, one.last, "")
+    row = text.rows[one.first - 1].encode()
+    head, tail = row[: one.node.col_offset].decode(), row[one.node.end_col_offset :].decode()
+    if tail.lstrip().startswith(";"):
+        return text.lines(one.first, one.last, f"{head}{tail.lstrip()[1:].lstrip()}\n")
+    return text.lines(one.first, one.last, f"{head.rstrip().removesuffix(';')}{tail}\n")
+
+
+def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool = False) -> Edit | None:
+    """A statement taken away, and written after another of the same file; `ahead`: before it."""
+    one, other = _found(timeline, at), _found(timeline, to)
+    if one is None or other is None or one[0] is not other[0] or one[1].node is other[1].node:
+        return None
+    text = one[0]
+    if any(getattr(part.node, "body", None) for part in (one[1], other[1])):
+        return None
+    rows = dict(enumerate(text.rows, 1))
+    statement = text.segment(one[1].node)
+    first, last = min(one[1].first, other[1].first), max(one[1].last, other[1].last)
+    gone = _without(text, one[1])
+    if gone is None or (one[1].first <= other[1].last and other[1].first <= one[1].last):
+        return None  # on one line
+    indent = text.indent(other[1])
+    there = "".join(f"{rows[number]}\n" for number in range(other[1].first, other[1].last + 1))
+    there = f"{indent}{statement}\n{there}" if ahead else f"{there}{indent}{statement}\n"
+    new = [f"{rows[number]}\n" for number in range(first, last + 1)]
+    new[one[1].first - first : one[1].last - first + 1] = [gone.new] + [""] * (one[1].last - one[1].first)
+    new[other[1].first - first : other[1].last - first + 1] = [there] + [""] * (other[1].last - other[1].first)
+    return text.lines(first, last, "".join(new))
+
+
+def in_block(timeline: Timeline, at: Frame | None, head: str, statement: str = "", then: str = "") -> Edit | None:
+    """A statement, or another in its place, in the block of a ``with``: ``with torch.no_grad():``."""
+    found = _found(timeline, at)
+    if found is None or getattr(found[1].node, "body", None) or not found[0].is_alone(found[1]):
+        return None
+    text, one = found
+    indent = text.indent(one)
+    inner = [statement] if statement else [row[len(indent) :] for row in text.rows[one.first - 1 : one.last]]
+    rows = [f"{indent}{head}\n", *(f"{indent}{' ' * STEP}{row}\n" for row in inner)]
+    return text.lines(one.first, one.last, "".join([*rows, f"{indent}{then}\n" * bool(then)]))
+
+
+def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit | None:
+    """A statement before a loop that becomes the first of its body; `used` is in the loop."""
+    found, inner = _found(timeline, at), _found(timeline, used)
+    if found is None or inner is None or found[0] is not inner[0]:
+        return None
+    text, one = found
+    loops = [part for part in inner[1].around if isinstance(part, ast.For | ast.While) and part.lineno > one.last]
+    if not loops or getattr(one.node, "body", None) or loops[0].body[0].lineno == loops[0].lineno:
+        return None
+    first = loops[0].body[0]
+    return moved(timeline, at, Frame(text.path, "", first.lineno, first.lineno, -1, -1), ahead=True)
+
+
+def without_option(timeline: Timeline, at: Frame | None, option: str) -> Edit | None:
+    """The one call in a file that is given an option as True, ``nn.ReLU(inplace=True)``, without it."""
+    text = _text(timeline, at)
+    calls = [
+        (part, keyword)
+        for part in (ast.walk(text.tree) if text is not None else ())
+        if isinstance(part, ast.Call)
+        for keyword in part.keywords
+        if keyword.arg == option and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+    ]
+    if len(calls) != 1 or text is None:
+        return None
+    call, keyword = calls[0]
+    given = [text.segment(part) for part in call.args]
+    given += [f"{one.arg}={text.segment(one.value)}" for one in call.keywords if one.arg and one is not keyword]
+    return text.instead(call, f"{text.segment(call.func)}({', '.join(given)})")
+
+
+def statement_instead(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
+    """Another statement in the place of one."""
+    found = _found(timeline, at)
+    if found is None or getattr(found[1].node, "body", None):
+        return None
+    return found[0].instead(found[1].node, statement)
+
+
+_IN_PLACE = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
+
+
+def without_in_place(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """``x = x.mul(2)`` for ``x.mul_(2)``, ``x = x + y`` for ``x += y``, without ``.data`` and ``.detach()`` of it."""
+    found = _found(timeline, at)
+    if found is None:
+        return None
+    text, one = found
+    match one.node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=value, attr=attr)) as call) if attr.endswith(
+            "_"
+        ) and not attr.startswith("_"):
+            match value:
+                case ast.Attribute(value=ast.Name() as held, attr="data"):
+                    value = held
+                case ast.Call(func=ast.Attribute(value=ast.Name() as held, attr="detach")):
+                    value = held
+            if not isinstance(value, ast.Name):
+                return None
+            whole, head = text.segment(call), text.segment(call.func)
+            return text.instead(one.node, f"{value.id} = {value.id}.{attr[:-1]}{whole.removeprefix(head)}")
+        case ast.AugAssign(target=ast.Name(id=name), op=op, value=value) if type(op) in _SIGNS:
+            old = text.segment(value)
+            right = old if isinstance(value, ast.Name | ast.Call | ast.Constant | ast.Attribute) else f"({old})"
+            return text.instead(one.node, f"{name} = {name} {_SIGNS[type(op)]} {right}")
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))], value=value) if name not in _read(value):
+            return before(timeline, at, f"{name} = {name}.clone()")
+    return None
+
+
+def _read(part: ast.AST) -> set[str]:
+    """The variables that a part of a program reads."""
+    return {one.id for one in ast.walk(part) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+
+
+_SIGNS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**",
+}  # fmt: skip
+
+
+def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """``w = (torch.randn(4) * 0.1).requires_grad_()`` for ``w = torch.randn(4, requires_grad=True) * 0.1``."""
+    found = _found(timeline, at)
+    value = getattr(found[1].node, "value", None) if found is not None else None
+    if found is None or not isinstance(found[1].node, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.expr):
+        return None
+    text = found[0]
+    calls = [
+        (call, keyword)
+        for call in ast.walk(value)
+        if isinstance(call, ast.Call)
+        for keyword in call.keywords
+        if keyword.arg == "requires_grad"
+    ]
+    if len(calls) != 1:
+        return None
+    call, keyword = calls[0]
+    inner = [text.segment(part) for part in call.args]
+    inner += [f"{key.arg}={text.segment(key.value)}" for key in call.keywords if key.arg and key is not keyword]
+    made = f"{text.segment(call.func)}({', '.join(inner)})"
+    whole = text.segment(value).replace(text.segment(call), made, 1)
+    simple = isinstance(value, ast.Call | ast.Name | ast.Attribute | ast.Subscript)
+    return text.instead(value, f"{whole if simple else f'({whole})'}.requires_grad_()")
+
+
+# What a line switches off
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Where gradients are switched off: the line of a ``with``, a decorator or a call, and the edit that mends it."""
+
+    at: Frame
+    how: str
+    edit: Edit | None
+    name: str = ""
+
+
+_OFF = ("no_grad", "inference_mode")
+
+
+def switch_of(timeline: Timeline, frames: Sequence[Frame]) -> Switch | None:
+    """The ``with`` block or the decorator around what ran, from the innermost call on, that switches gradients off."""
+    for frame in frames:
+        found = _found(timeline, frame)
+        if found is None:
+            continue
+        text, one = found
+        for outer in reversed((*one.around, one.node)):
+            if isinstance(outer, ast.With) and any(_switches(item.context_expr) for item in outer.items):
+                line = outer.lineno
+                return Switch(_frame(frame, line, text), "with", _dedented(text, outer))
+            if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
+                for decorator in outer.decorator_list:
+                    if _switches(decorator):
+                        edit = text.lines(decorator.lineno, decorator.end_lineno or decorator.lineno, "")
+                        line = decorator.lineno
+                        return Switch(_frame(frame, line, text), "decorator", edit, f"@{text.segment(decorator)}")
+                break
+    return None
+
+
+def switched_off_for_good(timeline: Timeline, paths: Sequence[str]) -> Switch | None:
+    """The first call of ``set_grad_enabled(False)`` that is a statement, and a block that ends with its function."""
+    for path in dict.fromkeys(paths):
+        text = _parsed(path, timeline.source(path) or "")
+        for one in text.statements if text is not None else ():
+            match one.node:
+                case ast.Expr(value=ast.Call(args=[ast.Constant(value=False)]) as call) if (
+                    _called(call) == "set_grad_enabled" and text is not None
+                ):
+                    frame = Frame(path, "", one.first, one.last, -1, -1)
+                    is_local = any(isinstance(outer, ast.FunctionDef) for outer in one.around)
+                    return Switch(frame, "call", _until_the_end(text, one) if is_local else None)
+    return None
+
+
+def _frame(like: Frame, line: int, text: _Text) -> Frame:
+    return Frame(text.path, like.function, line, line, -1, -1)
+
+
+def _switches(part: ast.expr) -> bool:
+    inner = part.func if isinstance(part, ast.Call) else part
+    name = inner.attr if isinstance(inner, ast.Attribute) else inner.id if isinstance(inner, ast.Name) else ""
+    if name == "set_grad_enabled" and isinstance(part, ast.Call):
+        return any(isinstance(one, ast.Constant) and one.value is False for one in part.args)
+    return name in _OFF
+
+
+def _dedented(text: _Text, block: ast.With) -> Edit | None:
+    """The statements of a block without its head."""
+    first, last = block.lineno, block.end_lineno or block.lineno
+    if len(block.items) > 1 or block.body[0].lineno == first:
+        return None
+    deeper = block.body[0].col_offset - block.col_offset
+    rows = text.rows[block.body[0].lineno - 1 : last]
+    return text.lines(first, last, "".join(f"{row[deeper:] if not row[:deeper].strip() else row}\n" for row in rows))
+
+
+def _until_the_end(text: _Text, one: _Statement) -> Edit | None:
+    """``with torch.no_grad():`` around the rest of a block, in the place of a call that holds for good."""
+    rest = [other for other in one.block if other.lineno > one.last]
+    if not rest or not text.is_alone(one):
+        return None
+    last = rest[-1].end_lineno or rest[-1].lineno
+    rows = [f"{' ' * STEP}{row}" if row.strip() else row for row in text.rows[one.last : last]]
+    head = f"{text.indent(one)}with torch.no_grad():"
+    return text.lines(one.first, last, "".join(f"{row}\n" for row in [head, *rows]))
+
+
+# What a statement is
+
+
+def receiver(timeline: Timeline, at: Frame | None, method: str) -> str:
+    """``opt`` of a line ``opt.step()``; empty for any other."""
+    found = _found(timeline, at)
+    if found is None or getattr(found[1].node, "body", None):
+        return ""
+    text, one = found
+    for part in ast.walk(one.node):
+        match part:
+            case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as value, attr=name)) if name == method:
+                return text.segment(value)
+    return ""
+
+
+def arguments(timeline: Timeline, at: Frame | None, method: str) -> list[str]:
+    """The arguments of the first call of a method on a line: ``["opt"]`` of ``scaler.step(opt)``."""
+    found = _found(timeline, at)
+    if found is None:
+        return []
+    text, one = found
+    calls = (part for part in ast.walk(one.node) if isinstance(part, ast.Call) and _called(part) == method)
+    return [text.segment(part) for call in calls for part in call.args][:8]
+
+
+def optimizer_named(timeline: Timeline, at: Frame | None) -> str:
+    """The one name that a program gives to an optimizer: ``opt = torch.optim.SGD(...)``; empty for none or several."""
+    text = _text(timeline, at)
+    names = set()
+    for one in text.statements if text is not None else ():
+        match one.node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=package))) if (
+                text is not None and text.segment(package).split(".")[-1] == "optim"
+            ):
+                names.add(name)
+    return names.pop() if len(names) == 1 else ""
+
+
+def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple[Frame, Edit | None] | None:
+    """The line that keeps one of these tensors, ``history.append(loss)`` or ``total += loss``; with ``.item()`` then.
+
+    It lies in the loop of the line that made them.
+    """
+    found = _found(timeline, at)
+    if found is None:
+        return None
+    text, one = found
+    loops = [part for part in one.around if isinstance(part, ast.For | ast.While)]
+    for other in text.statements if loops else ():
+        if loops[-1] not in other.around:
+            continue
+        match other.node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "add" | "extend"), args=[value])):
+                pass
+            case ast.AugAssign(op=ast.Add(), value=value):
+                pass
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=value)
+            ) if name == left:
+                pass
+            case _:
+                continue
+        is_kept = isinstance(value, ast.Name) and value.id in names
+        if is_kept or other.node is one.node:
+            simple = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+            old = text.segment(value)
+            edit = text.instead(value, f"{old if simple else f'({old})'}.item()")
+            return Frame(text.path, "", other.first, other.last, -1, -1), edit
+    return None
+
+
+def method_self(timeline: Timeline, at: Frame | None) -> str:
+    """The first parameter of the method that a line is in: ``self``; empty outside of classes."""
+    found = _found(timeline, at)
+    around = found[1].around if found is not None else ()
+    for outer, inner in pairwise(around):
+        if isinstance(outer, ast.ClassDef) and isinstance(inner, ast.FunctionDef) and inner.args.args:
+            return inner.args.args[0].arg
+    return ""
+
+
+def called_at(timeline: Timeline, at: Frame | None, *names: str) -> bool:
+    """Whether a line calls one of these functions or methods."""
+    found = _found(timeline, at)
+    heads = [part for part in ast.iter_child_nodes(found[1].node) if not isinstance(part, ast.stmt)] if found else []
+    return any(isinstance(part, ast.Call) and _called(part) in names for head in heads for part in ast.walk(head))
+
+
+def assignment(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
+    """The last line up to a frame that assigns to a name, in the file of the frame; None if there is none."""
+    text = _text(timeline, at)
+    if text is None or at is None:
+        return None
+    before = [one for one in text.statements if one.first <= at.line and name in map(text.segment, _targets(one.node))]
+    if not before:
+        return None
+    node = before[-1].node
+    return Frame(text.path, at.function, node.lineno, node.lineno, node.col_offset, -1)
+
+
+_NUMBERS = ("item", "tolist", "numpy", "float", "int")
+
+
+def numbers_read(timeline: Timeline, at: Frame | None) -> tuple[str, Frame] | None:
+    """A variable that a line makes a tensor of, and the line above that made it of numbers of tensors."""
+    text = _text(timeline, at)
+    one = text.at(at.line) if text is not None and at is not None else None
+    if text is None or one is None or at is None:
+        return None
+    read = _read(one.node)
+    for other in reversed([other for other in text.statements if other.first < at.line]):
+        value = getattr(other.node, "value", None)
+        if not isinstance(value, ast.expr):
+            continue
+        is_read = any(isinstance(part, ast.Call) and _called(part) in _NUMBERS for part in ast.walk(value))
+        for target in _targets(other.node):
+            if is_read and isinstance(target, ast.Name) and target.id in read:
+                return target.id, _frame(at, other.first, text)
+    return None
+
+
+def keyword_or_argument(timeline: Timeline, at: Frame | None, function: str, number: int, name: str) -> set[str]:
+    """The variables in one argument of a call on a line, which may be a keyword."""
+    found = _found(timeline, at)
+    for part in ast.walk(found[1].node) if found is not None else ():
+        if isinstance(part, ast.Call) and _called(part) == function:
+            given = part.args[number : number + 1] + [one.value for one in part.keywords if one.arg == name]
+            return {one.id for each in given for one in ast.walk(each) if isinstance(one, ast.Name)}
+    return set()
+
+
+def _targets(node: ast.stmt) -> Iterator[ast.expr]:
+    match node:
+        case ast.Assign(targets=targets):
+            for target in targets:
+                yield from target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            yield target
+
+
+def target_of(timeline: Timeline, at: Frame | None) -> str:
+    """The one name that a line assigns to; empty for any other line."""
+    found = _found(timeline, at)
+    match found[1].node if found is not None else None:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+    return ""
