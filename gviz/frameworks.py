@@ -36,13 +36,15 @@ class Framework:
 
     `adapter` is a module whose ``Attached(channel, model, wanted)`` observes the package within a ``with`` block. Its
     ``spent`` is the time in nanoseconds that this took on the program's threads, and ``node_of`` returns a tensor's
-    node. `behind` is a module whose ``events_behind`` describes the existing graph of objects that are tensors
+    node. `sentinel` is a module whose ``Monitored(attached, budget, tell)`` does so within a budget.
+    `behind` is a module whose ``events_behind`` describes the existing graph of objects that are tensors
     (``is_tensor``).
     """
 
     package: str
     name: str
     adapter: str
+    sentinel: str
     behind: str
     install: str
 
@@ -69,7 +71,10 @@ class Framework:
     @contextmanager
     def attached(self, began: Recording, model: Any, wanted: Wanted) -> Iterator[object]:
         """Observes the framework for a recording."""
-        with import_module(self.adapter).Attached(began.channel, model, wanted) as it:
+        attached, budget = import_module(self.adapter).Attached(began.channel, model, wanted), wanted.within()
+        if budget is not None:
+            attached = import_module(self.sentinel).Monitored(attached, budget, partial(began.tell, "monitored"))
+        with attached as it:
             began.known_by(it.node_of)
             yield it
         began.tell("listening", str(it.spent))
@@ -79,6 +84,7 @@ TORCH = Framework(
     "torch",
     "PyTorch",
     "gviz.adapters.pytorch.attachment",
+    "gviz.adapters.pytorch.sentinel",
     "gviz.adapters.pytorch.existing_graph",
     "pip install 'gviz[torch]'",
 )
@@ -99,6 +105,8 @@ def record(
     compiled: Compiled = "opaque",
     phase: Phase = "all",
     module: str = "",
+    budget: str | float = "",
+    from_iteration: str | int = "",
     last: int | str | None = None,
     max_size: int | str | None = None,
     until: Until = "",
@@ -117,15 +125,22 @@ def record(
     The following apply to PyTorch. `phase` ``"backward"`` records backward passes only, at a fraction of the cost.
     `module` (a path or class, with ``*``) records only calls of those modules. `compiled` ``"eager"`` runs the
     functions that ``torch.compile`` made as they are written.
+    `budget` (``0.05``, ``"5%"``) records whole iterations as often as this share of the run time allows, and watches the
+    loss and the norm of the gradients between them. `from_iteration` starts the recording at an iteration; each ends
+    with an optimizer step.
     Raises GvizError for an invalid option, and for a path that cannot be a trace. If the system does not allow writing,
     as on a full disk, a warning is issued and the block runs unrecorded.
     """
     if not (model is None or hasattr(model, "_parameters") or any(one.owns(model) for one in FOREIGN)):
         hint = "it is a torch.nn.Module, whose parameters get their names"
         raise GvizError(f"model cannot be of type {type(model).__name__}", hint=hint, exit_code=2)
-    wanted = Wanted(phase, module, compiled)
-    if wanted.is_limited and not any(one.possible for one in FOREIGN):
-        raise GvizError("phase and module are for PyTorch", why="gviz's own engine is recorded whole", exit_code=2)
+    wanted = Wanted(phase, module, compiled, budget, from_iteration)
+    if (wanted.is_limited or wanted.within()) and not any(one.possible for one in FOREIGN):
+        raise GvizError(
+            "phase, module, budget and from_iteration are for PyTorch",
+            why="gviz's own engine is recorded whole",
+            exit_code=2,
+        )
     present = next((one.package for one in FOREIGN if one.imported), OWN)
     kept = Kept(limit, keep, source, window, last, max_size, until, share)
     made = recording.record(path, kept, force=force, framework=framework or present)
@@ -154,7 +169,12 @@ def events_behind(tensors: Sequence[object], params: Any = ()) -> list[Any] | No
     return None
 
 
-def follow(began: Recording, **wanted: str) -> None:
+def check_wanted(**wanted: str) -> None:
+    """Raises GvizError for an option that `follow` would refuse."""
+    Wanted(**wanted)
+
+
+def follow(began: Recording, **wanted: Any) -> None:
     """Records what is wanted of a foreign framework once the program imports it."""
     for one in FOREIGN:
         began.join(_when_imported(one, Wanted(**wanted), began))

@@ -59,7 +59,8 @@ INSIDE = {
         nonfinite name_overlay index.threads file.connection naming.names index.columns file.batch spans
         contexts index.reachability index.references index.stored_index file.reader file.ring node_table
         error_index index.node_state file.event_table moment file.writer timeline recording.source_text
-        backward_order navigation places node_gradients condition_environment recording.record stops""",
+        backward_order navigation places node_gradients condition_environment recording.record stops
+        monitored""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_control""",
     "render": """
@@ -76,14 +77,15 @@ INSIDE = {
     "adapters/pytorch": """
         private_api cuda_device tensor_properties cuda_kernels cuda_statistics warning_lines values operations
         node_identity session gradient_hooks creation autograd_graph arguments existing_graph in_place_writes
-        attribute_writes cuda_graphs modules optimizers function_mode compilation autograd_passes attachment""",
+        attribute_writes cuda_graphs modules optimizers function_mode compilation autograd_passes attachment
+        sentinel""",
     "program": """
         rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
         child""",
     "cli": """
         lessons options streams signals shell_quoting slide sarif json_form recording_options trace_name
         commands.keys progress picture recordings commands.info argument_order rank_report program debugger
-        commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.export
+        commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor commands.export
         commands.demo viewer commands.run commands.graphify commands.gradcheck commands.show commands.check
         commands.why commands.explain""",
     "api": """

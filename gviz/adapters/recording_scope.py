@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
+from gviz.adapters.recording_budget import Budget, share_of
 from gviz.errors import GvizError, refuse_unknown
 
 Phase = Literal["all", "backward"]
@@ -17,13 +18,16 @@ class Wanted:
     """What to record. `phase` is ``all``, or ``backward`` for backward passes only.
 
     `module` limits the recording to calls of the modules with this path or class. `compiled` is the treatment of
-    compiled regions: ``opaque`` leaves them compiled, ``eager`` runs them as written. Raises GvizError for any other
-    word.
+    compiled regions: ``opaque`` leaves them compiled, ``eager`` runs them as written. `budget` (``5%``, ``0.05``; empty:
+    none) is the share of the run time that recording may take; then only some iterations are recorded.
+    `from_iteration` starts the recording at an iteration. Raises GvizError for any other word.
     """
 
     phase: str = "all"
     module: str = ""
     compiled: str = "opaque"
+    budget: str | float = ""
+    from_iteration: str | int = ""
 
     def __post_init__(self) -> None:
         refuse_unknown("phase", self.phase, get_args(Phase))
@@ -31,6 +35,16 @@ class Wanted:
             hint = "it is the path or class of a module: encoder.*, Conv2d"
             raise GvizError(f"module is a text, not {type(self.module).__name__}", hint=hint, exit_code=2)
         refuse_unknown("compiled", self.compiled, get_args(Compiled))
+        self.within()
+
+    def within(self) -> Budget | None:
+        """A new budget, where the recording pauses between iterations."""
+        if self.from_iteration not in ("", 1, "1"):
+            text = str(self.from_iteration)
+            if not text.isdecimal() or not int(text):
+                raise GvizError(f"{text[:40]!r} is no iteration", hint="they are counted from 1", exit_code=2)
+            return Budget(first=int(text))
+        return None if self.budget == "" else Budget(share_of(self.budget))
 
     @property
     def is_limited(self) -> bool:

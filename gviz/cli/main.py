@@ -24,6 +24,7 @@ COMMANDS = (
     "tutor",
     "run",
     "record",
+    "monitor",
     "open",
     "show",
     "explain",

@@ -20,7 +20,7 @@ _NAMED: dict[str, tuple[Keep, int | None]] = {
 
 _OPTION_OF = {
     "first": "--from", "last": "--to", "compiled": "--compiled", "phase": "--phase", "module": "--module",
-    "newest": "--last", "max_size": "--max-size",
+    "newest": "--last", "max_size": "--max-size", "budget": "--budget", "from_iteration": "--from-iteration",
 }  # fmt: skip
 """The option that sets each field of `Keeping`."""
 
@@ -48,6 +48,15 @@ def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:
     return text
 
 
+def _scope(ctx: click.Context, param: click.Parameter, text: str) -> str:
+    """Refuse what no part of a PyTorch program is."""
+    if text:
+        from gviz.program.recording_request import refuse_scope
+
+        refuse_scope(**{str(param.name): text})
+    return text
+
+
 OPTIONS = (
     click.option("--values", type=_Values(), default="small", metavar="none|stats|small|all|BYTES",
                  help="What is kept of each tensor: nothing, statistics, also the values of small ones (up to 1024 "
@@ -60,6 +69,11 @@ OPTIONS = (
                  "or marks ('3 marks'), like a flight recorder."),
     click.option("--max-size", default="", callback=_bound, metavar="SIZE",
                  help="Drop the oldest iterations so that the file stays under this size (500M)."),
+    click.option("--budget", default="", callback=_scope, metavar="SHARE", help="Record whole iterations "
+                 "now and then, so that recording takes at most this share of the run time (5%); watch loss and "
+                 "gradients between (PyTorch only)."),
+    click.option("--from-iteration", default="", callback=_scope, metavar="N", help="Start recording at this "
+                 "iteration; each ends with an optimizer step (PyTorch only)."),
     click.option("--phase", type=click.Choice(["all", "backward"]), default="all",
                  help="Record everything, or only backward passes, which costs far less (PyTorch only)."),
     click.option("--module", default="", metavar="GLOB", help="Record only calls of these modules: "

@@ -91,10 +91,13 @@ class Printed(Event, frozen=True):
 NOT_SEEN = "NotSeen"
 """The category of warnings by gviz itself: the program does something that events cannot show. Once per kind."""
 
-Unseen = Literal["composite", "transform", "compiled", "forward", "modules", "processes", "branch", "version", "replay"]
+Unseen = Literal[
+    "composite", "transform", "compiled", "forward", "modules", "processes", "branch", "version", "replay", "between",
+]  # fmt: skip
 """What events cannot show: values within a call or rule of several operations; tensors within a function transform;
 what a compiled region computes; what runs between backward passes; what runs outside the calls of some modules; other
-processes; what follows where a rerun branch stops; what this PyTorch lacks; what a captured CUDA graph computes.
+processes; what follows where a rerun branch stops; what this PyTorch lacks; what a captured CUDA graph computes;
+what happens between iterations that are recorded whole.
 """
 
 

@@ -62,8 +62,7 @@ def _begin(told: dict[str, Any], program: str) -> None:
     ending.callback(_say_what_had_no_effect, torch_alias.pytorch_options(what))
     program_end.keep_the_last(recording)
     if not means_engine:
-        kept = what.keeping
-        frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
+        frameworks.follow(recording, **what.keeping.of_pytorch)
         if what.records_ranks:
             rank_recording.expect_ranks(told)
     if what.graph_breaks:

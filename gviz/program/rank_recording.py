@@ -106,7 +106,7 @@ def _record(told: dict[str, Any], rank: int) -> None:
         return
     program_end.keep_the_last(recording)
     kept = what.keeping
-    frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
+    frameworks.follow(recording, **kept.of_pytorch)
     hidden_frames.show_stacks()
     _hear_of_errors(recording)
 

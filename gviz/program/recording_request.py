@@ -32,7 +32,7 @@ class Keeping:
     Arrays: whole up to `limit` bytes (None: the recorder's default), or less according to `keep`. Time: between the
     marks `first` and `last`. Long runs: the `newest` parts and at most `max_size` bytes, in the syntax of
     `gviz.trace.file.bounds` (empty: everything); `until` ends the recording (for example at a nan). PyTorch programs:
-    `phase`, `module` and `compiled`.
+    `phase`, `module`, `compiled`, `budget` and `from_iteration`.
     """
 
     keep: Keep = "whole"
@@ -45,6 +45,13 @@ class Keeping:
     until: Until = ""
     newest: str = ""
     max_size: str = ""
+    budget: str = ""
+    from_iteration: str = ""
+
+    @property
+    def of_pytorch(self) -> dict[str, str]:
+        """What of a PyTorch program is recorded, as `gviz.frameworks` takes it."""
+        return {name: getattr(self, name) for name in ("phase", "module", "compiled", "budget", "from_iteration")}
 
     @property
     def bounded(self) -> bool:
@@ -148,3 +155,10 @@ def _given(words: Sequence[str]) -> Iterator[str]:
                 yield f"-{letter}{word[place:] or next(left, '')}"
                 break
             yield f"-{letter}"
+
+
+def refuse_scope(**given: str) -> None:
+    """Raise GvizError for what no part of a PyTorch program is, before it runs."""
+    from gviz.frameworks import check_wanted  # which loads much that this module's other readers do without
+
+    check_wanted(**given)

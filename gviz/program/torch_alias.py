@@ -100,7 +100,11 @@ def pytorch_options(what: Order) -> str:
     """Return the options in use that limit a PyTorch recording; they have no effect when the engine runs the
     program.
     """
-    given = ("--phase", what.keeping.phase != "all"), ("--module", bool(what.keeping.module))
+    kept = what.keeping
+    given = (
+        ("--phase", kept.phase != "all"), ("--module", bool(kept.module)), ("--budget", bool(kept.budget)),
+        ("--from-iteration", bool(kept.from_iteration)),
+    )  # fmt: skip
     return " and ".join(option for option, is_given in given if is_given)
 
 

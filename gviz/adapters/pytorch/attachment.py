@@ -23,6 +23,7 @@ import torch
 from torch.overrides import has_torch_function as _is_anything
 from torch.overrides import has_torch_function_unary as _is_this
 
+from gviz import emit
 from gviz.adapters.pytorch import (
     autograd_passes,
     compilation,
@@ -59,15 +60,12 @@ class Attached:
         self.session.edge_of = partial(edge_of, self.session)
         self._model = model
         self._open = ExitStack()
+        self._stays = ExitStack()
+        """What stays while the recording pauses: what an optimizer's step asks, which may be in progress then."""
 
     def __enter__(self) -> Attached:
-        with ExitStack() as leaving:  # if anything below fails, PyTorch is restored
-            lacks: dict[str, str] = {}
-            for lack, put_in in parts(self.session.wanted.phase).items():
-                try:
-                    put_in(self.session, leaving)
-                except (AttributeError, ImportError, KeyError) as missing:
-                    lacks[lack] = str(missing)
+        with ExitStack() as leaving, ExitStack() as staying:  # if anything below fails, PyTorch is restored
+            lacks = self._put_in(parts(self.session.wanted.phase), leaving, staying)
             for name, lack in private_api.missing.items():
                 if name not in private_api.SINCE:
                     lacks.setdefault(lack, f"torch has no {name}")
@@ -79,13 +77,42 @@ class Attached:
             warning_lines.put_in(leaving)
             if self._model is not None and not self.session.is_partial:
                 modules.name_parameters(self.session, self._model)
-            self._open = leaving.pop_all()
+            self._open, self._stays = leaving.pop_all(), staying.pop_all()
         return self
+
+    def _put_in(self, wanted: Mapping[str, PutIn], leaving: ExitStack, staying: ExitStack) -> dict[str, str]:
+        """Put parts in; what the recording lacks without those that did not work, with the reasons."""
+        lacks: dict[str, str] = {}
+        for lack, put_in in wanted.items():
+            try:
+                put_in(self.session, staying if lack == _OF_STEPS else leaving)
+            except (AttributeError, ImportError, KeyError) as missing:
+                lacks[lack] = str(missing)
+        return lacks
+
+    def pause(self) -> None:
+        """Listen no more, until `resume`: PyTorch is as it was, but for what is asked at each step of an optimizer."""
+        if emit.channel is self.session.channel:
+            emit.detach()
+        self._open.close()
+
+    def resume(self) -> None:
+        """Listen again, where nobody else does."""
+        if emit.channel is not None:
+            return
+        again = {name: put_in for name, put_in in parts(self.session.wanted.phase).items() if name != _OF_STEPS}
+        with ExitStack() as leaving:
+            self._put_in(again, leaving, self._stays)
+            compilation.put_in(self.session, leaving)
+            warning_lines.put_in(leaving)
+            self._open = leaving.pop_all()
+        emit.attach(self.session.channel)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
+        self._stays.close()
         self.session.value.finish()
 
     @property
@@ -112,15 +139,19 @@ def parts(phase: str) -> dict[str, PutIn]:
 def _put_in_mode(session: Session, leaving: ExitStack) -> None:
     if not session.hears_operations:
         return  # otherwise gviz would observe itself
-    mode = Listening(session)
-    mode.__enter__()  # type: ignore[no-untyped-call]  # PyTorch has no types here
-    leaving.callback(_take_out, mode, threading.get_ident())
+    mode, thread = session.idle_mode or Listening(session), threading.get_ident()
+    if session.idle_mode is None:
+        mode.__enter__()
+    session.idle_mode = None
+    leaving.callback(_take_out, session, mode, thread)
 
 
-def _take_out(mode: Listening, thread: int) -> None:
+def _take_out(session: Session, mode: Listening, thread: int) -> None:
     """Exits the mode if this is the thread that entered it and it is the innermost one. Otherwise it stays, idle."""
     if threading.get_ident() == thread and private_api.innermost_mode() is mode:
         mode.__exit__(None, None, None)
+    else:
+        session.idle_mode = mode
 
 
 def _put_in_threads(session: Session, leaving: ExitStack) -> None:
@@ -326,13 +357,13 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
 
     @wraps(enter)
     def entered(call: torch.autograd.profiler.record_function) -> Any:
-        if call.name.startswith(optimizers.STEP_NAMES):
+        if emit.channel is session.channel and call.name.startswith(optimizers.STEP_NAMES):
             session.thread.updates.append(None)
         return enter(call)  # type: ignore[no-untyped-call]  # PyTorch has no types here
 
     @wraps(leave)
     def left(call: torch.autograd.profiler.record_function, kind: Any, error: Any, trace: Any) -> Any:
-        if call.name.startswith(optimizers.STEP_NAMES):
+        if session.thread.updates and call.name.startswith(optimizers.STEP_NAMES):
             optimizers.left(session, kind)
         return leave(call, kind, error, trace)
 
@@ -363,6 +394,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         return bool(_is_anything(relevant_args))
 
 
+_OF_STEPS = "optimizer steps"
 _PARTS: dict[str, PutIn] = {
     "backward passes": _put_in_engine,
     "custom functions": _put_in_functions,
@@ -372,7 +404,7 @@ _PARTS: dict[str, PutIn] = {
     "other memory of tensors": _put_in_set,
     "where parameters are made": _put_in_parameters,
     "names of parameters": _put_in_names,
-    "optimizer steps": _put_in_optimizers,
+    _OF_STEPS: _put_in_optimizers,
     "what other threads compute": _put_in_threads,
     "that processes are started": _put_in_processes,
     "replays of CUDA graphs": cuda_graphs.put_in,

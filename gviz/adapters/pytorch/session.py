@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch.utils.hooks import RemovableHandle
@@ -36,6 +37,8 @@ _NOT_SEEN: dict[Unseen, str] = {
     "modules": "only calls of modules that fit {module} are recorded, and what flows between them: no other values",
     "processes": "what processes do that the program starts, DataLoader workers among them: their results are seen "
     "(-o FOLDER/ records those that join a process group, as ranks)",
+    "between": "only some iterations are recorded whole (a mark names each); between them the loss and the norm of the "
+    "gradients are looked at",
     "replay": "Replays of a CUDA graph run without gviz: what its memory holds after each is recorded, not how it is "
     "computed; a capture has no values",
 }
@@ -121,6 +124,8 @@ class Session:
 
         `attachment` sets it, since it builds on this module.
         """
+        self.idle_mode: Any = None
+        """A mode of a recording that paused, which could not be left then."""
         self.look_for_names: Callable[[bool], None] | None = None
         """Switches the observation of module calls for parameter names on or off."""
         self.latest: Pass | None = None

@@ -32,6 +32,11 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
     The script runs as `python SCRIPT ARGS...` would run it, and gviz ends with its exit code. Options of gviz come
     before SCRIPT. Without -o the trace goes to the cache folder, where `gviz open` finds the newest.
     """
+    return run_and_report(program, until)
+
+
+def run_and_report(program: Program, until: Literal["nan", "inf"] | None) -> int:
+    """Run a program and record it, `until` the first of these if there is one, and say what was written."""
     program = replace(program, keeping=replace(program.keeping, until=until or ""))
     recorded = record_program(program)
     try:
@@ -45,11 +50,13 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
 def _report(trace: Path, first: str) -> None:
     """Reports on stderr what was written (from the mark `first` on, if there is one) and how to open it."""
     from gviz.trace.file.reader import open_trace
+    from gviz.trace.monitored import monitored_of
     from gviz.values.number_text import bytes_text
 
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
         dropped, until, cost = log.dropped.words, log.meta.get("until"), _cost(log.meta)
+        monitored = monitored_of(log.meta)
         finished, never_began = log.finished, first and not len(log)
     streams.say(f"wrote {trace} ({count}, {bytes_text(paths.trace_size(trace))}{cost})")
     if not finished:
@@ -58,6 +65,8 @@ def _report(trace: Path, first: str) -> None:
         streams.say(f"warning: nothing was recorded: the program did not come to gviz.mark({first!r})")
     if paths.log_of(trace).exists():
         streams.say(f"warning: a part of it is in {paths.log_of(trace).name}: keep the two together")
+    if monitored is not None:
+        streams.say(monitored.words)
     if until:
         streams.say(f"the first {until} ended the recording: its last event holds it")
     if dropped:

@@ -1,0 +1,219 @@
+"""A recording that pauses: whole iterations within a budget, and a sentinel at each optimizer's step between them.
+
+`gviz.adapters.recording_budget` decides, and has the states. Here is what PyTorch does for it: its parts are put in and
+taken out at the end of a step, and a look takes the norm of all gradients, with the loss, in one fused call. The host
+waits for no device: an answer is copied to pinned memory, and read at a later step, once it has arrived.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import wraps
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from gviz.adapters.pytorch.attachment import Attached
+from gviz.adapters.pytorch.in_place_writes import has_other_ranks
+from gviz.adapters.pytorch.private_api import replace, without_overrides
+from gviz.adapters.recording_budget import Alarm, Budget, Look
+from gviz.events import Marked
+from gviz.system import notice
+
+_clock = time.perf_counter_ns
+_MOST_WAITING = 64
+"""How many answers of a device may be on their way: further looks are left out."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """The norms of the gradients, then the loss if there is one; `arrived` says when they are there."""
+
+    iteration: int
+    numbers: torch.Tensor
+    has_loss: bool
+    arrived: Any = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it can be read without waiting."""
+        return self.arrived is None or bool(self.arrived.query())
+
+    def look(self) -> Look:
+        """What was seen."""
+        numbers: list[float] = self.numbers.tolist()
+        loss = numbers.pop() if self.has_loss else None
+        norm = math.hypot(*numbers)  # inf where one is, unless one is nan
+        return Look(self.iteration, loss, math.nan if any(map(math.isnan, numbers)) else norm)
+
+
+class Monitored:
+    """`attached` within a `budget`: a context manager. `tell` keeps as JSON in the trace what the budget decided."""
+
+    def __init__(self, attached: Attached, budget: Budget, tell: Callable[[str], None]) -> None:
+        self._attached = attached
+        self._budget = budget
+        self._tell = tell
+        self._leaving = ExitStack()
+        self._answers: deque[Answer] = deque()
+        self._leader: int | None = None
+        self._thread = threading.get_ident()
+        self._loss: torch.Tensor | None = None
+        self._heard = 0
+        self._left = self._stretch = budget.stretch
+        """Of the present stretch: the steps that are left of it, and all of them."""
+        self._began = _clock()
+
+    def __enter__(self) -> Monitored:
+        with ExitStack() as leaving:
+            replace_engine(self, leaving)
+            leaving.enter_context(self._attached)
+            leaving.callback(register_optimizer_step_post_hook(self._stepped).remove)
+            self._leaving = leaving.pop_all()
+        session = self._attached.session
+        if self._budget.first == 1:
+            session.not_seen("between")
+        if self._budget.is_whole:
+            session.channel.say(Marked("iteration 1"))
+        else:
+            self._attached.pause()
+        self._began = _clock()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for answer in self._answers:
+            self._take(answer)
+        self._budget.iteration += self._stretch - self._left
+        self._say()
+        self._leaving.close()
+
+    @property
+    def spent(self) -> int:
+        """How many nanoseconds threads of the program have spent on being listened to."""
+        return self._attached.spent
+
+    def node_of(self, tensor: object) -> int:
+        """The node that a tensor is an output of, 0 if it was not heard of."""
+        return self._attached.node_of(tensor)
+
+    def heard(self, roots: Sequence[Any]) -> None:
+        """A backward pass begins: where it begins at one number, that is the loss."""
+        if self._left == 1 and len(roots) == 1:
+            with without_overrides():
+                root = roots[0]
+                if isinstance(root, torch.Tensor) and root.numel() == 1:
+                    self._loss = root.detach()
+
+    def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimizer has stepped. If it is the one that stepped first in the run, an iteration is over."""
+        if self._leader is None:
+            self._leader, self._thread = id(optimizer), threading.get_ident()
+        if id(optimizer) != self._leader or threading.get_ident() != self._thread:
+            return
+        self._left -= 1
+        if self._left:
+            return
+        now, budget, was_whole = _clock(), self._budget, self._budget.is_whole
+        if budget.looks_at_all:
+            with without_overrides(), torch.no_grad():
+                self._look(optimizer)
+        while self._answers and self._answers[0].is_there:
+            self._take(self._answers.popleft())
+        if not budget.by_number and has_other_ranks():
+            budget.by_number = True
+        heard, self._heard = self._attached.spent - self._heard, self._attached.spent
+        is_whole = budget.ended(now - self._began, heard, self._stretch)
+        if is_whole != was_whole:
+            self._switch(is_whole)
+        if is_whole:
+            self._attached.session.channel.say(Marked(f"iteration {budget.iteration}"))
+        self._left = self._stretch = budget.stretch
+        self._began = _clock()
+        budget.spent += self._began - now
+        if budget.looks_at_all and not (is_whole or was_whole):
+            budget.looked(self._began - now)
+
+    def _switch(self, is_whole: bool) -> None:
+        if is_whole:
+            self._attached.resume()
+        else:
+            self._say()
+            self._attached.pause()
+
+    def _look(self, optimizer: Any) -> None:
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        gradients = [each for each in gradients if each.layout is torch.strided]
+        if not gradients or len(self._answers) >= _MOST_WAITING:
+            return
+        loss, self._loss = self._loss, None
+        norms = list(torch._foreach_norm(gradients))
+        if loss is not None:
+            norms.append(loss)
+        self._answers.append(_asked(self._budget.iteration + self._stretch - 1, norms, loss is not None))
+
+    def _take(self, answer: Answer) -> None:
+        alarm = self._budget.answered(answer.look())
+        if alarm is not None:
+            notice.say(*_words(alarm))
+
+    def _say(self) -> None:
+        self._tell(json.dumps(self._budget.as_told()))
+
+
+def replace_engine(monitored: Monitored, leaving: ExitStack) -> None:
+    """Hear of the roots of backward passes, also while nothing is recorded."""
+    engine = torch.autograd.graph._engine_run_backward
+
+    @wraps(engine)
+    def heard(roots: Any, *args: Any, **options: Any) -> Any:
+        monitored.heard(roots)
+        return engine(roots, *args, **options)
+
+    for home in (torch.autograd.graph, torch.autograd):
+        replace(home, "_engine_run_backward", heard, leaving)
+
+
+def _asked(iteration: int, numbers: list[torch.Tensor], has_loss: bool) -> Answer:
+    """Numbers on their way to the host."""
+    first = numbers[0]
+    if any(it.dtype is not first.dtype or it.device != first.device or it.ndim for it in numbers):
+        exact = torch.float64 if first.device.type in ("cpu", "cuda") else torch.float32
+        numbers = [it.reshape(()).to(first.device, exact) for it in numbers]
+    together = torch.stack(numbers)
+    if together.device.type != "cuda":
+        return Answer(iteration, together, has_loss)
+    host = torch.empty(together.shape, dtype=together.dtype, pin_memory=True)
+    host.copy_(together, non_blocking=True)
+    arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]  # PyTorch has no types here
+    arrived.record()
+    return Answer(iteration, host, has_loss, arrived)
+
+
+def _words(alarm: Alarm) -> tuple[str, str]:
+    """What to say of an alarm: what it is, and how the program runs again and records what led there."""
+    again = shlex.join(["gviz", "record", "--from-iteration", str(max(alarm.iteration - 1, 1)), *_program()])
+    return (
+        f"gviz: iteration {alarm.iteration:,}: {alarm.what}; the next iterations are recorded whole",
+        f"gviz: to record what led there, if the program sets its seeds: {again}",
+    )
+
+
+def _program() -> list[str]:
+    """The program of this process with its arguments, as gviz takes it."""
+    words = sys.orig_argv
+    if "-m" in words and sys.argv and sys.argv[0].endswith(".py"):
+        return ["-m", words[words.index("-m") + 1], *sys.argv[1:]]
+    return list(sys.argv)

@@ -1,0 +1,258 @@
+"""Which iterations of a long run are recorded whole, so that recording takes a small share of the program's time.
+
+A whole iteration costs several times its own time. Recorded now and then, and watched by a sentinel between, a run
+costs little more than alone. An *iteration* ends with the step of the optimizer that stepped first in the run.
+
+States
+------
+Of the iteration that runs now::
+
+                 what a next whole one costs fits into the budget, and by its number it is due;
+                 or an alarm has asked for whole ones
+    +----------+ <----------------------------------------------------------------------- +----------+
+    |  WHOLE   |                                                                          | SENTINEL |
+    +----------+ -----------------------------------------------------------------------> +----------+
+      all parts    the iteration is over, and neither of these holds for the next one       one call at each step of
+      listen                                                                                an optimizer, nothing else
+
+The first iteration is whole. An alarm is a loss or a norm of all gradients that is nan or infinite, or lies far outside
+of its past. It makes the next `AFTER_ALARM` iterations whole, whatever they cost. What they cost is paid back later.
+
+What counts as cost
+-------------------
+* of a whole iteration: its time, less that of an iteration which only the sentinel watches (a running mean). Of the
+  first ones, which may load data and compile, what their threads spent on being listened to;
+* of the iteration after it: the same difference, because the events are still being written then;
+* what it takes to put the parts in and out, and each look of the sentinel, by the clock.
+
+Spent may be at most `share` of the time that the program would have taken alone. A run of a few seconds pays more: its
+first iteration has to be paid for first. On a device a look costs what the host does for it; it waits for nothing.
+Where even looks cost too much, the sentinel looks at every k-th step only: `every` says which.
+
+How many are kept
+-----------------
+Whole iterations grow rarer with their number: at most `per_doubling` from any number to its double. A run of 100,000
+has about 130 of them, the last ones among its last ten per cent. So a trace need not be thinned later. Where several
+processes train together they choose by this number alone, for they wait for each other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from gviz.errors import GvizError
+
+PER_DOUBLING = 8
+AFTER_ALARM = 3
+_FOR_LOOKS = 0.4
+"""The part of the budget that looks may take."""
+_LEAST_LOOKS = 0.02
+"""The share of the program's time that they may take where no budget says how much."""
+_KNOWN_AFTER = 8
+"""After how many iterations the time of one is known."""
+_REMEMBERED = 64
+"""Over how many iterations that time is averaged."""
+_OUTLIER = 4
+"""How many times the mean counts of an iteration that took longer: the program may have done something else, too."""
+_NOTABLE = 0.1
+"""What part of the highest value of the run a leap must reach."""
+_MOST_ALARMS = 100
+_MOST_LOOKS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the sentinel saw at the step that ended an iteration. The loss is None where no pass gave one number."""
+
+    iteration: int
+    loss: float | None
+    norm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """What is wrong at an iteration, in words."""
+
+    iteration: int
+    what: str
+
+
+@dataclass(slots=True)
+class Past:
+    """The band in which a number of this `name` has been lately. It narrows slowly."""
+
+    name: str
+    low: float = math.inf
+    high: float = -math.inf
+    seen: int = 0
+    is_bad: bool = False
+    highest: float = 0.0
+
+    def trouble(self, value: float) -> str:
+        """What is wrong with the next value, in words: nothing, if it was so before."""
+        was_bad, self.is_bad = self.is_bad, not math.isfinite(value)
+        if self.is_bad:
+            return "" if was_bad else f"{self.name} is {value:g}"
+        before = self.high
+        is_known = self.seen >= 2 * _KNOWN_AFTER
+        is_far = is_known and value - before > 10 * (before - self.low) and value > 2 * abs(before)
+        is_far = is_far and value > _NOTABLE * self.highest  # a leap of next to nothing is none
+        self.highest = max(self.highest, abs(value))
+        self.seen += 1
+        self.low = value if value < self.low else self.low + (value - self.low) * 0.01
+        self.high = value if value > self.high else self.high + (value - self.high) * 0.01
+        return f"{self.name} is {value:.3g}, and was {before:.3g} at most" if is_far else ""
+
+
+@dataclass(slots=True)
+class Budget:
+    """Decides for each iteration, see the module's text. Times are nanoseconds.
+
+    `share` of the program's time may be spent (0: on looks alone, and whole iterations only after alarms). With `first`
+    above 1 nothing is recorded before that iteration, and everything from it on.
+    """
+
+    share: float = 0.05
+    per_doubling: int = PER_DOUBLING
+    first: int = 1
+    by_number: bool = False
+    iteration: int = 1
+    is_whole: bool = True
+    every: int = 1
+    spent: int = 0
+    whole: list[tuple[int, int]] = field(default_factory=list)
+    alarms: list[Alarm] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    _alone: float = 0.0
+    _mean: float = 0.0
+    _known: int = 0
+    _price: int = 0
+    _was_whole: bool = False
+    _look_price: float = 0.0
+    _looked: int = 0
+    _due: int = 1
+    _urgent: int = 0
+    _losses: Past = field(default_factory=lambda: Past("the loss"))
+    _norms: Past = field(default_factory=lambda: Past("the norm of the gradients"))
+
+    def __post_init__(self) -> None:
+        self.is_whole = self.first <= 1
+        self._note()
+
+    @property
+    def stretch(self) -> int:
+        """How many iterations there are until the recorder does something again, the one that runs among them."""
+        if self.is_whole or self._was_whole:
+            return 1
+        return self.first - self.iteration if self.first > 1 else self.every
+
+    @property
+    def looks_at_all(self) -> bool:
+        """Whether there is a sentinel."""
+        return self.first <= 1
+
+    def ended(self, took: int, heard: int, count: int = 1) -> bool:
+        """A stretch of `count` iterations is over. Whether the next one is whole.
+
+        It `took` so long, without what the recorder did at its end; threads spent `heard` of it on being listened to.
+        """
+        if not (self.is_whole or self._was_whole):
+            self._alone += took
+            each = took / count
+            if self._known >= _KNOWN_AFTER:
+                each = min(each, _OUTLIER * self._mean)
+            self._known += count
+            self._mean += (each - self._mean) * count / max(min(self._known, _REMEMBERED), count)
+        else:
+            is_known = self._known >= _KNOWN_AFTER
+            cost = max(heard, round(took - self._mean)) if is_known else heard
+            self.spent += cost
+            self._alone += took - cost if is_known else 0
+            if self.is_whole:
+                self._price = cost
+        self._was_whole = self.is_whole
+        self.iteration += count
+        self.is_whole = self._chosen()
+        self._note()
+        return self.is_whole
+
+    def looked(self, cost: int) -> None:
+        """A look has cost so much: how often there is one follows from that."""
+        if self._known < _KNOWN_AFTER:
+            return  # the first ones load what PyTorch has not used yet
+        self._looked += 1
+        self._look_price += (cost - self._look_price) / min(self._looked, _REMEMBERED)
+        if self._looked >= _KNOWN_AFTER:
+            allowed = (self.share * _FOR_LOOKS or _LEAST_LOOKS) * self._mean
+            self.every = max(1, math.ceil(self._look_price / max(allowed, 1.0)))
+
+    def answered(self, look: Look) -> Alarm | None:
+        """What a look has seen; an alarm if something is wrong that was not wrong before."""
+        self._keep(look)
+        troubles = [] if look.loss is None else [self._losses.trouble(look.loss)]
+        what = " and ".join(filter(None, [*troubles, self._norms.trouble(look.norm)]))
+        if not what or len(self.alarms) >= _MOST_ALARMS:
+            return None
+        self._urgent = AFTER_ALARM
+        self.alarms.append(Alarm(look.iteration, what))
+        return self.alarms[-1]
+
+    def as_told(self) -> dict[str, object]:
+        """What a trace says about it, for `json`."""
+        return {
+            "iterations": self.iteration - 1,
+            "share": self.share,
+            "every": self.every,
+            "whole": self.whole,
+            "spent": round(self.spent / (self._alone or 1), 4),
+            "alarms": [(each.iteration, each.what) for each in self.alarms],
+            "looks": [(each.iteration, _written(each.loss), _written(each.norm)) for each in self.looks],
+        }
+
+    def _chosen(self) -> bool:
+        """Whether the iteration that begins is whole."""
+        if self.first > 1:
+            return self.iteration >= self.first
+        if self._urgent:
+            self._urgent -= 1
+            return True
+        if self.iteration < self._due or not self.share:
+            return False
+        is_known = self._known >= _KNOWN_AFTER
+        return self.by_number or (is_known and self.spent + self._price <= self.share * self._alone)
+
+    def _note(self) -> None:
+        """Keep that the iteration that begins is whole, and when the next one is due."""
+        if not self.is_whole:
+            return
+        self._due = max(self.iteration + 1, math.floor(self.iteration * 2 ** (1 / self.per_doubling)))
+        if self.whole and self.whole[-1][1] == self.iteration - 1:
+            self.whole[-1] = (self.whole[-1][0], self.iteration)
+        else:
+            self.whole.append((self.iteration, self.iteration))
+
+    def _keep(self, look: Look) -> None:
+        """Keep a look; of many, the old ones grow rarer."""
+        self.looks.append(look)
+        if len(self.looks) > _MOST_LOOKS:
+            old, new = self.looks[: _MOST_LOOKS // 2], self.looks[_MOST_LOOKS // 2 :]
+            self.looks = old[::2] + new
+
+
+def _written(number: float | None) -> float | str | None:
+    """A number for JSON, which has no nan."""
+    return number if number is None or math.isfinite(number) else f"{number:g}"
+
+
+def share_of(text: str | float) -> float:
+    """A budget as a part of the program's time: of ``5%``, ``0.05``. GvizError for what is no such part."""
+    words = str(text).strip()
+    try:
+        share = float(words.removesuffix("%")) / (100 if words.endswith("%") else 1)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < 1:
+        hint = "write a part of the program's time: 5%, or 0.05"
+        raise GvizError(f"{words[:40]!r} is no budget", hint=hint, exit_code=2)
+    return share

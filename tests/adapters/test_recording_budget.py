@@ -1,0 +1,143 @@
+"""A budget decides which iterations are whole: by what they cost, by their number, and after alarms."""
+
+import json
+import math
+
+import pytest
+
+from gviz.adapters.recording_budget import AFTER_ALARM, Budget, Look, share_of
+from gviz.errors import GvizError
+from gviz.trace.monitored import monitored_of
+
+ALONE = 1_000_000
+"""Nanoseconds of an iteration that nobody records."""
+
+
+def run(budget, iterations, *, price=20, look=0.001, look_at=lambda iteration: Look(iteration, 1.0, 1.0)):
+    """Let a program run; whole iterations cost `price` times their own time. What it and the recorder took."""
+    spent = 0
+    while budget.iteration <= iterations:
+        count, last = budget.stretch, budget.iteration + budget.stretch - 1
+        cost = ALONE * price if budget.is_whole else 0
+        if budget.looks_at_all:
+            budget.answered(look_at(last))
+            budget.looked(int(ALONE * look))
+            budget.spent += int(ALONE * look)
+        budget.ended(ALONE * count + cost, cost // 2, count)
+        spent += cost + int(ALONE * look) * budget.looks_at_all
+    return spent / (ALONE * iterations)
+
+
+def wholes(budget):
+    return [number for first, last in budget.whole for number in range(first, last + 1)]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.2])
+@pytest.mark.parametrize("price", [2, 20, 300])
+def test_what_is_spent_stays_within_the_share(share, price):
+    budget = Budget(share)
+    assert run(budget, 100_000, price=price) <= share * 1.01
+    assert len(wholes(budget)) > 3
+    assert wholes(budget)[0] == 1
+
+
+def test_whole_iterations_grow_rarer_with_their_number():
+    budget = Budget(0.5)
+    run(budget, 100_000, price=3)
+    numbers = wholes(budget)
+    assert 80 < len(numbers) < 150
+    assert numbers[-1] > 90_000 * 0.9
+    for start in (100, 1000, 10_000):
+        assert 4 <= sum(start <= number < 2 * start for number in numbers) <= 9
+
+
+def test_ranks_choose_by_number_alone():
+    fast, slow = Budget(0.05, by_number=True), Budget(0.05, by_number=True)
+    run(fast, 5000, price=1)
+    run(slow, 5000, price=700)
+    assert wholes(fast) == wholes(slow)
+
+
+def test_dear_looks_are_rarer():
+    budget = Budget(0)
+    assert run(budget, 10_000, look=0.1) < 0.03
+    assert budget.every == 5
+    assert wholes(budget) == [1]
+
+
+def test_from_an_iteration_on_everything_is_whole_and_nothing_before():
+    budget = Budget(first=500)
+    assert (budget.is_whole, budget.stretch, budget.looks_at_all) == (False, 499, False)
+    run(budget, 520)
+    assert wholes(budget) == list(range(500, 522))
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (Look(50, math.nan, 1.0), "the loss is nan"),
+        (Look(50, 1.0, math.inf), "the norm of the gradients is inf"),
+        (Look(50, -math.inf, math.nan), "the loss is -inf and the norm of the gradients is nan"),
+        (Look(50, 80.0, 1.0), "the loss is 80, and was 1 at most"),
+        (Look(50, None, 1e9), "the norm of the gradients is 1e+09, and was 1 at most"),
+    ],
+)
+def test_an_alarm_makes_the_next_iterations_whole(number, words):
+    budget = Budget(0)
+    run(budget, 200, look_at=lambda iteration: number if iteration == 50 else Look(iteration, 1.0, 1.0))
+    assert [(alarm.iteration, alarm.what) for alarm in budget.alarms] == [(50, words)]
+    assert wholes(budget) == [1, *range(51, 51 + AFTER_ALARM)]
+
+
+def test_what_stays_bad_is_one_alarm():
+    budget = Budget(0)
+    run(budget, 300, look_at=lambda iteration: Look(iteration, math.nan if iteration >= 50 else 1.0, 1.0))
+    assert len(budget.alarms) == 1
+
+
+def test_a_loss_that_falls_or_leaps_where_it_is_next_to_nothing_is_no_alarm():
+    budget = Budget(0)
+    run(budget, 3000, look_at=lambda i: Look(i, 0.99**i + (1e-4 if i % 500 == 0 else 0), abs(math.sin(i)) + 0.1))
+    assert budget.alarms == []
+
+
+def test_old_looks_are_kept_more_rarely():
+    budget = Budget(0)
+    run(budget, 50_000)
+    numbers = [look.iteration for look in budget.looks]
+    assert len(numbers) <= 1024
+    assert numbers == sorted(set(numbers))
+    assert numbers[-1] == 50_000
+    assert numbers[0] < 10
+
+
+@pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("0.05", 0.05), (0.2, 0.2), ("0", 0.0), (" 2.5% ", 0.025)])
+def test_a_share_is_read(text, share):
+    assert share_of(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["", "much", "nan", "-1%", "100%", "5", "5%%", "inf"])
+def test_what_is_no_share_is_refused(text):
+    with pytest.raises(GvizError, match="no budget"):
+        share_of(text)
+
+
+def test_a_trace_says_what_a_budget_decided():
+    budget = Budget(0)
+    run(budget, 100, look_at=lambda i: Look(i, math.nan if i == 50 else None, math.inf if i == 51 else 1.0))
+    told = monitored_of({"monitored": json.dumps(budget.as_told(), allow_nan=False)})
+    assert told.iterations == 100
+    assert told.has_whole(51)
+    assert not told.has_whole(50)
+    assert math.isnan(told.looks[49][1])
+    assert told.alarms == ((50, "the loss is nan"), (51, "the norm of the gradients is inf"))
+    assert told.words == "5 of 100 iterations are recorded whole; each was looked at"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "null", '{"iterations": 1}', '{"iterations": {}, "every": 1}', "[" * 100_000, '{"iterations": 1e999}'],
+)
+def test_what_a_damaged_trace_says_is_not_taken(text):
+    assert monitored_of({"monitored": text}) is None
+    assert monitored_of({}) is None
