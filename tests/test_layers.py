@@ -85,7 +85,8 @@ INSIDE = {
     "cli": """
         lessons options streams signals shell_quoting slide sarif json_form recording_options trace_name
         commands.keys progress picture recordings commands.info argument_order rank_report program debugger
-        commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor commands.export
+        commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
+        commands.export
         commands.demo viewer commands.run commands.graphify commands.gradcheck commands.show commands.check
         commands.why commands.explain""",
     "api": """
