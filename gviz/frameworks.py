@@ -126,8 +126,8 @@ def record(
     `module` (a path or class, with ``*``) records only calls of those modules. `compiled` ``"eager"`` runs the
     functions that ``torch.compile`` made as they are written.
     `budget` (``0.05``, ``"5%"``) records whole iterations as often as this share of the run time allows, and watches
-    the loss and the norm of the gradients between them. `from_iteration` starts the recording at an iteration; each ends
-    with an optimizer step.
+    the loss and the norm of the gradients between them. `from_iteration` starts the recording at an iteration; each
+    ends with an optimizer step.
     Raises GvizError for an invalid option, and for a path that cannot be a trace. If the system does not allow writing,
     as on a full disk, a warning is issued and the block runs unrecorded.
     """

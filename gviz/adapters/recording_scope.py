@@ -18,8 +18,9 @@ class Wanted:
     """What to record. `phase` is ``all``, or ``backward`` for backward passes only.
 
     `module` limits the recording to calls of the modules with this path or class. `compiled` is the treatment of
-    compiled regions: ``opaque`` leaves them compiled, ``eager`` runs them as written. `budget` (``5%``, ``0.05``) is the share of the run time that recording may take; then only some iterations are recorded.
-    `from_iteration` starts the recording at an iteration. Raises GvizError for any other word.
+    compiled regions: ``opaque`` leaves them compiled, ``eager`` runs them as written. `budget` (``5%``, ``0.05``) is
+    the share of the run time that recording may take; then only some iterations are recorded. `from_iteration` starts
+    the recording at an iteration. Raises GvizError for any other word.
     """
 
     phase: str = "all"
