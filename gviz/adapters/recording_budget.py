@@ -72,10 +72,11 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What is wrong at an iteration, in words."""
+    """What is wrong at an iteration, in words. `since`: the last iteration at which a look found nothing wrong, or 1."""
 
     iteration: int
     what: str
+    since: int
 
 
 @dataclass(slots=True)
@@ -133,6 +134,7 @@ class Budget:
     _looked: int = 0
     _due: int = 1
     _urgent: int = 0
+    _good: int = 1
     _losses: Past = field(default_factory=lambda: Past("the loss"))
     _norms: Past = field(default_factory=lambda: Past("the norm of the gradients"))
 
@@ -192,10 +194,13 @@ class Budget:
         self._keep(look)
         troubles = [] if look.loss is None else [self._losses.trouble(look.loss)]
         what = " and ".join(filter(None, [*troubles, self._norms.trouble(look.norm)]))
+        since = self._good
+        if not (what or self._losses.is_bad or self._norms.is_bad):
+            self._good = look.iteration
         if not what or len(self.alarms) >= _MOST_ALARMS:
             return None
         self._urgent = AFTER_ALARM
-        self.alarms.append(Alarm(look.iteration, what))
+        self.alarms.append(Alarm(look.iteration, what, since))
         return self.alarms[-1]
 
     def as_told(self) -> dict[str, object]:

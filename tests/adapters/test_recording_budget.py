@@ -89,6 +89,19 @@ def test_an_alarm_makes_the_next_iterations_whole(number, words):
     assert wholes(budget) == [1, *range(51, 51 + AFTER_ALARM)]
 
 
+def test_an_alarm_knows_the_last_iteration_that_was_well():
+    budget = Budget(share=0)
+    for iteration in (1, 9, 17):
+        assert budget.answered(Look(iteration, 1.0, 1.0)) is None
+    assert budget.answered(Look(25, math.nan, math.nan)).since == 17
+    assert budget.answered(Look(33, 1.0, 1.0)) is None
+    assert budget.answered(Look(41, 1.0, math.inf)).since == 33
+
+
+def test_an_alarm_at_the_first_look_goes_back_to_the_beginning():
+    assert Budget(share=0).answered(Look(8, math.nan, 1.0)).since == 1
+
+
 def test_what_stays_bad_is_one_alarm():
     budget = Budget(0)
     run(budget, 300, look_at=lambda iteration: Look(iteration, math.nan if iteration >= 50 else 1.0, 1.0))

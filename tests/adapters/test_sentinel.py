@@ -141,7 +141,9 @@ def test_a_nan_is_said_and_what_follows_is_recorded(tmp_path, capfd):
     assert numbers_of_whole(told) == [1, at + 1, at + 2, at + 3]
     err = capfd.readouterr().err
     assert f"gviz: iteration {at}: the" in err
-    assert f"gviz record --from-iteration {at - 1} " in err
+    good = max(seen for seen, _, norm in told.looks if seen < at)
+    assert good < 30
+    assert f"gviz record --from-iteration {good} " in err
 
 
 def test_from_an_iteration_on_everything_is_recorded(tmp_path):
@@ -213,5 +215,5 @@ def test_the_command_that_is_printed_can_be_pasted(tmp_path):
     assert again[0] == 0
     with open_trace(tmp_path / "b.gviz") as log:
         told = monitored_of(log.meta)
-        assert json.loads(log.meta["monitored"])["whole"][0][0] == told.whole[0][0] >= 19
+        assert json.loads(log.meta["monitored"])["whole"][0][0] == told.whole[0][0] <= 20  # before the nan
     assert "nan" in command("check", "b.gviz", cwd=tmp_path)[1]

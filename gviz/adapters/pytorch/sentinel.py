@@ -204,7 +204,7 @@ def _asked(iteration: int, numbers: list[torch.Tensor], has_loss: bool) -> Answe
 
 def _words(alarm: Alarm) -> tuple[str, str]:
     """What to say of an alarm: what it is, and how the program runs again and records what led there."""
-    again = shlex.join(["gviz", "record", "--from-iteration", str(max(alarm.iteration - 1, 1)), *_program()])
+    again = shlex.join(["gviz", "record", "--from-iteration", str(alarm.since), *_program()])
     return (
         f"gviz: iteration {alarm.iteration:,}: {alarm.what}; the next iterations are recorded whole",
         f"gviz: to record what led there, if the program sets its seeds: {again}",
