@@ -72,7 +72,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What is wrong at an iteration, in words. `since`: the last iteration at which a look found nothing wrong, or 1."""
+    """What is wrong at an iteration, in words. Nothing was wrong at the look after iteration `since`, or it is 1."""
 
     iteration: int
     what: str
