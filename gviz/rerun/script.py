@@ -1,8 +1,8 @@
 """Writes a moment of a recording as a script: the leaves as they were, the operations, the passes, the results.
 
-Run alone, the script repeats the arithmetic of the recording and reports whether each number equals the recorded one.
-What cannot be written this way, such as a function of the program or a hook that changed a gradient, is refused, so
-that no script is almost right.
+The script runs without the recording. It repeats the recorded arithmetic and reports whether each result agrees with
+the recorded one, to half of its digits. A computation that cannot be reproduced is refused: for example a function of the
+program, or a hook that changed a gradient.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _add_comparison(draft: _Draft, info: NodeInfo, passes: Sequence[_Pass]) -> N
 
 
 def _is_run(info: NodeInfo) -> bool:
-    """Whether it is an operation that affects a gradient; everything else is a constant."""
+    """Whether the script computes this node again. Others (leaves, untracked results) are written as literals."""
     return info.created.kind == "op" and info.created.requires_grad and not info.created.untracked
 
 

@@ -44,6 +44,12 @@ def test_the_shell_knows_the_numbers_of_the_moment_and_cannot_change_them(produc
         known["x"][...] = 1.0
 
 
+def test_the_shell_knows_the_numbers_of_an_early_moment_of_a_long_recording(product, monkeypatch):
+    monkeypatch.setattr(external_programs, "NEWEST_NODES", 1)
+    assert set(external_programs.numbers(at(product, 1))) == {"x"}
+    assert "y" in external_programs.numbers(at(product, 2))
+
+
 def test_the_shell_asks_as_print_does_and_exit_leaves_only_the_shell(product, monkeypatch, capsys):
     def typed(banner, local, exitmsg):
         answers.append((banner, local["ask"]("x.grad * 2"), local["ask"]("nosuch")))

@@ -1,6 +1,6 @@
-"""Captured CUDA graphs: what a replay wrote is recorded after it ran, since a replay cannot be observed.
+"""Records captured CUDA graphs. A replay cannot be observed while it runs, so its results are recorded afterwards.
 
-A capture is recorded as ordinary operations and passes without values: nothing is computed in it.
+A capture is recorded as ordinary operations and backward passes without values: CUDA computes nothing during capture.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def put_in(session: Session, leaving: ExitStack) -> None:
 def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps the maker of graphed callables so that its warm-up passes are not recorded.
 
-    They use arbitrary memory for gradients.
+    These passes start from gradients in uninitialized memory, so their numbers mean nothing.
     """
 
     @wraps(make)
@@ -88,7 +88,7 @@ def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[...
 def note_results(
     session: Session, args: Sequence[Any], kwargs: Mapping[str, Any], outputs: Sequence[torch.Tensor]
 ) -> None:
-    """Notes the results of a call during capture that share no memory with an operand: a replay computes them."""
+    """Notes what a replay will write of a captured call's results: new memory, and memory that is noted already."""
     captures, marks = session.captures, session.marks
     given = [it for it in (*args, *kwargs.values()) if isinstance(it, torch.Tensor)]
     for tensor in outputs:
@@ -98,7 +98,7 @@ def note_results(
 
 
 def _say_replayed(session: Session, tensors: Sequence[torch.Tensor]) -> None:
-    """Records the values of a graph's tensors after a replay, and gradients in the same memory; each memory once."""
+    """Records what a replay wrote: the graph's tensors, and the `.grad`s that share their memory; each memory once."""
     if not tensors:
         return
     filled = [tensor for tensor in tensors if fills_its_memory(as_it_lies(tensor))]

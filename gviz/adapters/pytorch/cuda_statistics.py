@@ -1,17 +1,18 @@
 """Values of tensors on a device: statistics are computed on the device, and only the results come to the host.
 
-Copying a tensor from a GPU to the host blocks the program until the GPU has finished its queue, and transfers a
-thousand times what a recording keeps. Instead, a kernel reads the tensor on the device, in the program's own stream,
-and writes nine numbers to pinned host memory. Every word there is `PENDING` until the device has written it, and the
-host reads the answer once it is there. The program does not wait.
+Copying a tensor from a GPU to the host blocks the program until the GPU has finished its queue. It also transfers
+about a thousand times more data than a recording keeps. Instead, a kernel reads the tensor on the device, in the
+program's own stream, and writes nine numbers to pinned host memory. Every word there is `PENDING` until the device has
+written it, and the host reads the answer once it is there. The program does not wait.
 
     program    linear   gelu   linear   backward …          launches run ahead of the device, as without gviz
     stream     linear ▸ summarize ▸ gelu ▸ summarize ▸ …
     memory              9 words           9 words           PENDING, then numbers
     writer                    takes events once all their values are there
 
-The order of the stream ties the numbers to the event: an in-place write that the program issues later also runs later.
-Tensors of at most `limit` bytes are copied whole, by a second kernel, to the same kind of words.
+Work in one stream runs in order, so a later in-place write cannot change the numbers of an earlier event. Small
+tensors (up to the `limit` of the recording, and at most `LARGEST_COPY`) are copied whole by a second kernel. Each word
+of 8 bytes then carries 4 bytes of the tensor, so that it never equals `PENDING`.
 
 With Triton one kernel computes the statistics (`cuda_kernels`), otherwise operations of PyTorch do. Limits: this covers
 CUDA and ROCm; tensors on other devices are copied. Nothing is launched while a CUDA graph is captured
@@ -47,9 +48,9 @@ _NUMBERS = 9
 """Minimum, maximum, sum, sum of squares, counts of nan, inf and zero; for wide dtypes also two scaled sums."""
 
 _SMALL, _LARGE, _SCALE = 2.0**-400, 2.0**400, 2.0**600
-"""Numbers below `_SMALL` and above `_LARGE` are also scaled before they are squared.
+"""Magnitudes below `_SMALL` or above `_LARGE` are also squared after scaling.
 
-The scaled sums are used if plain squares leave the range of float64."""
+These sums are used if the plain sum of squares leaves the range of float64."""
 
 _BLOCK = 1024
 _MOST_PROGRAMS = 2048
@@ -61,11 +62,11 @@ _LEAST_SQUARES = 1e-280
 LARGEST_COPY = 1 << 22
 """The largest size in bytes at which all elements of a tensor are copied to the host this way."""
 _STRETCH = 1 << 25
-"""Bytes of a tensor with gaps that are made contiguous at once, on the device."""
+"""The most bytes of a tensor with gaps that are made contiguous at a time, on the device."""
 
 _SLOTS_AT_ONCE = 512
 _MOST_BYTES = 1 << 25
-"""Limit of the pinned memory for answers of one size. When all of it is in use, the program waits for the device."""
+"""The most bytes of pinned memory for slots of one size. If all are in use, the program waits for the device."""
 
 _WORDS = Struct(f"<{_NUMBERS}q"), Struct(f"<{_NUMBERS}d")
 """Formats that read statistics as integers, to check that all have arrived, and as floats."""

@@ -37,7 +37,7 @@ class Export(argument_order.OptionsBehind):
 
 
 def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
-    """The one source; `GvizError` if more words were given, which may be arguments of the script."""
+    """The only source. `GvizError` if there are more: script arguments without ``--``, or a name without ``-o``."""
     first, *more = values
     if more and "output" not in ctx.params:
         argument_order.refuse_unnamed(first, more[0])
@@ -54,33 +54,34 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "--output",
     default="",
     metavar="PATH",
-    help="The picture; its suffix says which kind. A folder (frames/) or a number in the name (step%03d.png) "
-    "asks for one picture a moment; - is standard output.",
+    help="Output file; the suffix sets the format. A folder (frames/) or a number pattern (step%03d.png) writes one "
+    "picture for each moment; - is standard output.",
 )
-@click.option("--format", "kind", default="svg", metavar="NAME", help="The kind of picture for -o - (svg).")
-@at_option("Draw this moment", "the last before the graph is freed; for a page the first")
+@click.option("--format", "kind", default="svg", metavar="NAME", help="The format for -o - (default: svg).")
+@at_option("Draw this moment", "the last before the optimizer steps or the graph is freed; for a page the first")
 @click.option(
     "--moments",
     default="",
     metavar="FIRST..LAST",
-    help="The moments of a moving picture or series, or all that a page holds, from where FIRST begins; also one pass "
-    'or iteration: backward, "iteration 3".',
+    help="The moments of an animation, a series or a page: FIRST..LAST, or one pass or iteration (backward, "
+    '"iteration 3").',
 )
-@click.option("--style", default="gviz", metavar="NAME", help="How it looks; the styles are listed below.")
+@click.option("--style", default="gviz", metavar="NAME", help="The style; see the list below.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Colours of the picture.")
 @click.option(
     "--labels",
     type=click.Choice(["min", "short", "full"]),
     default="short",
-    help="Names alone; values and gradients; also types, local derivatives and lines of the program.",
+    help="min: names only. short: also values and gradients. full: also types, local derivatives and source lines.",
 )
 @click.option(
     "--tensors",
     type=click.Choice(["line", "grid", "heat", "histogram"]),
-    help="Tensors in one line, up to 6x8 as grids of numbers (without it up to 12 numbers), or with a thumbnail.",
+    help="How tensors are drawn: in one line, as a grid of numbers up to 6x8, or with a heat map or histogram. The "
+    "default is a grid for up to 12 numbers, else a line.",
 )
-@click.option("--saved", is_flag=True, help="Draw the tensors kept for backward as boxes.")
-@click.option("--direction", type=click.Choice(["auto", "LR", "TB"]), default="auto", help="Where the data flows.")
+@click.option("--saved", is_flag=True, help="Draw saved tensors as boxes.")
+@click.option("--direction", type=click.Choice(["auto", "LR", "TB"]), default="auto", help="Direction of the data.")
 @click.option(
     "--module",
     "modules",
@@ -91,37 +92,39 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option(
     "--depth",
     type=click.IntRange(min=0),
-    help="Open modules so deep (0: none); closed layers hide what is in them, as the T of a Linear's weight.",
+    help="Expand modules down to this depth (0: none). Collapsed modules hide what is in them, such as the transpose "
+    "of a Linear's weight.",
 )
 @click.option(
     "--level",
     type=click.Choice(["auto", "modules", "calls", "nodes"]),
     default="auto",
-    help="What has a box: every child module of a model; every call in the program (linear, cross_entropy); every "
-    "node. auto: as much as fits 1600 x 1200 points.",
+    help="What a box stands for: a child module; a call in the program (linear, cross_entropy); a node. auto: the most "
+    "detail that fits 1600 x 1200 points.",
 )
 @click.option(
     "--expand",
     multiple=True,
     metavar="GLOB",
-    help="Open these modules at any level, also one of several equal ones: layers.3, cell:5.",
+    help="Expand these modules at any level, even one of several equal ones: layers.3, cell:5.",
 )
-@click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Size: 2 is twice as large.")
-@click.option("--legend/--no-legend", default=True, help="Say below what shapes, lines and words mean.")
-@click.option("--only", multiple=True, metavar="GLOB", help="Draw these modules alone, and what comes into them.")
-@click.option("--node", default="", metavar="PLACE", help="Draw only this node and what is next to it.")
-@click.option("--ancestors", is_flag=True, help="With --node: all that it was made of.")
-@click.option("--radius", type=click.IntRange(min=0), default=0, help="With --node: so many lines around it.")
-@click.option("-f", "--force", is_flag=True, help="Write over existing pictures.")
+@click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Scale; 2 is twice as large.")
+@click.option("--legend/--no-legend", default=True, help="Explain shapes, lines and words below the picture.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Draw only these modules and their inputs.")
+@click.option("--node", default="", metavar="PLACE", help="Draw only this node and its neighbours.")
+@click.option("--ancestors", is_flag=True, help="With --node: also draw everything it was computed from.")
+@click.option(
+    "--radius", type=click.IntRange(min=0), default=0, help="With --node: also nodes up to this many edges away."
+)
+@click.option("-f", "--force", is_flag=True, help="Overwrite existing pictures.")
 @engine_option
 def command(
     source: str, arguments: tuple[str, ...], output: str, kind: str, engine: Engine, force: bool, **how: Any
 ) -> int:
     """Write a picture of the graph.
 
-    A script runs first. Its arguments come after --: gviz export train.py -o g.svg -- --lr 0.1. Without --at it
-    draws the last moment before the optimizer steps or the graph is freed; a page opens at the first event. A folder
-    with the traces of ranks gives one picture for each rank: graph-rank0.svg, or -o "{rank}.svg".
+    A script runs first. Its arguments come after --: gviz export train.py -o g.svg -- --lr 0.1. A folder with
+    the traces of ranks gives one picture for each rank: graph-rank0.svg, or -o "{rank}.svg".
     """
     from gviz.system.scratch import scratch_folder
 

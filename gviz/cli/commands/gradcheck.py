@@ -27,12 +27,12 @@ _DID: dict[Verdict, str] = {
     "not tried": "could not be tried", "wrong": "differed", "deliberate": "differed on purpose", "agrees": "agreed",
 }  # fmt: skip
 _ORDER: tuple[Verdict, ...] = ("wrong", "deliberate", "not tried", "agrees")
-"""A function with several calls is represented by the first call with one of these results."""
+"""Verdicts, the most important first. The row of a function shows its first call with the most important one."""
 
 
 @click.command("gradcheck", context_settings=SCRIPT_CONTEXT)
 @click.option("--node", "places", metavar="PLACE", multiple=True,
-              help="Try the rule of this node instead; for a leaf, of all that use it. Repeatable.")  # fmt: skip
+              help="Check this node instead; for a leaf, all nodes that use it. Repeatable.")  # fmt: skip
 @click.option("--allow", metavar="FUNCTION", multiple=True,
               help="Accept that this function differs. Repeatable.")  # fmt: skip
 @at_option("Use the last pass up to this moment")
@@ -41,13 +41,13 @@ _ORDER: tuple[Verdict, ...] = ("wrong", "deliberate", "not tried", "agrees")
 def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], at: str | None, kind: str) -> int:
     """Compare gradients with finite differences.
 
-    It tries the backward of each torch.autograd.Function that the script defines, for the first three calls, on the
-    numbers of those calls: each element of an input is changed a little, and the forward runs again in float64. The
-    exit code is 1 if a gradient differs, else 0.
+    It checks the backward of each torch.autograd.Function that the script defines. For the first three calls of each
+    function, it changes every input element slightly and runs the forward again in float64. The exit code is 1
+    if a gradient differs, else 0.
 
     A difference that looks like a straight-through estimator or a gradient reversal is reported as deliberate;
-    --allow accepts it. Second derivatives are not tried, but a backward that is certain to get them wrong counts as
-    a difference in a pass with create_graph. The output of the program goes to standard error. Options of gviz come
+    --allow accepts it. Second derivatives are not computed. A backward that must give wrong ones counts as
+    a difference in a backward pass with create_graph. The output of the program goes to standard error. Options of gviz come
     before SCRIPT.
     """
     found: list[tuple[str, NodeCheck]] = []

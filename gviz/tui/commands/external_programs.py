@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from bisect import bisect_right
 from code import interact
 from contextlib import suppress
 from pathlib import Path
@@ -23,8 +24,8 @@ from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown
 from gviz.values.value import Array, Value
 
-KNOWN = 1000
-"""How many of the newest nodes have their numbers in the shell, if they have a name."""
+NEWEST_NODES = 1000
+"""Nodes that are looked at for the shell, the newest up to the moment; those with a name become variables."""
 BROWSER_SECONDS = 10.0
 
 _GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}
@@ -39,7 +40,7 @@ def python(session: Session, text: str) -> Outside | Answer:
     known = numbers(session)
     banner = (
         f"event {n}: np, {clipped(', '.join(known) or 'no names yet', 200)}\n"
-        "ask('x.grad * 2') is what print shows; nothing here changes the recording; Ctrl-D goes back."
+        "ask('x.grad * 2') is what print shows; nothing here changes the recording; Ctrl+D goes back."
     )
 
     def ask(text: str) -> Any:
@@ -60,9 +61,13 @@ def python(session: Session, text: str) -> Outside | Answer:
 
 
 def numbers(session: Session) -> dict[str, Array]:
-    """What the named tensors hold at the moment, ``x``, and their gradients, ``x_grad``; those that were stored."""
+    """The stored values of named tensors at the current moment, as ``x``, and their gradients, as ``x_grad``.
+
+    A tensor without ``.grad`` has its incoming gradient there.
+    """
     timeline, moment = session.timeline, session.moment
-    nodes = [node for node in timeline.nodes[-KNOWN:] if timeline.info(node).born <= moment.n]
+    made = bisect_right(timeline.nodes, moment.n, key=timeline.nodes.born)
+    nodes = timeline.nodes[max(0, made - NEWEST_NODES) : made]
     found: dict[str, Array] = {}
     for node, state in zip(nodes, moment.states(nodes), strict=True):
         name = timeline.info(node).name.replace(".", "_")
