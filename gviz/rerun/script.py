@@ -1,8 +1,8 @@
 """Writes a moment of a recording as a script: the leaves as they were, the operations, the passes, the results.
 
 The script runs without the recording. It repeats the recorded arithmetic and reports whether each result agrees with
-the recorded one, to half of its digits. A computation that cannot be reproduced is refused: for example a function of the
-program, or a hook that changed a gradient.
+the recorded one, to half of its digits. A computation that cannot be reproduced is refused: for example a function of
+the program, or a hook that changed a gradient.
 """
 
 from __future__ import annotations

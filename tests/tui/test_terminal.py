@@ -297,7 +297,7 @@ def test_a_terminal_that_is_too_small_says_so_and_shows_everything_once_it_is_la
 def test_ctrl_c_in_the_python_shell_is_for_the_shell(terminal):
     session = terminal()
     session.until("event 1", "q Quit")
-    session.keys("!")
+    session.keys("I")
     session.until(">>>", "goes back.")
     session.keys("C-c")
     session.until("KeyboardInterrupt")

@@ -41,14 +41,14 @@ _ORDER: tuple[Verdict, ...] = ("wrong", "deliberate", "not tried", "agrees")
 def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], at: str | None, kind: str) -> int:
     """Compare gradients with finite differences.
 
-    It checks the backward of each torch.autograd.Function that the script defines. For the first three calls of each
-    function, it changes every input element slightly and runs the forward again in float64. The exit code is 1
+    It checks the backward of each torch.autograd.Function that the script defines. For the first three calls of
+    each function, it changes every input element slightly and runs the forward again in float64. The exit code is 1
     if a gradient differs, else 0.
 
     A difference that looks like a straight-through estimator or a gradient reversal is reported as deliberate;
-    --allow accepts it. Second derivatives are not computed. A backward that must give wrong ones counts as
-    a difference in a backward pass with create_graph. The output of the program goes to standard error. Options of gviz come
-    before SCRIPT.
+    --allow accepts it. Second derivatives are not computed. A backward that must give wrong ones counts as a
+    difference in a backward pass with create_graph. The output of the program goes to standard error. Options of
+    gviz come before SCRIPT.
     """
     found: list[tuple[str, NodeCheck]] = []
 
