@@ -20,7 +20,7 @@ were in a checkpoint, so without a backward pass they count in full.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -36,9 +36,6 @@ from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import bytes_text, count_text, shape_text
 from gviz.values.plain_text import file_line
-
-_CallSite = tuple[int, Frame | None, str]
-"""An operation, the line that called it, and the module it was called in."""
 
 MOST_ROWS = 8
 """Modules, lines and tensors that a report lists, the largest first."""
@@ -92,17 +89,16 @@ class SavedMemory:
             for state in timeline.at(end).states([*infos])
             if state is not None
         }
-        again = _computed_again(infos)
-        in_checkpoint = {node for node, info in infos.items() if _is_first(info) and _call_site(info) in again}
-        self.checkpointed = len(in_checkpoint)
+        checkpoints = _Checkpoints(infos)
+        self.checkpointed = len(checkpoints.inside)
         makers: dict[int, tuple[Edge, int, bool]] = {}
         savers: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         for node, info in infos.items():
             held: Iterable[tuple[Edge | None, int]] = ((edge, info.born) for edge in self._saved_by(info))
-            if node in in_checkpoint:
-                held = _checkpoint_holds(info, infos, held, in_checkpoint, again, released[node])
-            elif info.created.during[1] in in_checkpoint:
-                continue  # counted at the operation that the checkpoint computed it for
+            if checkpoints.is_second(info):
+                continue
+            if node in checkpoints.inside:
+                held = checkpoints.holds(info, held, released[node])
             for edge, since in held:
                 if edge is None:
                     self.unknown += 1
@@ -183,7 +179,7 @@ class SavedMemory:
                 groups[path.rpartition(".")[0]].append(path)
         best: Checkpoint | None = None
         for parent, paths in groups.items():
-            if not parent:
+            if not parent and len(paths) == 1:
                 continue  # the whole model: all of its memory would come back
             later: dict[SavedTensor, int] = {}
             for path in paths:
@@ -236,50 +232,74 @@ def _base(timeline: Timeline, created: NodeCreated, nr: int) -> tuple[NodeCreate
     return created, nr
 
 
-def _computed_again(infos: Mapping[int, NodeInfo]) -> Mapping[_CallSite, list[NodeInfo]]:
-    """The operations that a backward pass ran once more, by their call sites: those of a checkpoint.
+class _Checkpoints:
+    """Which nodes ran in a checkpoint, and the nodes that a backward pass computed again for them.
 
-    The pass stops running them again when it has what it needs. The node whose tensors it needed is in the checkpoint.
+    A checkpoint runs its function once more when backward needs a tensor of it, and stops when it has what it needs. So
+    the nodes that were made during the step of one node, the needed one, repeat a stretch of the forward before it in
+    the same order:
+
+        forward    linear #4   relu #5   linear #6       the function
+        backward   step of #6: linear #9   relu #10      #9 repeats #4, #10 repeats #5
+
+    Operations, shapes and modules are compared, not lines: the second run of a library's module is called by the line
+    of ``backward()``.
     """
-    again: defaultdict[_CallSite, list[NodeInfo]] = defaultdict(list)
-    for info in infos.values():
-        if info.created.kind == "op" and info.created.during != (0, 0) and not info.created.untracked:
-            again[_call_site(info)].append(info)
-            if (needed := infos.get(info.created.during[1])) is not None:
-                again.setdefault(_call_site(needed), [])
-    return again
+
+    def __init__(self, infos: Mapping[int, NodeInfo]) -> None:
+        self.second: dict[int, list[NodeInfo]] = defaultdict(list)
+        self.inside: dict[int, int] = {}  # by node, the last node of its checkpoint
+        computed = [info for info in infos.values() if _is_tracked(info.created) or is_mask(info.created)]
+        forward = [info for info in computed if info.created.during == (0, 0)]
+        forward.sort(key=lambda info: info.born)
+        places = {info.node: place for place, info in enumerate(forward)}
+        groups: defaultdict[Edge, list[NodeInfo]] = defaultdict(list)
+        for info in computed:
+            if info.created.during != (0, 0):
+                groups[info.created.during].append(info)
+        for (_, needed), again in groups.items():
+            if needed not in places or not any(info.created.requires_grad for info in again):
+                continue  # what a rule computes, without a graph
+            again.sort(key=lambda info: info.born)
+            looks = [_look(info) for info in again]
+            end = places[needed] + 1
+            for start in range(end - len(again), -1, -1):
+                if [_look(info) for info in forward[start : start + len(again)]] == looks:
+                    self.inside |= dict.fromkeys((info.node for info in forward[start:end]), needed)
+                    for first, second in zip(forward[start:end], again, strict=False):
+                        self.second[first.node].append(second)
+                    break
+
+    def holds(
+        self, info: NodeInfo, saved: Iterable[tuple[Edge | None, int]], released: int
+    ) -> Iterator[tuple[Edge | None, int]]:
+        """What a checkpoint keeps for an operation in it, each from which event on.
+
+        It keeps what comes in from outside. A tensor made inside is kept from its second computation on, which is the
+        last one before the operation's own rule has run.
+        """
+        here = self.inside[info.node]
+        for edge in info.created.inputs:
+            if edge[0] and self.inside.get(edge[0]) != here:
+                yield edge, info.born
+        for kept, _ in saved:
+            if kept is not None and self.inside.get(kept[0]) == here:
+                twins = [one for one in self.second.get(kept[0], ()) if info.born < one.born < released]
+                if twins:
+                    yield (twins[-1].node, kept[1]), twins[-1].born
+
+    def is_second(self, info: NodeInfo) -> bool:
+        """Whether a pass computed the node again. It is counted at the operation that it was computed for."""
+        return info.created.during[1] in self.inside
 
 
-def _checkpoint_holds(
-    info: NodeInfo,
-    infos: Mapping[int, NodeInfo],
-    saved: Iterable[tuple[Edge | None, int]],
-    in_checkpoint: Collection[int],
-    again: Mapping[_CallSite, Sequence[NodeInfo]],
-    released: int,
-) -> Iterator[tuple[Edge | None, int]]:
-    """What a checkpoint keeps for an operation in it, each from which event on.
-
-    It keeps what comes in from outside. A tensor made inside is kept from its second computation on, which is the last
-    one before the operation's own rule has run.
-    """
-    for edge in info.created.inputs:
-        if edge[0] and edge[0] not in in_checkpoint:
-            yield edge, info.born
-    for kept, _ in saved:
-        if kept is not None and kept[0] in in_checkpoint:
-            twins = [one for one in again[_call_site(infos[kept[0]])] if info.born < one.born < released]
-            if twins:
-                yield (twins[-1].node, kept[1]), twins[-1].born
+def _is_tracked(created: NodeCreated) -> bool:
+    return created.kind == "op" and not created.untracked
 
 
-def _is_first(info: NodeInfo) -> bool:
-    """Whether the program ran the operation itself, and no backward pass did."""
-    return info.created.kind == "op" and info.created.during == (0, 0)
-
-
-def _call_site(info: NodeInfo) -> _CallSite:
-    return info.created.op, innermost(info), info.scope
+def _look(info: NodeInfo) -> tuple[object, ...]:
+    shapes = tuple(output.value.shape if output.value is not None else None for output in info.created.outputs)
+    return info.created.kind, info.op.name, shapes, info.scope
 
 
 def _common(scopes: Sequence[str]) -> str:
@@ -343,7 +363,7 @@ def _sections(account: SavedMemory, n: int) -> Iterator[Finding]:
     modules, lines = account.by_module(n), account.by_line(n)
     if set(modules) - {""}:
         parts = [_part(name or "outside of modules", size, total) for name, size in modules.most_common(MOST_ROWS)]
-        yield Finding("modules", f"by module{_left_out(len(modules))}", parts=tuple(parts))
+        yield Finding("modules", f"by module, with what is inside of it{_left_out(len(modules))}", parts=tuple(parts))
     parts = [_part(file_line(at.path, at.line), size, total, at) for at, size in lines.most_common(MOST_ROWS)]
     yield Finding("lines", f"by line{_left_out(len(lines))}", parts=tuple(parts))
     tensors = tuple(_tensor(timeline, one, total) for one in kept[:MOST_ROWS])
@@ -412,9 +432,10 @@ def memory_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
     account = saved_memory(timeline, n)
     if account.tensors:
         yield ""
-        yield curve_text(account, width)
+        curve = curve_text(account, width)
+        yield curve
         left, right = f"event {account.iteration.start}", f"event {account.iteration.end}"
-        yield f"{left}{right:>{max(len(right) + 1, width - len(left))}}"
+        yield f"{left}{right:>{max(len(right) + 1, len(curve) - len(left))}}"
     for section in finding.parts:
         yield ""
         yield section.text

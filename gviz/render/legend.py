@@ -16,10 +16,10 @@ from gviz.render.theme import Card
 Rows = tuple[tuple[str, str], ...]
 
 NUMBERS: Rows = (
-    ("(2,4) [-0.6 .. 0.7]", "a tensor: its shape, its least and its greatest element"),
-    ("μ  rms", "its mean, and its root mean square: how large an element is as a rule"),
-    ("|g|", "the length of a gradient (L2 norm): the root of the sum of its squares"),
-    ("60% zero, 3 nan, 1 inf", "how many of its elements are so"),
+    ("(2,4) [-0.6 .. 0.7]", "a tensor: its shape, its minimum and its maximum"),
+    ("μ  rms", "its mean and its root mean square, the typical size of an element"),
+    ("|g|", "the L2 norm of a gradient: the root of the sum of its squares"),
+    ("60% zero, 3 nan, 1 inf", "how many of its elements are zero, nan or inf"),
     ("f64, i64", "its dtype, where it is not float32"),
     ("-6 (1 of 2)", "the gradient so far: one of the two contributions has arrived"),
 )
@@ -29,13 +29,13 @@ RULES: Rows = (
     ("to #1 x: g * y", "what the backward rule of this node sends to its input #1, called x"),
     ("g", "the gradient that came into this node: how the result changes with its value"),
     ("@  .T", "matrix product; transposed, as the weight of a linear layer is: x @ weight.T + bias"),
-    ("+= 3", "what is added: by one line into a node, or by a pass to what .grad was"),
-    ("incoming, .grad", "what arrives at a leaf in this pass; what all passes have added up, for the optimizer"),
+    ("+= 3", "what is added: a contribution to a gradient, or the gradient of a pass to .grad"),
+    ("incoming, .grad", "the gradient of a leaf in this pass; the sum over all passes, for the optimizer"),
     (
         "adds, total",
-        "of a leaf drawn once for each use: what this use brings, what all have brought in this pass",
+        "of a leaf that is drawn once for each use: the contribution of this use, and the sum of all in this pass",
     ),
-    ("gives, adds", "of a closed call: its result; the length of what it has sent to its parameters"),
+    ("gives, adds", "of a collapsed call: its result; the norm of what it has sent to its parameters"),
 )
 """What is said of gradients."""
 
@@ -104,25 +104,25 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "root" in seen.roles, "double: result"),
     (lambda seen: "T" in seen.layers, "T: a Linear's weight, transposed, as in x @ weight.T + bias"),
     (lambda seen: "module" in seen.roles, "with a tab: module"),
-    (lambda seen: "saved" in seen.roles, "folded corner: kept for backward"),
+    (lambda seen: "saved" in seen.roles, "folded corner: saved tensor"),
     (lambda seen: "backward" in seen.states, "made in pass …: by a backward pass, while it ran"),
     (lambda seen: "inplace" in seen.paints, "thick border: writes in place"),
     (lambda seen: "view" in seen.lines, "dotted line: shares memory"),
     (lambda seen: "cut" in seen.lines, "hollow arrow: no gradient flows back"),
-    (lambda seen: "flowed" in seen.lines, "thick arrow: gradient, against the data"),
+    (lambda seen: "flowed" in seen.lines, "thick blue arrow: gradient"),
     (lambda seen: "now" in seen.lines, "thickest arrow: by this event"),
     (lambda seen: "each" in seen.rows, "each: the gradient of each equal part, with the least and the greatest length"),
     (lambda seen: CONTRACTED in seen.lines, "line with …: leads through nodes that are left out"),
     (lambda seen: "bars" in seen.rows, "bars: how many numbers, from the smallest to the largest"),
     (lambda seen: "heat" in seen.rows, HEAT),
-    (lambda seen: "incoming" in seen.rows, "incoming: what this pass brings; .grad: what all passes have added up"),
+    (lambda seen: "incoming" in seen.rows, "incoming: gradient of this pass; .grad: sum over all passes"),
     (lambda seen: "! first nan" in seen.words, "! first nan: nothing before it held any"),
     (lambda seen: "! first inf" in seen.words, "! first inf: nothing before it held any"),
-    (lambda seen: any(map(PARTS.match, seen.words)), "1 of 2: so many of the parts of its gradient have arrived"),
-    (lambda seen: "ready" in seen.words, "ready: all parts have arrived, its rule has not run yet"),
-    (lambda seen: "+= " in seen.said, "+=: a part that is added"),
-    (lambda seen: "sum" in seen.rows, "bold numbers: added, or added to"),
-    (lambda seen: "|g|" in seen.said, "|g|: length of a gradient; a sum may be shorter than its parts"),
+    (lambda seen: any(map(PARTS.match, seen.words)), "1 of 2: one of two contributions has arrived"),
+    (lambda seen: "ready" in seen.words, "ready: all contributions have arrived, its rule has not run yet"),
+    (lambda seen: "+= " in seen.said, "+=: a contribution that is added"),
+    (lambda seen: "sum" in seen.rows, "bold numbers: just added"),
+    (lambda seen: "|g|" in seen.said, "|g|: norm of a gradient"),
 )
 """What may be in a picture, and what it means; what states look like and mean is in `SHOWN`."""
 

@@ -138,6 +138,27 @@ def test_a_checkpoint_lowers_the_peak_as_far_as_was_said(tmp_path, engine):
     assert after.checkpoint() is None or after.checkpoint().peak > advice.peak * 0.5
 
 
+LIBRARY = """
+from torch.utils.checkpoint import checkpoint
+
+blocks = nn.ModuleList([nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 16)) for _ in range(4)])
+h = torch.rand(32, 16)
+for block in blocks:
+    h = {}
+h.pow(2).mean().backward()
+"""
+
+
+@on_both_engines
+def test_a_checkpoint_of_library_modules_is_seen(tmp_path, engine):
+    plain = account(LIBRARY.format("block(h)"), tmp_path, engine)
+    assert plain.peak[1] == 40 * KIB
+    advice = plain.checkpoint()
+    assert len(advice.modules) == 4  # none is a part of another
+    found = account(LIBRARY.format("checkpoint(block, h, use_reentrant=False)"), tmp_path, engine)
+    assert found.peak[1] == advice.peak == (3 * 2 + 8) * KIB  # inputs that are no leaf, and one block computed again
+
+
 def test_a_module_has_what_is_inside_of_it(tmp_path):
     found = account(ORDINARY, tmp_path, "builtin")
     modules = found.by_module(found.peak[0])

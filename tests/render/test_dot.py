@@ -94,16 +94,16 @@ def test_the_legend_names_what_is_there_and_nothing_else():
         "round: leaf",
         "square: operation",
         "double: result",
-        "incoming: what this pass brings; .grad: what all passes have added up",
+        "incoming: gradient of this pass; .grad: sum over all passes",
         "dashed, pending: not run yet",
         "►, now: acts in this event",
     ]
     assert "dotted line: shares memory" in list(legend(scene_of("odd_ops")))
     assert not any(sign.startswith("T: ") for sign in legend(scene_of("linear_model")))
     ended = list(legend(scene_of("two_shares")))
-    assert "thick arrow: gradient, against the data" in ended
-    assert "+=: a part that is added" in ended
-    assert "saved freed: what it kept for backward is released" in ended
+    assert "thick blue arrow: gradient" in ended
+    assert "+=: a contribution that is added" in ended
+    assert "saved freed: its saved tensors are released" in ended
 
 
 @pytest.mark.parametrize("name", LOGS)

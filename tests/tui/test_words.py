@@ -87,11 +87,11 @@ def test_the_help_is_one_screen_and_names_the_page_of_the_words():
 
 @pytest.mark.parametrize(("word", "said"), [
     ("waiting", "a pass will come to it"),
-    ("2 of 3", "so many of the contributions"),
-    ("|g|", "the length of a gradient"),
-    ("INCOMING", "what arrives at a leaf in this pass"),
-    (".grad", "what all passes"),
-    ("saved freed", "what it kept for backward is released"),
+    ("2 of 3", "contributions to its gradient"),
+    ("|g|", "the L2 norm of a gradient"),
+    ("INCOMING", "the gradient of a leaf in this pass"),
+    (".grad", "the sum over all"),
+    ("saved freed", "its saved tensors are released"),
 ])  # fmt: skip
 def test_one_word_of_the_screen_is_explained_alone(word, said):
     answer = transcript(demo(), f"help {word}")

@@ -44,7 +44,7 @@ SHOWN: tuple[Shown, ...] = (
     Shown("current", "now", "►", "acts in this event"),
     Shown("freed", "gone", "dashed and empty", "nothing refers to it any more"),
     Shown("waiting", "waiting", "", "a closed module: a part of its gradients has arrived"),
-    Shown("released", "saved freed", "", "what it kept for backward is released"),
+    Shown("released", "saved freed", "", "its saved tensors are released"),
     Shown("done", "done", "", "backward has finished here"),
 )
 """The word of the state that matters most is shown; first come first shown."""
@@ -52,12 +52,12 @@ SHOWN: tuple[Shown, ...] = (
 
 MEANINGS: tuple[tuple[str, str], ...] = (
     *((shown.word, shown.meaning) for shown in SHOWN),
-    ("receives 1 of 2", "this event adds the first of two parts to its gradient"),
-    ("! 3 nan, ! 1 inf, ! first nan, ! first inf", "it holds so many; it is the first that held any"),
+    ("receives 1 of 2", "this event adds the first of two contributions to its gradient"),
+    ("! 3 nan, ! 1 inf, ! first nan, ! first inf", "how many it holds; it is the first that holds any"),
     ("<- now", "on the tape: acts in this event"),
     ("<- rule runs", "on the tape: its gradient is complete, its rule runs"),
     ("waiting (tape)", "on the tape: a pass will come to it"),
-    ("1 of 2", "so many of the contributions to its gradient have arrived"),
+    ("1 of 2", "one of the two contributions to its gradient has arrived"),
     ("ready", "all of them have arrived, its rule has not run yet"),
     ("in 3 += 4, .grad 3 += 4", "what this event adds, in the pass, or to .grad"),
     ("freed", "saved freed, in short"),

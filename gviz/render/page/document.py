@@ -24,7 +24,7 @@ SHAPES: Rows = (
     ("square box", "an operation and its result; with a double border the one that backward started from"),
     ("frame", "the call of a module, around what it computed"),
     ("thin arrow", "data, with the shape of the tensor; hollow: no gradient flows back"),
-    ("thick arrow", "a gradient, which runs against the data"),
+    ("thick blue arrow", "a gradient"),
     ("dotted", "a view: shares the memory of its input"),
 )
 """What the page draws, beside words."""
