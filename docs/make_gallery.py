@@ -27,12 +27,25 @@ gviz's engine. `params=dict(model.named_parameters())` names tensors that nobody
 LARGE = """
 ## Long and large graphs
 
-Nothing is wrapped: up to about twelve levels flow from left to right, more from top to bottom (`--direction`), and the
-longest chain of operations is straight. A loop of 200 steps is a tall picture, then, for a screen that scrolls; what
-fits on a page or slide is a part of it. A PNG or GIF of two linear layers with all numbers is about 2400 pixels wide,
-its text 12 high; with `--labels min` it is half as wide. On a slide leave numbers out or show a part: `--scale` makes
-more pixels, not larger words beside the boxes. `export` says where text would be too small. The moment where gradients
-meet at `h` is `--at h.grad --node h --radius 1`: each part over its arrow, the sum in the box.
+Without options a picture shows as much as fits 1,600 x 1,200 points at its own size: every node if that fits, else
+every call in the program, else modules. A line below the boxes says what was collapsed, and which option shows more.
+The inputs, the child modules of a model, the loss and every cut have a box at any level.
+
+| `--level` | what has a box |
+|---|---|
+| `modules` | every child module of a model (deeper ones with `--depth 2`); equal ones are one box, `layers.0–11 ×12` |
+| `calls` | every call in the program: `linear`, `conv2d`, `cross_entropy`, `matmul` for `@`, with all nodes that it made |
+| `nodes` | every node of autograd: a `cross_entropy` is a `log_softmax` and an `nll_loss` |
+| `auto` | as much as fits; this is the default |
+
+`--expand layers.3` opens that module at any level. In Python, `gviz.export(…, level="calls", expand="layers.3")` and
+`gviz.make_dot(…, level=…, expand=…)` take the same. A box of several equal modules shows the gradient of each as a bar,
+with the least and the greatest. A box with a tab is a module, also one that makes a single call, as `Linear` does.
+
+Up to about twelve levels flow from left to right, more from top to bottom (`--direction`), and the longest chain of
+operations is straight. On a slide leave numbers out or show a part: `--scale` makes more pixels, not larger words
+beside the boxes. `export` says where text would be too small. The moment where gradients meet at `h` is
+`--at h.grad --node h --radius 1`: each part over its arrow, the sum in the box.
 
 | | |
 |---|---|
@@ -46,9 +59,10 @@ meet at `h` is `--at h.grad --node h --radius 1`: each part over its arrow, the 
 | `-o graph.html` | a page that scrolls, finds and steps |
 
 Of more than 60 nodes those that autograd does not follow are left out (how a batch was put together, clipping,
-metrics), and modules close by themselves until 200 boxes are left, as far as that goes; above 1,500 boxes only names
-are drawn, and where Graphviz takes longer than 20 seconds, or would have more than 1,500 boxes to place, a simpler
-layout of gviz's own is used; each is said.
+metrics). A line marked `…` leads through them, from the data that they were made of. With `--module` or `--depth`, and
+in pages and texts, modules close by themselves until 200 boxes are left, as far as that goes; above 1,500 boxes only
+names are drawn, and where Graphviz takes longer than 20 seconds, or would have more than 1,500 boxes to place, a
+simpler layout of gviz's own is used; each is said.
 
 An SVG is one and a half times as large as torchviz's of the same graph: of that of a 12-layer transformer, values and
 gradients are 24%, exact numbers as tooltips 19%, arrows of gradients 21%; both themes and the words for it 1%.
