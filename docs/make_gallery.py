@@ -34,7 +34,7 @@ The inputs, the child modules of a model, the loss and every cut have a box at a
 | `--level` | what has a box |
 |---|---|
 | `modules` | every child module of a model (deeper ones with `--depth 2`); equal ones are one box, `layers.0–11 ×12` |
-| `calls` | every call in the program: `linear`, `conv2d`, `cross_entropy`, `matmul` for `@`, with all nodes that it made |
+| `calls` | every call in the program with all its nodes: `linear`, `conv2d`, `cross_entropy`, `matmul` for `@` |
 | `nodes` | every node of autograd: a `cross_entropy` is a `log_softmax` and an `nll_loss` |
 | `auto` | as much as fits; this is the default |
 
