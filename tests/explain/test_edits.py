@@ -171,12 +171,14 @@ def gradients_on():
 
 
 @pytest.mark.usefixtures("gradients_on")
-@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
-@pytest.mark.parametrize("name", EDITED)
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        *((name, "builtin") for name in EDITED if name not in WITHOUT_BUILTIN),
+        *(pytest.param(name, "torch", marks=pytest.mark.torch) for name in EDITED),
+    ],
+)
 def test_a_program_is_right_with_the_edit_that_is_advised(name, engine, tmp_path):
-    if engine == "builtin" and name in WITHOUT_BUILTIN:
-        engine = "torch"
-        pytest.importorskip("torch")
     program = BY_NAME[name]
     found = findings_in(recorded_text(program.text, tmp_path, engine), str(tmp_path / "program.py"))
     edit = edit_for(program, found)

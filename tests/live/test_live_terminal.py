@@ -61,7 +61,7 @@ def test_a_program_is_held_let_run_paused_and_stopped(terminal):
     terminal.keys("C-c")
     terminal.until("LIVE", "paused")
     terminal.keys("q")
-    terminal.until("s stops it, k keeps it running")
+    terminal.until("s: stop it", "k: leave it running")
     terminal.keys("s")
     terminal.until("exit=0", "trace: ")
     assert is_gone(program)

@@ -81,7 +81,7 @@ def test_every_kind_of_event_survives_being_encoded(kind):
         "options": ((("lr", 0.25), ("betas", (0.9, 0.999)), ("fused", None), ("mode", "min")), (("lr", 1),)),
     }  # fmt: skip
     texts = {"untracked", "how", "name", "when", "error", "message", "traceback", "stream", "category", "path",
-             "grad_fn", "formula", "raised", "device", "variable", "function"}  # fmt: skip
+             "grad_fn", "formula", "raised", "device", "variable", "function", "call"}  # fmt: skip
     fields = [samples.get(name, "text" if name in texts else 7) for name in kind.__struct_fields__]
     event = kind(*(fields if kind not in (e.ScopeEntered, e.OptimizerStepped) else _with_text_kind(kind, fields)))
     assert decode(KIND_NUMBERS[kind], encode(event)) == event

@@ -262,7 +262,7 @@ def test_a_model_brings_in_the_framework_that_it_is_made_of(tmp_path, monkeypatc
     adapter = ModuleType("othernet_adapter")
     adapter.Attached = Attached
     monkeypatch.setitem(sys.modules, adapter.__name__, adapter)
-    other = frameworks.Framework("othernet", "OtherNet", adapter.__name__, "", "pip install othernet")
+    other = frameworks.Framework("othernet", "OtherNet", adapter.__name__, "", "", "pip install othernet")
     monkeypatch.setattr(frameworks, "FOREIGN", (other,))
     model = type("Mine", (type("Module", (), {"__module__": "othernet.nn"}),), {})()
     with gviz.record(tmp_path / "run.gviz", model=model):

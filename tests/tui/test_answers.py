@@ -6,7 +6,7 @@ from stories import demo, iterations
 
 
 @pytest.mark.parametrize(("at", "key", "says"), [(33, "n", "nothing comes after"), (33, "c", "nothing comes after"),
-                                                 (0, "N", "nothing was before")])  # fmt: skip
+                                                 (0, "N", "nothing comes before")])  # fmt: skip
 async def test_a_key_that_cannot_go_on_says_so(at, key, says):
     assert says in (await after(demo(), key, at=at)).remark
 

@@ -91,7 +91,7 @@ async def test_an_empty_recording_opens():
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*"snctjkhlgGvv123", "enter", "escape", *"/x", "enter")
         await pilot.pause()
-        assert "this recording holds no" in shown(app)
+        assert "This recording has no tensors" in shown(app)
 
 
 async def test_ascii_uses_nothing_else():

@@ -137,7 +137,7 @@ async def test_ctrl_c_with_nothing_to_stop_says_how_to_leave_and_covers_nothing(
     app = app_of(demo(), at=12)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("ctrl+c")
-        assert "q leaves" in app.screen.remark
+        assert "q: quit" in app.screen.remark
         await pilot.press("question_mark", "ctrl+c")
         await pilot.pause()
         assert not list(app._notifications)

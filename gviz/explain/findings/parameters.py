@@ -105,15 +105,16 @@ def _unchanged_finding(survey: Survey, node: int, one: _Parameter, way: list[Way
     part = replace(died, fix="") if died is not None else size
     step, rate = timeline.event(one.first), options_of(timeline, node, one.first).get("lr")
     call = next(iter(timeline.stack(step.stack)), None) if isinstance(step, OptimizerStepped) else None
+    suspected = one.steps == 1 or not one.exact  # a schedule may begin with 0
     if (replaced := _replaced(survey, node, one)) is not None:
         return replaced
     if rate == 0:
-        text = f"{often} of the optimizer {have} left {label(timeline, node)} as it was: its learning rate is 0"
+        text = f"{text}: its learning rate is 0"
         fix = "a learning rate above 0, or a schedule that does not begin with 0"
-        return Finding("unchanged", text, one.first, node, (size,), fix, call)
+        return Finding("unchanged", text, one.first, node, (size,), fix, call, suspected=suspected)
     fix = died.fix if died is not None else "a larger learning rate: it is 0, or so small that the change rounds away"
     numbers = (Number("length of the gradient", one.gradient, one.filled),)
-    at, suspected = call or innermost(timeline.info(node)), one.steps == 1 or not one.exact
+    at = call or innermost(timeline.info(node))
     return Finding("unchanged", text, one.first, node, (part,), fix, at, numbers, suspected)
 
 

@@ -141,7 +141,8 @@ def defined(rows: Iterable[SchemaRow]) -> frozenset[SchemaRow]:
 
 
 def _without_comments(sql: str | None) -> str | None:
-    return None if sql is None else _BLANKS.sub(" ", _COMMENT.sub("", sql)).strip(" ")
+    """Return the text without comments. In a damaged file it may be something else, which fits no definition."""
+    return _BLANKS.sub(" ", _COMMENT.sub("", sql)).strip(" ") if isinstance(sql, str) else sql
 
 
 @cache
