@@ -74,7 +74,7 @@ def test_every_kind_of_event_survives_being_encoded(kind):
         "parameters": (1, 2), "skipped": (3,), "slots": ("a",), "parent": 2, "also": ("b.weight",),
         "rules": ("g",), "saved": ("a",), "frames": (), "base": 6, "shared": 2,
         "source": "text" if kind is e.DataSet else 7, "text": "x = 1",
-        "unseen": "forward",
+        "unseen": "forward", "more": True,
         "readings": (e.Reading((("reduction", "sum"),), "sum of a", (("g", "g"),), ("a",)),),
         "path": ((0, 2, "values"),) if kind is e.Returned else "text",
         "given": (value(5.0), None), "per_group": (2, 0), "before": ((), (("lr", 0.5),)),

@@ -112,6 +112,7 @@ class Attached:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
+        _leave_idle_mode(self.session)
         self._stays.close()
         self.session.value.finish()
 
@@ -152,6 +153,13 @@ def _take_out(session: Session, mode: Listening, thread: int) -> None:
         mode.__exit__(None, None, None)
     else:
         session.idle_mode = mode
+
+
+def _leave_idle_mode(session: Session) -> None:
+    """Exits a mode that had to stay under one of the program's, if that has gone since."""
+    if session.idle_mode is not None and private_api.innermost_mode() is session.idle_mode:
+        session.idle_mode.__exit__(None, None, None)
+        session.idle_mode = None
 
 
 def _put_in_threads(session: Session, leaving: ExitStack) -> None:
