@@ -1,1 +1,1 @@
-"""The boxes and lines that a graph has, whatever the moment, and what each of them says at one."""
+"""The boxes and lines of a graph, which do not depend on the moment, and their text at one moment."""

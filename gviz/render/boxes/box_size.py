@@ -1,4 +1,7 @@
-"""The room that a box needs at any moment, in characters and rows, so that stepping never moves one."""
+"""Sizes of boxes in characters and rows.
+
+A box reserves the room that it needs at any moment, so stepping never moves one.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +26,25 @@ from gviz.values.value_text import FEW, short
 Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module", "saved"]
 
 STATUS_ROOM = 14
-"""Characters beside the title, for the mark of the current node and the state as a word."""
+"""Characters next to the title, for the mark of the current node and the word for its state."""
 
 WIDEST_VALUE = 36
-"""Characters for a label and a value in one line, at most."""
+"""The most characters of a label and a value in one line."""
 
 MAX_OUTPUTS = 4
-"""An op with more outputs shows so many and says how many there are."""
+"""The most outputs that a box shows. An op with more outputs states their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A box to be placed: its title, and the room it needs at any moment, in characters and rows (title included).
+    """A box without its text: its title, and the room it needs at any moment, in characters and rows (title included).
 
-    A chip stands for `node` where `user` uses it as input `slot`, and a box for a saved tensor is its number `slot`;
-    for all other boxes both are 0. A leaf that a pass can reach has room for what is `incoming`. The box
-    of a closed module stands for its `group`, and `node` is the last that the module made.
-    `within` are the open module calls around a box, the outermost first.
+    The role decides what `user` and `slot` hold. A chip represents `node` where `user` uses it as input `slot`. A box
+    for a saved tensor represents saved tensor number `slot` of the node. For all other boxes both are 0.
+
+    `incoming` reserves a row for the incoming gradient of a leaf that a backward pass can reach. The box of a collapsed
+    module represents its `group`, and `node` is the last node that the module made. `within` are the expanded module
+    calls around a box, the outermost first.
     """
 
     key: str
@@ -56,13 +61,16 @@ class Outline:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """All nodes that the box stands for."""
+        """Return all nodes that the box represents."""
         return (self.node,) if self.group is None else self.group.nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """Makes the places of nodes' own boxes; knows which are `roots`, and whether a pass runs `backward`."""
+    """Builder of the boxes of nodes and modules.
+
+    `roots` are the nodes where backward passes start; `backward` is true if there is a pass.
+    """
 
     timeline: Timeline
     iteration: Iteration
@@ -71,7 +79,7 @@ class Rooms:
     backward: bool
 
     def of(self, info: NodeInfo) -> Outline:
-        """The place of a node's own box."""
+        """Return the outline of a node's own box."""
         role, text = self._role(info), node_title(info, self.options)
         if self.options.density == "min":
             text = constant_value(info) or text
@@ -90,14 +98,14 @@ class Rooms:
         return Outline(box_key(info.node), info.node, role, text, width, height, incoming=incoming)
 
     def module(self, last: NodeInfo, group: Group) -> Outline:
-        """The place of a collapsed call: how much is in it, what it made last, and the gradient of its parameters."""
+        """Return the outline of a collapsed call: its contents, its last result, and its parameters' gradient."""
         text, key = group_title(group, last, self.options), module_key(group.call)
         role: Role = "module"
         if group.call.is_source_call:
             role = "op" if self.roots.isdisjoint(group.inner) else "root"
         if self.options.density == "min":
             return Outline(key, last.node, role, text, cell_len(text), 1, group=group)
-        makes = group.call.path != OPTIMIZER  # that changes parameters, and makes nothing
+        makes = group.call.path != OPTIMIZER  # an optimizer changes parameters and makes no tensor
         if self.options.density == "brief":
             wide = brief_module_width(text, makes=makes) + 4 * self.options.wanted.calls
             return Outline(key, last.node, role, text, wide, 2, group=group)
@@ -129,7 +137,7 @@ class Rooms:
         return 1 + lines + thumbnails + grads + twice + said + details
 
     def _value_width(self, info: NodeInfo, role: Role) -> int:
-        """Room for ``value`` and the widest value, and for ``incoming -6 (1 of 2)`` of a leaf."""
+        """Return the width for ``value`` and the widest value, and for ``incoming -6 (1 of 2)`` of a leaf."""
         values = [output.value for output in info.created.outputs]
         large = any(value is not None and value.size > FEW for value in values)
         known = max((len(short(value, WIDEST_VALUE, DIGITS)) for value in values), default=0)
@@ -143,7 +151,7 @@ class Rooms:
 
 
 def node_title(info: NodeInfo, options: Options) -> str:
-    """What stands above a node's rows: ``b = Mul #4``, where room is short and it has a name without the number."""
+    """Return the title of a node's box: ``b = Mul #4``. Where room is short, a node with a name has no number."""
     if options.titles == "backward" and info.created.kind == "op" and info.op.grad_fn:
         return clipped(info.op.grad_fn, MAX_TITLE)
     if options.titles == "name":
@@ -156,7 +164,7 @@ def node_title(info: NodeInfo, options: Options) -> str:
 
 
 def has_contents(group: Group, options: Options) -> bool:
-    """Whether the box of a collapsed call says what is in it: not where that is one node of the same name."""
+    """Return whether the box of a collapsed call lists its contents. It does not for a single node of the same name."""
     if group.call.is_source_call:
         return len(group.inner) > 1 or bool(group.parameters)
     is_named = options.wanted.calls and group.does == group.call.kind.lower()
@@ -164,7 +172,7 @@ def has_contents(group: Group, options: Options) -> bool:
 
 
 def group_title(group: Group, last: NodeInfo, options: Options) -> str:
-    """What stands above the box of a collapsed call."""
+    """Return the title of the box of a collapsed call."""
     if group.call.is_source_call:
         return _call_title(last, group.call.kind, options)
     if group.repeat is not None:
@@ -175,19 +183,21 @@ def group_title(group: Group, last: NodeInfo, options: Options) -> str:
 
 
 def _call_title(last: NodeInfo, name: str, options: Options) -> str:
-    """``h = linear #4``; where room is short without the number."""
+    """Return ``h = linear #4``, without the number where room is short."""
     number = "" if options.density in ("min", "brief") else f" #{last.node}"
     holder, called = clipped_name(last.name, MAX_TITLE), clipped(name, LONGEST_CALL)
     return f"{holder} = {called}{number}" if holder else f"{called}{number}"
 
 
 LONGEST_CALL = 40
-"""Characters of the name of a function."""
+"""The most characters of a function's name."""
 
 
 def module_title(call: ModuleCall) -> str:
-    """A closed module above its box: ``[+] blocks.0 Block``, without what all paths begin with; of several calls of a
-    module the fifth is ``[+] cell:5 Cell``."""
+    """Return the title of a collapsed module: ``[+] blocks.0 Block``, without the first part, which all paths share.
+
+    A module that is called several times has the number of the call: ``[+] cell:5 Cell``.
+    """
     path = call.path.partition(".")[2] or call.path
     kind = f" {call.kind}" if call.kind and call.kind != path else ""
     nr = f":{call.nr}" if call.of > 1 and call.of_module else ""
@@ -195,20 +205,23 @@ def module_title(call: ModuleCall) -> str:
 
 
 def value_lines(value: Value | None, options: Options) -> int:
-    """How many rows a value takes."""
+    """Return how many rows a value takes."""
     shape = options.grid(value.shape) if value is not None else None
     return shape[0] if shape else 1
 
 
 def thumbnail_lines(value: Value | None, options: Options) -> int:
-    """How many rows the picture of a value with more than a few elements takes: one if the trace does not hold it."""
+    """Return how many rows the thumbnail of a larger value takes: one if the trace has no elements of it."""
     if options.form not in ("heat", "histogram") or value is None or value.size <= FEW:
         return 0
     return THUMBNAIL_LINES if value.data is not None or value.blob is not None else 1
 
 
 def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint: bool = False) -> Outline:
-    """The place of one use of a shared leaf; a `joint` one stands for several in a closed module, and has no rows."""
+    """Return the outline of one use of a shared leaf.
+
+    A `joint` chip represents several uses in a collapsed module and has no rows.
+    """
     name = clipped_name(info.title, MAX_TITLE - 8)
     if options.density == "min" or joint:
         return Outline(chip_key(info.node, user, slot), info.node, "chip", name, cell_len(name), 1, user, slot)
@@ -219,39 +232,40 @@ def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint:
 
 
 def saved_place(info: NodeInfo, slot: int) -> Outline:
-    """The place of a tensor that an operation keeps for backward."""
+    """Return the outline of a tensor that an operation saves for backward."""
     text = f"saved: {shown(info.op.saved[slot])}"
     return Outline(saved_key(info.node, slot), info.node, "saved", text, max(cell_len(text), 20), 2, info.node, slot)
 
 
 def module_key(call: ModuleCall) -> str:
-    """The key of the box of a closed module call."""
+    """Return the key of the box of a collapsed module call."""
     return f"m{call.scope}"
 
 
 def saved_key(node: int, slot: int) -> str:
-    """The key of the box for one saved tensor."""
+    """Return the key of the box of one saved tensor."""
     return f"n{node}.saved{slot}"
 
 
 BRIEF_NUMBER, BRIEF_TENSOR = 7, 12
-"""Characters of a value in a brief box, at most: one number, or the elements or shape of a tensor."""
+"""The most characters of a value in a brief box: of a single number, and of the elements or shape of a tensor."""
 BRIEF_LENGTH, BRIEF_LEAF, BRIEF_OP, BRIEF_UNKNOWN = 8, 7, 6, len("not stored")
-"""Characters of a gradient, at least: the length ``|g| 0.52`` of a tensor, a leaf's number, that of an operation, and
-what is said where there are no numbers."""
+"""The fewest characters of a gradient: of the norm ``|g| 0.52`` of a tensor, of a leaf's number, of an operation's
+number, and of the text for unknown numbers.
+"""
 BRIEF_GAP = 1
-"""Blanks between them, at least."""
+"""The fewest blanks between the value and the gradient."""
 BRIEF_NOTE = 10
-"""Characters beside the title, for the longest word of a state and what sets it off."""
+"""Characters next to the title, for the longest word of a state and the blanks around it."""
 
 
 def value_room(value: Value | None) -> int:
-    """The most characters of a value in a brief box."""
+    """Return the most characters of a value in a brief box."""
     return BRIEF_NUMBER if value is None or value.size == 1 else BRIEF_TENSOR
 
 
 def brief_width(info: NodeInfo, title: str, role: str) -> int:
-    """The characters of the title with a word beside it, and of the widest value beside a gradient."""
+    """Return the width of a brief box: of its title with a state word, or of its widest value next to a gradient."""
     value = info.created.first_value
     known = len(short(value, value_room(value), DIGITS)) if value is not None else 1
     if role == "constant":
@@ -262,7 +276,7 @@ def brief_width(info: NodeInfo, title: str, role: str) -> int:
 
 
 def brief_module_width(title: str, *, makes: bool) -> int:
-    """The same of a closed module, which makes something or, as an optimizer, nothing."""
+    """Return the width of a collapsed module's brief box. `makes` is false for an optimizer, which makes no tensor."""
     return max(
         cell_len(title) + BRIEF_NOTE,
         len("gives ") + BRIEF_TENSOR + BRIEF_GAP + len(".grad ") + BRIEF_LENGTH if makes else 0,

@@ -1,22 +1,23 @@
-"""What the program calls, between its modules and the nodes that autograd makes: ``linear``, ``cross_entropy``, ``@``.
+"""Function calls such as ``cross_entropy``: the level between the program's modules and the nodes of autograd.
 
 One call of PyTorch's public functions may make many nodes: ``cross_entropy`` makes a ``log_softmax`` and an
-``nll_loss``, ``einsum`` a dozen views around one ``bmm``. `with_calls` puts around the nodes of each call a call of its
-own, inside of the module calls that a `CallGraph` has already; `fold` then makes one box of it. A module that makes
-one call only, as a `Linear`, is that call's box: one frame less.
+``nll_loss``, ``einsum`` makes a dozen views around one ``bmm``. `with_calls` puts a call around the nodes of each
+function call, inside the module calls that a `CallGraph` already has. `fold` then makes one box of it. A module that
+makes only one call, such as a `Linear`, shares one box with that call, which saves a frame.
 
 Which nodes belong to one call:
 
-* A recording of PyTorch says it: every node but the last of a call has ``OpSeen.more``.
-* The built-in engine, and recordings from before that, do not. There all nodes that were made one after another at one
-  place of the program, in one module call, are of one call, or of a loop where they repeat:
+* A recording of PyTorch has this information: every node of a call except the last has ``OpSeen.more``.
+* The built-in engine and older recordings do not have it. There, nodes that were made in succession at one place of
+  the program, in one module call, belong to one call. If they repeat, they belong to the calls of a loop:
 
       h = F.linear(h, w, b)     t addmm            one call
       for w in ws: h = h @ w.T  t mm  t mm  t mm   three calls
 
-  A body that repeats itself within one call, as an `LSTM` over five steps, lies in a module call of its own.
+  A body that repeats within one call, such as an `LSTM` over five steps, has a module call of its own.
 
-`with_repeats` does the same for what repeats: twelve equal blocks, or two hundred steps of a cell."""
+`with_repeats` finds repeats in the same way: twelve equal blocks, or two hundred steps of a cell.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ PUBLIC = {
     "unsafe_split": "split", "unsafe_chunk": "chunk", "reshape_alias": "reshape", "to_copy": "to",
     "mkldnn_rnn_layer": "lstm", "cudnn_rnn": "rnn", "transformer_encoder_layer_fwd": "TransformerEncoderLayer",
 }  # fmt: skip
-"""The function of PyTorch's documentation behind an operation of another name."""
+"""The function of PyTorch's documentation for operations that have another name."""
 
 _WITH_INDICES = re.compile(r"_with_indices$")
 _UPSAMPLING = re.compile(r"_?upsample_\w+$")
@@ -54,14 +55,14 @@ _CONVOLUTIONS = {"convolution", "mkldnn_convolution", "cudnn_convolution", "thnn
 
 @dataclass(frozen=True, slots=True)
 class SourceCall:
-    """One call that the program made: the function's public name, and the nodes in order of creation."""
+    """One call in the program: the function's public name, and its nodes in order of creation."""
 
     name: str
     nodes: tuple[int, ...]
 
 
 def public_name(info: NodeInfo) -> str:
-    """The function of PyTorch's documentation that made a node: ``conv2d`` for a ``convolution``."""
+    """Return the function of PyTorch's documentation that made a node: ``conv2d`` for a ``convolution``."""
     name = info.op.call or info.op.name
     if info.op.is_of_program:
         return name
@@ -78,10 +79,10 @@ def public_name(info: NodeInfo) -> str:
 
 
 def source_calls(timeline: Timeline, infos: Iterable[NodeInfo]) -> Iterator[SourceCall]:
-    """The calls that made some operations, which come in order of creation, in this order."""
+    """Yield the calls that made some operations. The operations come in order of creation, and so do the calls."""
     made = [info for info in infos if info.created.kind == "op"]
     is_said = any(info.op.more or info.op.call for info in made)
-    if len({_place(info) for info in made}) == 1:  # a graph that nobody saw being made, or a program of one line
+    if len({_place(info) for info in made}) == 1:  # no recorded stacks, or a program of one line
         is_said = True
     run: list[NodeInfo] = []
     for info in made:
@@ -98,7 +99,7 @@ def _place(info: NodeInfo) -> tuple[Hashable, ...]:
 
 
 def _calls_in(timeline: Timeline, run: Sequence[NodeInfo], *, is_said: bool) -> Iterator[SourceCall]:
-    """The calls that made nodes one after another, at one place."""
+    """Yield the calls that made a run of nodes at one place."""
     if is_said:
         begin = 0
         for end, info in enumerate(run, 1):
@@ -113,8 +114,10 @@ def _calls_in(timeline: Timeline, run: Sequence[NodeInfo], *, is_said: bool) -> 
 
 
 def _name(timeline: Timeline, part: Sequence[NodeInfo]) -> str:
-    """The name of a call of which nobody said it: that of its only node, else what stands at its place, else that of
-    the module."""
+    """Return the name of a call that the recording does not name.
+
+    It is the name of the only node, or else the function in the source, or else the name of the module.
+    """
     if len(part) == 1:
         return public_name(part[0])
     if {info.op.base_name for info in part} == {"log_softmax", "nll_loss"}:
@@ -131,7 +134,7 @@ def _name(timeline: Timeline, part: Sequence[NodeInfo]) -> str:
 
 
 def _snake(kind: str) -> str:
-    """``batch_norm`` for ``BatchNorm2d``, ``cross_entropy`` for ``CrossEntropyLoss``, ``lstm`` for ``LSTM``."""
+    """Return ``batch_norm`` for ``BatchNorm2d``, ``cross_entropy`` for ``CrossEntropyLoss``, ``lstm`` for ``LSTM``."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"(?<=[a-z])\d+d$", "", kind)).lower()
     return words if words in ("mse_loss", "nll_loss", "huber_loss") else words.removesuffix("_loss")
 
@@ -143,8 +146,10 @@ _OPERATORS = {
 
 
 def _written(timeline: Timeline, frame: Frame) -> str:
-    """The function that the program calls at a place: ``gelu`` for ``F.gelu(x)``; empty for an object that it calls,
-    which is a module as a rule."""
+    """Return the function that the program calls at a place: ``gelu`` for ``F.gelu(x)``.
+
+    The name is empty if the program calls an object, which is usually a module.
+    """
     text = timeline.source(frame.path)
     if text is None or frame.column < 0 or not 0 < frame.line <= frame.end_line:
         return ""
@@ -175,8 +180,10 @@ def _function_in(text: str, line: int, end_line: int, column: int, end_column: i
 
 
 def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInfo]) -> CallGraph:
-    """The graph with the calls of the source around its nodes, the innermost of all calls; numbers and masks lie where
-    they are used."""
+    """Return the graph with the program's function calls around its nodes, as the innermost calls.
+
+    Numbers and masks lie in the call that uses them.
+    """
     chains = dict(graph.calls)
     ops = [infos[node] for node in graph.nodes if not (chains.get(node) and chains[node][0].scope < 0)]
     found = [*source_calls(timeline, ops)]
@@ -224,15 +231,15 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What repeats: equal blocks one after another, and the turns of a loop.
+# Repeats: equal blocks in succession, and the iterations of a loop.
 
 FEWEST = 3
-"""So many equal parts are drawn as one."""
+"""The fewest equal parts that are drawn as one."""
 LONGEST_PERIOD = 48
-"""The most calls of one turn of a loop."""
+"""The most calls in one iteration of a loop."""
 
 Signature = int
-"""Equal for parts that do the same with tensors of equal shapes."""
+"""A number that is equal for nodes with the same function, shapes, modules and call stack."""
 
 
 @dataclass(slots=True)
@@ -246,8 +253,10 @@ class _Item:
 def with_repeats(
     graph: CallGraph, infos: Mapping[int, NodeInfo], opened: Collection[int] = (), *, sample: bool = False
 ) -> tuple[CallGraph, frozenset[int]]:
-    """The graph with one more call around equal parts, and the scopes that are open for that: of the `opened` and, as a
-    `sample`, of the first part of each."""
+    """Return the graph with one more call around each run of equal parts, and the scopes of all expanded calls.
+
+    The expanded calls are the `opened` calls and, for a `sample`, the first part of each run.
+    """
     known: dict[Hashable, int] = {}
     signatures = {node: known.setdefault(_signature(graph, infos[node]), len(known)) for node in graph.nodes}
     repeats = _Repeats(graph, infos, signatures, frozenset(opened), sample)
@@ -257,7 +266,7 @@ def with_repeats(
 
 
 def _is_placed(graph: CallGraph, infos: Mapping[int, NodeInfo], node: int) -> bool:
-    """Whether a node lies in calls of the program, or is an operation that it called itself."""
+    """Return whether a node lies in calls of the program, or is an operation that the program called directly."""
     chain = graph.calls.get(node, ())
     return chain[0].of_program if chain else infos[node].created.kind == "op"
 
@@ -272,12 +281,12 @@ _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 def _numberless(call: ModuleCall) -> str:
-    """The path of a module without the numbers that lists give; a call of the source has its name only."""
+    """Return the path of a module without list indices; empty for a function call, which has only a name."""
     return _NUMBER.sub("#", call.path) if call.of_module else ""
 
 
 class _Repeats:
-    """The search for what repeats, from the outermost calls inwards."""
+    """The search for repeats, from the outermost calls inwards."""
 
     def __init__(
         self, graph: CallGraph, infos: Mapping[int, NodeInfo], signatures: Mapping[int, int],
@@ -290,7 +299,7 @@ class _Repeats:
         self.found: dict[int, Repeat] = {}
 
     def search(self, nodes: Sequence[int], depth: int) -> None:
-        """Look among the calls at a depth, which these nodes lie in, then inside each that is not part of a repeat."""
+        """Search among the calls of these nodes at a depth, then inside each call that is not part of a repeat."""
         items = self._items(nodes, depth)
         known: dict[Hashable, int] = {}
         kinds = [known.setdefault(self._kind(item), len(known)) for item in items]
@@ -323,19 +332,22 @@ class _Repeats:
                 self.search(item.nodes, at_depth + 1)
 
     def _kind(self, item: _Item) -> Hashable:
-        """Equal for items that make the same calls. What these make inside may differ: the first of equal layers is
-        given data that require no gradient. What is made for them, as a mask, may be made once."""
+        """Return a key that is equal for items that make the same calls.
+
+        The nodes inside the calls may differ: the first of equal layers gets data that requires no gradient. A node
+        that is made for a call, such as a mask, may be made only once.
+        """
         made = (node for node in item.nodes if self.infos[node].created.kind == "op" and not self.infos[node].op.more)
         return tuple(self.signatures[node] for node in made)
 
     def _opens(self, turn: Sequence[_Item]) -> bool:
-        """Whether a part shows more when it is open: it is a module of several calls."""
+        """Return whether a part shows more when it is expanded: it is a module of several calls."""
         return any(
             item.call is not None and item.call.of_module and item.call.scope not in self.graph.units for item in turn
         )
 
     def _is_wanted(self, turn: Sequence[_Item], depth: int) -> bool:
-        """Whether a call in it is to be open."""
+        """Return whether the user wants a call in this part to be expanded."""
         nodes = (node for item in turn for node in item.nodes)
         return any(call.scope in self.wanted for node in nodes for call in self.graph.calls.get(node, ())[depth:])
 
@@ -368,13 +380,13 @@ class _Repeats:
 
 
 def _kinds(turn: Sequence[_Item]) -> str:
-    """What one turn does: the class of its only module, or of all the names."""
+    """Return the classes of the modules and the names of the functions in one part."""
     names = dict.fromkeys(item.call.kind for item in turn if item.call is not None)
     return ", ".join(names)
 
 
 def _span(one: ModuleCall, other: ModuleCall) -> str:
-    """``layers.0–11`` of the first and the last of equal modules; one that is called again has its own name."""
+    """Return ``layers.0–11`` for the first and the last of equal modules, ``cell:2–5`` for calls of one module."""
     first = one.path.partition(".")[2] or one.path
     if one.path == other.path:
         return f"{first}:{one.nr}–{other.nr}" if one.of > other.nr - one.nr + 1 else first
@@ -387,12 +399,15 @@ def _span(one: ModuleCall, other: ModuleCall) -> str:
 
 
 def _is_worth(turn: Sequence[_Item], count: int) -> bool:
-    """Whether one box says more than the parts: of modules, of several calls, or of many."""
+    """Return whether one box is clearer than its parts: the parts are modules, have several calls, or are many."""
     return any(item.call is not None and item.call.of_module for item in turn) or len(turn) > 1 or count > FEWEST
 
 
 def runs(kinds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """The sequence as ``(begin, period, count)``, from the left: what repeats most at each place, else one alone."""
+    """Yield the sequence as ``(begin, period, count)`` from the left.
+
+    At each place the longest repeat is taken, or else a single element.
+    """
     alike: list[list[int]] = [[]]
     for period in range(1, min(LONGEST_PERIOD, len(kinds) // FEWEST) + 1):
         lengths = [0] * (len(kinds) + 1)

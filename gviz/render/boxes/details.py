@@ -1,4 +1,7 @@
-"""What a box says besides its numbers: how its node was made; in full density its dtype, saved tensors and rules."""
+"""Rows of a box besides its numbers.
+
+They show how the node was made and, in full density, its dtype, saved tensors and backward rules.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from gviz.values.value_text import CUT, short
 
 
 def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
-    """What a reader should know about how the node was made: by a pass, untracked, in place, in an older iteration."""
+    """Return how the node was made: by a backward pass, untracked, in place, or in an older iteration."""
     if info.created.kind != "op":
         return ""
     if info.created.during[0]:
@@ -36,28 +39,28 @@ def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
 
 
 LOSING = ("no_grad", "inference", "detach", "data", "numbers")
-"""Why autograd does not track what it could."""
+"""Reasons why autograd does not track an operation that it could track."""
 
 
 def cuts(timeline: Timeline, info: NodeInfo) -> bool:
-    """Whether autograd loses track at a node of something that requires a gradient."""
+    """Return whether autograd loses track, at this node, of a tensor that requires a gradient."""
     if info.created.untracked not in LOSING:
         return False
     return any(node and timeline.info(node).created.requires_grad for node, _ in info.created.inputs)
 
 
 def cut_text(info: NodeInfo) -> str:
-    """Where the graph is cut: ``cut by detach at demo.py:4``."""
+    """Return where the graph is cut: ``cut by detach at demo.py:4``."""
     at = f" at {file_line(info.frames[0].path, info.frames[0].line)}" if info.frames else ""
     return f"cut by {info.created.untracked}{at}"
 
 
 WRITES_WITHIN = 4
-"""A write in place is said among the first events of the op that writes."""
+"""A write in place is among this many first events of the op that writes."""
 
 
 def writes_in_place(timeline: Timeline, created: NodeCreated) -> bool:
-    """Whether the op wrote into the memory of one of its inputs instead of making a tensor."""
+    """Return whether the op wrote into the memory of one of its inputs instead of making a tensor."""
     if not any(output.version for output in created.outputs):
         return False
     first = (timeline.event(seq) for seq in timeline.events_of(created.node)[:WRITES_WITHIN])
@@ -65,22 +68,22 @@ def writes_in_place(timeline: Timeline, created: NodeCreated) -> bool:
 
 
 DETAIL_WIDTH = 48
-"""Cells for a line of the program and for a rule with its numbers."""
+"""Cells for a line of the program and for a backward rule with its numbers."""
 SOURCE_WIDTH = 54
-"""Cells of a line of text, whose letters are narrower than the digits by which a box is measured."""
+"""Cells for a line of text, whose letters are narrower than the digits that define the width of a box."""
 MAX_RULES = 3
-"""An op with more inputs shows so many derivatives."""
+"""The most derivatives that a box shows of an op with many inputs."""
 
 
 def detail_count(info: NodeInfo, options: Options) -> int:
-    """How many rows `detail_rows` has at most, the same at any moment; none but in full labels."""
+    """Return the most rows that `detail_rows` yields, the same at any moment; 0 unless the density is full."""
     if options.density != "full":
         return 0
     return _has_type(info) + len(_attributes(info, options)) + _keeps(info) + _rule_count(info) + bool(info.frames)
 
 
 def detail_width(info: NodeInfo, options: Options) -> int:
-    """The cells that `detail_rows` need."""
+    """Return the cells that `detail_rows` need."""
     if not detail_count(info, options):
         return 0
     return max([DETAIL_WIDTH, *(row.characters for row in _attributes(info, options))])
@@ -89,7 +92,7 @@ def detail_width(info: NodeInfo, options: Options) -> int:
 def detail_rows(
     timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | None, options: Options
 ) -> Iterator[Row]:
-    """The rows below value and gradient."""
+    """Yield the rows below value and gradient."""
     if _has_type(info):
         yield Row(_type(info), "muted", "type")
     yield from _attributes(info, options)
@@ -105,7 +108,7 @@ def detail_rows(
 
 
 def source_line(timeline: Timeline, info: NodeInfo) -> str:
-    """The line of the program that made a node: ``demo.py:4  b = x * a``."""
+    """Return the line of the program that made a node: ``demo.py:4  b = x * a``."""
     frame = info.frames[0]
     lines = source_lines(timeline.source(frame.path) or "")
     code = shown(lines[frame.line - 1].strip()) if 0 < frame.line <= len(lines) else ""
@@ -122,7 +125,7 @@ def _attributes(info: NodeInfo, options: Options) -> list[Row]:
 
 
 def _sent(share: OutgoingGradient) -> Row:
-    """``to x  g * w = 1 * -2 = -2``: what is sent to an input, and once it has been the numbers in it."""
+    """Return the row of an outgoing gradient: ``to x  g * w = 1 * -2 = -2``. The numbers appear once it is sent."""
     label = _cut(f"to {share.operand.name or share.operand.parameter}", 14)
     room = DETAIL_WIDTH - cell_len(label) - 1
     if share.missing or not share.rule:
@@ -136,13 +139,13 @@ def _sent(share: OutgoingGradient) -> Row:
 
 
 def _cut(text: str, cells: int) -> str:
-    """The harmless text in at most so many cells, of which a letter may take two."""
+    """Return the text, escaped and clipped to a number of cells. A letter may take two cells."""
     plain = shown(text)
     return plain if cell_len(plain) <= cells else f"{set_cell_size(plain, cells - 1)}{CUT}"
 
 
 def _equal(*words: str) -> str:
-    """What is the same, each word once."""
+    """Return the words joined by equals signs, each word once."""
     return " = ".join(dict.fromkeys(filter(None, words)))
 
 
@@ -152,7 +155,7 @@ def _has_type(info: NodeInfo) -> bool:
 
 def _type(info: NodeInfo) -> str:
     value = info.created.first_value
-    assert value is not None  # `_has_type` was asked
+    assert value is not None  # the caller has checked `_has_type`
     return f"{shape_text(value.shape)} {dtype_text(value.dtype)}  {bytes_text(value.nbytes)}"
 
 

@@ -1,17 +1,18 @@
-"""Which boxes a graph has when modules are collapsed, or when only a part of it is asked for.
+"""Folding: which boxes a graph has when modules are collapsed, or when the user requests only a part of it.
 
-The graph of an iteration may have thousands of nodes. Whoever shows it (terminal, picture, page) says what it wants as
-a `Filter`, and gets the nodes that have a box of their own and the groups that stand for many:
+The graph of an iteration may have thousands of nodes. A view (terminal, picture, page) describes the part it shows as a
+`Filter`. It gets the nodes that have a box of their own, and the groups that represent many nodes:
 
     graph_of(timeline, infos)            the nodes, their inputs, and the module calls around each: a `CallGraph`
-    named_calls(graph, ["encoder.*"])    the calls that a pattern of the user means
+    named_calls(graph, ["encoder.*"])    the calls that match a pattern of the user
     fold(graph, Filter(closed=...))      the boxes: `Folded`
 
-For example, of ``x -> Linear -> ReLU -> loss`` with the path of the `Linear` in ``closed``, one group holds its
-operations and its weights, and the rest keep their boxes. A parameter lies where all its users are; if two collapsed
-calls of different modules use it, it keeps its own box. What a backward pass made lies in the pass, what an optimizer
-computed in its step, and not in a module. `fold` itself works on plain numbers and knows no moment: what a group says
-at one is in `modules`."""
+For example, in ``x -> Linear -> ReLU -> loss`` with the path of the `Linear` in ``closed``, one group contains its
+operations and its weights, and the other nodes keep their boxes. A parameter lies in the calls that all its users
+share. If two collapsed calls of different modules use it, it keeps its own box. Nodes that a backward pass made lie in
+the pass, and nodes that an optimizer computed lie in its step; neither lies in a module. `fold` itself works on plain
+numbers and does not depend on a moment. `modules` has the text of a group at a moment.
+"""
 
 from __future__ import annotations
 
@@ -31,21 +32,23 @@ from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 
 FEW_BOXES = 200
-"""Above so many nodes the modules of a picture close by themselves: a larger graph is not read box by box. So many are
-left of it, if closing modules can do that."""
+"""The most boxes of a picture before its modules collapse by themselves: readers do not read a larger graph box by box.
+Collapsing stops at this number of boxes, if it can be reached.
+"""
 
 LARGE = 2000
-"""From so many boxes on modules close in the terminal, too, where one can move about in a graph."""
+"""The number of boxes from which modules collapse in the terminal, too. A terminal can scroll through a graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleCall:
-    """One call of a module: the number of its scope, the module's path (``Net.blocks.0``) and class, and which of the
-    `of` calls of the module in the graph it is, from 1.
+    """One call of a module: the number of its scope, the module's path (``Net.blocks.0``) and its class.
 
-    What a backward pass made counts as called by it, and what an optimizer computed as called by its step: `scope` is
-    then less than 0. So it is where the program called no module but a function (`is_source_call`), and for what
-    repeats (`is_repeat`): see `gviz.render.boxes.calls`.
+    The graph has `of` calls of the module, and this is number `nr`, counted from 1.
+
+    A scope below 0 represents other groups of nodes. A backward pass contains the nodes that it made, and the step of
+    an optimizer contains the nodes that it computed. A call of a function (`is_source_call`) and a repeat (`is_repeat`)
+    have such scopes, too: see `gviz.render.boxes.calls`.
     """
 
     scope: int
@@ -56,36 +59,39 @@ class ModuleCall:
 
     @property
     def of_module(self) -> bool:
-        """Whether the program called a module."""
+        """Return whether the program called a module."""
         return self.scope > 0
 
     @property
     def of_program(self) -> bool:
-        """Whether the program made it, and no backward pass or optimizer."""
+        """Return whether the program made the call, not a backward pass or an optimizer."""
         return self.scope > 0 or self.scope <= -CALLS
 
     @property
     def is_source_call(self) -> bool:
-        """Whether the program called a function."""
+        """Return whether the program called a function."""
         return -REPEATS < self.scope <= -CALLS
 
     @property
     def is_repeat(self) -> bool:
-        """Whether it stands for several equal calls, or for turns of a loop."""
+        """Return whether it represents several equal calls, or iterations of a loop."""
         return self.scope <= -REPEATS
 
 
 CALLS, REPEATS = 1 << 40, 1 << 41
-"""From minus so much downwards are the scopes of calls of functions, and of what repeats."""
+"""Scopes at or below ``-CALLS`` are calls of functions, scopes at or below ``-REPEATS`` are repeats."""
 
 Closed = frozenset[str | int]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What several equal parts are drawn as: a title, how many there are, the nodes of each part (`members`), which of
-    how many equal parts in a row they are (`place`: the number of the first from 0, and all), the paths of modules,
-    and of how many calls these are, if they are calls of one module."""
+    """Several equal parts that are drawn as one box.
+
+    It has a `title`, the number of parts (`count`), the nodes of each part (`members`) and the paths of their
+    `modules`. `place` says where these parts are in the whole run of equal parts: the number of the first, from 0, and
+    the length of the run. If all are calls of one module, `of` is how often the graph calls it.
+    """
 
     title: str
     count: int
@@ -97,12 +103,14 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is asked for. `closed`: paths of modules of which every call is one box, and scopes of single calls.
+    """The part of a graph to show, and the calls to collapse.
 
-    With a `focus`, only the nodes within `radius` lines of it (0: however far), of its `ancestors` if asked; with
-    scopes of calls in `inside`, only what was made in them, and what that uses. With `calls`, all nodes that one call
-    of the program made are one box, with `repeats` equal parts are, too, of which a `sample` shows the first by itself.
-    The calls whose scopes are in `opened` are open whatever else is asked for.
+    * `closed`: paths of modules whose calls are one box each, and scopes of single calls.
+    * `focus`: only the nodes within `radius` lines of this node (0: at any distance), or only its `ancestors`.
+    * `inside`: scopes of calls; only the nodes made in them, and the inputs of these nodes.
+    * `calls`: one box for all nodes of one function call.
+    * `repeats`: one box for equal parts; with a `sample` the first part is shown by itself.
+    * `opened`: scopes of calls that are expanded, whatever the other fields say.
     """
 
     closed: Closed = frozenset()
@@ -122,11 +130,15 @@ ALL = Filter()
 
 @dataclass(frozen=True, slots=True)
 class CallGraph:
-    """A graph as far as folding needs it: nodes in order of creation, their inputs, and the calls that each lies in,
-    the outermost first. Nodes of `loose` (parameters) and `buffers` lie in no call; they go where all their users are,
-    but into a collapsed call only those that are `held` by its module.
-    `units` are scopes of modules that call one function only, with its name, `wrappers` those of modules that call one
-    module only, and `repeats` what repeats, by the scopes of its calls."""
+    """A graph in the form that folding needs: nodes in order of creation, their inputs, and the calls around each node.
+
+    The calls around a node come with the outermost first. Nodes of `loose` (parameters) and `buffers` lie in no call:
+    they are placed in the calls that all their users share. A collapsed call takes only the buffers that its module
+    owns (`held`).
+
+    `units` maps the scopes of modules that call only one function to its name. `wrappers` are the scopes of modules
+    that call only one module. `repeats` maps the scopes of repeats to their description.
+    """
 
     nodes: Sequence[int]
     inputs: Mapping[int, Sequence[int]]
@@ -141,11 +153,10 @@ class CallGraph:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A closed call as one box: what it stands for in order of creation, `inner` its own nodes, `parameters` and
-    `buffers` theirs.
+    """A collapsed call as one box: its `inner` nodes in order of creation, and its `parameters` and `buffers`.
 
     Parameters of a module that is called twice belong to both groups. `does` names the only function that a module
-    calls, `repeat` are the equal parts that it stands for.
+    calls. `repeat` describes the equal parts that the group represents.
     """
 
     call: ModuleCall
@@ -157,7 +168,7 @@ class Group:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """All nodes that it stands for."""
+        """Return all nodes that the group represents."""
         return (*self.inner, *self.parameters, *self.buffers)
 
 
@@ -170,7 +181,7 @@ class Folded:
 
 
 def fold(graph: CallGraph, wanted: Filter) -> Folded:
-    """The boxes of a graph. A call of which only one node would be hidden is not worth a box: the node is shown."""
+    """Return the boxes of a graph. A call that would hide only one node gets no box: the node is shown instead."""
     kept = asked_for(graph, wanted)
     homes = _homes(graph, kept, wanted)
     inner: dict[int, list[int]] = {}
@@ -205,7 +216,10 @@ def fold(graph: CallGraph, wanted: Filter) -> Folded:
 
 
 def _homes(graph: CallGraph, nodes: Collection[int], wanted: Filter) -> dict[int, ModuleCall]:
-    """The closed call of each node that is in one. Nodes made in one call share one tuple, which is asked once."""
+    """Return the collapsed call of each node that is in one.
+
+    Nodes that were made in one call share one tuple of calls, so each tuple is searched only once.
+    """
     known: dict[int, ModuleCall | None] = {}
     homes = {}
     for node in nodes:
@@ -218,7 +232,7 @@ def _homes(graph: CallGraph, nodes: Collection[int], wanted: Filter) -> dict[int
 
 
 def _closed_in(graph: CallGraph, calls: Sequence[ModuleCall], wanted: Filter) -> ModuleCall | None:
-    """The outermost of some calls that is closed; the one around it, where that has nothing else in it."""
+    """Return the outermost collapsed call of a chain, or the call around it if that contains nothing else."""
     for at, call in enumerate(calls):
         is_one = wanted.calls and (call.scope in graph.units or call.scope <= -CALLS)
         if (is_one or call.path in wanted.closed or call.scope in wanted.closed) and call.scope not in wanted.opened:
@@ -229,7 +243,10 @@ def _closed_in(graph: CallGraph, calls: Sequence[ModuleCall], wanted: Filter) ->
 
 
 def around(graph: CallGraph, node: int) -> tuple[ModuleCall, ...]:
-    """The calls a node lies in, the outermost first; for a loose node a call of each module that all users share."""
+    """Return the calls around a node, the outermost first; for a loose node the calls that all its users share.
+
+    Calls of one module count as shared, even if each user lies in another of them.
+    """
     if node not in graph.loose and node not in graph.buffers:
         return graph.calls.get(node, ())
     users = [graph.calls.get(user, ()) for user in graph.nodes if node in graph.inputs.get(user, ())]
@@ -237,38 +254,38 @@ def around(graph: CallGraph, node: int) -> tuple[ModuleCall, ...]:
 
 
 def shared(chains: Iterable[tuple[ModuleCall, ...]]) -> tuple[ModuleCall, ...]:
-    """The calls of the modules that several nodes lie in; what a pass or an optimizer made does not count."""
+    """Return the calls of the modules that several nodes share, ignoring nodes of backward passes and optimizers."""
     of_program = (calls for calls in chains if not calls or calls[0].of_program)
     return tuple(calls[0] for calls in zip(*of_program, strict=False) if len({call.path for call in calls}) == 1)
 
 
 def calls_of(graph: CallGraph) -> list[ModuleCall]:
-    """Every call that a node lies in, in the order of the nodes."""
+    """Return every call that contains a node, in the order of the nodes."""
     innermost = {calls[-1].scope: calls for node in graph.nodes if (calls := graph.calls.get(node))}
     return [*{call.scope: call for calls in innermost.values() for call in calls}.values()]
 
 
 def modules(graph: CallGraph) -> dict[str, str]:
-    """The path of every module that was called, in the order of the calls, and its class."""
+    """Return the path and the class of every module that was called, in the order of the calls."""
     return {call.path: call.kind for call in calls_of(graph)}
 
 
 def closed_below(graph: CallGraph, depth: int) -> Closed:
-    """The modules to close so that calls are open to a depth; with depth 0 all are closed."""
-    chains = {id(calls): calls for calls in graph.calls.values()}  # of the nodes made in one call one
+    """Return the modules to collapse so that calls are expanded down to a depth; at depth 0 all are collapsed."""
+    chains = {id(calls): calls for calls in graph.calls.values()}  # one entry for all nodes that were made in one call
     return frozenset(call.path for calls in chains.values() for call in calls[depth:])
 
 
 def closed_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> Closed:
-    """The modules to close so that there are at most so many boxes, as few as possible; all of them if that fails.
+    """Return the fewest modules to collapse so that at most `most` boxes are left; all modules if that is impossible.
 
-    Those that are closed `already` are among them.
+    The result includes the modules that are collapsed `already`.
     """
     return finished(closing_to_fit(graph, most, already))
 
 
 def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> Driven[Closed]:
-    """`closed_to_fit`, which rests before it tries the next depth."""
+    """Compute `closed_to_fit` cooperatively: it yields before it tries the next depth."""
     if boxes(graph, already) <= most:
         return already
     deepest = max(map(len, graph.calls.values()), default=0)
@@ -281,16 +298,16 @@ def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -
 
 
 def boxes(graph: CallGraph, closed: Closed, *, calls: bool = False) -> int:
-    """How many boxes there are when some modules are closed."""
+    """Return how many boxes there are when some modules are collapsed."""
     folded = fold(graph, Filter(closed, calls=calls))
     return len(folded.shown) + len(folded.groups)
 
 
 def _owners(graph: CallGraph, kept: Collection[int], homes: Mapping[int, ModuleCall]) -> dict[int, set[int]]:
-    """The closed calls that hold a loose node: those of its users, if all of them lie in calls of one module, or in
-    boxes that hold calls of one module.
+    """Return the collapsed calls that contain each loose node.
 
-    That a closed pass or optimizer uses it, too, does not count.
+    They are the calls of its users, if all of these are calls of one module or are boxes around calls of one module.
+    Uses in a collapsed backward pass or optimizer step do not count.
     """
     users: dict[int, set[ModuleCall | None]] = {}
     modules: dict[int, set[str]] = {}
@@ -311,12 +328,12 @@ def _owners(graph: CallGraph, kept: Collection[int], homes: Mapping[int, ModuleC
 
 
 def _module_path(calls: Sequence[ModuleCall]) -> str:
-    """The innermost module of some calls; empty where there is none."""
+    """Return the path of the innermost module in a chain of calls; empty if there is none."""
     return next((call.path for call in reversed(calls) if call.of_module), "")
 
 
 def asked_for(graph: CallGraph, wanted: Filter) -> dict[int, None]:
-    """The nodes that the focus and the modules leave, in order of creation."""
+    """Return the nodes that the focus and the requested modules leave, in order of creation."""
     if not wanted.inside and not wanted.focus:
         return dict.fromkeys(graph.nodes)
     near = set(_inside(graph, wanted.inside)) if wanted.inside else set(graph.nodes)
@@ -326,7 +343,7 @@ def asked_for(graph: CallGraph, wanted: Filter) -> dict[int, None]:
 
 
 def _inside(graph: CallGraph, scopes: frozenset[int]) -> Iterator[int]:
-    """The nodes made in some calls, and their inputs."""
+    """Yield the nodes made in some calls, and their inputs."""
     for node in graph.nodes:
         if any(call.scope in scopes for call in graph.calls.get(node, ())):
             yield node
@@ -334,7 +351,7 @@ def _inside(graph: CallGraph, scopes: frozenset[int]) -> Iterator[int]:
 
 
 def _within(graph: CallGraph, wanted: Filter) -> Iterator[int]:
-    """The nodes reached from the focus, breadth first."""
+    """Yield the nodes reached from the focus, breadth first."""
     users: dict[int, list[int]] = {}
     if not wanted.ancestors:
         for node in graph.nodes:
@@ -356,15 +373,15 @@ Calls = tuple[ModuleCall, ...]
 
 
 def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], *, whole: bool = True) -> CallGraph:
-    """The graph of some nodes, which come in order of creation.
+    """Return the graph of some nodes, which come in order of creation.
 
-    Only where they are the `whole` of a graph it is known as what call of its module each came.
+    The calls of a module are numbered only if these nodes are the `whole` of a graph.
     """
     return finished(reading_graph(timeline, tuple(infos), whole=whole))
 
 
 def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool = True) -> Driven[CallGraph]:
-    """`graph_of`, which rests often."""
+    """Compute `graph_of` cooperatively, with frequent yields."""
     known: dict[int, Calls] = {}
     steps = _steps(timeline, infos)
     nodes, inputs, loose = [], {}, set()
@@ -391,12 +408,12 @@ def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool 
 
 
 def _is_attribute(info: NodeInfo) -> bool:
-    """Whether it was an attribute of a module or another object, and not a variable, as the data are."""
+    """Return whether a leaf was an attribute of a module or another object, and not a variable, as data is."""
     return info.created.kind != "op" and "." in (info.name or "")
 
 
 def _numbered(calls: Mapping[int, Calls]) -> dict[int, Calls]:
-    """The calls of each node, those of a module that was called several times with their number."""
+    """Return the calls around each node, with numbers for the calls of a module that was called several times."""
     distinct = {chain[-1].scope: chain for chain in calls.values() if chain}
     every = {call.scope: call for chain in distinct.values() for call in chain}
     count = Counter(call.path for call in every.values())
@@ -410,9 +427,12 @@ def _numbered(calls: Mapping[int, Calls]) -> dict[int, Calls]:
 
 
 def _steps(timeline: Timeline, infos: Sequence[NodeInfo]) -> dict[int, ModuleCall]:
-    """The step of an optimizer that made each node itself; what an older one made is in the step that uses it here."""
+    """Return the optimizer step of each node that a step made itself.
+
+    A node that an older step made belongs to the step that uses it here.
+    """
     steps: dict[int, int] = {}
-    here: dict[int, int] = {}  # by the place where they are called
+    here: dict[int, int] = {}  # by the call stack that calls the step
     for info in reversed(infos):
         said = timeline.contexts.step_of(info)
         if said and info.iteration == infos[-1].iteration:
@@ -427,7 +447,7 @@ def _made_by(pass_nr: int) -> ModuleCall | None:
 
 
 def _calls(timeline: Timeline, scope: int, known: dict[int, Calls]) -> Calls:
-    """The calls a scope lies in, itself included, the outermost first."""
+    """Return the chain of calls from the outermost to this scope."""
     way: list[ModuleCall] = []
     inner = scope
     while inner not in known and (entered := timeline.contexts.call(inner)) is not None:
@@ -441,19 +461,23 @@ def _calls(timeline: Timeline, scope: int, known: dict[int, Calls]) -> Calls:
 
 NUMBERED = re.compile(r"(.+):(\d+)")
 SOME = 6
-"""So many modules are named to somebody who has named none that is there."""
+"""The most names in an error message about a module that does not exist."""
 
 
 def fitting_calls(graph: CallGraph, patterns: Sequence[str], *, within: bool = False) -> frozenset[int]:
-    """The scopes of the calls that fit one of the patterns; ``block.*`` is also what was made `within` the block."""
+    """Return the scopes of the calls that match one of the patterns.
+
+    With `within`, ``block.*`` also matches ``block`` itself.
+    """
     fitting = (call for call in calls_of(graph) if any(_fits(call, one, within=within) for one in patterns))
     return frozenset(call.scope for call in fitting)
 
 
 def named_calls(graph: CallGraph, patterns: Sequence[str], *, within: bool = False) -> frozenset[int]:
-    """The same; where none fits, capital letters do not count; `GvizError` where there are patterns, and none fits.
+    """Return the scopes of the calls that match one of the patterns, ignoring case if none matches otherwise.
 
-    A model goes by its class, and many a variable is called so but for these: ``head = Head(8)``.
+    A model is known by its class, and the variable often differs only in case: ``head = Head(8)``. Raises `GvizError`
+    if there are patterns and no call matches.
     """
     found = fitting_calls(graph, patterns, within=within)
     if patterns and not found:
@@ -465,7 +489,7 @@ def named_calls(graph: CallGraph, patterns: Sequence[str], *, within: bool = Fal
 
 
 def _in_other_letters(graph: CallGraph, patterns: Sequence[str], *, within: bool) -> frozenset[int]:
-    """The calls that fit a pattern but for capital letters; what is drawn for it is said."""
+    """Return the calls that match a pattern except for case, and print which modules are drawn."""
     small = [pattern.lower() for pattern in patterns]
     calls = [replace(call, path=call.path.lower(), kind=call.kind.lower()) for call in calls_of(graph)]
     found = frozenset(call.scope for call in calls if any(_fits(call, one, within=within) for one in small))
@@ -477,12 +501,12 @@ def _in_other_letters(graph: CallGraph, patterns: Sequence[str], *, within: bool
 
 @cache
 def _note(text: str) -> None:
-    """Say it once, however often a picture is made until it fits."""
+    """Print a note once, even if a picture is made several times until it fits."""
     notice.say(text)
 
 
 def _fits(call: ModuleCall, pattern: str, *, within: bool) -> bool:
-    """Whether a call is one of a module whose class fits, or its path, with or without what all paths begin with."""
+    """Return whether a call's class or path matches a pattern. The part that all paths begin with may be missing."""
     numbered = NUMBERED.fullmatch(pattern)
     name, nr = (numbered[1], int(numbered[2])) if numbered else (pattern, call.nr)
     names = [call.path, call.path.partition(".")[2], call.kind]
@@ -491,7 +515,7 @@ def _fits(call: ModuleCall, pattern: str, *, within: bool) -> bool:
 
 
 def _hint(graph: CallGraph, every: Sequence[ModuleCall], patterns: Sequence[str]) -> str:
-    """How often a module was called of which too late a call was asked for, else the modules that there are."""
+    """Return how often a module was called if the pattern names a later call, or else the existing modules."""
     numbered = [found[1] for pattern in patterns if (found := NUMBERED.fullmatch(pattern))]
     often = next((call for name in numbered for call in every if _fits(call, name, within=False)), None)
     if often is not None:

@@ -1,4 +1,4 @@
-"""What of a graph is drawn, and how much each box says."""
+"""Options of the graph that is drawn, and of the text in each box."""
 
 from __future__ import annotations
 
@@ -10,38 +10,62 @@ from gviz.render.boxes.tensors import grid_shape
 from gviz.values.value_text import SOME
 
 Density = Literal["min", "brief", "short", "full"]
-"""The name alone; also state, value and gradient, in one line or in a row each; also dtype, saved tensors, local
-derivatives and the source line."""
+"""The text in a box.
+
+- min: only the name.
+- brief, short: also state, value and gradient, in one line or in a row each.
+- full: also dtype, saved tensors, local derivatives and the source line.
+"""
 
 Content = Literal["all", "program", "followed"]
-"""Every node; without what an optimizer computes to step, where parameters just change their values; only what autograd
-follows, what goes into that, and where it was cut."""
+"""The nodes that are drawn.
+
+- all: every node.
+- program: without the arithmetic of optimizer steps; parameters only change their values there.
+- followed: only the nodes that autograd tracks, their inputs, and the places where the graph is cut.
+"""
 
 Tensors = Literal["line", "grid", "heat", "histogram"]
-"""A tensor in one line; a small one as a grid of numbers; with a thumbnail of its values below the line."""
+"""The form of a tensor.
+
+- line: one line.
+- grid: a small tensor as a grid of numbers.
+- heat, histogram: a thumbnail of the values below the line.
+"""
 
 Level = Literal["auto", "modules", "calls", "nodes"]
-"""What has a box: every child module of a model; every call that the program made; every node; or as many as fit."""
+"""The boxes.
+
+- auto: as many as fit.
+- modules: one for every child module of a model.
+- calls: one for every function call of the program.
+- nodes: one for every node.
+"""
 
 Titles = Literal["both", "name", "backward"]
-"""What stands above a box: name and operation; the name alone; the operation as PyTorch calls its backward node."""
+"""The title of a box: name and operation, only the name, or PyTorch's name of the backward node."""
 
 DENSITIES: tuple[Density, ...] = ("min", "short", "full")
-"""Those of pictures; a line for all of a box is for the panels of a terminal."""
+"""The densities of pictures. The density "brief" is for panels of the terminal."""
 TENSORS: tuple[Tensors, ...] = get_args(Tensors)
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What of an iteration is drawn. A leaf used more than once is split into one chip per use in graphs above
-    `split_above` nodes: one box with many lines is what makes large pictures unreadable, and slow. The tensors
-    kept for backward are boxes of their own only with `saved`. `wanted` closes modules or asks for a part, `also` is a
-    node that is drawn whatever the `content`; with `clusters` each open module has a frame around it. `decimals` writes
-    every scalar with so many digits after the point. Without a `tensors` form, those with some elements are grids, in
-    full labels larger ones too. `flow` is where data flows if nobody asks, a `compact` picture has little room between
-    boxes, and `remark` says what was collapsed. `marks` paints what has no gradient after a pass, and where the graph
-    is cut.
+    """What is drawn of an iteration, and how.
+
+    * `split_above`: in graphs with more nodes, a leaf that is used more than once is split into one chip per use. One
+      box with many lines makes large pictures slow and unreadable.
+    * `wanted` collapses modules or selects a part; `also` is a node that is drawn whatever the `content`.
+    * `tensors`: the form of tensors. If None, tensors with a few elements are grids, in full labels also larger ones.
+    * `saved`: tensors that are saved for backward have boxes of their own.
+    * `clusters`: each expanded module has a frame around it.
+    * `decimals`: the digits after the decimal point of every scalar.
+    * `flow`: the direction of the data, unless the user chooses one.
+    * `compact`: the picture has little room between boxes.
+    * `marks`: leaves without a gradient after a pass, and places where the graph is cut, are painted.
+    * `remark`: says what was collapsed.
     """
 
     split_above: int = 12
@@ -62,11 +86,11 @@ class Options:
 
     @property
     def form(self) -> Tensors:
-        """How tensors are shown."""
+        """Return the form of tensors."""
         return self.tensors or "grid"
 
     def grid(self, shape: tuple[int, ...]) -> tuple[int, int] | None:
-        """Rows and columns of the numbers that are shown of a tensor; None if a line tells of it."""
+        """Return the rows and columns of the grid of a tensor; None if the tensor is shown in one line."""
         found = grid_shape(shape) if self.form == "grid" else None
         asked = self.tensors is not None or self.density == "full"
         return found if found and (asked or found[0] * found[1] <= SOME) else None

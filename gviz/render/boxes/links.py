@@ -1,4 +1,4 @@
-"""The lines between the boxes of an iteration's graph, and their labels: output, shape, and where it is broadcast."""
+"""The lines between the boxes of an iteration's graph, and their labels: output, shape, and broadcasting."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ Output = tuple[int, int]
 class Link:
     """A line from box `source`, an output of `node`, to box `target`, which uses it as input `slot` (-1: not an input).
 
-    A gradient link runs beside its forward link, and is drawn from target to source. `uses` are the ``(user, slot)``
-    that the line stands for: one, but for a line at the box of a closed module, where `slot` only counts lines.
+    A gradient link runs next to its forward link, and its arrow leads from target to source. `uses` are the
+    ``(user, slot)`` that the line represents. A line at the box of a collapsed module may represent several uses; its
+    `slot` only counts lines.
     """
 
     source: str
@@ -37,9 +38,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Which box each node has. A use that is a key of `chips` comes from a chip of the leaf, not from its own box; the
-    uses in one closed module have one chip, that of the use in `shared`. No line leads to a box that stands `apart`: a
-    closed optimizer uses every parameter."""
+    """The box of each node.
+
+    A use that is a key of `chips` starts at a chip of the leaf, not at its own box. All uses in one collapsed module
+    have one chip: the chip of the use in `shared`. No line leads to a box that is `apart`: a collapsed optimizer, which
+    uses every parameter.
+    """
 
     of: Mapping[int, str]
     chips: Mapping[Output, int]
@@ -48,23 +52,23 @@ class Boxes:
     apart: Container[str] = frozenset()
 
     def source(self, node: int, user: int, slot: int) -> str:
-        """The box that a line to a use begins at."""
+        """Return the box at which the line to a use begins."""
         user, slot = self.shared.get((user, slot), (user, slot))
         return chip_key(node, user, slot) if (user, slot) in self.chips else self.of[node]
 
 
 def box_key(node: int) -> str:
-    """The key of a node's own box."""
+    """Return the key of a node's own box."""
     return f"n{node}"
 
 
 def chip_key(node: int, user: int, slot: int) -> str:
-    """The key of the box that stands for one use of a leaf."""
+    """Return the key of the box that represents one use of a leaf."""
     return f"n{node}@n{user}.{slot}"
 
 
 def merged(found: Iterable[Link], boxes: Boxes) -> list[Link]:
-    """One line for all uses of an output within a closed module; none for what stays inside of it."""
+    """Return one line for all uses of an output in a collapsed module, and none for uses inside the same module."""
     lines: dict[tuple[object, ...], Link] = {}
     counted: dict[tuple[str, str], dict[tuple[object, ...], int]] = {}
     for link in found:
@@ -88,7 +92,7 @@ def _joined(one: Link, other: Link) -> Link:
 def links(
     timeline: Timeline, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], boxes: Boxes, *, backward: bool
 ) -> Iterator[Link]:
-    """The lines to the boxes of the nodes `own`; with `backward` a gradient beside each that carries one."""
+    """Yield the lines to the boxes of the nodes `own`, and with `backward` the gradients over these lines."""
     for info in own:
         target = boxes.of.get(info.node)
         if target is None or target in boxes.apart:
@@ -96,7 +100,7 @@ def links(
         bases = {output.view_of for output in info.created.outputs} - {0, info.node}
         for slot, (node, output_nr) in enumerate(info.created.inputs):
             if node in infos and node in boxes.of:
-                if boxes.of[node] == target and target in boxes.groups:  # within a collapsed call
+                if boxes.of[node] == target and target in boxes.groups:  # inside a collapsed call
                     continue
                 source = boxes.source(node, info.node, slot)
                 link = _link(timeline, infos, info, (node, output_nr), (source, target), slot, view=node in bases)
@@ -111,7 +115,7 @@ def links(
 
 
 def contracted(ways: Mapping[int, Sequence[Output]], boxes: Boxes) -> Iterator[Link]:
-    """A line from each tensor that a node was made of through nodes that are left out."""
+    """Yield a line from each tensor that reaches a node through nodes that are left out."""
     for node, sources in ways.items():
         target = boxes.of.get(node)
         for slot, (source, output_nr) in enumerate(sources):
@@ -131,11 +135,11 @@ def contracted(ways: Mapping[int, Sequence[Output]], boxes: Boxes) -> Iterator[L
 
 
 CONTRACTED = "…"
-"""What stands over a line that leads through nodes that are left out."""
+"""The label of a line that leads through nodes that are left out."""
 
 
 def _required(timeline: Timeline, node: int, user: NodeInfo) -> bool:
-    """Whether a node required a gradient when it was used: `requires_grad_()` may have come later."""
+    """Return whether a node required a gradient when it was used: `requires_grad_()` may have come later."""
     if timeline.info(node).created.requires_grad:
         return True
     state = timeline.at(user.born).state(node)
@@ -161,10 +165,13 @@ def _link(
 def other_ways(
     timeline: Timeline, iteration: Iteration, infos: Mapping[int, NodeInfo], boxes: Boxes, known: Iterable[Link]
 ) -> list[Link]:
-    """The ways of gradients that no data went: a write in place into a view sends its gradient to the base."""
+    """Return the lines of gradients that flow where no data flowed.
+
+    For example, a write in place into a view sends its gradient to the base.
+    """
     seen = {use for link in known if link.kind == "gradient" for use in link.uses}
     nodes = [node for node in infos if node in boxes.of]
-    before_ends = [end - 1 for end in timeline.pass_ends(iteration)]  # while it runs it is the pass a node is seen in
+    before_ends = [end - 1 for end in timeline.pass_ends(iteration)]  # a node shows the state of a running pass
     found: list[Link] = []
     for moment in (*before_ends, iteration.end):
         for state in filter(None, timeline.at(moment).states(nodes)):
@@ -179,7 +186,10 @@ def other_ways(
 
 
 def line_label(timeline: Timeline, infos: Mapping[int, NodeInfo], node: int, output_nr: int, user: NodeInfo) -> str:
-    """The label of a line from an output of `node` to its user; empty for the only output, a scalar."""
+    """Return the label of a line from an output of `node` to its user.
+
+    It is empty if the node has only one output, a scalar.
+    """
     outputs = infos[node].created.outputs
     shape = _shape(timeline, infos, node, output_nr, user)
     words = [f"out {output_nr}"] if len(outputs) > 1 else []
@@ -191,14 +201,14 @@ def line_label(timeline: Timeline, infos: Mapping[int, NodeInfo], node: int, out
 def _shape(
     timeline: Timeline, infos: Mapping[int, NodeInfo], node: int, output_nr: int, user: NodeInfo
 ) -> Shape | None:
-    """The shape in which a node uses an output: a leaf may have got another since it was made."""
+    """Return the shape in which a node uses an output: a leaf may have got another shape since it was made."""
     value = infos[node].created.outputs[output_nr].value if node in infos else None
     value = timeline.given(node, output_nr, user.born) or value
     return value.shape if value is not None else None
 
 
 def _broadcast(timeline: Timeline, infos: Mapping[int, NodeInfo], user: NodeInfo, shape: Shape) -> str:
-    """``→(8,3)`` where elementwise arithmetic widens an input, because backward sums there."""
+    """Return ``→(8,3)`` where elementwise arithmetic widens an input, because backward sums there."""
     shapes = (_shape(timeline, infos, node, output_nr, user) for node, output_nr in user.created.inputs)
     common = broadcast_shape(user, shapes)
     return f"→{shape_text(common)}" if common is not None and prod(common) > prod(shape) else ""

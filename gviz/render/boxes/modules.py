@@ -1,6 +1,7 @@
-"""What the modules of a graph say at a moment: the box of a collapsed one, and the tree of all of them.
+"""The text of modules at a moment: the box of a collapsed module, and the tree of all modules.
 
-A box says how much is in the module, what it gave, its gradients, and the worst state of a node in it."""
+A box shows the number of nodes in the module, its output, its gradients, and the worst state of its nodes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from gviz.values.value_text import NO_VALUE, bad_text, grad, norm, short
 
 
 def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
-    """The rows below the title of a closed module, as many as the place has room for."""
+    """Return the rows below the title of a collapsed module, as many as the outline has room for."""
     if place.height == 1:
         return ()
     state = now.states[place.node]
@@ -49,7 +50,7 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
 
 
 def _contents(group: Group, now: Now) -> str:
-    """How much is in a module: ``33 nodes``, ``12 x 33 nodes``, ``linear``."""
+    """Return the number of nodes in a module, or its only call: ``33 nodes``, ``12 x 33 nodes``, ``linear``."""
     count = len(group.inner)
     if group.repeat is not None:
         each = len(group.repeat.members[0])
@@ -63,7 +64,7 @@ MOST_NAMES = 3
 
 
 def _inside(group: Group, now: Now) -> str:
-    """What one call of the program made, and the parameters that it alone uses: ``2 nodes: t, addmm; weight, bias``."""
+    """Return the nodes of a function call and the parameters that only it uses: ``2 nodes: t, addmm; weight, bias``."""
     names = [*dict.fromkeys(shown(now.timeline.info(node).op.name) for node in group.inner)]
     own = [abridged(now.timeline.info(node).name.rpartition(".")[2], 12) for node in group.parameters]
     parts = [f"{len(group.inner)} nodes: {_some(names)}"] if len(group.inner) > 1 else []
@@ -75,7 +76,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _arriving(place: Outline, state: NodeState | None, now: Now) -> Iterator[Row]:
-    """The gradient that has arrived at what a call made, if it can have one."""
+    """Yield the incoming gradient of a call's result, if it can have one."""
     created = now.timeline.info(place.node).created
     if created.requires_grad:
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None
@@ -88,7 +89,7 @@ MOST_BARS = 24
 
 
 def _bars(repeat: Repeat, group: Group, now: Now) -> Row:
-    """The gradients of equal parts side by side: their least and greatest length, and a bar for each."""
+    """Return the gradients of equal parts as a row of bars, with their least and greatest norm."""
     own = {node: at for at, nodes in enumerate(repeat.members) for node in nodes}
     parameters: list[list[int]] = [[] for _ in repeat.members]
     for source, user, _ in _uses(group, now.timeline):
@@ -106,7 +107,7 @@ def _bars(repeat: Repeat, group: Group, now: Now) -> Row:
 
 
 def _height(length: float, least: float, most: float) -> int:
-    """Which bar a length has: on a logarithmic scale where lengths differ by orders of magnitude."""
+    """Return the bar of a norm, on a logarithmic scale where norms differ by orders of magnitude."""
     if length <= 0 or most <= 0:
         return 0
     span = most / least if least > 0 else 0.0
@@ -115,12 +116,14 @@ def _height(length: float, least: float, most: float) -> int:
 
 
 ORDERS = 30.0
-"""From so many times on, lengths differ too much for bars of a linear scale."""
+"""The ratio of norms from which a linear scale is too coarse for the bars."""
 
 
 def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) -> float | None:
-    """The length of all ``.grad`` of some leaves together; None if none has one that is known, and no finite number
-    where one of them is none."""
+    """Return the norm of all ``.grad`` of some leaves together; None if no ``.grad`` is known.
+
+    The norm is nan or inf if one of the gradients contains nan or inf.
+    """
     outputs = [state.outputs[0] for node in nodes if (state := states.get(node)) is not None and state.outputs]
     bad = "".join(bad_text(output.grad) for output in outputs)
     if bad:
@@ -130,11 +133,14 @@ def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) 
     return hypot(*known) if known else None
 
 
-_length = lru_cache(maxsize=8192)(norm)  # thousands of gradients, of which an event changes one
+_length = lru_cache(maxsize=8192)(norm)  # there are thousands of gradients, and an event changes only one
 
 
 def group_states(group: Group, now: Now) -> tuple[State, ...]:
-    """The states of a closed module: what is true of any node counts where it is trouble, of all where it is peace."""
+    """Return the states of a collapsed module.
+
+    A bad state applies if one of its nodes has it, a good state if all nodes have it.
+    """
     inner = [now.states[node] for node in group.inner]
     there = [state for state in inner if state is not None]
     if not there:
@@ -143,7 +149,7 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
     parameters = [state for node in group.parameters if (state := now.states[node]) is not None]
     everything = {*group.nodes}
     outputs = [out for state in (there[-1], *parameters) for out in state.outputs] if now.first_bad else []
-    bad = "".join(bad_text(out.value) + bad_text(out.grad) for out in outputs)  # without a first one there is none
+    bad = "".join(bad_text(out.value) + bad_text(out.grad) for out in outputs)  # never without a first bad node
     facts: dict[State, bool] = {
         "current": now.moment.actor in everything,
         "receiving": any(map(now.receives, everything)),
@@ -163,7 +169,7 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
 
 
 def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> tuple[Row, ...]:
-    """One line: what it gave beside its gradient; of an optimizer, which makes nothing, how much is in it."""
+    """Return the row of a brief box: its output and its gradient, or the number of nodes in an optimizer step."""
     if group.call.path == OPTIMIZER:
         return (Row(f"{len(group.inner)} nodes", "muted"),)
     if group.call.is_source_call:
@@ -178,7 +184,7 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
 
 
 def _missing(group: Group, now: Now) -> list[int]:
-    """The parameters of a module that no pass has brought a gradient."""
+    """Return the parameters of a module that no backward pass has given a gradient."""
     if not now.after_pass:
         return []
     return [node for node in group.parameters if has_no_gradient(now.timeline.info(node), now.states[node], now)]
@@ -198,7 +204,7 @@ def _gives(place: Outline, state: NodeState | None, room: int = 0) -> Row:
 
 
 def _adds(group: Group, now: Now) -> Row:
-    """The length of what this one call has sent to the parameters, in the latest pass that reached them."""
+    """Return the row of the gradient that this call sent to the parameters in the latest pass that reached them."""
     sent: dict[int, list[Value]] = {}
     for source, user, slot in _uses(group, now.timeline):
         part = now.contribution(source, 0, user, slot)
@@ -212,7 +218,7 @@ def _adds(group: Group, now: Now) -> Row:
 
 
 def _uses(group: Group, timeline: Timeline) -> Iterator[tuple[int, int, int]]:
-    """Where the nodes of a call use its parameters: parameter, user and input."""
+    """Yield where the nodes of a call use its parameters: parameter, user and input."""
     parameters = frozenset(group.parameters)
     for user in group.inner:
         for slot, (source, _) in enumerate(timeline.info(user).created.inputs):
@@ -221,13 +227,13 @@ def _uses(group: Group, timeline: Timeline) -> Iterator[tuple[int, int, int]]:
 
 
 def _length_of_sum(parts: Sequence[Value]) -> float | None:
-    """The length of a sum, None where the elements of some part were not stored."""
+    """Return the norm of a sum; None if the elements of a term were not stored."""
     arrays = [array for part in parts if (array := part.array()) is not None]
     return norm(capture(sum(arrays[1:], arrays[0]))) if len(arrays) == len(parts) else None
 
 
 def _gradient(group: Group, now: Now) -> Row:
-    """The length of the parameters' ``.grad``, to which every call of the module has added."""
+    """Return the row of the parameters' ``.grad``, to which every call of the module has added."""
     length, missing = gradient_norm(group.parameters, now.states), len(_missing(group, now))
     if length is None:
         return Row("None", "muted", ".grad")
@@ -241,7 +247,7 @@ def _gradient(group: Group, now: Now) -> Row:
 
 @dataclass(slots=True)
 class Module:
-    """One module: its path and class, how deep it lies, how often it was called, and all nodes and parameters in it."""
+    """One module: its path and class, its depth, its calls, and all its nodes and parameters."""
 
     path: str
     kind: str
@@ -252,7 +258,7 @@ class Module:
 
 
 def module_tree(graph: CallGraph) -> list[Module]:
-    """Every module that was called, the ones within it below it. A parameter lies where all its uses lie."""
+    """Return every module that was called, followed by the modules in it. A parameter lies where all its uses lie."""
     found: dict[str, Module] = {}
     for node, chain in _chains(graph):
         for depth, call in enumerate(chain):
@@ -266,7 +272,7 @@ def module_tree(graph: CallGraph) -> list[Module]:
 
 
 def gradient_of(module: Module, moment: Moment) -> float | None:
-    """The length of all ``.grad`` in a module; None where there is none yet."""
+    """Return the norm of all ``.grad`` in a module; None where there is none yet."""
     states = dict(zip(module.parameters, moment.states(module.parameters), strict=True))
     return gradient_norm(module.parameters, states)
 
@@ -284,7 +290,7 @@ def _chains(graph: CallGraph) -> Iterator[tuple[int, tuple[ModuleCall, ...]]]:
 
 
 def _place(found: Mapping[str, Module], path: str) -> tuple[int, ...]:
-    """Where a module stands: below those around it, by their first node."""
+    """Return the sort key of a module: below the modules around it, by their first node."""
     parts = path.split(".")
     around = [".".join(parts[: end + 1]) for end in range(len(parts))]
     return tuple(found[outer].nodes[0] for outer in around if outer in found and found[outer].nodes)

@@ -1,8 +1,9 @@
-"""The lines of text in a box at one moment: what is known of the values and gradients of a node.
+"""The lines of text in a box at one moment: the known values and gradients of a node.
 
-`node_rows` writes one fact a line, `brief_rows` the value and the gradient in a single line. `rows_beside` writes
-either with the numbers of a what-if next to them: ``9 → 25``. No row is wider than `room` has reserved: stepping
-changes texts and never moves a box."""
+`node_rows` writes one fact per line, `brief_rows` writes the value and the gradient in a single line. `rows_beside`
+adds the numbers of a what-if to either: ``9 → 25``. No row is wider than the room that `box_size` has reserved:
+stepping changes texts and never moves a box.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ from gviz.values.value_text import CUT, NO_VALUE, added, bad_text, grad, kind_te
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """A moment and the one before it, which tells what the event has changed.
+    """A moment, and the one before it, which shows what the event has changed.
 
-    `first_bad` is the node in which the first nan or inf has appeared by now, or 0; `other` are the states in another
-    course of events, if there is one (see `beside`). `after_pass` says that a pass of the iteration is over, and that
-    what it left without a gradient is to be marked.
+    `first_bad` is the node in which the first nan or inf has appeared by now, or 0. `other` are the states in a
+    what-if, if there is one (see `rows_beside`). `after_pass` is set if a pass of the iteration is over; then leaves
+    without a gradient are marked.
     """
 
     timeline: Timeline
@@ -46,21 +47,21 @@ class Now:
     _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
 
     def contribution(self, node: int, output_nr: int, user: int, slot: int) -> Contribution | None:
-        """What one use of an output has sent back, found at once also where thousands use it."""
+        """Return the contribution that one use of an output has sent back. Fast even with thousands of uses."""
         uses = self._uses.get((node, output_nr))
         if uses is None:
             state = self.states[node]
             parts = state.outputs[output_nr].parts if state is not None else ()
-            # Backwards, so that of two for one use the first stays.
+            # In reverse order, so that the first of two contributions of one use wins.
             uses = self._uses[node, output_nr] = {(part.source, part.slot): part for part in tuple(parts)[::-1]}
         return uses.get((user, slot))
 
     def receives(self, node: int) -> bool:
-        """Whether this event brings a gradient to a node."""
+        """Return whether this event brings a gradient to a node."""
         return isinstance(self.moment.event, GradFlowed) and self.moment.event.node == node
 
     def write(self, form: Callable[[Value | None, int, int], str], value: Value | None, width: int) -> str:
-        """A value in the form of `gviz.values.value_text`, but a plain number with the decimals that were asked for."""
+        """Return a value in a form of `gviz.values.value_text`; a plain number has the decimals that the user chose."""
         array = value.array() if value is not None and value.size == 1 else None
         if self.options.decimals is not None and array is not None and array.dtype.kind in "fiu":
             number = float(array.reshape(())[()])
@@ -70,7 +71,10 @@ class Now:
         return form(value, width, DIGITS)
 
     def flowing(self, node: int, width: int, output_nr: int | None = None) -> str:
-        """``1 += 3``: what this event adds to what had arrived at an output, at any without a number; else empty."""
+        """Return what this event adds to the incoming gradient of an output, ``1 += 3``, or else an empty text.
+
+        Without an output number it may be any output of the node.
+        """
         event = self.moment.event
         if not isinstance(event, GradFlowed) or event.node != node or output_nr not in (None, event.output_nr):
             return ""
@@ -78,7 +82,7 @@ class Now:
         return _addition(before.outputs[event.output_nr].incoming if before is not None else None, event.part, width)
 
     def accumulating(self, node: int, width: int) -> str:
-        """``1 += 3``: what this event adds to the ``.grad`` that a leaf had; else empty."""
+        """Return what this event adds to the ``.grad`` of a leaf, ``1 += 3``, or else an empty text."""
         event = self.moment.event
         if not isinstance(event, GradAccumulated) or event.node != node or event.value is None:
             return ""
@@ -87,7 +91,7 @@ class Now:
 
 
 def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now, remark: str) -> tuple[Row, ...]:
-    """The rows below the title of a node's own box, never more than the place has room for."""
+    """Return the rows below the title of a node's own box, at most as many as the outline has room for."""
     if place.height == 1:
         return ()
     rows = list(_value_rows(place, info, state, now))
@@ -103,7 +107,7 @@ def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now,
 
 
 def chip_rows(place: Outline, state: NodeState | None, now: Now) -> tuple[Row, ...]:
-    """What this one use of a shared leaf has contributed and, where there is room, the total of all uses."""
+    """Return the contribution of this one use of a shared leaf and, if there is room, the total of all uses."""
     if state is None or place.height == 1:
         return ()
     output = state.outputs[0]
@@ -116,7 +120,7 @@ def chip_rows(place: Outline, state: NodeState | None, now: Now) -> tuple[Row, .
 
 
 def saved_rows(place: Outline, info: NodeInfo, now: Now) -> tuple[Row, ...]:
-    """The shape and size of a tensor that an operation keeps, where it is one of its inputs or its result."""
+    """Return the shape and size of a tensor that an operation saves, if it is one of its inputs or its result."""
     name = info.op.saved[place.slot]
     edge = dict(zip(info.op.slots, info.created.inputs, strict=False)).get(name)
     if name == "result":
@@ -151,14 +155,14 @@ _LEAF_LABEL = len("incoming")
 
 
 def _label(place: Outline, label: str) -> int:
-    """The characters of the longest label of a box, so that equal numbers have equal room."""
+    """Return the length of the longest label in a box, so that equal numbers have equal room."""
     return max(len(label), _LEAF_LABEL if place.incoming else 0)
 
 
 def as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row:
-    """The row with the elements of a small matrix; `made` has the shape also while there is no value.
+    """Return the row with the elements of a small matrix. `made` defines the shape even while there is no value.
 
-    A value of another shape, of a tensor that was given other data, stays the text of the row.
+    If the tensor was given data of another shape, the row keeps its text.
     """
     shape = now.options.grid(made.shape) if made is not None else None
     if made is not None and value is not None and value.shape != made.shape:
@@ -167,7 +171,7 @@ def as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row:
 
 
 def _thumbnail(made: Value | None, value: Value | None, now: Now) -> Row:
-    """A picture of the value in the room kept for that of the one `made`, or why there is none."""
+    """Return a picture of the value, in the room of the thumbnail of `made`, or the reason why there is none."""
     array = now.timeline.array(value) if value is not None else None
     if thumbnail_lines(made, now.options) < THUMBNAIL_LINES:
         return Row("elements not stored" if array is None else "elements not stored at first", "muted")
@@ -189,7 +193,7 @@ def _grad_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
 
 
 def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now) -> Row:
-    """The sum so far at an output; while a contribution arrives ``1 += 3``."""
+    """Return the sum so far at an output; while a contribution arrives, ``1 += 3``."""
     output = state.outputs[output_nr]
     room = width - len(label) - 1
     if flowing := now.flowing(state.node, room, output_nr):
@@ -199,7 +203,10 @@ def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now
 
 
 def _leaf_rows(place: Outline, made: Value | None, state: NodeState | None, now: Now) -> Iterator[Row]:
-    """What has arrived for a leaf in this pass, and its ``.grad``, which changes only when the pass accumulates."""
+    """Yield the incoming gradient of a leaf in this pass, and its ``.grad``.
+
+    The ``.grad`` changes only when the pass accumulates.
+    """
     output = state.outputs[0] if state is not None else None
     if place.incoming:
         row = _incoming(place.width, state, now) if state is not None else Row(NO_VALUE, "muted", "incoming")
@@ -228,23 +235,23 @@ def _leaf_grad(width: int, state: NodeState, now: Now) -> Row:
 
 
 def _addition(old: Value | None, part: Value, width: int) -> str:
-    """``1 += 3``, with as many digits as there is room for; ``+= 3`` for the first contribution."""
+    """Return ``1 += 3`` with as many digits as there is room for; ``+= 3`` for the first contribution."""
     return f"+= {share(part, max(width - 3, 1), DIGITS)}" if old is None else added(old, part, None, width, DIGITS)
 
 
 _GRADIENT_ROOMS = (BRIEF_TENSOR, 11, 9, 8, 7, 6, 5)
-"""Characters for a gradient in a brief box: the fewer, the more is left for the value."""
+"""Characters for a gradient in a brief box: fewer of them leave more for the value."""
 
 
 def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now) -> tuple[Row, ...]:
-    """The line below the title of a brief box: a row for the value and, if there may be a gradient, one beside it."""
+    """Return the rows of the line below the title of a brief box: the value and, if there may be one, the gradient."""
     if place.height == 1:
         return ()
     if state is None or not state.outputs:
         return (Row(NO_VALUE, "muted"),)
     whole = _brief_value(state, BRIEF_TENSOR)
     found = [row for room in _GRADIENT_ROOMS if (row := _brief_gradient(place, info, state, room, now)) is not None]
-    rights = (*found, *[replace(row, label="") for row in found])  # the place tells, if a long number leaves no room
+    rights = (*found, *[replace(row, label="") for row in found])  # a long number takes the label's room
     lines = [(_brief_value(state, place.width - BRIEF_GAP - right.characters), right) for right in rights]
     if not lines:
         return (_brief_value(state, place.width),)
@@ -264,7 +271,10 @@ def _brief_value(state: NodeState, width: int) -> Row:
 
 
 def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int, now: Now) -> Row | None:
-    """What has arrived, while it arrives ``1 += 3``; of a leaf, once it has been added, its ``.grad``."""
+    """Return the incoming gradient, ``1 += 3`` while it arrives.
+
+    Once the pass has added to a leaf, return its ``.grad``.
+    """
     if info.created.untracked and info.created.kind == "op":
         return Row(untracked_word(info.created.untracked), "muted", beside=True)
     if not info.created.requires_grad or place.role == "constant":
@@ -283,7 +293,7 @@ def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int,
 
 
 def _brief_arriving(state: NodeState, output: OutputState) -> bool:
-    """Whether something has arrived for a leaf that is not yet added to its ``.grad``."""
+    """Return whether a leaf has an incoming gradient that is not yet added to its ``.grad``."""
     return output.incoming is not None and state.step in ("waiting", "running")
 
 
@@ -303,14 +313,14 @@ Rows = Callable[[Outline, Now], tuple[Row, ...]]
 _LABEL = 5
 """Characters of a usual label."""
 _WIDE = 80
-"""Characters in which every number is written out, or said not to be known."""
+"""Characters in which every number, and the text for an unknown one, can be written out."""
 
 
 def rows_beside(rows: Rows, place: Outline, now: Now) -> tuple[Row, ...]:
-    """The rows of a place, as they are and, where the other course has another number, as they would be."""
+    """Return the rows of a box, with the other number next to the number where a what-if has another one."""
     if now.other is None:
         return rows(place, now)
-    calm = replace(now, moment=replace(now.moment, event=None), other=None)  # sums, and not what is added just now
+    calm = replace(now, moment=replace(now.moment, event=None), other=None)  # sums instead of additions
     there = replace(calm, states=now.other)
     narrow = replace(place, width=(place.width + _LABEL - 2) // 2)
     wide = replace(place, width=_WIDE)
@@ -320,7 +330,7 @@ def rows_beside(rows: Rows, place: Outline, now: Now) -> tuple[Row, ...]:
 
 
 def _forms(pairs: tuple[tuple[Row, Row], ...], whole: Row) -> tuple[Row, ...]:
-    """One row in all its forms, the wider first; `whole` is what the other course has where there is room for it."""
+    """Return one row in all its forms, the wider first. `whole` is the what-if's row with unlimited room."""
     old, new = pairs[0]
     if new.text == old.text:
         return (old,)
@@ -331,7 +341,7 @@ def _forms(pairs: tuple[tuple[Row, Row], ...], whole: Row) -> tuple[Row, ...]:
 
 
 def _fitting(rows: Sequence[tuple[Row, ...]], width: int) -> Iterator[Row]:
-    """Each row in the first of its forms that has room, together with one that stands beside it."""
+    """Yield each row in the first of its forms that has room, together with the row next to it."""
     at = 0
     while at < len(rows):
         line = rows[at : at + 1 + any(forms[0].beside for forms in rows[at + 1 : at + 2])]

@@ -14,10 +14,10 @@ Style = Literal["title", "text", "value", "grad", "sum", "muted", "bad", "saved"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a box: what it says, and as what (the name of a style). The label stands at the left.
+    """One line of a box: its text and the name of its style. The label is at the left.
 
-    A small matrix also has its elements as a `grid`, and a thumbnail its `shades`; who cannot draw those shows `text`.
-    A row `beside` the one before it stands at the right end of the same line.
+    A small matrix also has its elements as a `grid`, and a thumbnail its `shades`; renderers that cannot draw those
+    show `text`. A row `beside` the row before it is at the right end of the same line.
     """
 
     text: str
@@ -29,10 +29,10 @@ class Row:
 
     @property
     def characters(self) -> int:
-        """How many cells it takes in one line, of which a letter may take two."""
+        """Return the row's width in cells. A letter may take two."""
         return cell_len(self.label) + bool(self.label) + cell_len(self.text)
 
     @property
     def lines(self) -> int:
-        """How many lines of text it is as high as."""
+        """Return the row's height in lines of text."""
         return len(self.grid) or (THUMBNAIL_LINES if self.shades else 1)

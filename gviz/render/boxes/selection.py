@@ -1,7 +1,7 @@
-"""Which nodes of an iteration a picture shows: the graph of the program, not the arithmetic inside its optimizer; of a
-large one what autograd follows.
+"""The nodes of an iteration that a picture shows: the program's graph without the arithmetic inside its optimizer.
 
-Of a very large graph it is one part, so that it can be laid out while somebody waits.
+A picture of a large graph shows only the nodes that autograd tracks. A view of a very large graph shows one part, so
+that the layout takes little time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PART = 2000
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The nodes of one iteration, cut into stretches of `PART` in order of creation."""
+    """The nodes of one iteration, divided into parts of `PART` nodes in order of creation."""
 
     nodes: tuple[int, ...]
 
@@ -30,20 +30,20 @@ class Parts:
         return max(-(-len(self.nodes) // PART), 1)
 
     def holding(self, node: int) -> int:
-        """The part that a node was made in."""
+        """Return the number of the part that contains a node."""
         return min(max(bisect_right(self.nodes, node) - 1, 0) // PART, len(self) - 1)
 
     def part(self, index: int) -> tuple[int, ...]:
-        """The nodes of one part."""
+        """Return the nodes of one part."""
         return self.nodes[index * PART : (index + 1) * PART]
 
 
 def shown_nodes(
     timeline: Timeline, iteration: Iteration, part: Sequence[int] | None = None, *, content: Content, also: int = 0
 ) -> tuple[dict[int, NodeInfo], list[NodeInfo]]:
-    """The nodes to show, in order of creation, and those of them that were made here: in `part`, or in the iteration.
+    """Return the nodes to show, in order of creation, and those of them that were made in `part` or in the iteration.
 
-    The others are older ones they use. `also` is one that is not left out.
+    The other nodes are older ones that these use. `also` is a node that is never left out.
     """
     infos = {node: timeline.info(node) for node in (timeline.nodes.of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
@@ -65,7 +65,7 @@ def shown_nodes(
 
 
 def reached(infos: Mapping[int, NodeInfo], iteration: Iteration) -> list[NodeInfo]:
-    """Older operations that a pass of an iteration goes back through, as it does through the generator of a GAN."""
+    """Return older operations that a pass of an iteration goes through, such as the generator of a GAN."""
     older = (info for info in infos.values() if info.iteration != iteration.index and info.created.kind == "op")
     return [
         info for info in older if info.created.requires_grad and any(node in infos for node, _ in info.created.inputs)
@@ -73,7 +73,7 @@ def reached(infos: Mapping[int, NodeInfo], iteration: Iteration) -> list[NodeInf
 
 
 def _given_to_reached(timeline: Timeline, infos: Mapping[int, NodeInfo], iteration: Iteration) -> Iterator[int]:
-    """The data that these were made of."""
+    """Yield the data that these operations were made from."""
     for info in reached(infos, iteration):
         for node, _ in info.created.inputs:
             if node and node not in infos and timeline.info(node).created.kind != "op":
@@ -83,9 +83,9 @@ def _given_to_reached(timeline: Timeline, infos: Mapping[int, NodeInfo], iterati
 def untracked_ways(
     timeline: Timeline, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo]
 ) -> dict[int, tuple[Edge, ...]]:
-    """By untracked operation whose inputs are left out: the tensors it was made of, through others that are, too.
+    """Return the original inputs of each untracked operation whose inputs are left out, through other such operations.
 
-    For example, in ``net((x - mean).t())`` it is `x` that ``t`` was made of. A Python number is no such tensor.
+    For example, in ``net((x - mean).t())`` the original input of ``t`` is `x`. A Python number does not count.
     """
     made = {info.node for info in own}
     ways: dict[int, tuple[Edge, ...]] = {}
@@ -119,9 +119,11 @@ def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo],
 
 
 def _made_into_leaves(own: Sequence[NodeInfo]) -> set[int]:
-    """What leaves were made from, ``nn.Parameter(torch.zeros(2) + 0.5)``: untracked values that nothing else uses, in
-    memory that a later leaf has; and what only they use."""
-    leaves: dict[int, int] = {}  # by its memory, the last leaf there
+    """Return the nodes that became leaves, ``nn.Parameter(torch.zeros(2) + 0.5)``, and the nodes that only they use.
+
+    They are untracked values without other users, in memory that a later leaf has.
+    """
+    leaves: dict[int, int] = {}  # memory -> the last leaf in it
     users: dict[int, set[int]] = {}
     for info in own:
         if info.created.kind != "op" and info.created.requires_grad:
@@ -138,7 +140,7 @@ def _made_into_leaves(own: Sequence[NodeInfo]) -> set[int]:
 
 
 def _followed(own: Sequence[NodeInfo]) -> set[int]:
-    """The nodes that require a gradient, and others between two of those: there the way of a gradient is cut."""
+    """Return the nodes that require a gradient, and the nodes between two of those: there the gradient is cut off."""
     followed = {info.node for info in own if info.created.requires_grad}
     made_of, used_for = set(followed), set(followed)
     for info in own:
@@ -151,14 +153,16 @@ def _followed(own: Sequence[NodeInfo]) -> set[int]:
 
 
 def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
-    """The nodes that the passes of an iteration start from."""
+    """Return the nodes from which the passes of an iteration start."""
     starts = [timeline.event(phase.start) for phase in phases_in(timeline, iteration, "backward")]
     return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}
 
 
 def updates(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> frozenset[int]:
-    """The nodes of steps written by hand, ``p -= lr * p.grad``: writes into leaves after a pass, and what only they
-    use."""
+    """Return the nodes of update steps written by hand, ``p -= lr * p.grad``.
+
+    They are writes into leaves after a pass, and nodes that only these use.
+    """
     phases = phases_in(timeline, iteration, "after backward", "optimizer")
     spans = [(phase.start, phase.end) for phase in phases]
     after = {info.node: info for info in own if any(start <= info.born <= end for start, end in spans)}
@@ -175,7 +179,7 @@ def updates(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -
 
 
 def _steps(timeline: Timeline, info: NodeInfo) -> bool:
-    """Whether a node writes a new value into a leaf, and autograd does not see it."""
+    """Return whether a node writes a new value into a leaf, and autograd does not record it."""
     inputs = info.created.inputs
     if info.created.requires_grad or not inputs or not writes_in_place(timeline, info.created):
         return False
@@ -184,7 +188,7 @@ def _steps(timeline: Timeline, info: NodeInfo) -> bool:
 
 
 def shown_ends(timeline: Timeline, low: int, high: int) -> list[int]:
-    """The moments ``low..high`` at which a node is through, without the arithmetic inside optimizers."""
+    """Return the moments ``low..high`` at which a node is finished, without the arithmetic inside optimizers."""
     start = max(low, 1)
     nodes = timeline.columns(start, high + 1).node.tolist()
     ends = timeline.contexts.node_ends
@@ -194,7 +198,7 @@ def shown_ends(timeline: Timeline, low: int, high: int) -> list[int]:
 
 
 def phases_in(timeline: Timeline, iteration: Iteration, *kinds: PhaseKind) -> list[Phase]:
-    """The phases of some kinds that begin in an iteration."""
+    """Return the phases of some kinds that begin in an iteration."""
     first = bisect_left(timeline.phases, iteration.start, key=lambda phase: phase.start)
     last = bisect_right(timeline.phases, iteration.end, key=lambda phase: phase.start)
     return [phase for phase in timeline.phases[first:last] if phase.kind in kinds]

@@ -1,4 +1,4 @@
-"""What state a node's box is in at a moment, and the one word that says it."""
+"""The states of a node's box at a moment, and the word for the most important one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,23 @@ State = Literal[
     "pending", "current", "receiving", "running", "complete", "waiting", "done", "released", "freed", "nan", "inf",
     "error", "missing", "cut", "inplace", "view", "saved", "untracked", "backward",
 ]  # fmt: skip
-"""Not made yet; acts in this event; a gradient comes to it in this event; its rule runs; so does that of a leaf, which
-has none; some contributions arrived; through; saved tensors released; gone; holds nan; holds infinities alone; where
-the program or a pass failed, or a nan came first; a leaf that a pass left without a gradient; where autograd loses
-track of what requires a gradient; wrote in place; shares memory; has saved tensors; not tracked; made
-by a backward pass, in a graph of gradients."""
+"""The states of a box.
+
+- pending: not made yet; current: acts in this event; receiving: a contribution arrives in this event
+- running: its backward rule runs; complete: the same for a leaf, which has no rule
+- waiting: some contributions have arrived; done: backward has finished here
+- released: saved tensors are released; freed: garbage-collected
+- nan: contains nan; inf: contains infinities and no nan
+- error: the program or a pass failed here, or the first nan appeared here
+- missing: a leaf that a pass left without a gradient
+- cut: autograd loses track of a tensor that requires a gradient
+- inplace: wrote in place; view: shares memory; saved: has saved tensors; untracked: not tracked by autograd
+- backward: made by a backward pass, in a graph of gradients
+"""
 
 
 class Shown(NamedTuple):
-    """How a state shows in a box: as a word in its corner, by how the box looks, and what it means."""
+    """How a state shows in a box: its word in the corner, the look of the box, and its meaning."""
 
     state: State
     word: str
@@ -47,7 +55,7 @@ SHOWN: tuple[Shown, ...] = (
     Shown("released", "saved freed", "", "its saved tensors are released"),
     Shown("done", "done", "", "backward has finished here"),
 )
-"""The word of the state that matters most is shown; first come first shown."""
+"""A box shows only its most important state: the first of this table."""
 
 
 MEANINGS: tuple[tuple[str, str], ...] = (
@@ -68,11 +76,11 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("numbers", "not tracked: it takes numbers out of tensors, and leaves their history behind"),
     ("dtype", "not tracked: its dtype cannot have a gradient"),
 )
-"""Every word for the state of a node, in boxes and on the tape, and what it means."""
+"""Every word for the state of a node, in boxes and on the tape, and its meaning."""
 
 
 def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State, ...]:
-    """All states of a node."""
+    """Return all states of a node."""
     if state is None:
         return ("pending",)
     bad = "".join(_bad_value(info, output, now) + bad_text(output.incoming) for output in state.outputs)
@@ -100,7 +108,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
 
 
 def has_no_gradient(info: NodeInfo, state: NodeState | None, now: Now) -> bool:
-    """Whether a leaf has no gradient although a pass of its iteration is over."""
+    """Return whether a leaf has no gradient although a pass of its iteration is over."""
     if not now.after_pass or info.created.kind not in ("leaf", "parameter") or state is None or not state.outputs:
         return False
     output = state.outputs[0]
@@ -108,24 +116,24 @@ def has_no_gradient(info: NodeInfo, state: NodeState | None, now: Now) -> bool:
 
 
 def _bad_value(info: NodeInfo, output: OutputState, now: Now) -> str:
-    """What is not a number in a value, but for infinities that were put there."""
+    """Return the nan and inf in a value as text, without infinities that the program wrote into a mask."""
     text = bad_text(output.value)
     masked = text and "nan" not in text and now.timeline.troubles.is_masked(output.written_by or info.node)
     return "" if masked else text
 
 
 def is_gone(info: NodeInfo, state: NodeState) -> bool:
-    """Whether nothing refers to a node any more; of a constant, which no gradient needs, nobody asks."""
+    """Return whether a node is garbage-collected. A constant never counts: no gradient needs it."""
     return state.freed > 0 and info.created.kind != "constant"
 
 
 def has_failed(node: int, state: NodeState | None, moment: Moment) -> bool:
-    """Whether the program failed at a node, or its rule with the pass."""
+    """Return whether the program failed at a node, or the pass failed in its backward rule."""
     return (moment.failed is not None and moment.failed.node == node) or (state is not None and state.step == "failed")
 
 
 def status(info: NodeInfo, held: tuple[State, ...], now: Now) -> str:
-    """The word for the state that matters most; empty where there is nothing to say."""
+    """Return the word for the most important state; empty if no state has a word."""
     state = now.states.get(info.node)
     if now.first_bad == info.node and not has_failed(info.node, state, now.moment):
         bad = now.timeline.troubles.kind_of_first_bad()
@@ -140,11 +148,11 @@ def status(info: NodeInfo, held: tuple[State, ...], now: Now) -> str:
 
 
 def arrived(state: NodeState) -> str:
-    """``1 of 2`` while contributions to the gradient of a node are awaited that a pass has come to, then ``ready``."""
+    """Return ``1 of 2`` while a node that the pass has reached waits for contributions, then ``ready``."""
     counts = ((len(output.parts), output.expected) for output in state.outputs)
     return next((f"{count} of {expected}" for count, expected in counts if count < expected), "ready")
 
 
 def state_word(held: tuple[State, ...]) -> str:
-    """The word for the worst of some states."""
+    """Return the word for the worst of some states."""
     return next((shown.word for shown in SHOWN if shown.state in held), "")

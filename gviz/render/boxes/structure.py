@@ -1,8 +1,9 @@
-"""Which boxes and lines the graph of one iteration has. Independent of the moment: stepping never moves a box.
+"""The boxes and lines of one iteration's graph. They do not depend on the moment: stepping never moves a box.
 
-The steps of `structure`: select the nodes (`selection`), fold collapsed modules (`fold`), draw a leaf with many users
-once for each use (a chip), give each box its room (`room`), and draw the lines (`links`). Last come the frames of
-expanded modules (`open_calls`); they never cut one another, because a box has one chain of calls around it."""
+`structure` selects the nodes (`selection`), folds collapsed modules (`fold`), draws a leaf with many users once for
+each use (a chip), reserves room for each box (`box_size`), and draws the lines (`links`). Last come the frames of
+expanded modules (`open_calls`). Frames never intersect, because a box has one chain of calls around it.
+"""
 
 from __future__ import annotations
 
@@ -35,24 +36,27 @@ class Structure:
 
 
 Form = tuple[tuple[int, ...], int, int, str]
-"""What `structure` depends on: as long as it is the same, a recording that grows keeps its boxes and lines."""
+"""The inputs of `structure`: as long as they stay the same, a growing recording keeps its boxes and lines."""
 
 
 def form(timeline: Timeline, iteration: Iteration) -> Form:
-    """The nodes of an iteration, how many passes it has, and what has been named last: names come after their nodes."""
+    """Return an iteration's nodes, its number of passes, and its last naming: names come after their nodes."""
     shown, named = timeline.nodes.of(iteration), timeline.nodes.last_naming
     newest = timeline.info(shown[-1]).name if shown else ""
     return shown, len(phases_in(timeline, iteration, "backward")), named if named >= iteration.start else 0, newest
 
 
 CLUSTERED = 300
-"""Up to so many boxes, those of one module call are drawn together."""
+"""The most boxes of a graph in which the boxes of one module call are drawn together."""
 
 
 def structure(
     timeline: Timeline, iteration: Iteration, options: Options | None = None, part: Sequence[int] | None = None
 ) -> Structure:
-    """The graph of an iteration, or of a part of it: its own nodes, and the older ones they use, without inputs."""
+    """Return the graph of an iteration or of a part of it: its own nodes, and the older nodes they use.
+
+    The older nodes have no inputs.
+    """
     options = options or Options()
     infos, own = shown_nodes(timeline, iteration, part, content=options.content, also=options.also)
     infos = as_in(timeline, iteration, infos)
@@ -76,8 +80,8 @@ def structure(
     lines = list(links(timeline, infos, made, boxes, backward=backward))
     if options.content == "followed":
         lines += contracted(untracked_ways(timeline, infos, own), boxes)
-    # Only writes into views send gradients where no data went; in a part of a large graph no others are looked for,
-    # because a parameter may have a hundred thousand contributions to look through.
+    # Only writes into views send gradients where no data flowed. A part of a large graph is searched only if it has
+    # such a write, because a parameter may have a hundred thousand contributions.
     small = part is None and len(own) <= PART
     if backward and (small or any(info.op.grad_fn == "CopySlices" for info in own)):
         lines += other_ways(timeline, iteration, infos, boxes, lines)
@@ -96,7 +100,7 @@ def structure(
 
 
 def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> Boxes:
-    """Who has which box. A parameter inside of several closed calls has none: all its lines are inside, too."""
+    """Return the box of each node. A parameter in several collapsed calls has none: all its lines are inside, too."""
     of = {node: box_key(node) for node in folded.shown}
     count = Counter(node for group in folded.groups for node in (*group.parameters, *group.buffers))
     for group in folded.groups:
@@ -110,12 +114,15 @@ def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo
 
 
 def _with_modules(places: list[Outline], modules: list[Outline]) -> list[Outline]:
-    """The boxes in the order of what was made last in each."""
+    """Return all boxes in the order of the last node in each."""
     return sorted((*places, *modules), key=lambda place: place.node) if modules else places
 
 
 def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> tuple[set[int], bool]:
-    """The nodes that passes start from, or without a pass what nobody uses; and whether there is a pass."""
+    """Return the nodes that passes start from, and whether there is a pass.
+
+    Without a pass the roots are the unused results.
+    """
     if roots := roots_of(timeline, iteration):
         return roots, True
     used = {node for info in own for node, _ in info.created.inputs}
@@ -123,7 +130,7 @@ def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) ->
 
 
 def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> Boxes:
-    """The boxes with a chip for each use of a leaf but the first, which keeps the leaf's own box."""
+    """Return the boxes with a chip for each use of a leaf except the first, which keeps the leaf's own box."""
     first: dict[int, Output] = {}
     chips: dict[Output, int] = {}
     shared: dict[Output, Output] = {}
@@ -146,7 +153,7 @@ def _kept(info: NodeInfo, infos: Mapping[int, NodeInfo]) -> Iterator[int]:
 
 
 def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo], boxes: Boxes) -> int:
-    """The boxes on the longest path."""
+    """Return the number of boxes on the longest path."""
     depth: dict[str, int] = {}
     for info in own:
         box = boxes.of.get(info.node)
@@ -160,10 +167,9 @@ Calls = tuple[ModuleCall, ...]
 
 
 def open_calls(places: Sequence[Outline], graph: CallGraph) -> Iterator[Calls]:
-    """For each place the open calls around it, the outermost first; a frame around everything or one box is left out.
+    """Yield the expanded calls around each outline, the outermost first, without frames around everything or one box.
 
-    A parameter stands where all its users are, and so does a buffer; data that the program has put into a module does
-    not.
+    A parameter or buffer lies where all its users are. Data that the program has put into a module does not.
     """
     users = _users(places, graph)
     closed = {place.group.call for place in places if place.group is not None}
@@ -183,7 +189,7 @@ def _calls(place: Outline, graph: CallGraph, users: dict[int, list[Calls]]) -> C
 
 
 def _users(places: Sequence[Outline], graph: CallGraph) -> dict[int, list[Calls]]:
-    """The calls that each node is used in. A use that has a chip of its own does not count."""
+    """Return the calls that use each node. A use that has its own chip does not count."""
     chips = {(place.node, place.user) for place in places if place.role == "chip"}
     users: dict[int, list[Calls]] = {}
     for node in graph.nodes:
@@ -194,6 +200,6 @@ def _users(places: Sequence[Outline], graph: CallGraph) -> dict[int, list[Calls]
 
 
 def _common(calls: Sequence[Calls]) -> Calls:
-    """What all begin with."""
+    """Return the calls with which all chains begin."""
     same = takewhile(lambda level: len(set(level)) == 1, zip(*calls, strict=False))
     return tuple(level[0] for level in same)

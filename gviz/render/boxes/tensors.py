@@ -12,32 +12,32 @@ Shades = tuple[tuple[int, ...], ...]
 Numbers = tuple[tuple[str, ...], ...]
 
 GRID_ROWS, GRID_COLUMNS = 6, 8
-"""Larger matrices are no longer read number by number."""
+"""The largest matrix that readers read number by number."""
 CELL = 7
 """Characters of one number in a grid."""
 DIGITS = 3
 """Significant digits of the elements of a tensor in a box, the same in each of its rows."""
 SHADE_ROWS, SHADE_COLUMNS = 8, 16
 DARKEST = 4
-"""Shades go from ``-DARKEST`` (the most negative) over 0 to ``DARKEST``."""
+"""Shades go from ``-DARKEST`` (the most negative) through 0 to ``DARKEST``."""
 NOT_A_NUMBER = 9
 """The shade of nan and infinity."""
 NO_SHADES: Shades = ((0,),)
-"""The room of a thumbnail of which nothing is known."""
+"""An empty thumbnail, which reserves the room of one without known elements."""
 THUMBNAIL_LINES = 4
 """Rows of text that a thumbnail takes."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def grid_shape(shape: tuple[int, ...]) -> tuple[int, int] | None:
-    """Rows and columns of the grid for a vector or matrix of this shape; None if it is better told in a line."""
+    """Return the rows and columns of the grid for a vector or matrix of this shape; None if one line is clearer."""
     rows, columns = shape if len(shape) == 2 else (1, *shape) if len(shape) == 1 else (0, 0)
     fits = 0 < rows <= GRID_ROWS and 0 < columns <= GRID_COLUMNS
     return (rows, columns) if fits and (rows > 1 or columns > FEW) else None
 
 
 def grid(value: Value | None, shape: tuple[int, int]) -> Numbers:
-    """The elements as text, row by row; dots where they are not known."""
+    """Return the elements as text, row by row; dots where they are not known."""
     array = value.array() if value is not None else None
     rows, columns = shape
     if array is None or array.size != rows * columns:
@@ -50,7 +50,7 @@ def _cell(x: object) -> str:
 
 
 def heat(array: Array) -> Shades:
-    """A heat map of an array, each shade the mean of a block; the largest magnitude is the darkest."""
+    """Return a heat map of an array. Each shade is the mean of a block; the largest magnitude is the darkest."""
     blocks = _blocks(_flat(array))
     finite = np.abs(blocks[np.isfinite(blocks)])
     largest = float(finite.max()) if finite.size else 0.0
@@ -60,7 +60,7 @@ def heat(array: Array) -> Shades:
 
 
 def histogram(array: Array) -> tuple[Shades, str]:
-    """How the finite elements are spread, as bars that stand on the ground, and as one line of text."""
+    """Return the distribution of the finite elements, as vertical bars and as one line of text."""
     flat = _real(array).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = flat[np.isfinite(flat)] / (np.abs(flat[np.isfinite(flat)]).max(initial=0.0) or 1.0)
@@ -76,13 +76,13 @@ def _real(array: Array) -> Array:
 
 
 def _flat(array: Array) -> Array:
-    """Any array as a matrix: the last dimension stays, the others are laid below one another."""
+    """Return any array as a matrix: the last dimension is kept, the others are merged into rows."""
     real = _real(array)
     return real.reshape(-1, real.shape[-1] if real.ndim > 1 else max(real.size, 1))
 
 
 def _blocks(matrix: Array) -> Array:
-    """The means of at most `SHADE_ROWS` by `SHADE_COLUMNS` blocks of a matrix."""
+    """Return the means of at most `SHADE_ROWS` by `SHADE_COLUMNS` blocks of a matrix."""
     for axis, most in enumerate((SHADE_ROWS, SHADE_COLUMNS)):
         length = matrix.shape[axis]
         if length > most:
