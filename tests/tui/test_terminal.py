@@ -242,7 +242,7 @@ def test_a_stopped_debugger_comes_back_in_the_size_of_now_and_leaves_an_ordinary
         screen = session.until("Esc closes this", " back from")
         assert max(map(len, screen.splitlines())) <= columns
     session.keys("Escape")
-    session.until("1 Source demo.py:3")  # the help covers it; a key before Escape has acted would make Alt+key of the two
+    session.until("1 Source demo.py:3")  # the help covers it; a key that follows Escape too soon is read as Alt+key
     session.keys("n")
     session.until("event 3")
     session.keys("q")
