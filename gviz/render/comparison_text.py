@@ -1,4 +1,4 @@
-"""A comparison in lines of text: what is the same, what differs first, and the two sides beside each other."""
+"""A comparison of two recordings as lines of text: a summary, and a table with both sides in columns."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gviz.values.plain_text import clipped, file_line, shown
 WIDTH = 92
 VALUE_WIDTH = 12
 MOST_PLACES, MOST_LINES, MOST_OPTIONS = 4, 5, 3
-"""So many places where programs differ are told, so many lines of each, and so many options of a step."""
+"""The most places where programs differ, the most lines of each, and the most options of a step that are listed."""
 _WORDS_WIDTH = 23
-"""Room for what differs, at the right."""
+"""Characters for the kinds of difference, at the right."""
 _WIDEST = 36
-"""Of one side: from then on the words at the right get the room."""
+"""The most characters of one side. In a wider table, the words at the right get the additional room."""
 
 _WORDS: dict[Kind, str] = {
     "inputs": "computed from other nodes",
@@ -42,11 +42,11 @@ HELD: dict[Kind, str] = {
 
 
 Clip = Callable[[str, int], str]
-"""Shortens a text to so many characters."""
+"""A function that shortens a text to a number of characters."""
 
 
 def summary(comparison: Comparison) -> Iterator[str]:
-    """What a person wants to know first: where the programs differ, and one sentence for each kind of difference."""
+    """Yield where the programs differ, and one sentence for each kind of difference."""
     several = max(len(side.timeline.iterations) for side in (comparison.a, comparison.b)) > 1
     step = comparison.step
     if not comparison.differences:
@@ -78,18 +78,18 @@ def summary(comparison: Comparison) -> Iterator[str]:
 
 
 def _unknown(comparison: Comparison) -> Iterator[str]:
-    """That not all numbers were there to be compared, if so."""
+    """Yield a sentence if some numbers could not be compared."""
     if count := comparison.unknown:
         yield f"the numbers of {count} node{'s' * (count != 1)} were not compared: they are not known on both sides."
 
 
 def _is_before(step: OtherStep, difference: Difference) -> bool:
-    """Whether a step comes before what differs first in what happened on either side."""
+    """Return whether a step happened before the first difference, on either side."""
     return any(mine < other for mine, other in zip(step.events, difference.events, strict=True))
 
 
 def _step(comparison: Comparison, behind: str = "") -> Iterator[str]:
-    """With which options optimizers stepped, where they were others on one side; `behind` stands at the end."""
+    """Yield the first optimizer step with different options on the two sides; `behind` is appended."""
     step = comparison.step
     if step is None:
         return
@@ -106,7 +106,7 @@ def _step(comparison: Comparison, behind: str = "") -> Iterator[str]:
 
 
 def programs(found: Sequence[SourceChange], width: int = WIDTH) -> Iterator[str]:
-    """Where the two programs read otherwise: the places, and below them the lines of each, the first few of many."""
+    """Yield where the source of the two programs differs: the first few places, and below each the lines of both."""
     for one in found[:MOST_PLACES]:
         places = [file_line(path, line) for path, line in zip(one.files, one.lines, strict=True)]
         yield f"the programs differ at {places[0]}" + (f" and {places[1]}" if places[0] != places[1] else "")
@@ -119,9 +119,9 @@ def programs(found: Sequence[SourceChange], width: int = WIDTH) -> Iterator[str]
 
 
 def rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False) -> Iterator[str]:
-    """Both sides in columns; between them ``|`` where they differ, ``<`` and ``>`` where only one has the node.
+    """Yield both sides in columns, with ``|`` where they differ, and ``<`` or ``>`` where only one side has the node.
 
-    Without `everything` only what differs. `width` characters are enough for all but many differences at once.
+    Only differences are listed, unless `everything` is true. Rows with many differences may be longer than `width`.
     """
     return (text for _, text in paired_rows(comparison, width, everything=everything))
 
@@ -134,9 +134,10 @@ def paired_rows(
     clip: Clip = clipped,
     aside: Container[int] = (),
 ) -> Iterator[tuple[Pair, str]]:
-    """The same rows, each with the pair of nodes that it is about; `clip` shortens what a column has no room for.
+    """Yield the same rows, each with its pair of nodes. `clip` shortens texts that are too long for a column.
 
-    Differences whose places are in `aside` are expected: ``:`` stands where there are no others, and ``own`` behind it.
+    Differences whose indices are in `aside` are expected. Pairs with only expected ones have the sign ``:`` and the
+    word ``own``.
     """
     column = column_of(width)
     by_pair: dict[Pair, list[Difference]] = defaultdict(list)
@@ -159,19 +160,19 @@ def paired_rows(
 
 
 def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH, *, clip: Clip = clipped) -> str:
-    """What stands above the columns: the names of the two recordings."""
+    """Return the heading of the columns: the names of the two recordings."""
     column = column_of(width)
     left, right = titles(comparison, a, b, column, clip=clip)
     return f"{left:<{column}}   {right}".rstrip()
 
 
 def titles(comparison: Comparison, a: str, b: str, width: int, *, clip: Clip = clipped) -> tuple[str, str]:
-    """The names of the two recordings, each with its iteration where there are several."""
+    """Return the names of the two recordings, each with its iteration if there are several."""
     return _title(comparison.a, a, width, clip), _title(comparison.b, b, width, clip)
 
 
 def column_of(width: int) -> int:
-    """How wide one side is in a table of `width` characters."""
+    """Return the width of one side in a table of `width` characters."""
     return max(min((width - 3 - _WORDS_WIDTH) // 2, _WIDEST), VALUE_WIDTH + 12)
 
 
@@ -194,7 +195,7 @@ def _run(comparison: Comparison, run: Run) -> str:
 
 
 def _others(comparison: Comparison) -> Iterator[str]:
-    """What no operation made, where only one side has it."""
+    """Yield the nodes that no operation made, if only one side has them."""
     for which, name, side in ((0, "a", comparison.a), (1, "b", comparison.b)):
         only = [pair[which] for pair in comparison.pairs if pair[which] in side.others and not pair[1 - which]]
         if only:
@@ -218,7 +219,7 @@ def _place(comparison: Comparison, difference: Difference) -> str:
 
 
 def _arguments(comparison: Comparison, difference: Difference) -> str:
-    """The arguments of which the two operations were given others: ``dim 1 and 0``."""
+    """Return the arguments in which the two operations differ: ``dim 1 and 0``."""
     a, b = difference.pair
     made = comparison.a.infos[a].created, comparison.b.infos[b].created
     left, right = [dict(without_addresses(each.attrs)) for each in made]
@@ -235,7 +236,7 @@ def _line(info: NodeInfo) -> str:
 
 
 def _told(difference: Difference) -> str:
-    """The two values of a difference, and how far they are apart."""
+    """Return the two values of a difference, and the distance between them."""
     x, y = difference.values
     if difference.kind == "dtype" and x and y:
         return f"{x.dtype} and {y.dtype}"
@@ -246,7 +247,7 @@ def _told(difference: Difference) -> str:
 
 
 def apart(difference: Difference) -> str:
-    """How far the two are apart, and where most: ``0.1 apart at [1], 4 elements``; empty if that cannot be said."""
+    """Return the distance and where it is largest, ``0.1 apart at [1], 4 elements``; empty if it is unknown."""
     gap = difference.distance
     if gap is None:
         return ""
@@ -260,7 +261,7 @@ def apart(difference: Difference) -> str:
 
 
 def _said(difference: Difference) -> str:
-    """A difference in a word or three, for a table."""
+    """Return one to three words for a difference, for a table."""
     if difference.kind == "kept":
         return "old .grad"
     if difference.kind in ("value", "gradient"):

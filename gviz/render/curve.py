@@ -1,4 +1,4 @@
-"""A curve in cells of text, and as SVG: numbers over a number."""
+"""A curve of numbers over numbers, as text and as SVG."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def text_curve(title: str, points: Points, *, ascii: bool = False) -> Iterator[str]:
-    """Lines of text: the curve, its extreme values at the left, the ends of the range below."""
+    """Yield lines of text: the curve, its extreme values at the left, and the ends of the range below."""
     mark = "*" if ascii else "•"
     yield f"{shown(title)}"
     places = list(_placed(points, WIDTH - 1, HEIGHT - 1))
@@ -37,7 +37,7 @@ def text_curve(title: str, points: Points, *, ascii: bool = False) -> Iterator[s
 
 
 def svg_curves(x_title: str, curves: Sequence[tuple[str, Points]]) -> str:
-    """One SVG with the curves below each other, in the colours of the page it stands on."""
+    """Return one SVG with the curves below one another, in the colours of the surrounding page."""
     height = _SVG_HEIGHT * len(curves)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SVG_WIDTH} {height}" role="img" '
@@ -68,7 +68,7 @@ def _svg_curve(title: str, x_title: str, points: Points, top: int) -> Iterator[s
 
 
 def _stretches(points: Points, width: float, height: float) -> Iterator[list[tuple[float, float]]]:
-    """The parts of the curve between values that are not finite."""
+    """Yield the pieces of the curve between values that are not finite."""
     stretch: list[tuple[float, float]] = []
     extent = _extent([y for _, y in points])
     for point in points:
@@ -89,7 +89,7 @@ def _placed(points: Points, width: float, height: float) -> Iterator[tuple[float
 def _place(
     point: tuple[float, float], points: Points, extent: tuple[float, float], width: float, height: float
 ) -> tuple[float, float]:
-    """A point in a field of this size, its origin at the upper left; a level curve runs through the middle."""
+    """Return a point in a field of this size, with the origin at the upper left. A constant curve is in the middle."""
     (x, y), (low, high) = point, extent
     along = (x - points[0][0]) / (points[-1][0] - points[0][0])
     return along * width, (1 - (y - low) / (high - low)) * height if high > low else height / 2

@@ -1,4 +1,4 @@
-"""Every way to write a moment of a trace to a file, in one table. Whatever is in it, the command line can write."""
+"""The table of all file formats for a moment of a trace. The command line can write every format in it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from gviz.trace.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One format: its name, the suffixes of its files, and what writes it for moment `n` of a timeline.
+    """One format: its name, the suffixes of its files, and the function that writes moment `n` of a timeline.
 
-    One that `moves` shows `ExportOptions.moments`, or all of the pass around `n`. One that is a `picture` of Graphviz
-    can be drawn for many moments without anything moving; one that `scales` can be drawn larger. One that holds all
-    moments, or only `ExportOptions.moments`, `opens` at one of its own if none is asked for. `of_style` says what it
-    takes from the style of the picture.
+    * `moves`: it shows `ExportOptions.moments`, or the whole pass around `n`.
+    * `picture`: Graphviz draws it, so it can be drawn for many moments in one layout.
+    * `scales`: it can be drawn larger.
+    * `opens`: it contains all moments, or `ExportOptions.moments`. The function returns the moment at which it opens if
+      the user requests none.
+    * `of_style`: what it uses of the picture's style.
     """
 
     name: str
@@ -50,7 +52,7 @@ EXPORTERS: tuple[Exporter, ...] = (
 
 
 def exporter_for(path: str) -> Exporter:
-    """The exporter that writes files of this name, by its suffix; of two that fit the longer one."""
+    """Return the exporter for the suffix of a file name; if two suffixes match, the longer one decides."""
     name = PurePath(path).name.lower()
     fitting = [
         (suffix, exporter)
@@ -64,5 +66,5 @@ def exporter_for(path: str) -> Exporter:
 
 
 def all_suffixes() -> str:
-    """The suffixes of all files that can be written: ``.svg .dot``."""
+    """Return the suffixes of all files that can be written: ``.svg .dot``."""
     return " ".join(suffix for exporter in EXPORTERS for suffix in exporter.suffixes)

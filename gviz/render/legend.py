@@ -1,4 +1,4 @@
-"""How to read a picture: what its shapes, lines, words and numbers mean, and which state gives a box its colour."""
+"""The legend of a picture: the meaning of its shapes, lines, words, numbers and colours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS: Rows = (
     ("f64, i64", "its dtype, where it is not float32"),
     ("-6 (1 of 2)", "the gradient so far: one of the two contributions has arrived"),
 )
-"""What is said of the numbers of a tensor."""
+"""The notation of a tensor's numbers."""
 
 RULES: Rows = (
     ("to #1 x: g * y", "what the backward rule of this node sends to its input #1, called x"),
@@ -37,7 +37,7 @@ RULES: Rows = (
     ),
     ("gives, adds", "of a collapsed call: its result; the norm of what it has sent to its parameters"),
 )
-"""What is said of gradients."""
+"""The notation of gradients."""
 
 
 PAINTED = ("error", "nan", "inf", "current", "receiving", "freed", "missing", "cut", "inplace")
@@ -45,7 +45,7 @@ PAINTED = ("error", "nan", "inf", "current", "receiving", "freed", "missing", "c
 
 
 def painted(box: Box) -> str:
-    """The state, or else the role, that gives a box its colour."""
+    """Return the state, or else the role, that gives a box its colour."""
     found = next((state for state in PAINTED if state in box.states), box.role)
     if found in ("nan", "inf"):
         return "error"
@@ -53,20 +53,22 @@ def painted(box: Box) -> str:
 
 
 PARTS = re.compile(r"\d+ of \d+$")
-"""The word for a node that some parts of its gradient have reached."""
+"""The state word of a node that waits for contributions to its gradient."""
 
 HEAT = "squares: numbers, from minus to plus the largest magnitude in the box"
-"""What is said of heat maps; the colours stand beside it."""
+"""The text about heat maps. The colours are next to it."""
 
 
 def is_picture(row: Row) -> bool:
-    """Whether a row is a thumbnail of numbers that are known."""
+    """Return whether a row is a thumbnail of known numbers."""
     return bool(row.shades) and row.shades != NO_SHADES
 
 
 class Seen(NamedTuple):
-    """What there is in a picture: names of roles and the like, the operations right in linear `layers`, and what is
-    `said` in rows and over lines."""
+    """The contents of a picture: names of roles, states and other marks that occur in it.
+
+    `layers` are operations directly in linear layers, `said` is the text of all rows and lines.
+    """
 
     roles: frozenset[str]
     states: frozenset[str]
@@ -79,7 +81,7 @@ class Seen(NamedTuple):
 
 
 def seen(scene: Scene) -> Seen:
-    """What there is in a scene; what an invisible line would say is not."""
+    """Return the contents of a scene. Labels of invisible lines do not count."""
     boxes, rows = scene.boxes, [row for box in scene.boxes for row in box.rows]
     there = [edge for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states]
     pictured = {"bars" if row.text else "heat" for row in rows if is_picture(row)}
@@ -124,11 +126,11 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "sum" in seen.rows, "bold numbers: just added"),
     (lambda seen: "|g|" in seen.said, "|g|: norm of a gradient"),
 )
-"""What may be in a picture, and what it means; what states look like and mean is in `SHOWN`."""
+"""The possible signs of a picture and their meaning. The signs of states are in `SHOWN`."""
 
 
 def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
-    """What the shapes, lines, words and marks in this picture mean; only those that are there."""
+    """Yield the meaning of the shapes, lines, words and marks that occur in this picture."""
     if card != "box":
         yield from _cards(scene, card)
         return
@@ -143,7 +145,7 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
 
 
 def together(signs: Iterable[str]) -> tuple[str, ...]:
-    """The signs of several pictures: each meaning once, behind all that has it in one of them."""
+    """Return the signs of several pictures: each meaning once, after the longest list of its signs."""
     longest: dict[str, str] = {}
     for sign in signs:
         meaning = sign.partition(": ")[2] or sign

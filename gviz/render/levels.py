@@ -1,18 +1,19 @@
-"""How much of a graph a picture shows, modules, calls or every node, so that it fits a page.
+"""The level of a picture (modules, calls or every node) that makes it fit a page.
 
-Between a collapsed module and a node of autograd lies the call as the program wrote it: ``linear``, ``cross_entropy``.
-Nobody has asked for a level as a rule. Then the pictures that could be drawn are tried, those that show most first,
-until one fits `PAGE` at its own size:
+A call of a function, such as ``linear`` or ``cross_entropy``, is the level between a collapsed module and a node of
+autograd. Usually the user does not choose a level. Then possible pictures are tried until one fits `PAGE` at its own
+size. The pictures that show most come first:
 
 1. every node, as small graphs are drawn
-2. every call, with all modules open
-3. modules collapsed below some depth, equal parts drawn as one (``layers.0–11 ×12``), of which the first is open where
-   there is room
-4. the same with less in each box: value and gradient in one line, then names alone
+2. every call, with all modules expanded
+3. modules collapsed below some depth, and equal parts drawn as one box (``layers.0–11 ×12``); the first of the parts
+   is expanded if there is room
+4. the same with less text in each box: value and gradient in one line, then only names
 
-Sizes are those that Graphviz gives. It is asked only about pictures that could fit (`_estimate`), a few at a time. The
-child modules of each model have a box at any level, if equal ones are one: nothing smaller is drawn, even if it does
-not fit."""
+Graphviz measures the sizes, of a few pictures at a time, and only of pictures that could fit (`_estimate`). At any
+level, the child modules of each model have a box; equal ones may share it. No smaller picture is drawn, even if this
+one does not fit.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +37,22 @@ from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
 PAGE = 1600.0, 1200.0
-"""Points that a picture has at most, if it can: a page, or a screen."""
+"""The largest width and height of a picture, if that is possible, in points: a page, or a screen."""
 FEW_NODES = 60
-"""Of a graph of more nodes only what autograd follows is drawn."""
+"""In a graph with more nodes, only the nodes that autograd tracks are drawn."""
 MOST_BOXES = 130
-"""A picture of more boxes does not fit a page, whatever they say."""
+"""A picture with more boxes does not fit a page, however small the boxes are."""
 AT_ONCE = 3
-"""So many pictures are laid out at a time."""
+"""How many pictures are laid out at a time."""
 WORTH: Mapping[Density, float] = {"short": 1.0, "brief": 0.8, "min": 0.3}
-"""How much a box is worth that says so much."""
+"""How much a box of each density is worth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked for: a level, modules to open and, where the level is chosen here, how the picture is drawn."""
+    """What the user requests: a level, and modules to expand. The other fields say how a picture is
+    drawn and measured.
+    """
 
     level: Level = "auto"
     depth: int | None = None
@@ -62,7 +65,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """One way to draw: what of the graph, in how many boxes, and what that leaves out, in words."""
+    """One way to draw the graph: the options, the number of boxes, and the texts for what is left out."""
 
     words: Options
     boxes: int
@@ -71,7 +74,7 @@ class _View:
 
 
 def chosen(timeline: Timeline, n: int, words: Options, asked: Asked) -> Options:
-    """What is drawn of moment `n` at the level that was asked for, or at one that fits."""
+    """Return the options for moment `n` at the requested level, or at a level that fits."""
     iteration = timeline.iteration_at(n)
     views = _Views(timeline, iteration, replace(words, also=timeline.at(n).actor), asked)
     if asked.level == "auto" and not asked.expand:
@@ -80,7 +83,7 @@ def chosen(timeline: Timeline, n: int, words: Options, asked: Asked) -> Options:
 
 
 def count(timeline: Timeline, iteration: Iteration, words: Options) -> int:
-    """How many boxes a picture has."""
+    """Return how many boxes a picture has."""
     infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
     graph, wanted = graph_of(timeline, infos.values()), words.wanted
     if wanted.calls:
@@ -117,7 +120,7 @@ class _Views:
         self.deepest = max((sum(call.of_module for call in chain) for chain in chains), default=0)
 
     def asked(self) -> Options:
-        """At the level that was asked for."""
+        """Return the options for the requested level."""
         level, depth = self._asked.level, self._asked.depth
         if level == "nodes":
             wanted = replace(self.base, closed=self._closed(depth), opened=self._opened(self.nodes))
@@ -133,7 +136,7 @@ class _Views:
         return frozenset() if depth is None else closed_below(self.nodes, depth)
 
     def _opened(self, graph: CallGraph) -> frozenset[int]:
-        """The calls to expand, and the modules that they lie in."""
+        """Return the calls to expand, and the modules around them."""
         if not self._asked.expand:
             return frozenset()
         named = named_calls(self.nodes, self._asked.expand)
@@ -144,7 +147,7 @@ class _Views:
         return named | around
 
     def all(self) -> Iterator[_View]:
-        """Every way, the number of boxes of each; the one that shows every node first."""
+        """Yield every way to draw, beginning with the one that shows every node."""
         yield _View(self.words, len(fold(self.nodes, self.base).shown))
         wanted = replace(self.base, calls=True)
         yield self._view(wanted)
@@ -169,7 +172,7 @@ class _Views:
 
 
 def _repeat_words(repeat: Repeat) -> str:
-    """``step ×200 is one box``, ``layers.1–11 of ×12 is one box``."""
+    """Return ``step ×200 is one box`` or ``layers.1–11 of ×12 is one box``."""
     whole = repeat.place[1]
     if repeat.count == whole:
         return f"{repeat.title} ×{whole:,} is one box"
@@ -177,7 +180,7 @@ def _repeat_words(repeat: Repeat) -> str:
 
 
 def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options:
-    """The way to draw that shows most on one page; where none fits, the smallest."""
+    """Return the options that show most on one page; if none fits, those of the smallest picture."""
     first, *others = views.all()
     if views.is_small:
         smaller = _Views(
@@ -220,11 +223,11 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
 
 
 SURE = 0.7
-"""A picture that should take so much of a page fits, whatever the estimate is worth."""
+"""A picture whose estimated size is below this part of a page fits, in spite of the estimate's error."""
 
 
 def _usual(shape: Structure, asked: Asked) -> Direction:
-    """Where the data of a picture flows that nobody turns."""
+    """Return the direction of the data in a picture, unless it is rotated to fit."""
     return flow(shape.places, shape.levels, asked.direction, (asked.theme or LIGHT).form.direction)
 
 
@@ -233,7 +236,7 @@ def _fits(size: tuple[float, float], room: float = 1.0) -> bool:
 
 
 def _excess(size: tuple[float, float]) -> float:
-    """How many times a page a picture is wide or high."""
+    """Return the ratio of a picture's size to the page, for the worse of its two sides."""
     return max(size[0] / PAGE[0], size[1] / PAGE[1])
 
 
@@ -242,7 +245,10 @@ def _directions(asked: Asked) -> Sequence[Direction]:
 
 
 def _estimate(shape: Structure, asked: Asked) -> Iterator[tuple[Structure, tuple[float, float]]]:
-    """The picture from left to right and from top to bottom, and about how large each is; with all nodes as it is."""
+    """Yield the picture from left to right and from top to bottom, each with its estimated size.
+
+    A picture of all nodes keeps its direction.
+    """
     if not shape.options.wanted.calls:
         yield shape, _size(shape, _usual(shape, asked), compact=False)
         return
@@ -253,13 +259,16 @@ def _estimate(shape: Structure, asked: Asked) -> Iterator[tuple[Structure, tuple
 
 
 LEGEND = 110.0
-"""Points of what stands below the boxes."""
+"""Points for the legend below the boxes."""
 BESIDE, BETWEEN, LABELLED, TIGHT = 22.0, 40.0, 22.0, 24.0
-"""Points between boxes side by side; between levels, also of lines with labels, and in a compact picture."""
+"""Points between boxes in one level; between levels, with and without labels on the lines, and in a compact picture."""
 
 
 def _size(shape: Structure, direction: Direction, *, compact: bool) -> tuple[float, float]:
-    """About the points of a picture: boxes in levels by their longest way from a source, side by side in each."""
+    """Return the estimated size of a picture in points.
+
+    The boxes are in levels, by their longest path from a source. The boxes of one level are next to each other.
+    """
     boxes = {place.key: (place.width * CHARACTER + 20, place.height * ROW + 14) for place in shape.places}
     depth = dict.fromkeys(boxes, 0)
     order = {place.key: at for at, place in enumerate(shape.places)}
@@ -280,7 +289,10 @@ def _size(shape: Structure, direction: Direction, *, compact: bool) -> tuple[flo
 def _measured(
     timeline: Timeline, n: int, shapes: Sequence[Structure], asked: Asked
 ) -> list[tuple[Options, tuple[float, float]]]:
-    """How large Graphviz draws pictures, with frames around modules and without where it makes them fit."""
+    """Return the sizes of pictures as Graphviz lays them out.
+
+    A picture with frames around modules is also measured without frames if that is smaller.
+    """
     moment = timeline.at(n)
     sources = []
     for shape in shapes:
@@ -290,7 +302,7 @@ def _measured(
         sources += [digraph(drawn, manner).source, digraph(bare, manner).source]
     try:
         laid_out = draw_all(sources, "json", timeout=asked.timeout)
-    except TooSlowError:  # then it is drawn with the simple layout, too
+    except TooSlowError:  # the final picture will use the simple layout, too
         return [(shape.options, _size(shape, _usual(shape, asked), compact=False)) for shape in shapes]
     sizes = []
     for shape, framed, bare_size in zip(shapes, laid_out[::2], laid_out[1::2], strict=True):
@@ -307,11 +319,11 @@ NO_FRAMES = "No frames around modules: there is no room"
 
 def _bounds(laid_out: bytes) -> tuple[float, float]:
     _, _, width, height = map(float, json.loads(laid_out)["bb"].split(","))
-    return width + 29, height + 29  # what `pad` adds
+    return width + 29, height + 29  # plus the `pad` attribute
 
 
 def _with_remark(view: _View, views: _Views, density: Density | None = None) -> Options:
-    """The view, which says in one line what it collapsed, and how to see more."""
+    """Return the options of a view, with one line about what is collapsed and how to see more."""
     words = replace(view.words, density=density or view.words.density)
     closed = words.wanted.closed
     parts = ["modules collapsed"] if closed else []

@@ -1,4 +1,4 @@
-"""What the ranks of one training run agree in, and what they do not, in sentences."""
+"""The text of a comparison of training ranks: where they agree, where they diverge, and what differs as expected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gviz.values.plain_text import clipped, file_line, shown
 _VALUE_WIDTH = 24
 
 _AGREES = "agrees in parameters, used gradients, buffers and graph"
-"""What is said of a rank that does what the first does."""
+"""The text for a rank that does the same as the first one."""
 
 EXPECTED: dict[Own, str] = {
     "data": "data",
@@ -30,7 +30,7 @@ EXPECTED: dict[Own, str] = {
     "own gradient": "gradients that no optimizer used",
     "own work": "operations beside the training",
 }
-"""What each rank has of its own, in words."""
+"""The text for what each rank has of its own."""
 
 _BREAKS: dict[Shared | Course, str] = {
     "parameter": "a parameter is another one",
@@ -42,7 +42,7 @@ _BREAKS: dict[Shared | Course, str] = {
     "end": "it is not finished",
     "iterations": "another number of iterations",
 }
-"""What two ranks should have in common and have not, in words."""
+"""The text for what two ranks should have in common but do not."""
 
 _WHY: dict[Shared | Course, str] = {
     "parameter": "every rank should begin an iteration with the same parameters",
@@ -58,7 +58,10 @@ _WHY: dict[Shared | Course, str] = {
 
 
 def agreement(rank: Timeline, other: str) -> str:
-    """That a rank agrees with the `other`, as far as numbers were recorded: those of a sharded parameter are not."""
+    """Return the sentence that a rank agrees with the `other`, with the number of parameters whose values are unknown.
+
+    The values of sharded parameters are not recorded.
+    """
     side = Side(rank, len(rank.iterations))
     values = (rank.info(node).created.first_value for node in side.learnt)
     unknown = sum(value is None or value.statistics() is None for value in values)
@@ -67,13 +70,13 @@ def agreement(rank: Timeline, other: str) -> str:
 
 
 def headline(parting: Divergence, a: str, b: str) -> str:
-    """Where rank `b` stops agreeing with rank `a`, in one line: ``iteration 2: a parameter is another one, ...``."""
+    """Return where rank `b` diverges from rank `a`, in one line: ``iteration 2: a parameter is another one, ...``."""
     where = f"iteration {parting.iteration}: {_BREAKS[parting.what]}"
     return f"{where}, {_first(parting)}" if parting.difference is not None else f"{where}, {_counts(parting, a, b)}"
 
 
 def sentences(parting: Divergence, a: str, b: str) -> Iterator[str]:
-    """The same with both values, why it matters, and what differs as it should."""
+    """Yield the headline, both values, why it matters, and what differs as expected."""
     yield f"{headline(parting, a, b)}."
     difference = parting.difference
     if difference is not None and difference.kind != "missing" and parting.between is not None:
@@ -86,7 +89,7 @@ def sentences(parting: Divergence, a: str, b: str) -> Iterator[str]:
 
 
 def finding(parting: Divergence, a: str, b: str) -> Finding:
-    """The same as a finding about rank `b`; another graph, or buffers that each rank keeps, may be meant so."""
+    """Return the divergence as a finding about rank `b`. Different graphs and buffers may be intended."""
     difference, at = parting.difference, None
     if difference is not None and parting.between is not None:
         at = _made_at(parting.between, difference)
@@ -101,7 +104,7 @@ def _gap(parting: Divergence) -> str:
 
 
 def expected(between: RankDifferences) -> Iterator[str]:
-    """What differs between two ranks as it should, if anything."""
+    """Yield a sentence about expected differences between two ranks, if there are any."""
     counts: Counter[Part] = Counter(part for part, _ in between.parts)
     told = [f"{EXPECTED[part]} ({counts[part]})" for part in OWN if counts[part]]
     if told:
@@ -118,14 +121,14 @@ def _first(parting: Divergence) -> str:
 
 
 def _made_at(between: RankDifferences, difference: Difference) -> Frame | None:
-    """The line that made what differs, if the iteration made it."""
+    """Return the source line of a difference, if the iteration made the node."""
     side, node = _of(between, difference)
     frames = side.infos[node].frames
     return frames[0] if frames and side.made(node) else None
 
 
 def _of(between: RankDifferences, difference: Difference) -> tuple[Side, int]:
-    """The rank that a difference is told of, and its node: the first, unless that has none."""
+    """Return the rank and the node that represent a difference: the first rank, unless only the second has the node."""
     which = 0 if difference.pair[0] else 1
     return (between.comparison.a, between.comparison.b)[which], difference.pair[which]
 
@@ -140,7 +143,7 @@ def _counts(parting: Divergence, a: str, b: str) -> str:
 
 
 def ending(timeline: Timeline) -> str:
-    """How a rank ended if not in the ordinary way: ``failed: ValueError: no``; empty if it came to its end."""
+    """Return how a rank ended, ``failed: ValueError: no``; empty if it finished."""
     if timeline.failures:
         return _failure(timeline, timeline.event(timeline.failures[-1]))
     return "" if timeline.finished else f"killed or still running{_last_line(timeline)}"
@@ -157,7 +160,7 @@ def _failure(timeline: Timeline, event: Event) -> str:
 
 
 def _last_line(timeline: Timeline) -> str:
-    """The line of the program that the last event with a place tells of."""
+    """Return the source line of the last event that has one."""
     for n in range(len(timeline), max(len(timeline) - 200, 0), -1):
         frames = timeline.stack(getattr(timeline.event(n), "stack", 0))
         if frames:
@@ -166,6 +169,6 @@ def _last_line(timeline: Timeline) -> str:
 
 
 def iterations_of(timeline: Timeline) -> str:
-    """``3 iterations, 240 events``."""
+    """Return ``3 iterations, 240 events``."""
     counts = (len(timeline.iterations), "iteration"), (len(timeline), "event")
     return ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in counts)

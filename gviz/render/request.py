@@ -1,4 +1,4 @@
-"""What is asked of an exporter: which moment of which graph, in which style, within which time."""
+"""The request for a picture: the moment, the part of the graph, the style, and the time limit."""
 
 from __future__ import annotations
 
@@ -37,23 +37,27 @@ def _print_note(note: str) -> None:
 
 
 def _nobody(_: float) -> None:
-    """Hears of progress where nobody waits."""
+    """Ignore progress reports."""
 
 
 FEW_NODES = 60
-"""Of a graph of more nodes only what autograd follows is drawn."""
+"""In a graph with more nodes, only the nodes that autograd tracks are drawn."""
 
 NAMED = 1500
-"""Above so many boxes only names are drawn."""
+"""In a picture with more boxes, only names are drawn."""
 PICTURE_BOXES = 30_000
-"""Beyond this nobody can read a picture, and most viewers cannot open it."""
+"""A picture with more boxes is unreadable, and most viewers cannot open it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which part of a graph is drawn: modules that fit a pattern of `closed` as one box each, calls open to a `depth`;
-    only what lies within `radius` lines of a node (0: all of its `ancestors`), or in modules that fit `only`. Patterns
-    are those of `call_names`. The `level` says what has a box, and calls that fit `expand` are open at any level."""
+    """The part of a graph that is drawn. Patterns are those of `named_calls`.
+
+    * `closed`: modules that match a pattern are one box each. `depth`: calls are expanded down to this depth.
+    * `node`: only the nodes within `radius` lines of this node, or with radius 0 its `ancestors`.
+    * `only`: only nodes in modules that match a pattern.
+    * `level`: which parts have a box. Calls that match `expand` are expanded at any level.
+    """
 
     closed: tuple[str, ...] = ()
     depth: int | None = None
@@ -67,10 +71,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How a picture is made: its theme, style and direction, the seconds Graphviz has, what is drawn and which part of
-    it, which moments a moving picture shows (none: all of the pass), how many times its size it is drawn (None: as it
-    fits), whether a legend says what its signs mean, who hears of compromises, and who hears how far a long work has
-    come (0 to 1)."""
+    """How a picture is made.
+
+    * `theme`, `style`, `direction`, `legend`: its look. `scale`: the factor of its size (None: so that it fits).
+    * `timeout`: the seconds that Graphviz has.
+    * `drawing`, `part`: what is drawn. `moments`: those of a moving picture (none: the whole pass).
+    * `note` receives notes about compromises, `progress` receives the progress of long work (0 to 1).
+    """
 
     theme: str = "auto"
     timeout: float = 20.0
@@ -86,18 +93,18 @@ class ExportOptions:
 
     @property
     def look(self) -> PictureStyle:
-        """The style by its name."""
+        """Return the picture style of this name."""
         return style_named(self.style)
 
     @property
     def colours(self) -> Theme:
-        """The theme that everything is drawn in."""
+        """Return the theme of the picture."""
         theme = self.look.theme(self.theme)
         return replace(theme, form=replace(theme.form, legend=self.legend))
 
 
 def require_readable(boxes: int) -> None:
-    """GvizError if nobody could read a picture of so many boxes."""
+    """Raise `GvizError` if a picture with this many boxes is unreadable."""
     if boxes > PICTURE_BOXES:
         raise GvizError(
             f"a picture of {boxes:,} boxes cannot be read",
@@ -108,16 +115,16 @@ def require_readable(boxes: int) -> None:
 def drawing(
     timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False, fits: bool = False
 ) -> Options:
-    """What is drawn of moment `n`: in the words of the style, with modules closed as asked for, or by themselves.
+    """Return the options for moment `n`: the style's options, with modules collapsed as requested or automatically.
 
-    What `as_picture` could not be read is refused before minutes go into it. One that `fits` a page shows as much as
-    can be read there, unless a part of the graph is asked for.
+    An unreadable picture (`as_picture`) is refused before minutes of layout. A picture that `fits` a page shows as much
+    as is readable on the page, unless the user requests a part of the graph.
     """
     words = options.look.options(options.drawing)
     part, iteration = options.part, timeline.iteration_at(n)
     is_asked = part.level != "auto" or bool(part.expand)
     if words.wanted == ALL and not part.closed and (is_asked or (fits and _may_choose(part, options))):
-        from gviz.render import levels  # which needs Graphviz
+        from gviz.render import levels  # imported here because it needs Graphviz
 
         inside = frozenset[int]()
         if part.only:
@@ -154,7 +161,7 @@ def drawing(
 
 
 def _may_choose(part: Part, options: ExportOptions) -> bool:
-    """Whether nobody has asked for so much that the picture has its level by that."""
+    """Return whether the request leaves the level of the picture open."""
     is_whole = not part.node or (part.ancestors and not part.radius)
     words = options.drawing
     drawn = options.colours.form.card == "box" and words.density in ("short", "min")
@@ -164,7 +171,7 @@ def _may_choose(part: Part, options: ExportOptions) -> bool:
 def _followed(
     timeline: Timeline, infos: Mapping[int, NodeInfo], iteration: Iteration, words: Options, options: ExportOptions
 ) -> dict[int, NodeInfo]:
-    """Those of the nodes that are left in a large picture."""
+    """Return the nodes that are left in a large picture."""
     left, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
     if len(left) < len(infos):
         out = f"{len(infos) - len(left):,} of {len(infos):,} nodes are left out, autograd does not follow them"
@@ -182,7 +189,7 @@ def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
 
 
 def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
-    """The modules to close. What was asked for is kept to; otherwise as many as make the graph readable."""
+    """Return the modules to collapse: those that the user requested, or else enough to make the graph readable."""
     part = options.part
     if part.closed or part.depth is not None:
         below = closed_below(graph, part.depth) if part.depth is not None else frozenset()
@@ -199,19 +206,19 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
 def asked_scene(
     timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False, fits: bool = False
 ) -> Scene:
-    """The scene of moment `n` as it is asked for; GvizError where it could not be read `as_picture`."""
+    """Return the scene of moment `n` as requested. Raises `GvizError` if it is unreadable `as_picture`."""
     check_moment(timeline, n)
     return moment_scene(timeline, n, drawing(timeline, n, options, as_picture=as_picture, fits=fits))
 
 
 def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:
-    """The scene of moment `n`: the whole graph of the iteration it falls into."""
+    """Return the scene of moment `n`: the whole graph of its iteration."""
     shape = moment_structure(timeline, n, options)
     return scene(shape, timeline, timeline.at(n), tooltips=len(shape.places) <= NAMED)
 
 
 def moment_structure(timeline: Timeline, n: int, options: Options) -> Structure:
-    """The boxes and lines of the iteration that moment `n` falls into; raises `GvizError` where there is none."""
+    """Return the boxes and lines of the iteration that contains moment `n`. Raises `GvizError` if there is none."""
     check_moment(timeline, n)
     return structure(timeline, timeline.iteration_at(n), options)
 
@@ -225,15 +232,15 @@ def check_moment(timeline: Timeline, n: int) -> None:
 
 
 def first_moment(timeline: Timeline) -> int:
-    """Where stepping begins: the first event."""
+    """Return the moment where stepping begins: the first event."""
     return min(1, len(timeline))
 
 
 def last_moment(timeline: Timeline) -> int:
-    """The moment worth a picture if none is asked for: the end, or that of what a program did before it evaluates.
+    """Return the moment of a picture if the user requests none: the end, or the end before an evaluation.
 
-    An evaluation is what autograd does not follow, at the end of a program of which it has followed something. Where an
-    optimizer used the gradients, it is before that: with the weights that gave these results, and their gradients.
+    An evaluation is untracked computation at the end of a program with tracked computation. If an optimizer used the
+    gradients, the moment is before its step: it shows the weights that produced these results, and their gradients.
     """
     if timeline.failures:
         return end_of(timeline, timeline.iterations[-1])
@@ -241,7 +248,7 @@ def last_moment(timeline: Timeline) -> int:
 
 
 def _last_followed(timeline: Timeline) -> Iteration:
-    """The last iteration with a result that requires a gradient; the last one if there is none or no pass at all."""
+    """Return the last iteration with a tracked result; the last iteration if there is none or no pass at all."""
     passes = any(phase.kind == "backward" for phase in timeline.phases)
     for iteration in reversed(timeline.iterations) if passes else ():
         made = timeline.nodes.all_created(timeline.nodes.of(iteration))

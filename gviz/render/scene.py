@@ -1,7 +1,8 @@
-"""A moment made drawable: boxes, lines and words, styles by name. No colours and no coordinates.
+"""Scenes: a moment as boxes, lines and words, with named styles. A scene has no colours and no coordinates.
 
-`structure` says once what the graph of an iteration consists of; `scene` dresses it for a moment. All pictures, on
-paper and in the terminal, are drawn from the same scene."""
+`structure` defines the graph of an iteration once; `scene` fills it with the numbers and states of a moment. All
+pictures, in files and in the terminal, are drawn from the same scene.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,9 @@ EdgeState = Literal["pending", "flowed", "now", "cut"]
 class Edge:
     """One line, in the direction of its arrow: a gradient edge leads from the user of a tensor to its maker.
 
-    `output_nr` counts the outputs of the tensor's maker, `slot` the inputs of its user (-1 where it is none). Where
-    several gradients meet, the numbers of a small one are the `grid` of its line; who cannot draw that shows `text`.
+    `output_nr` is the number of an output of the tensor's maker, `slot` is the number of an input of its user (-1: not
+    an input). Where several gradients meet, the numbers of a small one are the `grid` of its line; renderers that
+    cannot draw that show `text`.
     """
 
     source: str
@@ -54,17 +56,17 @@ class Edge:
 
     @property
     def text(self) -> str:
-        """What stands over the line, in one line of text."""
+        """Return the label of the line in one line of text."""
         rows = " ".join(f"[{' '.join(row)}]" for row in self.grid)
         return f"{ADDED} {f'[{rows}]' if len(self.grid) > 1 else rows}" if rows else self.label
 
 
 ADDED = "+="
-"""What stands before a part of a gradient."""
+"""The sign before a contribution to a gradient."""
 
 
 def edge(link: Link, now: Now) -> Edge:
-    """A line at the moment."""
+    """Return a line at the moment."""
     if link.kind == "gradient":
         return _gradient(link, now)
     born = any(now.states.get(user) is not None for user, _ in link.uses)
@@ -75,7 +77,7 @@ def edge(link: Link, now: Now) -> Edge:
 
 
 def _gradient(link: Link, now: Now) -> Edge:
-    """What has flowed: one use says how much, a line that stands for several only that."""
+    """Return a gradient line: with its number if it represents one use, without a number if it represents several."""
     found = [now.contribution(link.node, link.output_nr, user, slot) for user, slot in link.uses]
     parts = [part for part in found if part is not None]
     alone = parts[0].value if len(found) == len(parts) == 1 else None
@@ -88,14 +90,17 @@ def _gradient(link: Link, now: Now) -> Edge:
 
 
 def _addend(link: Link, part: Value, now: Now) -> Numbers:
-    """The numbers of a small part that is added to others; one part alone is the sum, which stands in the box."""
+    """Return the numbers of a small contribution if there are others.
+
+    A single contribution is already in the box as the sum.
+    """
     state = now.states[link.node]
     shape = now.options.grid(part.shape) if state is not None and state.outputs[link.output_nr].expected > 1 else None
     return grid(part, shape) if shape else ()
 
 
 def brings(now: Now, node: int, output_nr: int, uses: Iterable[tuple[int, int]]) -> bool:
-    """Whether this event brings an output the gradient of one of its uses."""
+    """Return whether this event brings an output the gradient of one of its uses."""
     event = now.moment.event
     if not isinstance(event, GradFlowed) or (event.node, event.output_nr) != (node, output_nr):
         return False
@@ -114,17 +119,21 @@ __all__ = [
 ]
 
 UNTITLED = "computation graph"
-"""How a graph is called whose program is not known."""
+"""The title of a graph whose program is unknown."""
 
 States = Callable[[Sequence[int]], Sequence[NodeState | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One box: what it stands for, what state it is in, and its text. `status` is the state that matters most, as a
-    word; `width` and `height` are the room it has at any moment, in characters and rows; `op` is the operation, if it
-    is one; `within` are keys and titles of the open modules around it, the outermost first; in a
-    series of moments `longest` is the most characters that a row ever has."""
+    """One box: its node or nodes, its states and its text.
+
+    * `status`: the most important state, as a word.
+    * `width`, `height`: its room at any moment, in characters and rows.
+    * `op`: the operation, if it is one.
+    * `within`: keys and titles of the expanded modules around it, the outermost first.
+    * `longest`: in a series of moments, the length of its longest row.
+    """
 
     key: str
     node: int
@@ -143,7 +152,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything a picture of one moment says. `flow`, `compact` and `remark` are those of the options."""
+    """The content of a picture of one moment. `flow`, `compact` and `remark` are those of the options."""
 
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
@@ -159,9 +168,9 @@ class Scene:
 def scene(
     shape: Structure, timeline: Timeline, moment: Moment, *, tooltips: bool = False, other: States | None = None
 ) -> Scene:
-    """The structure as it is at the moment. Tooltips take time, and are only made if they are asked for.
+    """Return the structure as it is at the moment. Tooltips take time and are optional.
 
-    `other` knows the nodes in another course of events, which is shown beside this one.
+    `other` returns the states of nodes in a what-if, which are shown next to the recorded ones.
     """
     boxes, edges = parts(shape, timeline, moment, tooltips=tooltips, other=other)
     title, code = program_title(timeline, (place.node for place in shape.places)), _code(timeline, moment)
@@ -188,8 +197,10 @@ def parts(
     other: States | None = None,
     bare: Container[str] = (),
 ) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
-    """The boxes and lines of a scene, in the order of the structure's places and links; the `bare` boxes of nodes
-    without their rows."""
+    """Return the boxes and lines of a scene, in the order of the structure's places and links.
+
+    The boxes of nodes that are `bare` have no rows.
+    """
     ends = (node for link in shape.links for node in (link.node, *(user for user, _ in link.uses)))
     nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *ends]))
     here = (in_its_iteration(timeline, moment.n, state) for state in moment.states(nodes))
@@ -271,7 +282,7 @@ def _first_bad(timeline: Timeline, moment: Moment) -> int:
 
 
 def tooltip(info: NodeInfo, state: NodeState | None) -> str:
-    """Everything exact about a node, one fact a line."""
+    """Return the exact values of a node, one per line."""
     lines = [title(info)]
     for number, output in enumerate(state.outputs if state is not None else ()):
         which = f" {number}" if len(info.created.outputs) > 1 else ""
@@ -286,16 +297,16 @@ def tooltip(info: NodeInfo, state: NodeState | None) -> str:
 
 
 def place_text(info: NodeInfo) -> str:
-    """Where in the program a node was made: ``demo.py:4``."""
+    """Return where the program made a node: ``demo.py:4``."""
     frame = info.frames[0]
     return file_line(frame.path, frame.line)
 
 
 def caption(timeline: Timeline, moment: Moment) -> str:
-    """Where in time the picture is: ``event 12/17, backward pass 2, b = Mul #4 to x = Mul #2, demo.py:4``.
+    """Return the position in time: ``event 12/17, backward pass 2, b = Mul #4 to x = Mul #2, demo.py:4``.
 
-    Of several iterations it is ``iteration 3 of 20, backward``, with the event where this is not the end of the pass.
-    A graph that was not seen while it came about is there ``as it stands``.
+    With several iterations it is ``iteration 3 of 20, backward``, followed by the event unless the pass is over. For a
+    graph that was not recorded while it was built, it is ``as it stands``.
     """
     if isinstance(moment.event, Marked) and not moment.event.name:
         return "as it stands"
@@ -323,17 +334,17 @@ def _when(timeline: Timeline, moment: Moment) -> Iterator[str]:
 
 
 def _now(timeline: Timeline, moment: Moment, node: int) -> NodeInfo:
-    """A node as it is called in the iteration of a moment."""
+    """Return a node with its name in the iteration of a moment."""
     return as_in(timeline, timeline.iteration_at(moment.n), {node: timeline.info(node)})[node]
 
 
 def _code(timeline: Timeline, moment: Moment) -> str:
-    """The line of the program that made the node which acts: ``demo.py:4  b = x * a``."""
+    """Return the line of the program that made the node of this event: ``demo.py:4  b = x * a``."""
     info = timeline.info(moment.actor) if moment.actor else None
     return source_line(timeline, info) if info is not None and info.frames else ""
 
 
 def program_title(timeline: Timeline, nodes: Iterable[int]) -> str:
-    """The program's name, from the outermost frame of the first node that has one."""
+    """Return the program's name, from the outermost frame of the first node that has one."""
     frames = next(filter(None, (timeline.info(node).frames for node in nodes)), ())
     return file_name(frames[-1].path) if frames else UNTITLED

@@ -1,4 +1,4 @@
-"""The styles of pictures by name: gviz's own, and those of the tools and lectures that people know. One renderer."""
+"""The styles of pictures by name: gviz's own style, and the styles of well-known tools and lectures."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gviz.render.theme import DARK, LIGHT, Form, Paint, Theme
 
 ThemeName = Literal["auto", "light", "dark"]
 THEME_NAMES: tuple[ThemeName, ...] = get_args(ThemeName)
-"""``auto`` carries both themes in one SVG and lets the viewer choose; elsewhere it means light."""
+"""``auto`` stores both themes in one SVG, and the viewer chooses. For other formats it means light."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureStyle:
-    """How a scene is drawn: its themes, and what it changes in the words of the scene."""
+    """How a scene is drawn: its themes, and the options of the scene that it changes."""
 
     name: str
     light: Theme
@@ -25,18 +25,18 @@ class PictureStyle:
     words: Mapping[str, Any] = field(default_factory=dict)
 
     def theme(self, name: str) -> Theme:
-        """The theme of that name (``auto`` begins as light); raises `GvizError` for an unknown one."""
+        """Return the theme of that name (``auto`` begins as light). Raises `GvizError` for an unknown one."""
         if name not in THEME_NAMES:
             raise GvizError(f"no theme is called {name!r}", hint=f"themes: {', '.join(THEME_NAMES)}", exit_code=2)
         return self.dark if name == "dark" else self.light
 
     def options(self, options: Options) -> Options:
-        """The options with what this style says in its own way."""
+        """Return the options with the changes of this style."""
         return replace(options, **self.words)
 
 
 def _painted(base: Theme, canvas: str, edge: str, texts: str, form: Form, **paints: str) -> Theme:
-    """A theme with one colour for text (but what `base` says of values) and ``fill border`` for each role."""
+    """Return a theme with ``fill border`` for each role and one colour for all text. Shades are those of `base`."""
     pairs = {role: Paint(*pair.split()) for role, pair in paints.items()}
     plain = pairs["op"]
     return replace(
@@ -118,7 +118,7 @@ STYLES: dict[str, PictureStyle] = {style.name: style for style in (GVIZ, TORCHVI
 
 
 def style_named(name: str) -> PictureStyle:
-    """The style of that name; raises `GvizError` for one that is not in `STYLES`."""
+    """Return the style of that name. Raises `GvizError` for a name that is not in `STYLES`."""
     if name not in STYLES:
         raise GvizError(f"no style is called {name!r}", hint=f"styles: {', '.join(STYLES)}", exit_code=2)
     return STYLES[name]

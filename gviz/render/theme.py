@@ -1,7 +1,7 @@
-"""The colours of the pictures, one table per theme. Scenes speak of roles, states and styles; this file of colours.
+"""The colours of pictures, one table per theme. Scenes name roles, states and styles; this file gives them colours.
 
-Every text has a contrast of at least 4.5 on every fill it stands on. Values are a yellowish green and gradients blue, a
-pair that people with every kind of colour blindness can tell apart. No state is told by colour alone.
+Every text has a contrast of at least 4.5 with its background. Values are a yellowish green and gradients are blue, a
+pair that people with every kind of colour blindness can distinguish. No state is shown by colour only.
 """
 
 from __future__ import annotations
@@ -13,22 +13,26 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Paint:
-    """How the area and the outline of a box look."""
+    """The fill and the outline of a box."""
 
     fill: str
     border: str
 
 
 Card = Literal["box", "record", "wire"]
-"""How a node looks: a box; a circle for the operation and a record of name, data and gradient; a circle, and a wire
-with its value above and its gradient below."""
+"""The look of a node.
+
+- box: one box.
+- record: a circle for the operation, and a record of name, data and gradient.
+- wire: a circle for the operation, and a wire with its value above and its gradient below.
+"""
 
 Direction = Literal["auto", "LR", "TB"]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a style chooses beside colours."""
+    """The choices of a style other than colours."""
 
     card: Card = "box"
     font: str = "Helvetica,Arial,sans-serif"
@@ -39,8 +43,11 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colours of one theme: `texts` by the style of a row, `paints` by the role or state of a box, `shades` from
-    the most negative number to the most positive."""
+    """The colours of one theme.
+
+    `texts` are keyed by the style of a row, `paints` by the role or state of a box. `shades` go from the most negative
+    number to the most positive.
+    """
 
     name: str
     canvas: str
@@ -52,7 +59,7 @@ class Theme:
 
     @property
     def colours(self) -> tuple[str, ...]:
-        """Every colour of the theme, once."""
+        """Return every colour of the theme once."""
         paints = (colour for paint in self.paints.values() for colour in (paint.fill, paint.border))
         return tuple(dict.fromkeys((self.canvas, self.edge, *self.texts.values(), *paints, *self.shades)))
 
@@ -133,10 +140,10 @@ DARK = Theme(
 
 
 def stylesheet(scope: str, base: Theme, other: Theme) -> str:
-    """Rules that turn a picture drawn in `base` into `other` where the viewer prefers dark.
+    """Return CSS rules that turn a picture drawn in `base` into `other` where the viewer prefers dark.
 
-    A rule finds its elements by the colour they were drawn in. Every selector starts with `scope`, because several
-    pictures may share one page.
+    A rule selects elements by their colour in `base`. Every selector starts with `scope`, because several pictures may
+    share one page.
     """
     rules = {f'> polygon[fill="{base.canvas}"]': f"fill:{other.canvas}"}
     for role, paint in base.paints.items():
