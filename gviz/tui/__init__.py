@@ -1,23 +1,24 @@
-"""The debugger: full screen in a terminal, or line by line (`gviz.tui.line_mode`), over the same core.
+"""The terminal debugger: full screen, or line by line (`gviz.tui.line_mode`), with the same core.
 
-It steps through a recording, forwards and backwards. Over a running program (`gviz.tui.live_session`), the recording
-ends where the program is; a step forward from there lets the program run.
+The debugger steps through a recording, forwards and backwards. Over a running program (`gviz.tui.live_session`), the
+recording ends where the program is; a step forward from there resumes the program.
 
 Read first: ``cursor.py`` (the position in time, and every way to move it), ``commands/table.py`` (every command,
-declared once), ``screens/controller.py`` (how the screen carries commands out, with its states).
+declared once), ``screens/controller.py`` (how the screen runs commands, as a state machine).
 
-The walk of a key, ``s``, from the keyboard to the screen:
+The path of a key, ``s``, from the keyboard to the screen:
 
-1. ``driver.py`` reads the bytes. ``type_ahead.py`` lets keys act one after the other, however fast they come.
-2. ``keymaps.py`` names the action of the key, ``travel('step')``. ``screens/debugger_screen.py`` makes a `Command` of
-   it. (``language/parser.py`` makes one of a typed line.)
-3. ``screens/controller.py`` runs the function that ``commands/table.py`` declares for the command. The function moves
+1. ``driver.py`` reads the bytes. ``type_ahead.py`` delivers keys one at a time, however fast they come.
+2. ``keymaps.py`` names the action of the key, ``travel('step')``. ``screens/debugger_screen.py`` turns it into a
+   `Command`. (``language/parser.py`` does this for a typed line.)
+3. ``screens/controller.py`` calls the function that ``commands/table.py`` declares for the command. The function moves
    the `Cursor` of the `Session` and returns an `Arrival`: the new position, and the reason for the stop.
 4. The controller shows the `Arrival`: ``screens/session_screen.py`` sets the ``moment`` that all panels follow.
-5. Each panel in ``widgets/`` asks its file in ``drawing/`` for lines of styled text, and paints the rows that differ.
+5. Each panel in ``widgets/`` gets lines of styled text from its file in ``drawing/``, and paints the changed rows.
 
-Line by line, `plain.answers` does 3 to 5, and prints the lines of ``drawing/``. So ``commands/``, ``language/`` and
-``drawing/`` import no widget: Textual takes 0.2 s to import, which ``gviz show`` and the line-by-line debugger save.
+Line by line, `line_mode.answers` does steps 3 to 5 and prints the lines of ``drawing/``. So ``commands/``,
+``language/`` and ``drawing/`` import no widget: importing Textual takes 0.2 s, which ``gviz show`` and the line-by-line
+debugger save.
 """
 
 from __future__ import annotations
@@ -46,10 +47,11 @@ def open_debugger(
     theme: str | None = None,
     commands: Iterable[str] | None = None,
 ) -> int:
-    """Open the debugger on a timeline: full screen, or line by line where there is no terminal for it. The exit code.
+    """Open the debugger on a timeline, in full screen if the terminal can show it; return the exit code.
 
-    Line by line, `commands` are carried out instead of what is typed. The exit code is 2 if one of them, or a line from
-    a pipe, was refused. For a program that waits it is one of `EXIT_CODES`.
+    Without such a terminal the debugger works line by line. It then runs `commands` if they are given, else the lines
+    of standard input. The exit code is 2 if a command, or a line from a pipe, was refused. If the program waits for the
+    debugger, the exit code is one of `EXIT_CODES`.
     """
     from gviz.tui import terminal
     from gviz.tui.session_options import EXIT_CODES
@@ -67,7 +69,7 @@ def open_debugger(
 
 
 def debug(timeline: Timeline, options: SessionOptions, *, ascii: bool = False, theme: str | None = None) -> ExitAction:
-    """Open the terminal debugger over a timeline and stay until the user leaves; what becomes of a program that waits.
+    """Open the full-screen debugger, wait until the user leaves, and return what a waiting program does next.
 
     Raises GvizError (exit code 70) if gviz itself fails.
     """
@@ -82,7 +84,10 @@ def debug(timeline: Timeline, options: SessionOptions, *, ascii: bool = False, t
 
 
 def debug_live(options: LiveSessionOptions, *, ascii: bool = False, theme: str | None = None) -> int:
-    """Open the terminal debugger over a program that it starts and holds; the program's exit code, 0 if it lives on."""
+    """Open the full-screen debugger over a program that it starts and controls.
+
+    Returns the exit code of the program; 0 if the program is still running.
+    """
     with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run
         from gviz.tui.config import read
@@ -105,8 +110,12 @@ def debug_live(options: LiveSessionOptions, *, ascii: bool = False, theme: str |
 
 @contextmanager
 def _between_screens() -> Iterator[None]:
-    """Nothing reads keys meanwhile, so that ctrl+c is a signal: it would end the debugger, not pause the program."""
-    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # not ignored: the program would inherit that
+    """Ignore SIGINT between two screens.
+
+    Nothing reads keys in the meantime, so Ctrl+C is a signal, which would end the debugger instead of pausing the
+    program.
+    """
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # not SIG_IGN: the program would inherit that
     try:
         yield
     finally:
@@ -114,7 +123,7 @@ def _between_screens() -> Iterator[None]:
 
 
 def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str | None = None) -> None:
-    """The guided lesson over a recording; see `gviz.tui.tutorial`."""
+    """Run the guided lesson over a recording; see `gviz.tui.tutorial`."""
     with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run
         from gviz.tui.config import read
@@ -128,7 +137,10 @@ def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str |
 
 
 def _theme(asked: str | None, own: Config) -> str | None:
-    """The theme asked for, else the one that the terminal needs, else the user's own, chosen for another terminal."""
+    """Return the theme to use: the `asked` one, else the one that the terminal needs, else the configured one.
+
+    The user may have configured a theme for another terminal.
+    """
     from gviz.tui.themes import for_terminal
 
     return asked or for_terminal() or own.theme

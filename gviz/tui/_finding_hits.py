@@ -16,9 +16,9 @@ from gviz.where.stop import Stop
 
 
 class FindingHits(Hits):
-    """The moments of the findings of one kind (empty: of any), looked for once; again where the recording has grown.
+    """The events of findings of one kind (empty: of any kind), searched once, and again after the recording grew.
 
-    GvizError for a kind there is not.
+    Raises GvizError for an unknown kind.
     """
 
     def __init__(self, timeline: Timeline, stop: Stop, kind: str) -> None:
@@ -28,15 +28,15 @@ class FindingHits(Hits):
         self._hits: list[Hit] = []
 
     def can_hit(self) -> bool:
-        """Whether there is any finding."""
+        """Return whether there is any finding."""
         return bool(self._all())
 
     def within(self, stretch: range) -> list[Hit]:
-        """The findings in a stretch of events."""
+        """Return the findings in a range of events."""
         return [hit for hit in self._all() if hit.n in stretch]
 
     def looking(self) -> Iterator[Far]:
-        """Look for the findings, unless that was done."""
+        """Search for the findings, unless the current recording was searched already."""
         if self._seen == len(self._timeline):
             return
         seen, found = len(self._timeline), {}
@@ -64,7 +64,7 @@ class FindingHits(Hits):
 
 
 def _kinds_named(kind: str) -> frozenset[str]:
-    """The kinds that a stop names: one, or all; GvizError for one there is not."""
+    """Return the kinds that a stop names: one, or all for an empty name. Raises GvizError for an unknown kind."""
     known = [one.name for one in findable()]
     if kind and kind not in known:
         hint = did_you_mean(kind, known, ", ".join(known))

@@ -1,4 +1,4 @@
-"""The terminal debugger as an application: themes, palette, and what happens when gviz itself fails."""
+"""The terminal debugger as a Textual application: themes, the palette, and internal errors of gviz."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class WholeCells(ScrollBarRender):
-    """A scrollbar of blanks in two colours: its ends need no character that a terminal may not have."""
+    """A scrollbar made of blanks in two colours, so that its ends need no special characters."""
 
     VERTICAL_BARS: ClassVar[list[str]] = [" "]
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "]
@@ -49,17 +49,17 @@ class ScreenApp(App[None]):
     CSS_PATH = "app.tcss"
     TITLE = "gviz"
     BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
-    ENABLE_COMMAND_PALETTE = False  # by a key of its own, whatever the keymap says
+    ENABLE_COMMAND_PALETTE = False  # gviz binds a key of its own, in every keymap
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Palette}
-    """Not Textual's own: its Quit would not ask about a program, its Keys and Maximize leave no way back in sight."""
+    """Replaces Textual's provider: its Quit would not ask about the program, its Keys and Maximize show no way back."""
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES} | {
         f"graph--{style}" for style in graph_canvas.STYLES
     }
-    """The styles of text, kept once for all panels: each would else have all of them worked out for itself."""
+    """The styles of text, kept once for all panels: otherwise Textual would compute all of them for each panel."""
 
     def __init__(self, start: DebuggerScreen, *, ascii: bool, theme: str | None) -> None:
         if not os.environ.get("NO_COLOR", "set"):
-            del os.environ["NO_COLOR"]  # an empty one means nothing, but Textual takes it for a wish
+            del os.environ["NO_COLOR"]  # an empty value means unset, but Textual obeys it
         without_colour = bool(os.environ.get("NO_COLOR"))
         super().__init__(ansi_color=True if without_colour else None)  # so that no colour codes are sent, not even grey
         for known in THEMES:
@@ -74,23 +74,23 @@ class ScreenApp(App[None]):
         self.failure: BaseException | None = None
 
     async def on_event(self, event: events.Event) -> None:
-        """Let keys, clicks and pastes act one after the other."""
+        """Deliver keys, clicks and pastes one after the other."""
         if isinstance(event, ORDERED) and not event.is_forwarded:
             await self._type_ahead.take(event)
         else:
             await super().on_event(event)
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Do what a key is bound to, unless the application is leaving and has no screen any more."""
+        """Run the binding of a key, unless the application is exiting and has no screen."""
         return bool(self.screen_stack) and await super()._check_bindings(key, priority)
 
     @property
     def typed_ahead(self) -> bool:
-        """Whether keys wait, or the last one is not done."""
+        """Whether keys are waiting, or the last one is still being handled."""
         return self._type_ahead.works
 
     def on_mount(self) -> None:
-        """The terminal is ours by now."""
+        """Subscribe to signals and start timers, once the application has the terminal."""
         remark = colours_fall_together(self.current_theme)
         if remark and not self.is_headless:
             self._start.say(remark)
@@ -102,11 +102,11 @@ class ScreenApp(App[None]):
             self.set_interval(_SECONDS_BETWEEN_LOOKS, self._leave_with_terminal)
 
     def on_unmount(self) -> None:
-        """Let the garbage collector be as the program had it."""
+        """Restore the settings of the program's garbage collector."""
         self._rest.over()
 
     def _come_back(self) -> None:
-        """Draw everything again after ``fg``: the terminal shows what other programs wrote in the meantime."""
+        """Redraw everything after ``fg``: other programs have written to the terminal in the meantime."""
         self.refresh(layout=True)
         if not self._lent:
             self._start.say("back from the shell")
@@ -114,45 +114,54 @@ class ScreenApp(App[None]):
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
-        """Lend the terminal to an editor or a Python shell, whose own remark follows."""
+        """Lend the terminal to an editor or a Python shell, which shows a message of its own afterwards."""
         self._lent = True
         with super().suspend():
             yield
 
     def _leave_with_terminal(self) -> None:
-        """Hang up where the terminal has, and another program kept the signal from coming here, as ``make`` does."""
+        """Raise SIGHUP when the terminal is gone.
+
+        Another program, such as ``make``, may have kept the signal from this process.
+        """
         if not is_there():
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
-            signal.raise_signal(signal.SIGHUP)  # Textual would wait for ever to write its last words
+            signal.raise_signal(signal.SIGHUP)  # Textual would wait for ever to restore the terminal
 
     def get_driver_class(self) -> type[Driver]:
-        """The driver of this platform; on Linux the one that ignores bytes that are no text."""
+        """Return the driver of this platform; on Linux, one that ignores bytes that are not text."""
         usual = super().get_driver_class()
         if usual.__module__ != "textual.drivers.linux_driver":
             return usual
-        from gviz.tui.driver import ForgivingDriver  # only where there are terminals as it knows them
+        from gviz.tui.driver import ForgivingDriver  # it imports modules of POSIX only
 
         return ForgivingDriver
 
     def get_default_screen(self) -> Screen[None]:
-        """The debugger itself."""
+        """Return the screen of the debugger."""
         return self._start
 
     def exit(self, *result: Any, **how: Any) -> None:
-        """Leave."""
+        """Exit, and open no more pages."""
         self._leaving = True
         super().exit(*result, **how)
 
     def push_screen(self, *page: Any, **how: Any) -> Any:
-        """Cover the debugger with a page; one that a key asks for behind the key that leaves does not come any more."""
+        """Cover the debugger with a page, unless a key pressed just before has begun to exit."""
         return AwaitComplete() if self._leaving else super().push_screen(*page, **how)
 
     def pop_screen(self) -> AwaitComplete:
-        """Leave the uppermost screen; nothing is left of the palette for the second of two clicks that close it."""
+        """Close the topmost screen, if it covers another one.
+
+        The second of two clicks that close the palette would otherwise close the debugger.
+        """
         return super().pop_screen() if len(self.screen_stack) > 1 else AwaitComplete()
 
     def action_command_palette(self) -> None:
-        """Search what can be done; a page over the panels leaves, as at any key, so that what is done can be seen."""
+        """Open the palette.
+
+        It closes any page over the panels first, as other keys do, so that the result of the chosen entry is visible.
+        """
         if isinstance(self.screen, CommandPalette) or self._start.too_small:
             return
         if self.screen is not self._start:
@@ -160,23 +169,23 @@ class ScreenApp(App[None]):
         self.push_screen(PalettePage(placeholder="what to do; Esc leaves"))
 
     def action_help_quit(self) -> None:
-        """Keep Textual's notice away that would cover the panels: ctrl+c does nothing over a page, as any key does."""
+        """Suppress Textual's notice, which would cover the panels. Ctrl+C does nothing over a page."""
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The colours of values, gradients and marks for themes that do not know them."""
+        """Return the colours of values, gradients and marks, for themes that do not define them."""
         theme = self.current_theme
         return dict(semantic_colours(dark=theme.dark, ansi=theme.ansi))
 
     def _fatal_error(self) -> None:
-        """Keep the error for the report instead of printing its locals, which hold the user's values."""
+        """Keep the error for the report. Textual would print its locals, which contain the user's values."""
         error = self._exception
-        self.failure = error.error if isinstance(error, WorkerFailed) else error  # that one has no traceback
+        self.failure = error.error if isinstance(error, WorkerFailed) else error  # WorkerFailed has no traceback
         self._return_code = EXIT_CODE
         self._close_messages_no_wait()
 
 
 class DebuggerApp(ScreenApp):
-    """One recording in a terminal, for which its program may wait."""
+    """The debugger over one recording; the recorded program may be waiting for it."""
 
     def __init__(
         self,
@@ -192,12 +201,12 @@ class DebuggerApp(ScreenApp):
 
     @property
     def exit_action(self) -> ExitAction:
-        """What is to become of the program that waits."""
+        """What the waiting program does next."""
         return self._start.exit_action
 
 
 def run(app: ScreenApp) -> None:
-    """Show an application until the user leaves; raises GvizError (exit code 70) if gviz itself fails."""
+    """Show an application until the user leaves. Raises GvizError (exit code 70) if gviz itself fails."""
     with guarded_terminal():
         app.run()
     if app.failure is not None:

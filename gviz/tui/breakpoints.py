@@ -1,7 +1,7 @@
-"""The breakpoints of a session: numbered, switched, counted; which of them time meets next; which lines they mark.
+"""The breakpoints of a session: their numbers, switches, hit counts, next stop, and marked source lines.
 
-Two things have a number in the list: a `Breakpoint` that was set here, whose moments the recording has (`Hits`), and
-a `Call` in the program, as of ``gviz.breakpoint()``, whose moments only the session over that program knows. Both
+The list contains two kinds of things: a `Breakpoint` set in the debugger, whose moments are in the recording (`Hits`),
+and a `Call` in the program, such as ``gviz.breakpoint()``, whose moments only the session over that program knows. Both
 answer `after`, `before` and `stops_at`.
 """
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
-    """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
+    """Return the moments that a stop matches. Raises GvizError for an invalid expression or kind of finding."""
     if not isinstance(stop.at, AtFinding):
         return expressions.hits_of(timeline, stop)
-    from gviz.tui._finding_hits import FindingHits  # with every kind of finding: imported where one is asked for
+    from gviz.tui._finding_hits import FindingHits  # imports every kind of finding: only on demand
 
     return FindingHits(timeline, stop, stop.at.kind)
 
 
 @dataclass(slots=True)
 class Breakpoint:
-    """One that was set here. It stops after the first `ignored` of the moments it fits.
+    """A breakpoint set in the debugger. It stops after the first `ignored` of the moments that match.
 
-    With a `message` it only says that. Where it stops, `commands` are carried out.
+    With a `message` it is a log point, which shows the message and does not stop. At a stop, `commands` are run.
     """
 
     number: int
@@ -61,35 +61,35 @@ class Breakpoint:
 
     @property
     def words(self) -> str:
-        """What it is, as it is listed."""
+        """Its text in the list of breakpoints."""
         message = f' "{self.message}"' if self.message else ""
         return f"{self.command} {self.stop.text}{message}" + f" (not the first {self.ignored})" * bool(self.ignored)
 
     def after(self, n: int) -> Iterator[Hit]:
-        """The moments after `n` that count, in order."""
+        """Return the moments after `n` that count, in order."""
         if not self.ignored:
             return self.hits.after(n)
         return (hit for hit in islice(self.hits.after(0), self.ignored, None) if hit.n > n)
 
     def before(self, n: int) -> Iterator[Hit]:
-        """The moments before `n` that count, the latest first."""
+        """Return the moments before `n` that count, the latest first."""
         first = next(islice(self.hits.after(0), self.ignored, None), None) if self.ignored else Hit(0)
         return iter(()) if first is None else (hit for hit in self.hits.before(n) if hit.n >= first.n)
 
     def stops_at(self, n: int) -> bool:
-        """Whether moment `n` counts."""
+        """Return whether moment `n` counts."""
         return next(self.after(n - 1), Hit(0)).n == n
 
     def untold(self, n: float = inf) -> int:
-        """How many moments up to `n` were tested without an answer, because the value is not stored."""
+        """Return the number of moments up to `n` whose condition is unknown, because a value is not stored."""
         return self.hits.untold(n)
 
 
 @dataclass(slots=True)
 class Call:
-    """A call in the program that holds it, known from the first time it did: it can be switched off, and stays.
+    """A call in the program that has paused it. It is listed from its first pause, and can only be switched off.
 
-    The recording does not have the `moments` at which it held the program; they are added as they come.
+    The recording does not contain the `moments` of the pauses; they are added as they happen.
     """
 
     number: int
@@ -100,38 +100,38 @@ class Call:
 
     @property
     def words(self) -> str:
-        """What it is, as it is listed: ``breakpoint() at train.py:12``."""
+        """Its text in the list: ``breakpoint() at train.py:12``."""
         return f"{self.site.call} at {PurePath(self.site.path).name}:{self.site.line}"
 
     def held(self, n: int) -> None:
-        """It has held the program at moment `n`, the latest."""
+        """Add moment `n`, the latest at which the call has paused the program."""
         if n not in self.moments[-1:]:
             self.moments.append(n)
 
     def after(self, n: int) -> Iterator[Hit]:
-        """The moments after `n` at which it held the program, in order."""
+        """Return the moments after `n` at which it paused the program, in order."""
         return (Hit(moment) for moment in self.moments if moment > n)
 
     def before(self, n: int) -> Iterator[Hit]:
-        """The moments before `n` at which it did, the latest first."""
+        """Return the moments before `n` at which it paused the program, the latest first."""
         return (Hit(moment) for moment in reversed(self.moments) if moment < n)
 
     def stops_at(self, n: int) -> bool:
-        """Whether it held the program at moment `n`."""
+        """Return whether it paused the program at moment `n`."""
         return n in self.moments
 
     def untold(self, n: float = inf) -> int:
-        """How many moments have no answer: none."""
+        """Return the number of moments whose condition is unknown: always 0."""
         return 0
 
 
 Listed: TypeAlias = Breakpoint | Call
-"""What a number of the list may refer to."""
+"""An entry of the list of breakpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A breakpoint that stops the way through time."""
+    """The breakpoint that ends a run through the recording."""
 
     n: int
     reason: Reason
@@ -139,7 +139,7 @@ class Met:
 
 @dataclass(slots=True)
 class Breakpoints:
-    """All of a session: the `own` that were set here, and the `calls` in the program that have held it."""
+    """All breakpoints of a session: the `own` ones that the user set, and the `calls` that paused the program."""
 
     timeline: Timeline
     growing: bool = False
@@ -149,30 +149,33 @@ class Breakpoints:
 
     @property
     def listed(self) -> list[Listed]:
-        """All of them, in the order in which they came."""
+        """All of them, in the order of their numbers."""
         return sorted([*self.own, *self.calls], key=lambda one: one.number)
 
     def add(self, stop: Stop, hits: Hits | None = None, *, once: bool = False, message: str = "") -> Breakpoint:
-        """Set one; `hits` are its moments, if the caller has them already."""
+        """Set a breakpoint; `hits` are its moments, if the caller has them already."""
         made = Breakpoint(next(self._number), stop, hits or hits_of(self.timeline, stop), once, message)
         self.own.append(made)
         return made
 
     def call(self, site: CallSite) -> Call:
-        """The call in a line of the program, listed from now on."""
+        """Return the entry for a call in the program, and list it if it is new."""
         known = next((one for one in self.calls if one.site == site), None)
         if known is None:
             self.calls.append(known := Call(next(self._number), site))
         return known
 
     def toggle(self, stop: Stop) -> Breakpoint | None:
-        """Set one, or take away the ones that are written the same; the new one if it was set."""
+        """Set a breakpoint and return it, or delete those with the same text and return None."""
         same = [known for known in self.own if known.stop.text == stop.text]
         self.own = [known for known in self.own if known not in same]
         return None if same else self.add(stop)
 
     def numbered(self, text: str) -> list[Listed]:
-        """Those whose numbers `text` says (``.``: the newest), all if it says none; GvizError for one there is not."""
+        """Return the breakpoints with the numbers in `text` (``.``: the newest), or all for an empty text.
+
+        Raises GvizError for an unknown number.
+        """
         listed = self.listed
         if not text.strip():
             return listed
@@ -186,14 +189,14 @@ class Breakpoints:
         return [by_number[word] for word in text.split()]
 
     def one_numbered(self, text: str) -> Listed:
-        """The one of this number; GvizError where `text` says none, or several."""
+        """Return the breakpoint with this number. Raises GvizError for no number, or for several."""
         found = self.numbered(text or "?")
         if len(found) > 1:
             raise GvizError(f"{clipped(text, 20)} are several breakpoints: name one", exit_code=2)
         return found[0]
 
     def delete(self, chosen: Sequence[Listed]) -> list[Call]:
-        """Delete these; the calls among them are part of the program, so they are switched off and returned."""
+        """Delete breakpoints. Calls are part of the program: they are switched off instead, and returned."""
         self.own = [known for known in self.own if known not in chosen]
         switched_off = [call for call in self.calls if call in chosen]
         for call in switched_off:
@@ -201,7 +204,7 @@ class Breakpoints:
         return switched_off
 
     def require(self, text: str) -> None:
-        """``condition N COND``: stop only if it holds; without COND always."""
+        """Run ``condition N COND``: stop only where COND holds, or always without COND."""
         number, _, test = text.strip().partition(" ")
         test = test.strip().removeprefix("if ")
         chosen = self.own_numbered(number)
@@ -209,7 +212,7 @@ class Breakpoints:
         chosen.hits = hits_of(self.timeline, chosen.stop)
 
     def ignore(self, text: str) -> Breakpoint:
-        """``ignore N COUNT``: pass by the first COUNT moments of the recording that fit."""
+        """Run ``ignore N COUNT``: skip the first COUNT moments of the recording that match."""
         number, _, times = text.strip().partition(" ")
         count = typed_count(times.strip())
         if count is None:
@@ -219,7 +222,10 @@ class Breakpoints:
         return chosen
 
     def own_numbered(self, number: str) -> Breakpoint:
-        """The one of this number; GvizError for a call in the program, which is as it is written there."""
+        """Return the breakpoint with this number.
+
+        Raises GvizError for a call in the program, which cannot be edited.
+        """
         chosen = self.one_numbered(number)
         if isinstance(chosen, Call):
             hint = f"disable {number} passes by it, and break takes a condition"
@@ -227,18 +233,18 @@ class Breakpoints:
         return chosen
 
     def search_again(self) -> None:
-        """Forget where they stop: names have changed."""
+        """Search for all moments again, because names have changed."""
         for one in self.own:
             one.hits = hits_of(self.timeline, one.stop)
 
     def next(self, n: int) -> Met | None:
-        """The first breakpoint that stops after moment `n`."""
+        """Return the first breakpoint that stops after moment `n`."""
         return self._first([(hit, one) for one in self._stopping() if (hit := next(one.after(n), None)) is not None])
 
     def searched(self, n: int, *, backward: bool) -> Iterator[int]:
-        """Look for what `next` (`previous`) gives and remember it; gives, between stretches, how far it has come.
+        """Search for the result of `next` (`previous`) and cache it; yield the event reached, range by range.
 
-        Log points are looked for as well, because what they say on the way is asked for next.
+        This also searches for log points, because the caller needs their messages next.
         """
         used = [one for one in self.own if one.enabled]
         calls = [call for call in self.calls if call.enabled]
@@ -252,35 +258,35 @@ class Breakpoints:
             yield stretch.start if backward else stretch.stop - 1
 
     def said(self, n: int, end: int) -> list[tuple[int, Breakpoint]]:
-        """What log points say after moment `n` and up to `end`, in order."""
+        """Return the moments of log points after `n` and up to `end`, in order."""
         logging = [one for one in self.own if one.enabled and one.message]
         said = [(hit.n, one) for one in logging for hit in _until(one.after(n), end)]
         return sorted(said, key=lambda pair: (pair[0], pair[1].number))
 
     def previous(self, n: int) -> Met | None:
-        """The last breakpoint that stops before moment `n`."""
+        """Return the last breakpoint that stops before moment `n`."""
         found = [(hit, one) for one in self._stopping() if (hit := next(one.before(n), None)) is not None]
         latest = max((hit.n for hit, _ in found), default=0)
         return self._first([(hit, one) for hit, one in found if hit.n == latest])
 
     def commands_of(self, number: int) -> tuple[str, ...]:
-        """The commands of the breakpoint of a number; none where there is none of it."""
+        """Return the commands of the breakpoint with a number; empty for an unknown number."""
         return next((one.commands for one in self.listed if one.number == number), ())
 
     def as_they_are(self) -> tuple[Listed, ...]:
-        """Copies, to see later whether any has changed."""
+        """Return copies, to be compared later with the current state."""
         return tuple(map(copy, self.listed))
 
     def arrived(self, n: int) -> None:
-        """Time stopped here: those that were to stop once are gone."""
+        """Delete the one-time breakpoints that stop at moment `n`."""
         self.own = [one for one in self.own if not (one.once and one.enabled and one.stops_at(n))]
 
     def at_node(self, node: int) -> bool:
-        """Whether a breakpoint that is switched on means this node by its place."""
+        """Return whether the place of an enabled breakpoint includes a node."""
         return any(one.enabled for one in self.of_node(node))
 
     def of_node(self, node: int) -> list[Breakpoint]:
-        """Those that mean a node by their place, switched on or not."""
+        """Return the breakpoints, enabled or not, whose place includes a node."""
         return [one for one in self.own if one.hits.means(node)]
 
     def _stopping(self) -> list[Listed]:
@@ -303,11 +309,11 @@ def _until(hits: Iterator[Hit], end: int) -> Iterator[Hit]:
 
 
 SEARCHED = 20_000
-"""How many nodes are searched for the lines of a breakpoint that names no line."""
+"""How many nodes are searched for the source lines of a breakpoint that names no line."""
 
 
 def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[Listed]]:
-    """The lines of a file that breakpoints mean: the line itself, or the lines that made their nodes."""
+    """Return the breakpoints of each line of a file: those set on the line, or on a node that the line made."""
     found: dict[int, list[Listed]] = {}
     for one in breakpoints.own:
         for line in _lines(breakpoints.timeline, one, path) if one.enabled else ():
@@ -330,12 +336,12 @@ def _lines(timeline: Timeline, one: Breakpoint, path: str) -> set[int]:
 
 
 def nodes_of_line(timeline: Timeline, n: int, path: str, line: int) -> Iterator[int]:
-    """The nodes that a line made in the iteration of moment `n`, in order of creation."""
+    """Yield the nodes that a line made in the iteration of moment `n`, in order of creation."""
     for node in timeline.nodes.of(timeline.iteration_at(n)):
         if any(frame.path == path and frame.line <= line <= frame.end_line for frame in timeline.info(node).frames):
             yield node
 
 
 def described(one: Listed) -> str:
-    """A breakpoint as ``info break`` shows it."""
+    """Return a breakpoint as ``info break`` shows it."""
     return f"{one.number}  {shown(one.words)}" + " (off)" * (not one.enabled)

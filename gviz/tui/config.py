@@ -1,4 +1,4 @@
-"""What a user can set: in ``config.toml`` (keymap, theme, motion, keys) and by ``set KEY VALUE`` in a session.
+"""The user's settings: ``config.toml`` (keymap, theme, motion, keys), and ``set KEY VALUE`` in a session.
 
 gviz reads the file when the debugger opens, and never writes it.
 """
@@ -22,7 +22,7 @@ _KNOWN = ("keymap", "theme", "keys", "motion")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The contents of the file; without a file the defaults."""
+    """The contents of the file, or the defaults if there is no file."""
 
     keymap: str = "default"
     theme: str | None = None
@@ -31,12 +31,15 @@ class Config:
 
 
 def place() -> Path:
-    """The path of the file."""
+    """Return the path of the file."""
     return platformdirs.user_config_path("gviz") / "config.toml"
 
 
 def read(path: Path | None = None) -> Config:
-    """The user's configuration; GvizError (exit code 2), in one line, for a file that is wrong."""
+    """Return the user's configuration.
+
+    Raises GvizError (exit code 2) with a message of one line for an invalid file.
+    """
     path = place() if path is None else path
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -79,7 +82,7 @@ def _keys(table: object) -> dict[str, str]:
 
 
 def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Ids with their keys; without quotes TOML takes ``time.step`` for a table in a table."""
+    """Yield the ids with their keys. Without quotes, TOML reads ``time.step`` as a table inside a table."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from ((f"{name}.{rest}", given) for rest, given in _flat(value))
@@ -89,13 +92,13 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting: its values (the first is the default), or a function `full` that knows them, and what it does."""
+    """A setting: its values (the first is the default), or a function `full` that checks them, and its help text."""
 
     name: str
     values: tuple[str, ...]
     help: str
     full: Callable[[str], str] = str
-    """A value by its full name; GvizError for one there is not."""
+    """Returns the full name of a value. Raises GvizError for an unknown one."""
 
 
 def _theme(name: str) -> str:
@@ -116,12 +119,12 @@ SETTINGS = (
 
 @dataclass(slots=True)
 class Settings:
-    """The values of a session."""
+    """The current values of the settings in a session."""
 
     values: dict[str, str] = field(default_factory=lambda: {one.name: (*one.values, "")[0] for one in SETTINGS})
 
     def asked(self, text: str) -> tuple[str, str]:
-        """What ``KEY VALUE`` asks for, which a front end may refuse; GvizError for a key or a value there is not."""
+        """Parse ``KEY VALUE``. Raises GvizError for an unknown key or value; a front end may refuse a valid one."""
         name, _, value = text.strip().partition(" ")
         setting, value = setting_named(name), value.strip()
         if not value or (setting.values and value not in setting.values):
@@ -130,13 +133,13 @@ class Settings:
         return setting.name, setting.full(value)
 
     def described(self, text: str) -> Iterator[str]:
-        """One setting, or all."""
+        """Yield the text of one setting, or of all."""
         for one in [setting_named(text.strip())] if text.strip() else SETTINGS:
             yield f"{one.name} is {self.values[one.name] or 'as it began'}: {one.help}"
 
 
 def setting_named(name: str) -> Setting:
-    """The setting of a name; GvizError if there is none."""
+    """Return the setting with a name. Raises GvizError if there is none."""
     found = next((one for one in SETTINGS if one.name == name), None)
     if found is None:
         names = [one.name for one in SETTINGS]

@@ -1,8 +1,8 @@
 """The position in a timeline, and every way to move it: the core that the screen and line mode share.
 
-The position is one integer, the number of the last event that has happened. Moving never runs the program: it looks up
-another position (`gviz.trace.navigation`, `gviz.tui.stop_search`) and arrives there, which selects the node that the
-event is about. `Asker` evaluates expressions at a position.
+The position is one integer, the number of the last event that has happened. Moving never runs the program. It finds
+another position (`gviz.trace.navigation`, `gviz.tui.stop_search`), moves there, and selects the node of that event.
+`Asker` evaluates expressions at a position.
 """
 
 from __future__ import annotations
@@ -52,14 +52,17 @@ Move = Callable[[Timeline, int], int]
 
 HISTORY = 1000
 SEARCHED = 100
-"""Events without a node that are passed over to find one to look at."""
+"""How many events without a node are skipped to find a node to select."""
 _GOTO = by_command("goto")
 _FAR = ("continue", "finish", "phase", "until")
-"""Commands that the end of what is recorded cuts short, while the program has not come further."""
+"""Commands that stop early at the live end, because the program has not run further."""
 
 
 class Asker(Evaluator):
-    """Evaluates expressions for a session; keeps what is watched, and the branch to compare with, if any."""
+    """Evaluates expressions for a session.
+
+    Keeps the watched expressions, and the branch of a what-if, if there is one.
+    """
 
     beside: BranchView | None = None
 
@@ -68,7 +71,7 @@ class Asker(Evaluator):
         self.watched: list[str] = []
 
     def text_of(self, text: str, n: int) -> str:
-        """What an expression is, and what it would be in the branch: ``9 → 25``."""
+        """Return the text of an expression; where a branch differs, of both values: ``9 → 25``."""
         here, branch = self.evaluated(text, n), self.beside
         if branch is None or not branch.covers(n):
             return here
@@ -79,18 +82,21 @@ class Asker(Evaluator):
         return here if here == there else f"{here} → {there}"
 
     def watching(self, n: int) -> Iterator[tuple[str, str]]:
-        """Each watched expression and what it is at moment `n`, or why that is not known."""
+        """Yield each watched expression with its value at moment `n`, or with the reason why it is unknown."""
         for text in self.watched:
             try:
                 yield text, self.text_of(text, n)
             except GvizError as error:
-                yield text, error.what.removeprefix(f"{clipped(text, 40)}: ")  # it is shown next to that
+                yield text, error.what.removeprefix(f"{clipped(text, 40)}: ")  # the expression is shown next to it
 
     def change(self, text: str, n: int, *, first: bool = False) -> Driven[int]:
-        """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
+        """Return the last moment before `n` (or the first of all) at which a value or gradient changed.
+
+        Raises GvizError if there is none.
+        """
         hits = hits_of(self.timeline, changes(text))
         if missing := hits.nowhere():
-            self.last(missing, n)  # it says why there is none
+            self.last(missing, n)  # raises the error that explains why
         for stretch in stretches(self.timeline, 0 if first else n, backward=not first):
             yield Far("looking for a change: event", stretch.start, len(self.timeline))
             found = [hit.n for hit in hits.within(stretch) if first or hit.n < n]
@@ -104,7 +110,7 @@ AFTERMATH = (
     GradSet, OptimizerStarted, OptimizerStepped, StorageWritten, DataSet, Printed, NodeFreed, SavedFreed, ScopeLeft,
     VariableHeld, Named,
 )  # fmt: skip
-"""What a recording may end with, and a reader of its end hardly asks about."""
+"""Events that may end a recording but rarely interest the reader of its end."""
 
 
 class Cursor:
@@ -118,18 +124,18 @@ class Cursor:
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
         self.held_stacks: dict[int, HeldStack] = {}
-        """Where the program was held by its own code or by the user, by moment."""
+        """The call stack at each moment where the program was paused by its own code or by the user."""
         self.growing = False
-        """Whether the recording may still grow, because its program runs."""
+        """Whether the recording may still grow, because its program is running."""
         self._jumped: list[int] = []
         self._matches: node_lookup.Matches | None = None
 
     def travel(self, move: Move, command: str, count: int = 1, *, backward: bool = False) -> Arrival:
-        """Move `count` times by a command of this name, or until an end is reached."""
+        """Move `count` times by the command with this name, or until an end is reached."""
         return finished(self.travelling(move, command, count, backward=backward))
 
     def travelling(self, move: Move, command: str, count: int, *, backward: bool = False) -> Driven[Arrival]:
-        """The same, a little at a time."""
+        """Do the same as `travel`, in small pieces of work."""
         position = self.position
         for done in range(count):
             yield Far(f"{command}:", done, count)
@@ -140,7 +146,7 @@ class Cursor:
         return self._arrive(position, by_command(command), ran_backward=backward)
 
     def run_on(self, count: int = 1, *, backward: bool = False) -> Arrival:
-        """To the next stop, or the one before, `count` times."""
+        """Run to the next stop, or to the previous one, `count` times."""
         start, position, reason = self.position, self.position, CONTINUE
         for _ in range(count):
             moved, reason = stop_search.next_stop(self.timeline, self.breakpoints, position, backward=backward)
@@ -150,14 +156,14 @@ class Cursor:
         return self._ran(start, position, reason, ran_backward=backward)
 
     def stopped(self, position: int, start: int, reason: Reason) -> Arrival:
-        """Follow the program from `start`, which was the end, to where it was held."""
+        """Follow the program from `start`, which was the end, to where it was paused."""
         self.position = start
         return self._ran(start, position, reason, by_program=True)
 
     def _ran(
         self, start: int, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
     ) -> Arrival:
-        """Arrive, with the messages of log points on the way and the commands of the breakpoint that stopped it."""
+        """Arrive, with the messages of log points passed on the way and the commands of the breakpoint that stopped."""
         said = stop_search.log_lines(self.timeline, self.breakpoints, start, position)
         then = self.breakpoints.commands_of(reason.breakpoint) if position != start or by_program else ()
         self.breakpoints.arrived(position)
@@ -165,19 +171,19 @@ class Cursor:
         return replace(arrival, said=said, then=then)
 
     def seek(self, position: int, reason: Reason = _GOTO) -> Arrival:
-        """Jump to a position and remember the one left behind."""
+        """Jump to a position, and remember the old one."""
         if position != self.position:
             self._jumped = [*self._jumped[1 - HISTORY :], self.position]
         return self._arrive(max(0, min(position, len(self.timeline))), reason)
 
     def back(self) -> Arrival:
-        """Return to the position jumped from last."""
+        """Return to the position of the last jump."""
         if not self._jumped:
             return Arrival(self.position, self.position, saying("no earlier position"))
         return self._arrive(self._jumped.pop(), by_command("back"))
 
     def select(self, node: int) -> Arrival:
-        """Look at a node; the time does not move."""
+        """Select a node; the time does not change."""
         self.selected = node
         return Arrival(self.position, self.position, by_command("select"))
 
@@ -202,7 +208,7 @@ class Cursor:
         return self.select(family[0])
 
     def find(self, text: str) -> Driven[Arrival]:
-        """Select the next node that fits a search text: by its whole name, else by a part of it."""
+        """Select the next node that matches a search text: by its whole name, else by a part of it."""
         if text.strip() in BAD:
             yield from self.timeline.troubles.looking_for_bad()
         exact = node_lookup.exactly(self.timeline, text.strip())
@@ -215,7 +221,7 @@ class Cursor:
         return replace(self.select(node), said=("there is no nan: this is inf",) if no_nan else ())
 
     def again(self, *, backward: bool = False) -> Driven[Arrival]:
-        """Select the next node (the one before) that fits the last search."""
+        """Select the next (or previous) node that matches the last search."""
         if self._matches is None:
             raise GvizError("nothing was searched for", hint="/ finds a node", exit_code=2)
         node = yield from node_lookup.search(self.timeline, self._matches, self.selected, backward=backward)
@@ -224,29 +230,29 @@ class Cursor:
         return self.select(node)
 
     def bookmark(self, text: str) -> str:
-        """``NAME [PLACE]``: remember this position (that of a place) under a name; what was done, in words."""
+        """Run ``NAME [PLACE]``: give this position, or that of a place, a name. Return the message for the user."""
         name, _, place = text.partition(" ")
         self.bookmarks[name] = self.event_at(place.strip()) if place.strip() else self.position
         return f"marked '{clipped(name, 30)} is event {self.bookmarks[name]}."
 
     def node_at(self, place: str) -> int:
-        """The node a PLACE means: ``#4``, ``op:Mul``, ``demo.py:4``, of a name the node that has it now."""
+        """Return the node of a PLACE: ``#4``, ``op:Mul``, ``demo.py:4``, or the node that has a name now."""
         return node_lookup.node_at(self.asker.names, place, self.position, self.selected)
 
     def event_at(self, place: str) -> int:
-        """The event that a PLACE means: of a node the one that made it, of ``''`` the position before the last jump."""
+        """Return the event of a PLACE: for a node, the one that made it; for ``''``, the one before the last jump."""
         if place == "''":
             return self._jumped[-1] if self._jumped else self.position
         return event_at(self.timeline, place, self.position, self.selected, self.bookmarks)
 
     def going(self, place: str) -> Driven[Arrival]:
-        """To the event a PLACE means, a little at a time where every value has to be looked at."""
+        """Go to the event of a PLACE, in small pieces of work if every value must be read."""
         if place in BAD:
             yield from self.timeline.troubles.looking_for_bad()
         return self.goto(place)
 
     def goto(self, place: str) -> Arrival:
-        """To the event a PLACE means."""
+        """Go to the event of a PLACE."""
         position = self.event_at(place)
         stop = self.seek(position)
         if not place.startswith(("@", "'")) and not place.isdigit():
@@ -256,15 +262,15 @@ class Cursor:
         return replace(stop, said=(also,)) if also else stop
 
     def to(self, place: str) -> Arrival:
-        """To the next event of a node."""
+        """Go to the next event of a node."""
         return self._to(place, navigation.to_node, backward=False)
 
     def reverse_to(self, place: str) -> Arrival:
-        """To the event before of a node."""
+        """Go to the previous event of a node."""
         return self._to(place, navigation.reverse_to_node, backward=True)
 
     def _to(self, place: str, move: Callable[[Timeline, int, int], int], *, backward: bool) -> Arrival:
-        """To the nearest event of the node a place means, or of the next one that it means as well."""
+        """Go to the nearest event of the node at a place, or of the next node that the place matches."""
         node = self.node_at(place)
         if not node:
             raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
@@ -280,9 +286,9 @@ class Cursor:
         return stop
 
     def until(self, text: str) -> Driven[Arrival]:
-        """Forward to the next event at a PLACE, as ``break`` takes it, or a stop before it; without one ``finish``.
+        """Run to the next event at a PLACE, as ``break`` takes it, or to an earlier stop; without PLACE, ``finish``.
 
-        GvizError where there is none of either, and where the place is never come to.
+        Raises GvizError if the recording has neither, or if the place can never be reached.
         """
         if not text:
             return self.travel(navigation.finish, "until")
@@ -290,12 +296,12 @@ class Cursor:
         return self._ran(self.position, *met)
 
     def last_change(self, text: str) -> Driven[Arrival]:
-        """Back to where a value or gradient changed last."""
+        """Go back to the last change of a value or gradient."""
         why = saying(f"last change of {clipped(text, 30)}")
         return self.seek((yield from self.asker.change(text, self.position)), why)
 
     def first_change(self, text: str) -> Driven[Arrival]:
-        """To where a value or gradient changed first."""
+        """Go to the first change of a value or gradient."""
         why = saying(f"first change of {clipped(text, 30)}")
         return self.seek((yield from self.asker.change(text, self.position, first=True)), why)
 
@@ -303,9 +309,9 @@ class Cursor:
         return self._looked_at(self.position)
 
     def _looked_at(self, n: int) -> int:
-        """The node that acts in an event; 0 if there is none, or if one of an earlier graph is freed.
+        """Return the node that acts in an event; 0 if there is none, or if its graph is an earlier, freed one.
 
-        Where a backward pass ends it is the loss, and so at the end of a recording unless a node is made there.
+        At the end of a backward pass it is the loss. So it is at the end of a recording, unless a node is made there.
         """
         moment = self.timeline.at(n)
         if isinstance(moment.event, BackwardFinished) and not moment.event.error:
@@ -330,9 +336,9 @@ class Cursor:
         return Arrival(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
 
     def _seen_here(self, start: int) -> int:
-        """The node to select where an event has none: after one step the same as before, else the last that acted.
+        """Return the node to select at an event without one: after one step the same as before, else the last active.
 
-        So a moment looks the same from wherever a jump came, and a step keeps the node that was selected.
+        So a moment looks the same from wherever a jump came, and a step keeps the selection.
         """
         timeline, iteration = self.timeline, self.timeline.iteration_at(self.position)
         nodes = timeline.nodes.of(iteration) or (self.selected,)
@@ -345,7 +351,7 @@ class Cursor:
         return concerned or (self.selected if is_here else nodes[0])
 
     def _reason(self, position: int, start: int, reason: Reason, *, ran_backward: bool) -> Reason:
-        """Ends and what the program itself says are worth more than the name of the command."""
+        """Return the reason to show. Ends, errors and marks take precedence over the name of the command."""
         if ran_backward and position == start:
             return START
         if reason.asked_for:
@@ -377,4 +383,4 @@ SELECTIONS: Mapping[str, Callable[[Cursor, Any], Arrival | Driven[Arrival]]] = {
     "relative": Cursor.relative,
     "again": lambda cursor, backward: cursor.again(backward=backward),
 }
-"""The ways of keys to another node; the time does not move."""
+"""How keys select another node; the time does not change."""

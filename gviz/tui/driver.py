@@ -1,7 +1,7 @@
-"""The driver of the terminal: it takes input that Textual's own driver fails at, and stops and resumes with the shell.
+"""The terminal driver: handles input that makes Textual's own driver fail, and stops and resumes with the shell.
 
-Textual ends at the first byte that is no text. After ``kill -STOP`` it would start a second reader of keys, which never
-ends. Where no shell could bring it back it would stop for ever.
+Textual's driver ends at the first byte that is not text. After ``kill -STOP`` it would start a second reader of keys,
+which never ends. Without a shell that could resume the process, it would stop for ever.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from textual.events import Key
 from textual.message import Message
 
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}"
-"""Takes the place of such bytes: without it a report of the mouse would swallow the next key."""
+"""Replaces bytes that are not text. If they were dropped, a mouse report would swallow the next key."""
 
 _AT_ESCAPE = re.compile("(?=\x1b)")
-"""Where a report may begin: if the parser fails at one, the keys in the same read are not lost."""
+"""Splits input where a report may begin: if the parser fails at one, the other keys of the same read are kept."""
 
 _SHIFT_F3 = "\x1b[1;2R", "\x1b[13;2~"
-"""As xterm sends it, and as kitty does. The first is also a cursor position report, for which gviz never asks."""
+"""Shift+F3 as xterm sends it, and as kitty does.
+
+The first is also a cursor position report, which gviz never requests.
+"""
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_BYTES = 4096
@@ -41,7 +44,7 @@ class ForgivingDriver(LinuxDriver):
         return self._writer_thread is not None and self._writer_thread.is_alive()
 
     def _sigtstp_application(self, *_: object) -> None:
-        """Give the terminal back and stop. Where no shell could bring this process back the kernel does not stop it."""
+        """Release the terminal and stop. If no shell could resume this process, the kernel does not stop it."""
         if self._auto_restart and self._has_terminal:
             self.suspend_application_mode()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -51,9 +54,9 @@ class ForgivingDriver(LinuxDriver):
             self._sigcont_application()
 
     def _sigcont_application(self, *_: object) -> None:
-        """Take the terminal, and draw all of it.
+        """Take the terminal and redraw the screen.
 
-        After SIGSTOP, which no program hears of, the shell has written over the screen and changed how keys arrive.
+        A program cannot handle SIGSTOP: meanwhile the shell has written over the screen and changed the keyboard mode.
         """
         if not self._auto_restart:
             return  # an editor has the terminal
@@ -61,16 +64,16 @@ class ForgivingDriver(LinuxDriver):
             try:
                 job = os.tcgetpgrp(self.fileno)
             except OSError:
-                return  # a hang-up sends this signal, too; the application checks whether there still is a terminal
+                return  # a hang-up also sends this signal; the application checks whether the terminal is still there
             if job != os.getpgrp():
-                os.kill(os.getpid(), signal.SIGSTOP)  # as any program that writes on the terminal from behind
+                os.kill(os.getpid(), signal.SIGSTOP)  # as any background program that writes to the terminal
                 return
             self.suspend_application_mode()
         self._must_signal_resume = True
         self.start_application_mode()  # type: ignore[no-untyped-call]
 
     def _get_terminal_size(self) -> tuple[int, int]:
-        """The columns and rows of the terminal that is drawn on: standard output may be a file."""
+        """Return the columns and rows of the terminal with the screen: standard output may be a file."""
         try:
             columns, rows = os.get_terminal_size(self._file.fileno() if self._file is not None else -1)
         except (OSError, ValueError):
@@ -78,7 +81,7 @@ class ForgivingDriver(LinuxDriver):
         return (columns, rows) if columns > 0 and rows > 0 else shutil.get_terminal_size()
 
     def run_input_thread(self) -> None:
-        """Read until the application leaves."""
+        """Read keys until the application exits."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
         with selectors.SelectSelector() as selector:
@@ -86,12 +89,12 @@ class ForgivingDriver(LinuxDriver):
             while not self.exit_event.is_set():
                 if selector.select(_SECONDS_BETWEEN_LOOKS):
                     text = decode(os.read(self.fileno, _MOST_BYTES)).replace(*_SHIFT_F3)
-                    for keys in filter(None, _AT_ESCAPE.split(text)):  # nothing at all would end the parser
+                    for keys in filter(None, _AT_ESCAPE.split(text)):  # an empty string would end the parser
                         try:
                             self._take(parser.feed(keys))
-                        except ValueError:  # a report of keys that gviz did not ask for; the parser is at its end
+                        except ValueError:  # an unrequested report of keys; this parser is unusable now
                             parser = XTermParser(self._debug)
-                else:  # whatever is read by now is all: only then is an escape a key, and not the begin of one
+                else:  # nothing more to read: only now is an escape a key of its own
                     self._take(parser.tick())
 
     def _take(self, messages: Iterable[Message]) -> None:

@@ -1,4 +1,4 @@
-"""Which modules are closed, and which part of the graph is shown; a step passes a closed module as one node."""
+"""Collapsed modules, and the shown part of the graph. A step treats a collapsed module as one node."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 
 SOON = 5000
-"""How many nodes are read without a delay that a user notices; a graph of more is `prepared`, if the caller does."""
+"""How many nodes can be read without a noticeable delay. The caller may read larger graphs with `prepared`."""
 
 NEAR = 2
-"""Lines between a node and its neighbourhood."""
+"""How many lines away a node of the neighbourhood may be."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The graph of an iteration `at` an index and an end, and what it was made of."""
+    """The graph of an iteration, the iteration's index and end (`at`), and the nodes that the graph was built from."""
 
     at: tuple[int, int]
     nodes: tuple[int, ...]
@@ -44,9 +44,9 @@ class _Known:
 
 
 class Folds:
-    """Which modules are closed, in all iterations: at first the steps of optimizers.
+    """The collapsed modules, in all iterations. At first these are the optimizer steps.
 
-    Large graphs close modules by themselves, until the user opens or closes one.
+    Modules of large graphs are collapsed automatically, until the user expands or collapses one.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -56,42 +56,42 @@ class Folds:
         self._graph: _Known | None = None
         self._folded: tuple[CallGraph, Closed, dict[int, int]] | None = None
         self.prepares = False
-        """Whether the caller prepares large graphs (`prepared`), and until then wants no answer that takes long."""
+        """Whether the caller reads large graphs with `prepared`, and until then needs fast answers."""
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """The modules whose calls count as one node each, and the path of the steps of optimizers."""
+        """The modules whose calls count as one node each, and the path of the optimizer steps."""
         return tuple(sorted(path for path in self._wanted.closed if isinstance(path, str)))
 
     def close_as(self, other: Folds) -> None:
-        """Close what is closed there, of a recording of the same program."""
+        """Collapse the same modules as `other`, which belongs to another recording of the same program."""
         self._wanted = Filter(other._wanted.closed)
 
     def wanted(self, iteration: Iteration) -> Filter:
-        """What is asked for in an iteration."""
+        """Return the filter for an iteration."""
         unseen = len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
         if not self.ready(iteration):
             return self._wanted
-        if unseen and not self.timeline.contexts.flat:  # known without the graph, which takes a while to build
+        if unseen and not self.timeline.contexts.flat:  # known without the graph, which is slow to build
             finished(self._fitting(self.graph(iteration)))
         self._seen.add(iteration.index)
         return self._wanted
 
     def _fitting(self, graph: CallGraph) -> Driven[None]:
-        """Close what is to be closed in a graph by itself."""
+        """Collapse modules of a large graph automatically."""
         if boxes(graph, self._wanted.closed) >= LARGE:
             yield Far("folding the graph: depth", 0, 1)
             self._close((yield from closing_to_fit(graph, FEW_BOXES, self._wanted.closed)))
 
     def ready(self, iteration: Iteration) -> bool:
-        """Whether its graph is known, or soon would be."""
+        """Return whether the graph of an iteration is known, or can be built fast."""
         if not self.prepares:
             return True
         known = self._graph.nodes if self._graph is not None and self._graph.at[0] == iteration.index else ()
         return len(self.timeline.nodes.of(iteration)) - len(known) < SOON
 
     def prepared(self, iteration: Iteration) -> Driven[None]:
-        """Read the graph of an iteration, and close what is to be closed in it."""
+        """Read the graph of an iteration, and collapse modules of a large one automatically."""
         nodes, infos = self.timeline.nodes.of(iteration), list[NodeInfo]()
         for part in parts(nodes, "reading the graph: node"):
             if isinstance(part, Far):
@@ -102,10 +102,13 @@ class Folds:
         if len(nodes) >= LARGE and iteration.index not in self._seen and not self.timeline.contexts.flat:
             yield from self._fitting(graph)
             self._seen.add(iteration.index)
-        self._graph = _Known((iteration.index, iteration.end), nodes, graph)  # now: before, others do not wait for it
+        self._graph = _Known((iteration.index, iteration.end), nodes, graph)  # last: until now, `ready` was false
 
     def graph(self, iteration: Iteration) -> CallGraph:
-        """The nodes and module calls of an iteration, which may still grow; GvizError while they are prepared."""
+        """Return the nodes and module calls of an iteration, which may still grow.
+
+        Raises GvizError while `prepared` is reading them.
+        """
         if not self.ready(iteration):
             raise GvizError("the graph of this iteration is still being read", hint="try it again soon", exit_code=2)
         known, here = self._graph, (iteration.index, iteration.end)
@@ -120,25 +123,25 @@ class Folds:
         return graph_of(self.timeline, infos.values())
 
     def hides(self, iteration: Iteration) -> bool:
-        """Whether a node of an iteration may have no box of its own."""
+        """Return whether a node of an iteration may have no box of its own."""
         if not self.ready(iteration):
             return False
         wanted = self.wanted(iteration)
         return bool(wanted.focus or wanted.closed - {OPTIMIZER} or self.timeline.contexts.steps_in(iteration))
 
     def folded(self, iteration: Iteration) -> Folded:
-        """The boxes of an iteration."""
+        """Return the boxes of an iteration."""
         return fold(self.graph(iteration), self.wanted(iteration))
 
     def open(self, node: int, path: str = "") -> str:
-        """Open a module: the outermost closed one that the node is in, or the one named; its path is the answer."""
+        """Expand the named module, or the outermost collapsed one around a node; return its path."""
         chosen = path or next((call for call in self._paths(node) if call in self._wanted.closed), "")
         self._require(chosen in self._wanted.closed, path, "is not closed", "the selected node is in no closed module")
         self._wanted = replace(self._wanted, closed=self._wanted.closed - {chosen})
         return chosen
 
     def close(self, node: int, path: str = "") -> str:
-        """Close a module: the innermost open one that the node is in, or the one named; its path is the answer."""
+        """Collapse the named module, or the innermost expanded one around a node; return its path."""
         paths = self._paths(node)
         first = next((at for at, known in enumerate(paths) if known in self._wanted.closed), len(paths))
         chosen = path or (paths[first - 1] if first else "")
@@ -148,19 +151,19 @@ class Folds:
         return chosen
 
     def close_all(self, iteration: Iteration) -> None:
-        """Close every module."""
+        """Collapse every module."""
         self._close(frozenset(modules(self.graph(iteration))))
 
     def open_all(self) -> None:
-        """Open every module."""
+        """Expand every module."""
         self._wanted = replace(self._wanted, closed=frozenset())
 
     def focus(self, node: int = 0, *, ancestors: bool = False, radius: int = 0) -> None:
-        """Show only what a node was made from, or what is near it; without a node all."""
+        """Show only the ancestors of a node, or the nodes near it; without a node, the whole graph."""
         self._wanted = replace(self._wanted, focus=node, ancestors=ancestors, radius=radius)
 
     def next_focus(self, node: int) -> None:
-        """Ancestors of the node, its neighbourhood, all: one after the other."""
+        """Show the ancestors of the node, then its neighbourhood, then the whole graph."""
         now = self._wanted
         if not now.focus:
             self.focus(node, ancestors=True)
@@ -170,22 +173,22 @@ class Folds:
             self.focus()
 
     def shown_part(self) -> str:
-        """The part of the graph that is shown, in words; empty if no node is hidden."""
+        """Return a description of the shown part of the graph; empty if no node is hidden."""
         now = self._wanted
         if now.ancestors:
             return f"what #{now.focus} was made from"
         return f"within {now.radius} of #{now.focus}" if now.focus else ""
 
     def next_node(self, timeline: Timeline, n: int) -> int:
-        """One node on; a closed module counts as one."""
+        """Return the moment one node later; a collapsed module counts as one."""
         return self._through(timeline, n, 1)
 
     def reverse_next_node(self, timeline: Timeline, n: int) -> int:
-        """One node back."""
+        """Return the moment one node earlier."""
         return self._through(timeline, n, -1)
 
     def _through(self, timeline: Timeline, n: int, way: int) -> int:
-        """To the next moment at which a node is complete, except inside a closed call that continues after it."""
+        """Return the next moment at which a node is complete, unless a collapsed call continues after it."""
         ends = timeline.contexts.node_ends
         at = bisect_right(ends, n) if way > 0 else bisect_right(ends, n - 1) - 1
         while 0 <= at < len(ends) and (self._in_step(ends[at]) or self._together(*ends[at : at + 2])):
@@ -193,7 +196,7 @@ class Folds:
         return ends[at] if 0 <= at < len(ends) else len(timeline) if way > 0 else 0
 
     def _in_step(self, n: int) -> bool:
-        """Whether the node of a moment is the own arithmetic of an optimizer, whose steps are closed."""
+        """Return whether the node of a moment is arithmetic of an optimizer whose steps are collapsed."""
         node = self._node_at(n) if OPTIMIZER in self._wanted.closed else 0
         return node != 0 and self.timeline.contexts.step_of(self.timeline.info(node)) != 0
 
@@ -208,13 +211,13 @@ class Folds:
         return int(self.timeline.columns(n, n + 1).node[0])
 
     def _groups(self, n: int) -> dict[int, int]:
-        """The closed call of every node that is in one, in the iteration of a moment."""
+        """Return the collapsed call of every node inside one, in the iteration of a moment."""
         iteration = self.timeline.iteration_at(n)
         if not self.hides(iteration):
             return {}
         closed, graph = self.wanted(iteration).closed, self.graph(iteration)
         if self._folded is None or self._folded[0] is not graph or self._folded[1] != closed:
-            groups = reversed(fold(graph, Filter(closed)).groups)  # what calls share is done with the first, in a pass
+            groups = reversed(fold(graph, Filter(closed)).groups)  # a pass runs shared nodes with the first call
             inside = {node: group.call.scope for group in groups for node in group.nodes}
             self._folded = graph, closed, inside
         return self._folded[2]
@@ -227,7 +230,7 @@ class Folds:
         return self.timeline.iteration_at(born)
 
     def _paths(self, node: int) -> list[str]:
-        """The modules around a node, the outermost first."""
+        """Return the modules around a node, the outermost first."""
         if not node:
             return []
         return [call.path for call in around(self.graph(self._iteration_of(node)), node)]

@@ -1,4 +1,4 @@
-"""The marks of the interface, once in Unicode and once in ASCII, one cell each."""
+"""The characters of the interface, in Unicode and in ASCII, each one cell wide (the ASCII `cut` takes 3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gviz.values.plain_text import shown
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """One set of characters; `table` rewrites the rest of a text for it."""
+    """One set of characters; `table` translates any other text to it."""
 
     now: str
     back: str
@@ -30,11 +30,11 @@ class Glyphs:
     table: Mapping[int, str]
 
     def text(self, text: str) -> str:
-        """`text` in this character set."""
+        """Return `text` in this character set."""
         return text.translate(self.table) if self.ascii else text
 
     def clipped(self, text: str, width: int) -> str:
-        """`text` in this character set, in at most `width` cells of a column."""
+        """Return `text` in this character set, in at most `width` cells."""
         plain = self.text(shown(text))
         return plain if len(plain) <= width else plain[: max(width - len(self.cut), 0)] + self.cut
 
@@ -53,15 +53,15 @@ ASCII = Glyphs(
 
 
 def glyphs(*, ascii: bool) -> Glyphs:
-    """The character set to draw with."""
+    """Return the character set to draw with."""
     return ASCII if ascii else UNICODE
 
 
 def wants_ascii(environ: Mapping[str, str] = os.environ, *, encoding: str = "") -> bool:
-    """Whether only ASCII is sure to be shown as it is.
+    """Return whether only ASCII characters are sure to be displayed.
 
-    So it is where ``GVIZ_ASCII`` asks for it, on the Linux console, and where the locale, or the `encoding` of what is
-    written to, that of standard output if none is given, is not UTF-8.
+    This holds if ``GVIZ_ASCII`` is set, on the Linux console, and if the locale or the `encoding` of the output is not
+    UTF-8. Without `encoding`, the encoding of standard output is tested.
     """
     if environ.get("GVIZ_ASCII", "0") not in ("", "0") or environ.get("TERM") == "linux":
         return True
@@ -70,7 +70,7 @@ def wants_ascii(environ: Mapping[str, str] = os.environ, *, encoding: str = "") 
 
 
 def encoding_of(out: object) -> str:
-    """The encoding of what is written to, empty if it is not known."""
+    """Return the encoding of an output stream; empty if it is unknown."""
     return getattr(out, "encoding", None) or ""
 
 

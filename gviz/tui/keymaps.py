@@ -1,4 +1,4 @@
-"""The keymaps, and the user's own: which keys do what, by the ids of the bindings."""
+"""The keymaps, and the user's own keys, by the ids of the bindings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gviz.values.plain_text import clipped
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a key does: an id to name it by, its keys at first, the action of the screen, and a word on it."""
+    """What a key does: its id, its default keys, the action of the screen, and a short description."""
 
     id: str
     keys: str
@@ -99,7 +99,7 @@ ACTS: tuple[Act, ...] = (
     Act("act.help", "question_mark,f1", "open('help')", "help"),
     Act("act.quit", "q,ctrl+q,ctrl+d", "quit", "quit"),
 )
-"""Every key of the debugger. Letters act on the screen only: typed into the prompt they are text."""
+"""Every key of the debugger. Letters act on the screen only: in the prompt they are text."""
 
 KEYMAPS: Mapping[str, Mapping[str, str]] = {
     "default": {},
@@ -146,20 +146,20 @@ _NAMED = {sign: name for name, sign in _SPOKEN.items() if len(sign) == 1} | {
     '"': "quotation_mark", "(": "left_parenthesis", ")": "right_parenthesis", " ": "space",
     "esc": "escape", "bksp": "backspace", "return": "enter", "del": "delete", "pgup": "pageup", "pgdn": "pagedown",
 }  # fmt: skip
-"""How Textual names the keys that are neither letters nor digits."""
+"""Textual's names of the keys that are neither letters nor digits."""
 _WORDS = {
     *_NAMED.values(), "tab", "up", "down", "left", "right", "home", "end", "insert", *(f"f{n}" for n in range(1, 25)),
 }  # fmt: skip
 _HELD = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 
 Keys = Mapping[str, tuple[str, ...]]
-"""By the id of an act the keys that do it."""
+"""The keys of each act, by the id of the act."""
 
 
 def keys_of(name: str, own: Mapping[str, str] | None = None) -> Keys:
-    """The keys of a keymap, with the user's own in the place of some; GvizError for what is no keymap.
+    """Return the keys of a keymap, with the user's own keys in place of some. Raises GvizError for an unknown keymap.
 
-    A key that the user gives to one act is taken from every other; GvizError where two of the user's want the same.
+    A key that the user binds to one act is removed from all others. Raises GvizError if the user binds it to two acts.
     """
     if name not in KEYMAPS:
         raise _unknown("keymap", name, KEYMAPS)
@@ -177,7 +177,7 @@ def keys_of(name: str, own: Mapping[str, str] | None = None) -> Keys:
 
 
 def spoken(key: str) -> str:
-    """A key as it is written on the keyboard: ``]`` for ``right_square_bracket``, ``F5``."""
+    """Return a key as it is written on the keyboard: ``]`` for ``right_square_bracket``, ``F5``."""
     if key in _SPOKEN:
         return _SPOKEN[key]
     head, plus, last = key.rpartition("+")
@@ -186,20 +186,23 @@ def spoken(key: str) -> str:
 
 
 def first(keys: Keys, *ids: str) -> str:
-    """The first key of each of some acts, as written on the keyboard: ``sS``, ``F11/S``; nothing for one without."""
+    """Return the first keys of some acts, as written on the keyboard:
+
+    ``sS``, ``F11/S``. Acts without keys add nothing.
+    """
     names = [spoken(keys[id][0]) for id in ids if keys[id]]
     return ("" if all(len(name) == 1 for name in names) else "/").join(names)
 
 
 def key_lines(keys: Keys, width: int) -> Iterator[Line]:
-    """The table of all keys: id, keys, what they do."""
+    """Yield the table of all keys: keys, id, description."""
     for act in ACTS:
         names = " ".join(map(spoken, keys[act.id])) or "(none)"
         yield from wrapped(line((f"{names:<13} ", "key"), (f"{act.id:<22} ", "muted"), act.says), width, 14)
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """``x, ], ctrl+k`` as Textual names them; a single comma is the key."""
+    """Return the keys of ``x, ], ctrl+k`` with Textual's names; a single comma is the key."""
     parts = [text] if text == "," else [part.strip() for part in text.split(",")]
     keys = tuple(_key(part) for part in parts if part)
     if not keys:
@@ -208,7 +211,10 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _key(text: str) -> str:
-    """One key as Textual names it, also as written on the keyboard: ``F11``, ``Ctrl+K``, ``bksp``, ``shift+n``."""
+    """Return Textual's name of a key that may be written as on the keyboard:
+
+    ``F11``, ``Ctrl+K``, ``bksp``, ``shift+n``.
+    """
     head, _, last = text[:-1].rpartition("+")
     held, last = head.lower().split("+") if head else [], last + text[-1]
     if len(last) > 1:

@@ -1,6 +1,6 @@
 """The debugger line by line: for pipes, CI, dumb terminals and screen readers.
 
-The same core and the same commands as on the screen; every stop is one full sentence, and nothing is overwritten.
+It has the same core and the same commands as the screen. Every stop is one full sentence, and nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PROGRESS_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """How a dialogue ended: how many lines were refused, and the command that ended it, if any did."""
+    """How a dialogue ended: the number of refused lines, and the command that ended it, if there was one."""
 
     refused: int
     left: Command | None = None
@@ -52,9 +52,9 @@ def debug(
     output: TextIO,
     options: SessionOptions = DEFAULT,
 ) -> Conversation:
-    """Debug line by line: begin, then carry out `commands` or what is read from `input` until it ends or says ``quit``.
+    """Debug line by line: run `commands`, or the lines of `input` until it ends or a line is ``quit``.
 
-    A program that waits is also left by ``continue`` at the end.
+    If the program waits for the debugger, ``continue`` at the end also ends the dialogue.
     """
     session = Session(options.cursor(timeline), glyphs(ascii=wants_ascii()), options.title)
     waits = ["the program waits: continue at the end lets it go on, quit asks."] if options.waited_for else []
@@ -70,7 +70,7 @@ def debug(
 
 
 def is_quit(command: Command) -> bool:
-    """Whether a command ends a conversation."""
+    """Return whether a command ends a conversation."""
     return command.name == "quit"
 
 
@@ -80,9 +80,10 @@ def _lets_go(session: Session, command: Command) -> bool:
 
 
 def exit_action(talk: Conversation, input: TextIO, output: TextIO) -> ExitAction:
-    """What a program does that waited for a conversation. The user is asked; without a terminal it is stopped.
+    """Return what a program does next that waited for a conversation.
 
-    It runs on where no command ended the conversation.
+    The program runs on if no command ended the conversation. Otherwise the user is asked; without a terminal the
+    program is stopped.
     """
     command = talk.left
     if command is None or command.name == "continue":
@@ -97,7 +98,7 @@ def exit_action(talk: Conversation, input: TextIO, output: TextIO) -> ExitAction
 
 
 def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:
-    """The guided lesson, line by line: each page is printed and waits for what it asks for."""
+    """Run the guided lesson line by line: print each page and wait for its command."""
     session = Session(Cursor(timeline, 1), glyphs(ascii=wants_ascii()))
     reader, tutor = Reader(session.cursor.breakpoints), Tutor()
 
@@ -119,7 +120,7 @@ def converse(
     output: TextIO,
     leaves: Callable[[Command], bool] = is_quit,
 ) -> Conversation:
-    """Answer line after line, until one holds a command that `leaves`."""
+    """Answer line after line, until one contains a command for which `leaves` is true."""
     refused = 0
     for text in texts:
         reader.typed(text)
@@ -139,7 +140,7 @@ def converse(
 def _carried_out(
     reader: Reader, answer: Callable[[Command], Iterator[str]], output: TextIO, leaves: Callable[[Command], bool]
 ) -> Command | None:
-    """Carry out a line and what it leads to, up to a command that leaves, which is given."""
+    """Run a line and the lines that follow from it. Return the command that leaves, if one does."""
     while (command := reader.next()) is not None:
         if isinstance(command, Answer):
             for said in command.lines:
@@ -153,7 +154,7 @@ def _carried_out(
 
 
 def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]:
-    """What a command says, line by line; time commands move the session's cursor."""
+    """Run a command and yield its answer line by line; time commands move the session's cursor."""
     reply = _driven(work(spec_of(command).run(session, command)))
     reader.take(reply)
     match reply:
@@ -179,7 +180,7 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
 
 
 def _driven(left: Work) -> Reply:
-    """The answer of a command; its progress is printed to stderr now and then, if that is a terminal."""
+    """Return the answer of a command, and print its progress to stderr now and then, if that is a terminal."""
     if not is_terminal(sys.stderr):
         return finished(left)
     return finished(
@@ -214,7 +215,7 @@ def _greeting(session: Session) -> Iterator[str]:
 
 
 def _here(session: Session, told: int = 0) -> Iterator[str]:
-    """The sentence of the position, after those up to the event `told`; cause and remedy of a failure."""
+    """Yield the sentence of the position, omitting what is known up to event `told`; cause and fix of a failure."""
     yield session.glyphs.text(sentence(session.timeline, session.cursor.position, told))
     moment = session.timeline.at(session.cursor.position)
     for row in failure_lines(session.timeline, moment, WIDTH):
@@ -227,7 +228,7 @@ def _here(session: Session, told: int = 0) -> Iterator[str]:
 
 
 def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
-    """Where a command has led."""
+    """Yield the lines that describe where a command has led."""
     if command.name in ("find", "select"):
         looked_at = label(session.timeline, session.cursor.selected)
         yield from stop.said
@@ -252,7 +253,7 @@ def _direction(stop: Arrival) -> str:
 
 
 def refusal(error: GvizError) -> str:
-    """An error in one line."""
+    """Return an error as one line."""
     detail = [error.what, *filter(None, (error.why, error.hint and f"hint: {error.hint}"))]
     said = shown("; ".join(detail))
     return said if said.endswith("?") else f"{said}."

@@ -1,7 +1,7 @@
-"""Lines of styled text as plain data: what every panel draws, and what line mode prints without the styles.
+"""Lines of styled text as plain data: every panel draws them, and line mode prints them without the styles.
 
-A style is a name (``value``, ``grad``, ``muted`` …), never a colour; themes know the colours. ``grad@12`` is the style
-``grad`` on a text that leads to event 12. Widths are terminal cells.
+A style is a name (``value``, ``grad``, ``muted`` …), never a colour; the themes assign the colours. ``grad@12`` is the
+style ``grad`` on a text that links to event 12. Widths are terminal cells.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ STYLES = (
 
 
 def line(*parts: str | Span) -> Line:
-    """A line of ordinary and styled text."""
+    """Return a line of ordinary and styled text."""
     return tuple((part, "") if isinstance(part, str) else part for part in parts if part)
 
 
 def link(style: str, event: int) -> str:
-    """The style of a text that leads to an event."""
+    """Return the style of a text that links to an event."""
     return f"{style}@{event}" if event else style
 
 
 def style_and_event(style: str) -> tuple[str, int]:
-    """The two halves of a style name: the style proper, and the event it leads to (0: none)."""
+    """Return the two halves of a style name: the style itself, and the event that it links to (0: none)."""
     name, _, event = style.partition("@")
     return name, int(event or 0)
 
 
 def plain(spans: Line) -> str:
-    """The text of a line."""
+    """Return the text of a line."""
     return "".join(text for text, _ in spans)
 
 
 def cells(spans: Line) -> int:
-    """How many terminal cells a line takes."""
+    """Return the width of a line in terminal cells."""
     return sum(cell_len(text) for text, _ in spans)
 
 
 def cut(spans: Line, width: int, ellipsis: str = "…") -> Line:
-    """The line in at most `width` cells; an ellipsis says that there is more."""
+    """Return the line in at most `width` cells; an ellipsis shows that there is more."""
     if cells(spans) <= width:
         return spans
     kept: list[Span] = []
@@ -67,21 +67,21 @@ def cut(spans: Line, width: int, ellipsis: str = "…") -> Line:
 
 
 def fitted(text: str, width: int, ellipsis: str = "…") -> str:
-    """Text in exactly `width` cells, cut with an ellipsis or filled with blanks."""
+    """Return a text in exactly `width` cells, cut with an ellipsis or padded with blanks."""
     if cell_len(text) > width:
         text = set_cell_size(text, max(width - cell_len(ellipsis), 0)) + ellipsis
     return set_cell_size(text, max(width, 0))
 
 
 def columns(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:
-    """`left` and `right` at the two ends of a row; where room is short the left one is cut."""
+    """Return a row with `left` and `right` at its two ends; if there is too little room, `left` is cut."""
     room = width - cells(right) - 1
     left = cut(left, max(room, 0), ellipsis)
     return (*left, (" " * max(width - cells(left) - cells(right), 0), ""), *right)
 
 
 def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
-    """The line broken at blanks into rows of at most `width` cells, the rows after the first indented."""
+    """Yield a line broken at blanks into rows of at most `width` cells; rows after the first are indented."""
     row: list[Span] = []
     used, start = 0, 0
     for word, style, needed in _needing(tuple(_untied(_words(spans), width - indent)), width - indent):
@@ -99,7 +99,10 @@ def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
 
 
 def paragraphs(text: str, width: int) -> Iterator[Line]:
-    """A text of the program, its paragraphs wrapped again; indented lines and list items stay rows of their own."""
+    """Yield the rows of a text by the program with its paragraphs rewrapped.
+
+    Indented lines and list items keep rows of their own.
+    """
     for at, paragraph in enumerate(re.split(r"\n\s*\n", text.strip())):
         if at:
             yield ()
@@ -111,7 +114,7 @@ _ITEM = re.compile(r"\s*(?:[-*]|\d+[.)])\s")
 
 
 def _joined(rows: Iterable[str]) -> list[str]:
-    """The rows of a paragraph, each with the rows that continue it."""
+    """Return the rows of a paragraph, each joined with the rows that continue it."""
     joined: list[str] = []
     for row in rows:
         within = bool(joined) and _ITEM.match(joined[-1]) is not None
@@ -124,17 +127,17 @@ def _joined(rows: Iterable[str]) -> list[str]:
 
 
 TIED = "\xa0"
-"""Keeps words on one row, if the row is wide enough; `wrapped` makes it a blank."""
+"""Keeps words on one row, if the row is wide enough; `wrapped` turns it into a blank."""
 
 
 def labelled(label: str, spans: Iterable[Span], width: int, column: int = 7) -> Iterator[Line]:
-    """A row ``label  text`` whose text wraps under itself."""
+    """Yield a row ``label  text`` whose text wraps under itself."""
     head = fitted(label, column) if len(label) < column else label + " "
     yield from wrapped(((head, "muted"), *spans), width, column)
 
 
 def _words(spans: Line) -> Iterator[Span]:
-    """Pieces that may not be broken: a word with the blanks behind it, or leading blanks."""
+    """Yield pieces that may not be broken: a word with the blanks after it, or leading blanks."""
     for text, style in spans:
         start = 0
         for at in range(1, len(text)):
@@ -145,7 +148,7 @@ def _words(spans: Line) -> Iterator[Span]:
 
 
 def _untied(words: Iterable[Span], room: int) -> Iterator[Span]:
-    """The words, those tied together that no row holds one by one: so no number is broken."""
+    """Yield the words; split those tied ones that do not fit into one row, so that no number is broken."""
     for word, style in words:
         if TIED in word and cell_len(word.rstrip()) > room:
             yield from ((part, style) for part in re.findall(f"{TIED}*[^{TIED}]+{TIED}?", word))
@@ -154,7 +157,7 @@ def _untied(words: Iterable[Span], room: int) -> Iterator[Span]:
 
 
 def _needing(words: Sequence[Span], room: int) -> Iterator[tuple[str, str, int]]:
-    """Each word with the cells that have to be left for it: with what follows it without a blank, if a row holds both.
+    """Return each word with the cells that it needs: with the text that follows without a blank, if a row holds both.
 
     So a comma stays with the link before it.
     """
@@ -168,7 +171,7 @@ def _needing(words: Sequence[Span], room: int) -> Iterator[tuple[str, str, int]]
 
 
 def _pieces(word: str, first: int, rest: int) -> list[str]:
-    """A word that is wider than a row, in pieces that fit, the number of a line whole; any other word whole."""
+    """Return a word in pieces that fit, if it is wider than a row; the line number of a file is one piece."""
     if cell_len(word.rstrip()) <= max(first, rest):
         return [word]
     file, _, number = word.rpartition(":")

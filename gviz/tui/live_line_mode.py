@@ -1,4 +1,4 @@
-"""The debugger over a running program, line by line: the same sentences, and the program's output behind a bar."""
+"""The debugger over a running program, line by line: the same sentences, and the program's output after a bar."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from gviz.values.plain_text import shown
 SIZE = (80, 24)
 HANG_UP_SECONDS = 0.2
 ANSWERED_SECONDS = 2.0
-"""How long to wait for a program that has read a line: it may want more without another question."""
+"""How long to wait for a program that has read a line: it may want another one without a new question."""
 _CONTINUE = Command("continue")
 _ANSWERS = "type LINE gives one, type ^D the end of its input"
 
 
 def debug(options: LiveSessionOptions, input: TextIO, output: TextIO) -> int:
-    """Debug a program line by line: with the commands of its options, then what is read from `input`.
+    """Debug a program line by line: with the commands of its options, then with the lines of `input`.
 
-    Where the input ends, the program runs to its end. Returns its exit code, or 2 where that is 0 but a command was
-    refused that came from an option or a pipe.
+    When the input ends, the program runs to its end. Returns its exit code, or 2 if that is 0 but a command from an
+    option or a pipe was refused.
     """
     conversation = _Conversation(options, output)
     talk = partial(line_mode.converse, conversation.reader, conversation.answer, output=output)
@@ -56,7 +56,7 @@ def debug(options: LiveSessionOptions, input: TextIO, output: TextIO) -> int:
 
 
 def _asked(input: TextIO, output: TextIO) -> str:
-    """What the program does next: the user is asked; without a terminal it is stopped."""
+    """Return the user's choice of what the program does next; without a terminal it is stopped."""
     if not input.isatty():
         return "s"
     output.write("the program has not ended: stop it (s), or keep it running without the debugger (k)? ")
@@ -65,7 +65,7 @@ def _asked(input: TextIO, output: TextIO) -> str:
 
 
 class _Conversation:
-    """The dialogue about one program, and about its next run."""
+    """The dialogue about one program, and about its later runs."""
 
     def __init__(self, options: LiveSessionOptions, output: TextIO) -> None:
         self._options = options
@@ -74,18 +74,18 @@ class _Conversation:
         self._start()
 
     def completions(self, text: str) -> list[str]:
-        """The completions of a line."""
+        """Return the completions of a line."""
         return completions(self._session, text)
 
     def begin(self) -> None:
-        """Let the program begin."""
+        """Start the program."""
         self._say("n s f c let the program run on, n- and s- go back; an empty line repeats; help lists all.")
         self.live.begin(self._options.first)
         if self._options.first != "run" or self.live.cursor.breakpoints.listed:
             self._say_all(self._until_held(_CONTINUE))
 
     def answer(self, command: Command) -> Iterator[str]:
-        """The lines that a command answers; if it lets the program run, when the program is held again."""
+        """Yield the lines that a command answers; if it resumes the program, those until the program pauses again."""
         if command.name in PROGRAM_ACTS:
             yield from self._act(command)
             return
@@ -98,7 +98,7 @@ class _Conversation:
             yield from line_mode.answers(self._session, self.reader, command)
 
     def _meanwhile(self, command: Command) -> Iterator[str]:
-        """Wait until the program is held, unless it waits for a line: other commands are answered all the same."""
+        """Wait until the program pauses. If it waits for a line, answer any command that does not resume it."""
         if not self.live.program.waits_for_line:
             yield from self._until_held(_CONTINUE)
         elif self.live.takes(command):
@@ -117,7 +117,7 @@ class _Conversation:
             yield from self.restart()
 
     def leave(self, *, asked: bool, ask: Callable[[], str]) -> None:
-        """Stop the program or let it run without the debugger, as the user wants; without a user it runs to its end."""
+        """Stop the program or leave it running, as the user chooses; without a user, run it to its end."""
         live = self.live
         if asked:
             self._catch_up()
@@ -135,7 +135,7 @@ class _Conversation:
                 self._say_all(self._until_held(_CONTINUE))
 
     def _catch_up(self) -> None:
-        """Take in what the program has done while a command was typed."""
+        """Handle what the program has reported while a command was typed."""
         while not self._reports.empty():
             report = self._reports.get()
             if isinstance(report, Written):
@@ -143,7 +143,7 @@ class _Conversation:
             self.live.take_report(report)
 
     def restart(self) -> Iterator[str]:
-        """Run the program again with all that was set."""
+        """Run the program again with the same breakpoints, watches and settings."""
         before = self._session
         self.live.program.stop()
         self._start()
@@ -158,9 +158,9 @@ class _Conversation:
         self.live = Live(started.program, self._session)
         self.reader.breakpoints = self.live.cursor.breakpoints
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._printed: list[str] = []  # the line that it has not ended, in pieces: it may be of any length
-        self._asked = False  # it may be waiting for an answer, which is a command
-        self._without_user = False  # the input has ended: no user can answer the program
+        self._printed: list[str] = []  # the pieces of an unfinished line, which may be of any length
+        self._asked = False  # the program may wait for an answer, so a command is read
+        self._without_user = False  # the input has ended: no user can answer the program..
 
     def _say_all(self, texts: Iterator[str]) -> None:
         for text in texts:
@@ -170,7 +170,7 @@ class _Conversation:
         print(text, file=self._output)
 
     def _until_held(self, command: Command) -> Iterator[str]:
-        """The lines until the program is held, has ended, or seems to wait for an answer."""
+        """Yield lines until the program pauses, ends, or seems to wait for an answer."""
         answered, self._asked = self._asked and command.name == "type", False
         patience = HANG_UP_SECONDS if self._without_user else ANSWERED_SECONDS if answered else QUIET_SECONDS
         while True:
@@ -193,7 +193,7 @@ class _Conversation:
                 return
 
     def _quiet(self, *, answered: bool) -> Iterator[str]:
-        """The program has been quiet for a while: if it may wait for an answer, the next command can be it."""
+        """Handle a quiet program. If it may wait for an answer, the next command can give it."""
         if self._without_user:
             self.live.program.hang_up()
         elif (known := self.live.program.waits_for_line) or (self._printed and (answered or not self.live.goes_on())):
@@ -219,7 +219,7 @@ class _Conversation:
             yield from map(self._bar, lines)
 
     def _unfinished(self) -> Iterator[str]:
-        """The part of a line that the program has printed without an end."""
+        """Yield the last line of the output, if it is unfinished."""
         if self._printed:
             yield self._bar("".join(self._printed))
             self._printed = []

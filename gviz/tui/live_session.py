@@ -1,7 +1,7 @@
-"""A program under control and the cursor that may run it on: what the screen and line mode share.
+"""A program under control, and the cursor that can resume it: what the screen and line mode share.
 
-Everything before the live end (the last event recorded so far) is replay. At the live end the time commands let the
-program run. Its own gate pauses it; where the gate cannot know whether to stop, the timeline does, in `Live._met`.
+Everything before the live end (the last event recorded so far) is replay. At the live end the time commands resume the
+program. Its own gate pauses it. If the gate cannot decide whether to stop, the timeline decides, in `Live._met`.
 
 The states of `Live`, each with the `word` that the status row shows:
 
@@ -10,9 +10,9 @@ The states of `Live`, each with the `word` that the status row shows:
     running   `pause`                                        the program is asked to pause             pausing
     running   `Held`, as the purpose asks                    the cursor moves there (unless the user   held
                                                              has moved it away), `Arrival`
-    running   `Held`, but no stop fits (`_met` is None)      the same wish is sent again               running
+    running   `Held`, but no stop matches (`_met` is None)   the same wish is sent again               running
     running   `Held`, and the command has a count left       the purpose is sent again, one less       running
-    running   `Written`, `follow`                            output and events are taken in            running
+    running   `Written`, `follow`                            output and events are read                running
     pausing   as running                                     as running
     held      a command that Live `takes`                    its `Purpose` is sent                     running
     held      any other command that moves in time           the cursor moves in the recording         held
@@ -20,12 +20,12 @@ The states of `Live`, each with the `word` that the status row shows:
     any       `Ended`                                        names are final, `Arrival` at the end     ended
     any       ``detach`` (`ControlledProgram.let_go`)        the program runs without a debugger       ended
 
-``running`` and ``pausing`` show RUNNING; ``held`` shows LIVE where the cursor is at the live end, else REPLAY, which
-``ended`` shows, too.
+``running`` and ``pausing`` show RUNNING. ``held`` shows LIVE if the cursor is at the live end, else REPLAY. ``ended``
+shows REPLAY, too.
 
-For example: held at event 12 by ``n``, the command ``n 2`` is ``Purpose("next", 12, Wish("next", count=2))``. The gate
-counts whole nodes and pauses the program at event 17, where the cursor arrives. After ``N`` the cursor is at event 12
-again: the next ``n`` moves in the recording only, and the program stays where it is.
+For example, the program is held at event 12 by ``n``. The command ``n 2`` is ``Purpose("next", 12, Wish("next",
+count=2))``. The gate counts whole nodes and pauses the program at event 17, where the cursor arrives. After ``N`` the
+cursor is at event 12 again: the next ``n`` only moves in the recording, and the program stays where it is.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ from gviz.where.stop import Stop, stop
 REFRESH_SECONDS = 0.05
 
 QUIET_SECONDS = 0.5
-"""A program that has done and written nothing for this long may wait for an answer."""
+"""A program that has done and written nothing for this long may be waiting for an answer."""
 _RATE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """Why the program runs: the command, the moment `start` where it began, and the wish that the program got.
+    """Why the program runs: the command, the moment `start` where it began, and the wish sent to the program.
 
-    The command is still to be done `left` times. With `until` the program stops there, and at any breakpoint before.
-    `passed` is the last stop that a command with a count has gone on from.
+    The command is still to be done `left` times. If there is an `until`, the program stops there, and at any breakpoint
+    before it. `passed` is the last stop that a command with a count has passed.
     """
 
     name: str
@@ -84,20 +84,20 @@ class Purpose:
 
     @property
     def reason(self) -> Reason:
-        """The reason for a stop where the wish led; the wish that a program starts with was no command."""
+        """The reason for a stop that the wish asked for. The first wish of a program is not a command."""
         if self.name != "start":
             return by_command(self.name)
         return saying(f"held at its first {'backward()' if self.wish.mode == 'backward' else 'node'}")
 
 
 def mode_of(command: Command) -> Mode | None:
-    """How a command lets the program run; None if it does not."""
+    """Return how a command resumes the program; None if it does not."""
     spec = BY_NAME[command.name]
     return spec.runs if command.argument else spec.runs_bare or spec.runs
 
 
 def until_of(command: Command) -> Stop | None:
-    """The stop that a command which lets the program run names, if it names one."""
+    """Return the stop named by a command that resumes the program; None if it names none."""
     return stop(command.argument) if command.argument and mode_of(command) == "continue" else None
 
 
@@ -110,9 +110,9 @@ class Live:
         self.timeline = session.timeline
         self._folds = session.folds
         self.running = False
-        """Whether the program runs, as far as its reports were heard: the program may have sent later ones."""
+        """Whether the program runs, according to the reports read so far; later ones may be waiting."""
         self.pausing = False
-        """Whether the program was asked to pause, and still runs."""
+        """Whether the program was asked to pause, and is still running."""
         self._seen = 0
         self._purpose = Purpose("start", 0, Wish("run"))
         self._awaited: Hits | None = None
@@ -121,7 +121,7 @@ class Live:
 
     @property
     def alive(self) -> bool:
-        """Whether the program can still be held or run."""
+        """Whether the program can still be paused or resumed."""
         return self.cursor.growing and self.program.state != "let go"
 
     @property
@@ -131,13 +131,13 @@ class Live:
 
     @property
     def word(self) -> str:
-        """The word for the status row: see the table above."""
+        """The word in the status row: see the table above."""
         if self.running:
             return "RUNNING"
         return "LIVE" if self.alive and self.at_end else "REPLAY"
 
     def takes(self, command: Command) -> bool:
-        """Whether a command lets the program run, instead of moving in what is recorded."""
+        """Return whether a command resumes the program instead of moving in the recording."""
         runs = mode_of(command)
         if not self.alive or (runs is None and not self._ahead(command)):
             return False
@@ -146,34 +146,34 @@ class Live:
         return self.at_end or self.running or (runs == "continue" and self._stopped_late(until_of(command)))
 
     def _ahead(self, command: Command) -> int:
-        """How many events the program is short of the one that a `goto` names; 0 if it is there, or none is named."""
+        """Return how many events the program is short of the event of a `goto`; 0 if it is there or none is named."""
         named = re.fullmatch(r"@?(\d{1,18})", command.argument) if command.name == "goto" else None
         return max(int(named[1]) - len(self.timeline) - self.timeline.behind, 0) if named else 0
 
     def _stopped_late(self, until: Stop | None) -> bool:
-        """Whether the cursor is where the program was held for, which has shown itself a little later."""
+        """Return whether the cursor is at a pause of the program whose stop became known only a little later."""
         here = self.cursor.position
         if here != self._purpose.start or self._purpose.name != "stopped":
             return False
         return stop_search.met(self.timeline, self.cursor.breakpoints, here, self._hits(until)) is None
 
     def begin(self, mode: Mode) -> None:
-        """Let the program begin; with breakpoints it runs to the first of them."""
+        """Start the program; with breakpoints it runs to the first of them."""
         stops = self._stops()
         self._send(Purpose("continue" if stops else "start", 0, Wish("continue", stops=stops) if stops else Wish(mode)))
 
     def run(self, command: Command) -> None:
-        """Let the program run on by a command that it `takes`."""
+        """Resume the program by a command that it `takes`."""
         if self.running:
             raise GvizError("the program is running", hint="ctrl+c pauses it", exit_code=2)
         if ahead := self._ahead(command):
             self._send(Purpose(command.name, self.cursor.position, Wish("step", count=ahead)))
             return
         mode, until = mode_of(command), until_of(command)
-        assert mode is not None, command.name  # else it does not take the command
+        assert mode is not None, command.name  # `takes` was false for such a command
         if until is not None and (why := stop_search.no_code(self.timeline, until)):
             raise stop_search.nothing_later(self.timeline, until, command.argument, why)
-        times = 1 if mode in ("step", "next") else max(command.count, 1)  # these two are counted by the gate
+        times = 1 if mode in ("step", "next") else max(command.count, 1)  # the gate counts these two
         self._send(Purpose(command.name, self.cursor.position, self._wish(command, mode, until), times, until))
 
     def _wish(self, command: Command, mode: Mode, until: Stop | None) -> Wish:
@@ -191,16 +191,16 @@ class Live:
         return Wish(mode, count=max(command.count, 1))
 
     def run_out(self) -> None:
-        """Let the program run to its end."""
+        """Run the program to its end."""
         self._send(Purpose("run", self.cursor.position, Wish("run")))
 
     def pause(self) -> None:
-        """Ask the program to pause, which it does once a call into a library has returned."""
+        """Ask the program to pause; it does so once a call into a library has returned."""
         self.pausing = True
         self.program.pause()
 
     def take_report(self, report: Report) -> Arrival | None:
-        """Take in what the program reports; the `Arrival` if the program is held or has ended, else None."""
+        """Handle a report of the program; return an `Arrival` if the program has paused or ended, else None."""
         match report:
             case Held():
                 self.running = self.pausing = False
@@ -218,17 +218,17 @@ class Live:
         return None
 
     def follow(self, seconds: float = REFRESH_SECONDS) -> None:
-        """Take in what the running program has done, for about `seconds` at most."""
+        """Read what the running program has recorded, for about `seconds` at most."""
         self.timeline.refresh(seconds)
 
     def goes_on(self) -> bool:
-        """Whether any event has come since this was asked last."""
+        """Return whether any event has been recorded since the last call."""
         self.follow()
         before, self._seen = self._seen, len(self.timeline) + self.timeline.behind
         return self._seen != before
 
     def progress(self) -> str:
-        """One line about the running program: how many events, how many a second; what it may be waiting for."""
+        """Return one line about the running program: its events, their rate, and what it may be waiting for."""
         count, question = len(self.timeline) + self.timeline.behind, self._pace.question
         rate = self._pace.rate(count)
         if self._pace.is_quiet and not rate and (question or self.program.waits_for_line):
@@ -239,7 +239,7 @@ class Live:
         return f"{count:,} events, {rate:,.0f}/s"
 
     def _grow(self, *, growing: bool) -> None:
-        """Set whether the recording may grow. When it no longer does, every name is known."""
+        """Set whether the recording may grow. When it no longer may, every name is known."""
         self.timeline.growing = self.cursor.growing = self.cursor.breakpoints.growing = growing
         self.cursor.breakpoints.search_again()
         self._awaited = self._hits(self._purpose.until)
@@ -268,7 +268,7 @@ class Live:
                 return None
             arrival = self._stop(end, Reason("held", f"{ASKED_FOR[held.why]}{_at(held.stack)}", one), thread)
             arrival = self._shown(held.node, arrival) if held.node in self.timeline.nodes else arrival
-            if held.stack and held.why != "post-mortem":  # which looks at where it failed
+            if held.stack and held.why != "post-mortem":  # post-mortem looks at the failure instead
                 node = self.cursor.selected if arrival.position == end else self.timeline.at(end).actor
                 self.cursor.held_stacks[end] = HeldStack(held.stack, node)
             return arrival
@@ -286,7 +286,7 @@ class Live:
         return self._stop(position, reason, thread)
 
     def _called(self, held: Held) -> int:
-        """The number in the list of breakpoints of the call that held the program; 0 for a pause."""
+        """Return the number, in the list of breakpoints, of the call that paused the program; 0 for a user's pause."""
         if held.why == "pause" or not held.stack:
             return 0
         innermost = held.stack[0]
@@ -295,14 +295,17 @@ class Live:
         return call.number
 
     def _shown(self, node: int, arrival: Arrival) -> Arrival:
-        """Select the node that the program shows, unless the user looks at a moment before: then say which it is."""
+        """Select the node that the program shows.
+
+        If the user looks at an earlier moment, only name it in the reason.
+        """
         if arrival.position != len(self.timeline):
             return replace(arrival, reason=replace(arrival.reason, text=f"{arrival.reason.text} and shows #{node}"))
         self.cursor.select(node)
         return arrival
 
     def _ended(self) -> Arrival:
-        self.cursor.held_stacks.pop(len(self.timeline), None)  # it is no longer held there
+        self.cursor.held_stacks.pop(len(self.timeline), None)  # the program no longer waits there
         until, met = self._purpose.until, self._met() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.after]
         arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))
@@ -313,7 +316,7 @@ class Live:
         return replace(arrival, said=tuple(said))
 
     def _stop(self, position: int, reason: Reason, thread: str = "") -> Arrival:
-        """Bring the cursor there, unless it has gone away from where the program was let run."""
+        """Move the cursor there, unless the user has moved it away from where the command began."""
         start = self._purpose.start
         self._purpose = Purpose("stopped", position, Wish("continue", stops=self._stops()))
         if self.cursor.position not in (start, position):
@@ -322,7 +325,7 @@ class Live:
         return self.cursor.stopped(position, start, replace(reason, thread=thread))
 
     def _met(self) -> tuple[int, Reason] | None:
-        """The first moment at which running on stops, as far as it has come, and why."""
+        """Return the first moment at which ``continue`` stops, among those recorded so far, and why."""
         return stop_search.met(self.timeline, self.cursor.breakpoints, self._purpose.after, self._awaited)
 
     def _stops(self) -> tuple[str, ...]:
@@ -331,22 +334,22 @@ class Live:
 
 
 class Pace:
-    """How fast the program goes between two stops, and what it wrote last: it may be a question."""
+    """How fast the program runs between two stops, and its last output, which may be a question."""
 
     def __init__(self) -> None:
         self._counts: deque[tuple[float, int]] = deque()
         self._written = (0.0, b"")
 
     def begin(self) -> None:
-        """The program runs on from a stop."""
+        """Start counting: the program has been resumed."""
         self._counts.clear()
 
     def wrote(self, data: bytes) -> None:
-        """The program wrote this to its terminal."""
+        """Remember output that the program wrote to its terminal."""
         self._written = time.monotonic(), data
 
     def rate(self, count: int) -> float:
-        """Events per second, over about the last second, where `count` events are known by now."""
+        """Return the events per second over about the last second; `count` events are known now."""
         now = time.monotonic()
         self._counts.append((now, count))
         while len(self._counts) > 2 and now - self._counts[1][0] > _RATE_SECONDS:
@@ -356,12 +359,12 @@ class Pace:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it has written nothing for a while."""
+        """Whether the program has written nothing for a while."""
         return time.monotonic() - self._written[0] > QUIET_SECONDS
 
     @property
     def question(self) -> str:
-        """The last line that it wrote and did not end."""
+        """The last line of the output, if it is unfinished."""
         return self._written[1].decode("utf-8", "replace").rpartition("\n")[2].strip()
 
 
@@ -369,7 +372,7 @@ END_OF_INPUT = "^D"
 """Typed instead of a line: the end of the input."""
 
 Then = Literal["go on", "wait", "leave", "restart"]
-"""What a front end does next; ``wait`` is until the program is held or has ended."""
+"""What a front end does next; ``wait`` lasts until the program pauses or ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +402,7 @@ PROGRAM_ACTS = {
 
 
 def act_on_program(live: Live, name: str, text: str) -> ProgramAct:
-    """Do to the program what one of `PROGRAM_ACTS` says; GvizError if the program has ended."""
+    """Run one of `PROGRAM_ACTS`. Raises GvizError if the program has ended."""
     act = PROGRAM_ACTS[name]
     if act.needs_program and not live.alive:
         what = "the program runs by itself" if live.program.state == "let go" else "the program has ended"
@@ -409,10 +412,10 @@ def act_on_program(live: Live, name: str, text: str) -> ProgramAct:
 
 
 def code_of(program: ControlledProgram) -> int:
-    """The exit code of the debugger: the program's own, 0 where the user stopped it or it lives on."""
+    """Return the exit code of the debugger: the program's own; 0 if the user stopped it or it is still running."""
     return exit_code(program.ended) if program.ended is not None and not program.stopped else 0
 
 
 def _at(stack: tuple[Frame, ...]) -> str:
-    """Where the innermost frame is, without folders."""
+    """Return the place of the innermost frame, without folders."""
     return f" at {frame_text(stack[0], 30)}" if stack else ""

@@ -1,4 +1,4 @@
-"""What every command works with, on the screen and line by line."""
+"""The state that every command works with, on the screen and line by line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What was listed last: some lines of a file, and the position from which they were listed."""
+    """The last source listing: some lines of a file, and the position at which they were listed."""
 
     mark: SourceMark
     lines: range
@@ -34,9 +34,9 @@ class Listed:
 
 @dataclass(slots=True)
 class Session:
-    """One debugger over one timeline: its position, what was set, and how it draws.
+    """One debugger over one timeline: its position, what the user has set, and how it draws.
 
-    `shown_once` holds the remarks that are shown only once.
+    `shown_once` contains the remarks that are shown only once.
     """
 
     cursor: Cursor
@@ -54,14 +54,14 @@ class Session:
         self.settings.values["ascii"] = "on" if self.glyphs.ascii else "off"
 
     def configure(self, config: Config) -> None:
-        """Begin with what the user's own file says."""
+        """Apply the user's configuration file."""
         self.own_keys = config.keys
         self.settings.values["keymap"] = config.keymap
         self.settings.values["motion"] = "on" if config.motion else "off"
 
     @property
     def timeline(self) -> Timeline:
-        """What is looked at."""
+        """The recording that the session shows."""
         return self.cursor.timeline
 
     @property
@@ -71,7 +71,7 @@ class Session:
 
     @property
     def held_stack(self) -> HeldStack | None:
-        """Where the program was held at this moment, if it was."""
+        """The call stack of the program, if it was paused at this moment."""
         return self.cursor.held_stacks.get(self.cursor.position)
 
     @property
@@ -81,28 +81,28 @@ class Session:
 
     @property
     def running(self) -> Frame | None:
-        """The line the program is at."""
+        """The line that the program is at."""
         return running_frame(self.timeline, self.moment, self.held_stack)
 
     @property
     def place(self) -> SourceMark | None:
-        """The place in the source that is shown."""
+        """The source location that is shown."""
         node = self.cursor.selected
         return source_place(self.timeline, self.moment, node, self.frame_of(node), self.held_stack)
 
     @property
     def beside(self) -> BranchView | None:
-        """The branch that is shown next to the recording, if numbers were changed."""
+        """The branch of a what-if that is shown next to the recording, if numbers were changed."""
         return self.cursor.asker.beside
 
     @property
     def keys(self) -> Keys:
-        """The keys in force."""
+        """The current keys."""
         return keys_of(self.settings.values["keymap"], self.own_keys)
 
     @property
     def subject(self) -> str:
-        """What an expression calls the selected node: its name where that means it now, else its number."""
+        """The selected node as an expression: its name if that refers to it now, else its number."""
         node = self.cursor.selected
         if node not in self.timeline.nodes:
             return ""
@@ -116,7 +116,7 @@ class Session:
             return 0
 
     def frame_of(self, node: int) -> int:
-        """How many frames above the line that made this node are shown."""
+        """Return how many frames above the line that made this node the shown frame is."""
         of, depth, held_stack = self._frame
         return depth if of == node and held_stack is self.held_stack else 0
 
@@ -127,5 +127,5 @@ class Session:
         return self.cursor.position, node, self.frame_of(node)
 
     def look_from(self, frame: int) -> None:
-        """Look at the caller `frame` frames up, as long as the same node is selected at the same place."""
+        """Show the caller `frame` frames up, as long as the same node is selected at the same pause."""
         self._frame = self.cursor.selected, frame, self.held_stack

@@ -1,8 +1,8 @@
-"""How a session of the debugger begins and ends, whatever shows it.
+"""How a session of the debugger begins and ends, for every front end.
 
-It begins over a recording (`SessionOptions`), or over a program that it starts (`LiveSessionOptions`). It ends with an
-`ExitAction` where a program waits for it, as in ``gviz.breakpoint()``: in the same process, or in another one, which
-learns it from an exit code.
+It begins over a recording (`SessionOptions`), or over a program that it starts (`LiveSessionOptions`). If a program
+waits for it, as in ``gviz.breakpoint()``, the session ends with an `ExitAction`. A program in another process reads
+that from the exit code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """What a debugger is opened on: a program and its arguments, or the file of a trace. Paths may contain blanks."""
+    """What the debugger has opened: a program and its arguments, or a trace file. Paths may contain blanks."""
 
     path: str = ""
     arguments: tuple[str, ...] = ()
@@ -48,27 +48,27 @@ UNTITLED = Title()
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """What a session over a recording begins with."""
+    """How a session over a recording begins."""
 
     title: Title = UNTITLED
     at: int | None = None
-    """The event to open at; by default where the program failed, else the first event."""
+    """The event to open at; by default the failure of the program, else the first event."""
     opening: tuple[str, ...] = ()
-    """Commands that are carried out before any key."""
+    """Commands that run before any key."""
     lesson: bool = False
-    """Whether the text at the top of the program is shown first."""
+    """Whether to show the text at the top of the program first."""
     waited_for: bool = False
     """Whether the program waits for the session to end, and needs an `ExitAction`."""
     stack: tuple[Frame, ...] = ()
-    """The call stack of the program that waits, innermost frame first; empty if it is not known."""
+    """The call stack of the waiting program, innermost frame first; empty if it is unknown."""
 
     def position(self, timeline: Timeline) -> int:
-        """The event of a recording to open at."""
+        """Return the event of a recording to open at."""
         return start_of(timeline) if self.at is None else self.at
 
     def cursor(self, timeline: Timeline) -> Cursor:
-        """A cursor at that event."""
-        from gviz.tui.cursor import Cursor  # late: the command line makes options without a session
+        """Return a cursor at that event."""
+        from gviz.tui.cursor import Cursor  # lazy: the command line builds options without a session
         from gviz.tui.source_location import HeldStack
 
         cursor = Cursor(timeline, self.position(timeline))
@@ -89,43 +89,43 @@ class Started:
 
 
 Launch: TypeAlias = "Callable[[Callable[[Report], None], tuple[int, int]], Started]"
-"""Starts the program in a terminal of a size; the function gets its reports."""
+"""Starts the program in a terminal of a size; the callback gets its reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSessionOptions:
-    """What a session begins with over a program, which `launch` starts and the session controls."""
+    """How a session begins over a program, which `launch` starts and the session controls."""
 
     launch: Launch
     first: Mode
-    """How the program runs from its start, where no breakpoint is set."""
+    """How the program runs from its start, if there is no breakpoint."""
     title: Title = UNTITLED
     opening: tuple[str, ...] = ()
-    """Commands that are carried out before the program begins, for example to set breakpoints."""
+    """Commands that run before the program begins, for example to set breakpoints."""
     commands: tuple[str, ...] = ()
-    """Commands that are carried out one after the other, each when the program pauses."""
+    """Commands that run one after the other, each when the program pauses."""
     script: tuple[str, str] = ("", "")
-    """The path and the text of the program, which are shown until it has recorded anything."""
+    """The path and the text of the program, which are shown until anything is recorded."""
 
 
 def start_of(timeline: Timeline) -> int:
-    """Where a viewer begins: at the failure, if the program failed, else at the first event that is not a repeat."""
+    """Return the first event to show: the failure of the program, else the first event that is not a repeat."""
     return timeline.failures[-1] if timeline.failures else min(timeline.dropped.again + 1, len(timeline))
 
 
 ExitAction = Literal["go on", "alone", "stop"]
-"""What a program that waits does when the session ends: run to its next stop, run without further stops, or end."""
+"""What a waiting program does when the session ends: run to its next stop, run without further stops, or end."""
 
 EXIT_CODES: Mapping[ExitAction, int] = {"go on": 0, "alone": 10, "stop": 11}
-"""The exit codes of a debugger in a process of its own; any other code lets the program run on."""
+"""The exit codes of a debugger in a process of its own; for any other code the program runs on."""
 
 EXIT_COMMANDS: Mapping[str, ExitAction] = {"detach": "alone", "kill": "stop"}
-"""Commands about a program that ``gviz run`` controls, and what they mean for one that waits."""
+"""Commands about a program under ``gviz run``, and their effect on a program that waits."""
 
 EXIT_QUESTION = "it waits: c goes on to its next stop, k on without stops, s stops it, else no"
 EXIT_ANSWERS: Mapping[str, ExitAction] = {"c": "go on", "k": "alone", "s": "stop"}
 
 
 def by_exit_code(code: int) -> ExitAction:
-    """The action of an exit code."""
+    """Return the action of an exit code."""
     return next((action for action, known in EXIT_CODES.items() if known == code), "go on")

@@ -1,4 +1,4 @@
-"""The place in the source that belongs to a moment and a node."""
+"""The source location of a moment and a node."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from gviz.tui.drawing.source import SourceMark
 
 @dataclass(frozen=True, slots=True)
 class HeldStack:
-    """The call stack of a program that was held, innermost frame first, and the node that was selected then.
+    """The call stack of a paused program, innermost frame first, and the node that was selected then.
 
-    Only the session that held the program has this; the recording does not.
+    Only the session that paused the program has it; the recording does not.
     """
 
     frames: tuple[Frame, ...]
@@ -35,14 +35,14 @@ class HeldStack:
 
 
 def stack_of(timeline: Timeline, node: int, held_stack: HeldStack | None = None) -> tuple[Frame, ...]:
-    """The call stack to show: where the program was held, or where the node was made if another is selected."""
+    """Return the call stack to show: where the program paused, or where the node was made if another is selected."""
     return held_stack.frames if held_stack is not None and held_stack.node == node else _frames(timeline, node)
 
 
 def source_place(
     timeline: Timeline, moment: Moment, node: int, depth: int = 0, held_stack: HeldStack | None = None
 ) -> SourceMark | None:
-    """The expression that made the node (or its caller `depth` frames up), and the line the program is running."""
+    """Return the expression that made the node (or its caller `depth` frames up), and the line that is running."""
     running = running_frame(timeline, moment, held_stack)
     frames = stack_of(timeline, node, held_stack)
     if held_stack is not None and held_stack.node == node and not depth:
@@ -58,8 +58,10 @@ def source_place(
 
 
 def running_frame(timeline: Timeline, moment: Moment, held_stack: HeldStack | None = None) -> Frame | None:
-    """The line that the program is at: where it was held, the call of ``backward()`` during a pass, else the line of
-    the event."""
+    """Return the line that the program is at.
+
+    This is where the program was paused, or the call of ``backward()`` during a pass, else the line of the event.
+    """
     if held_stack is not None:
         return held_stack.frames[0]
     event = moment.event

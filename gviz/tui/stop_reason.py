@@ -1,4 +1,4 @@
-"""Where a command of the debugger ended, and why: the words of a debugger's stop reasons."""
+"""Where a command of the debugger ended, and why."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from gviz.trace.graph_state import BAD, Bad
 from gviz.values.plain_text import clipped
 
 Kind = Literal["command", "breakpoint", "held", "error", "nonfinite", "mark", "start", "end", "live end", "remark"]
-"""A command went as far as it goes; a breakpoint stopped it; the program is held; an error, nan or mark is there; an
-end of the recording, which may be live; else a remark."""
+"""Why a command ended.
+
+It did all it does (``command``), or a breakpoint stopped it, or the program paused (``held``), or there is an error,
+nan or mark, or an end of the recording, which may be live. Anything else is a remark.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a command stopped: `text` is its name, or names the breakpoint with its number.
+    """Why a command ended: `text` is the command's name, or names the breakpoint with its number.
 
-    `thread` is the one that the program was held in, where that is not the main one.
+    `thread` is the thread in which the program paused, if it is not the main one.
     """
 
     kind: Kind
@@ -27,16 +30,16 @@ class Reason:
 
     @property
     def words(self) -> str:
-        """As it is shown: ``breakpoint 1 in thread worker``."""
+        """The text that is shown: ``breakpoint 1 in thread worker``."""
         return self.text + (f" in thread {clipped(self.thread, 20)}" if self.thread else "")
 
     def is_command(self, *names: str) -> bool:
-        """Whether it is a command of one of these names."""
+        """Return whether it is a command with one of these names."""
         return self.kind == "command" and self.text in names
 
     @property
     def asked_for(self) -> bool:
-        """Whether it goes before what the event is: a stop that was asked for, or a program that is held."""
+        """Whether it takes precedence over the kind of event: a breakpoint, or a paused program."""
         return self.kind in ("breakpoint", "held")
 
 
@@ -51,14 +54,14 @@ ENDS: dict[Kind, str] = {
     "start": "nothing comes before it (Caps Lock? small letters go forward)",
     "live end": "the program is paused here. s n f c let it run on",
 }
-"""What helps at an end of the recording."""
+"""A hint for each end of the recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Where a command ended and why. `start` is where it began.
+    """Where a command began (`start`) and ended, and why.
 
-    `said` are the messages of log points on the way, `then` the commands of the breakpoint that stopped it.
+    `said` contains the messages of log points on the way, `then` the commands of the breakpoint that stopped it.
     """
 
     position: int
@@ -69,12 +72,12 @@ class Arrival:
 
     @property
     def backward(self) -> bool:
-        """Whether time ran backwards."""
+        """Whether the command moved backwards in time."""
         return self.position < self.start
 
     @property
     def notice(self) -> str:
-        """What to show next to the reason: the last message of a log point, else what helps at an end."""
+        """The text next to the reason: the last message of a log point, else the hint for an end."""
         if self.said:
             return self.said[-1] + (f" (and {len(self.said) - 1} before)" if len(self.said) > 1 else "")
         why = self.reason
@@ -84,12 +87,12 @@ class Arrival:
 
 
 def by_command(name: str) -> Reason:
-    """A command of this name went as far as it goes."""
+    """Return the reason of a command that did all it does."""
     return Reason("command", name)
 
 
 def saying(text: str) -> Reason:
-    """A remark, where there is no reason to name."""
+    """Return a remark, for a stop without another reason."""
     return Reason("remark", text)
 
 

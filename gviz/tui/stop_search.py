@@ -1,12 +1,12 @@
-"""Which stop comes next on the way through time, what log points say on it, and why a stop is never met.
+"""Finds the next stop, the messages of log points on the way, and the reason why a stop is never reached.
 
-Three things stop: a breakpoint of the user's, the place that one runs to (``until``), and what always stops: an error,
-the first nan or inf, a mark (`gviz.trace.navigation.stops`). Going on looks for the earliest of them, going back for
-the latest. Looking takes long in a long recording, so `searched` gives way between stretches of it; what it finds is
-remembered, and `next_stop` knows it at once.
+Three things stop a run: a breakpoint of the user, the place of ``until``, and the permanent stops: an error, the first
+nan or inf, a mark (`gviz.trace.navigation.stops`). A run forwards stops at the earliest of them, a run backwards at the
+latest. In a long recording the search is slow, so `searched` yields between ranges of events. Its results are cached,
+and `next_stop` then answers at once.
 
-A stop may never be met. `never` gives the reason: no node has the name, or the line of the program does nothing that
-is recorded.
+Some stops can never be reached. `never` gives the reason: no node has the name, or the line of the program does nothing
+that is recorded.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ MOST_SAID = 1000
 """How many messages of log points are shown for one command."""
 
 _FEARED = ("nan", "inf", "error")
-"""Events that are waited for in the hope that they never come."""
+"""Events that users wait for in the hope that they never happen."""
 
 
 def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> tuple[int, Reason]:
-    """Where running on from moment `n` stops, and why; the end if it stops nowhere."""
+    """Return where a run from moment `n` stops, and why; the end if nothing stops it."""
     if not backward:
         return met(timeline, breakpoints, n) or (len(timeline), CONTINUE)
     anyway, before = navigation.reverse_continue(timeline, n), breakpoints.previous(n)
@@ -51,7 +51,7 @@ def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward:
 
 
 def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None = None) -> tuple[int, Reason] | None:
-    """The first stop after moment `n` and why: a breakpoint, the `place` that one runs to, or what always stops."""
+    """Return the first stop after moment `n`, and why: a breakpoint, the `place` of ``until``, or a permanent stop."""
     one, hit = breakpoints.next(n), next(place.after(n), None) if place is not None else None
     always = next((moment for moment in navigation.stops(timeline) if moment > n), None)
     found = [(one.n, one.reason)] if one is not None else []
@@ -61,9 +61,9 @@ def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None
 
 
 def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Driven[tuple[int, Reason]]:
-    """Where ``until PLACE`` stops from moment `n` on, and why; the end of a recording that still grows.
+    """Return where ``until PLACE`` stops after moment `n`, and why; the end, if the recording is still growing.
 
-    GvizError where that is nowhere, and where the place is never come to.
+    Raises GvizError if it stops nowhere, and if the place can never be reached.
     """
     asked = stops.stop(text)
     hits, growing = hits_of(timeline, asked), breakpoints.growing
@@ -83,11 +83,11 @@ def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Dr
 
 
 def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[Far]:
-    """Look for the next stop a stretch at a time and give how far that has come; `next_stop` then knows at once."""
+    """Search for the next stop, and yield the progress between ranges of events; `next_stop` then answers at once."""
     yield from timeline.troubles.looking_for_bad()
     anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
     for one in breakpoints.own:
-        yield from one.hits.looking()  # again, where the recording has grown
+        yield from one.hits.looking()  # again, because the recording may have grown
     for event in breakpoints.searched(n, backward=backward):
         yield Far("looking for a stop: event", event, len(timeline))
         if event < anyway if backward else event > anyway:
@@ -95,7 +95,7 @@ def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: 
 
 
 def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) -> tuple[str, ...]:
-    """What log points say after moment `n` and up to `end`."""
+    """Return the messages of log points after moment `n` and up to `end`."""
     said = breakpoints.said(n, end)
     lines = [f"event {at}: {_filled(timeline, at, one)}" for at, one in said[:MOST_SAID]]
     return (*lines, *([f"and {len(said) - MOST_SAID} more messages"] if len(said) > MOST_SAID else []))
@@ -114,7 +114,10 @@ def _shown(moment: Situation, name: str) -> str:
 
 
 def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
-    """Why nothing fits a stop, in a recording that may be `growing`, in half a sentence; empty where something may."""
+    """Return why nothing can match a stop, as half a sentence; empty if something may.
+
+    A recording may be `growing`: then names that are still unknown may appear.
+    """
     if hits.can_hit():
         return ""
     why = no_code(timeline, stop)
@@ -124,7 +127,7 @@ def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
 
 
 def unmet(timeline: Timeline, breakpoints: Breakpoints) -> Iterator[str]:
-    """What there is to say, when the program has ended, of each breakpoint that was never met."""
+    """Yield a sentence for each breakpoint that was never reached, when the program has ended."""
     waited = (one for one in breakpoints.own if one.enabled and not one.message)
     for one in waited:
         if next(one.hits.after(0), None) is not None:
@@ -138,7 +141,7 @@ def unmet(timeline: Timeline, breakpoints: Breakpoints) -> Iterator[str]:
 
 
 def nothing_later(timeline: Timeline, stop: Stop, text: str, why: str = "") -> GvizError:
-    """That nothing later is at the `text` that a stop was read from; moments and numbers of events are for ``goto``."""
+    """Return the error that nothing later matches `text`. Its hint says which texts are moments, for ``goto``."""
     hint = f"goto {text} is for a moment" if text in MOMENT_WORDS else why
     if stop.at.place is not None and text.isdecimal() and int(text) <= len(timeline):
         hint = f"{why}; event {text} is goto {text}".removeprefix("; ")
@@ -146,7 +149,10 @@ def nothing_later(timeline: Timeline, stop: Stop, text: str, why: str = "") -> G
 
 
 def no_code(timeline: Timeline, stop: Stop) -> str:
-    """Why the line that a stop names is none of the program's code, also of one that runs on; empty if it is."""
+    """Return why the line of a stop contains no code; empty if it contains code.
+
+    This also holds for a running program.
+    """
     line = _line(stop)
     texts = _texts(timeline, line) if line is not None else {}
     if line is None or not texts:
@@ -159,19 +165,19 @@ def no_code(timeline: Timeline, stop: Stop) -> str:
 
 
 def _line(stop: Stop) -> Place | None:
-    """The line that a stop names, if it names one."""
+    """Return the line of a stop; None if it has none."""
     place = stop.at.place
     return place if place is not None and place.kind == "line" else None
 
 
 def _texts(timeline: Timeline, line: Place) -> dict[str, list[str]]:
-    """The files that a line may be of, row by row."""
+    """Return the files that a line may belong to, row by row."""
     known = ((path, text) for path, text in timeline.sources.items() if text)
     return {path: source_lines(text) for path, text in known if _may_be_in(path, line)}
 
 
 def _no_nodes(timeline: Timeline, stop: Stop) -> str:
-    """Of a line that does nothing that is recorded that it is so, and the next one of the same files that does."""
+    """Return that the line of a stop makes no node, and the next line of the same files that makes one."""
     line = _line(stop)
     if line is None:
         return ""
@@ -180,7 +186,7 @@ def _no_nodes(timeline: Timeline, stop: Stop) -> str:
 
 
 def _busy(timeline: Timeline, line: Place) -> Iterator[int]:
-    """The lines in which nodes are made, of the files that a line may be of."""
+    """Yield the lines that make nodes, in the files that a line may belong to."""
     for stack in np.unique(timeline.nodes.origins.stack).tolist():
         for frame in timeline.stack(stack):
             if _may_be_in(frame.path, line):
@@ -192,7 +198,7 @@ def _may_be_in(path: str, line: Place) -> bool:
 
 
 def of_every_node(stop: Stop, hits: Hits, command: str) -> str:
-    """What to say of a stop that takes a word of conditions for a tensor: ``value.max() > 3``."""
+    """Return a hint for a stop that uses a word of conditions as if it were a tensor: ``value.max() > 3``."""
     word = hits.nowhere().partition(".")[0]
     if word not in NAMES:
         return ""

@@ -1,9 +1,9 @@
-"""The terminal of the user: which debugger fits it, the echo of keys, and how it is left in order.
+"""The terminal of the user: which debugger it can show, the echo of keys, and how it is restored.
 
-Which debugger: full screen on standard error, or line by line where `why_plain` gives a reason. Echo: keys that are
-typed while a program is imported are for the first frame, and do not show (`unechoed`). Order: `guarded_terminal`
-restores the terminal where the debugger was killed and cannot do it itself. The terminal that a program under control
-gets is in `gviz.live.pseudo_terminal`.
+The debugger is full screen on standard error, or line by line if `why_plain` gives a reason. Keys that are typed while
+a program is imported are kept for the first frame and are not echoed (`unechoed`). `guarded_terminal` restores the
+terminal if the debugger was killed and cannot do it itself. The terminal of a program under control is in
+`gviz.live.pseudo_terminal`.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     import subprocess
 
 _ERRORS = 2
-"""Standard error, whatever object a program has put in the place of ``sys.stderr``: the screen is drawn there."""
+"""Standard error, where the screen is drawn, even if a program has replaced ``sys.stderr``."""
 
 
 def is_terminal(stream: object) -> bool:
-    """Whether a stream is a terminal; one of the program's own kind may be closed, or know of no such question."""
+    """Return whether a stream is a terminal; a stream object of the program may be closed or lack ``isatty``."""
     try:
-        return bool(stream.isatty())  # type: ignore[attr-defined]  # or not
+        return bool(stream.isatty())  # type: ignore[attr-defined]  # if it has one
     except (AttributeError, OSError, ValueError):
         return False
 
 
 def asks_for_lines() -> bool:
-    """Whether ``GVIZ_PLAIN`` asks for the debugger that goes line by line."""
+    """Return whether ``GVIZ_PLAIN`` requests the line-by-line debugger."""
     return os.environ.get("GVIZ_PLAIN", "0") not in ("", "0")
 
 
 def why_plain(*, asked: bool) -> str:
-    """Why the debugger goes line by line instead of full screen; empty if the terminal can show it."""
+    """Return why the debugger works line by line; empty if the terminal can show the full screen."""
     if asked:
         return "--plain"
     no_input = "" if is_terminal(sys.stdin) else "standard input is not a terminal"
@@ -46,7 +46,7 @@ def why_plain(*, asked: bool) -> str:
 
 
 def _why_not_here() -> str:
-    """Why the caller cannot wait for the screen in this process."""
+    """Return why the caller cannot wait for the screen in this process."""
     if threading.current_thread() is not threading.main_thread():
         return "only the main thread hears of keys and signals"
     loops = sys.modules.get("asyncio")
@@ -54,7 +54,7 @@ def _why_not_here() -> str:
 
 
 def why_no_screen() -> str:
-    """Why nothing can be shown in full screen, whatever there is to type into; empty if it can."""
+    """Return why no full screen can be shown, apart from a missing keyboard; empty if it can."""
     if not is_terminal(sys.stderr):
         return "standard error, where the screen is drawn, is not a terminal"
     if _is_of_a_program(_ERRORS):
@@ -68,17 +68,20 @@ def _why_dumb() -> str:
 
 
 def _is_of_a_program(number: int) -> bool:
-    """Whether the person is at another terminal, where a debugger has the screen: what runs in here gets lines."""
+    """Return whether this terminal belongs to a program under a debugger.
+
+    The user is then at another terminal, whose screen the debugger has, so a debugger in here works line by line.
+    """
     if os.name != "posix":
         return False
-    from gviz.live.pseudo_terminal import is_of_a_program  # needs what other systems do not have
+    from gviz.live.pseudo_terminal import is_of_a_program  # imports modules of POSIX only
 
     return is_of_a_program(number)
 
 
 @contextmanager
 def keyboard() -> Iterator[int | None]:
-    """What a person types into: standard input, else the terminal that this process belongs to; None without one."""
+    """Provide the user's input: standard input, else the controlling terminal of this process; None without one."""
     if is_terminal(sys.stdin):
         yield None if _is_of_a_program(sys.stdin.fileno()) else sys.stdin.fileno()
         return
@@ -95,9 +98,9 @@ def keyboard() -> Iterator[int | None]:
 
 @contextmanager
 def in_turn() -> Iterator[None]:
-    """The screen for one process at a time: workers of a program may want it at once, and there is one keyboard."""
+    """Give the screen to one process at a time: workers of a program may want it at once, with one keyboard."""
     with ExitStack() as held:
-        with suppress(ImportError, OSError):  # where a terminal cannot be locked, no process waits
+        with suppress(ImportError, OSError):  # a terminal that cannot be locked is not waited for
             _lock_screen(held)
         yield
 
@@ -107,35 +110,35 @@ def _lock_screen(held: ExitStack) -> None:
 
     name = os.ttyname(_ERRORS)
     if name == os.ctermid():
-        return  # what each process calls its own terminal is one file for all of them
+        return  # /dev/tty is one file for all terminals
     screen = os.open(name, os.O_RDONLY | os.O_NOCTTY)
     held.callback(os.close, screen)
     fcntl.flock(screen, fcntl.LOCK_EX)
-    held.callback(fcntl.flock, screen, fcntl.LOCK_UN)  # a copy of this process may have it open still
+    held.callback(fcntl.flock, screen, fcntl.LOCK_UN)  # a fork of this process may still have it open
 
 
 def needs_ascii(*, asked: bool) -> bool:
-    """Whether only ASCII characters can be drawn, on standard error as Textual does."""
+    """Return whether only ASCII characters can be drawn on standard error, where Textual draws."""
     return asked or wants_ascii(encoding=encoding_of(sys.__stderr__))
 
 
 def is_there() -> bool:
-    """Whether there still is a terminal to type into; after a hang-up there is none."""
+    """Return whether the terminal still exists; after a hang-up it does not."""
     stdin = sys.__stdin__
     return stdin is not None and not stdin.closed and stdin.isatty()
 
 
 _LOCAL_MODES = 3
-"""The place of the local modes among the attributes of a terminal."""
+"""The index of the local modes among the attributes of a terminal."""
 
 _echo_off = False
 
 
 @contextmanager
 def unechoed(*, plain: bool) -> Iterator[None]:
-    """Switch the echo off: keys typed before the first frame are kept for it, and do not show on the screen it covers.
+    """Switch the echo off: keys typed before the first frame are kept for it, and must not show below it.
 
-    A debugger that goes line by line (`plain`) has no frame, and the echo stays on.
+    A debugger that works line by line (`plain`) has no frame, so the echo stays on.
     """
     global _echo_off
     if plain or os.name != "posix" or not is_terminal(sys.stdin):
@@ -156,12 +159,12 @@ def unechoed(*, plain: bool) -> Iterator[None]:
 
 
 def echo_is_off() -> bool:
-    """Whether `unechoed` switched the echo off."""
+    """Return whether `unechoed` switched the echo off."""
     return _echo_off
 
 
 def with_echo(attributes: list[Any] | None) -> None:
-    """Switch the echo on in the attributes that a screen restores for a shell or an editor: it found them without."""
+    """Switch the echo on in the attributes that a screen restores for a shell or an editor: they had no echo."""
     if _echo_off and attributes is not None:
         import termios
 
@@ -171,14 +174,14 @@ def with_echo(attributes: list[Any] | None) -> None:
 _RESTORE = (
     r"\033[<u"  # the keyboard protocol of kitty
     r"\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?1015l\033[?1004l\033[?2004l\033[?2048l"  # mouse, focus, paste
-    r"\033[?25h\033[0m\033[?1049l"  # cursor, colours, the screen of before
+    r"\033[?25h\033[0m\033[?1049l"  # cursor, colours, the previous screen
 )
 _WATCH = f"trap '' TTOU INT HUP TERM; read -r left || {{ printf '{_RESTORE}' >&2; stty \"$@\" <&2; }}"
 
 
 @contextmanager
 def guarded_terminal() -> Iterator[None]:
-    """Let a shell wait for the end of this process, and restore the terminal if the process was killed."""
+    """Start a shell that waits for the end of this process, and restores the terminal if it was killed."""
     watch = _watching()
     try:
         yield
@@ -191,10 +194,10 @@ def guarded_terminal() -> Iterator[None]:
 
 
 def _watching() -> subprocess.Popen[bytes] | None:
-    """The shell that waits, None where there is no terminal or no shell."""
+    """Return the shell that waits; None if there is no terminal or no shell."""
     if os.name != "posix" or not (sys.__stderr__ is not None and sys.__stderr__.isatty()):
         return None
-    import subprocess  # for the full screen only; the command line imports this file
+    import subprocess  # lazy: the command line imports this file, too
 
     try:
         terminal = sys.__stderr__.fileno()

@@ -1,4 +1,4 @@
-"""The themes of the terminal debugger, and the semantic colours that every other Textual theme gets too."""
+"""The themes of the terminal debugger, and the semantic colours that all other Textual themes get, too."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ANSI = {
 }  # fmt: skip
 
 _CS231N = {**_DARK, "gviz-value": "#7CE38B", "gviz-grad": "#FF8F87", "gviz-error": "#FFD75E"}
-"""Values green and gradients red, as the slides of the course have them; what is wrong is yellow and bears a mark."""
+"""Values are green and gradients red, as on the slides of the course; errors are yellow and have a mark."""
 
 _GREY = {"gviz-border": "#8A8A8A", "gviz-muted": "#B5B5B5", "gviz-now-background": "#4A4A4A"}
 _MONO = dict.fromkeys(_DARK, "#FFFFFF") | _GREY
@@ -89,7 +89,7 @@ TEXTUAL = tuple(BUILTIN_THEMES)
 
 
 def named(name: str, known: Iterable[str]) -> str:
-    """The theme of a name, also without its ``gviz-``; GvizError for one there is not."""
+    """Return the theme with a name, also without its ``gviz-``. Raises GvizError for an unknown name."""
     full = SHORT.get(name, name)
     if full not in known:
         hint = did_you_mean(full, known, ", ".join(SHORT))
@@ -98,18 +98,18 @@ def named(name: str, known: Iterable[str]) -> str:
 
 
 def semantic_colours(*, dark: bool, ansi: bool = False) -> Mapping[str, str]:
-    """The colours of values, gradients and marks for a theme that does not bring its own."""
+    """Return the colours of values, gradients and marks for a theme that does not define them."""
     return _ANSI if ansi else _DARK if dark else _LIGHT
 
 
 def for_terminal(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The theme that a terminal with 16 colours needs: of its own, because those of the others fall together there."""
+    """Return the theme for a terminal with 16 colours; None for others. Other themes lose colours there."""
     known = Console(stderr=True, force_terminal=True, _environ=environ).color_system
     return "gviz-ansi" if known == "standard" else None
 
 
 def colours_fall_together(theme: Theme, environ: Mapping[str, str] = os.environ) -> str:
-    """That a theme is made of more colours than the terminal has, and which is not; empty where all can be seen."""
+    """Return a warning that a theme has more colours than the terminal, with the theme to use; empty if it has not."""
     needed = for_terminal(environ) if environ.get("TERM") else None
     if needed is None or theme.ansi or theme.name == "gviz-mono":
         return ""
@@ -117,7 +117,7 @@ def colours_fall_together(theme: Theme, environ: Mapping[str, str] = os.environ)
 
 
 def starting_theme(asked: str | None, environ: Mapping[str, str] = os.environ) -> str:
-    """The theme asked for; without colours the one that sends none; a light terminal gets the light one."""
+    """Return the first theme: without colours ``gviz-ansi``, else the `asked` one, else a light or dark one."""
     if environ.get("NO_COLOR"):
         return "gviz-ansi"
     if asked:

@@ -11,7 +11,7 @@ from gviz.tui.session import Session
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """What was done: the name of a command (empty for a key that is none), and the session after it."""
+    """What the user did: the name of a command (empty for a key without one), and the session afterwards."""
 
     command: str
     session: Session
@@ -19,9 +19,9 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A text, the key (in line mode the line) that it waits for, and how it knows that it came.
+    """A text, the key (in line mode the line) that it waits for, and the test whether the user did it.
 
-    A page about a `phase` first leads to it, wherever other keys have led.
+    A page about a `phase` first leads there, wherever other keys have led.
     """
 
     text: str
@@ -90,11 +90,11 @@ class Tutor:
 
     @property
     def page(self) -> Page | None:
-        """The page that waits, or the way to where it speaks of; None after the last."""
+        """The page that waits, or one that leads to its phase; None after the last page."""
         return self._way or (PAGES[self._at] if self._at < len(PAGES) else None)
 
     def saw(self, seen: Noticed) -> bool:
-        """Turn the page if it waited for this; whether another is open now."""
+        """Turn the page if it waited for this; return whether another page is open now."""
         before = self.page
         if self._way is None and before is not None:
             self._at += before.done(seen)
@@ -102,22 +102,22 @@ class Tutor:
         return self.page is not before
 
     def text(self, *, plain: bool = False) -> str:
-        """The text of now, with the key that it waits for: on the screen in a row of its own, where it stays."""
+        """Return the current text, with the key that it waits for; on the screen the key has a row of its own."""
         return _said(self._at, self.page, plain=plain)
 
     def aside(self, *, typing: bool) -> str:
-        """The text while other keys have opened a prompt or another screen."""
+        """Return the text while other keys have opened a prompt or another screen."""
         if self.page is None:
             return self.text()
         return _said(self._at, _aside(_TYPED_ELSEWHERE if typing else _COVERED, self.wanted()))
 
     def wanted(self, *, plain: bool = False) -> str:
-        """The key or line that is waited for."""
+        """Return the key or line that the page waits for."""
         return _wanted(self.page, plain=plain) if self.page is not None else ""
 
 
 def every_text() -> Iterator[str]:
-    """Every text that the screen may show."""
+    """Yield every text that the screen may show."""
     asides = [_aside(text, page.key) for text in (_TYPED_ELSEWHERE, _COVERED) for page in PAGES]
     for page in (*PAGES, _TO_BEGINNING, _TO_BACKWARD, *asides, None):
         yield _said(len(PAGES) - 1, page)
@@ -139,7 +139,7 @@ def _wanted(page: Page, *, plain: bool) -> str:
 
 
 def _way_to(page: Page, session: Session) -> Page | None:
-    """What leads to the phase that a page speaks of; None where the session is in it."""
+    """Return the page that leads to the phase of another page; None if the session is in that phase."""
     here = _phase(session)
     if page.phase is None or here == page.phase:
         return None
@@ -147,7 +147,7 @@ def _way_to(page: Page, session: Session) -> Page | None:
 
 
 def _phase(session: Session) -> PhaseKind | None:
-    """The phase in which something is still to come; before the first event it is the forward pass."""
+    """Return the phase that has events left; before the first event it is the forward pass."""
     at = session.cursor.position
     phase = session.timeline.phase_at(max(at, 1))
     return phase.kind if phase is not None and (at < phase.end or phase.kind == "forward") else None

@@ -1,10 +1,10 @@
-"""Type-ahead: what arrives in one read does what it would do if it came one by one.
+"""Type-ahead: input that arrives in one read has the same effect as if it came key by key.
 
-Textual hands a key to the widget that has the focus when the key is read. A key before it may be about to open a prompt
-or a page, to close one, or to move the focus; each of these takes messages between widgets. The letters of
-``:watch x.grad`` in one read would go to the widget that has the focus by then. Here the next key waits until the
-widgets that the key before went through have answered all their messages. It does not wait for the background task of
-a command, so that a key can stop that.
+Textual sends a key to the widget that has the focus when the key is read. The key before it may be about to open a
+prompt or a page, to close one, or to move the focus; each of these takes messages between widgets. The letters of
+``:watch x.grad`` in one read would go to the widget that has the focus at that time. Here, the next key waits until the
+widgets that handled the previous key have answered all their messages. It does not wait for the background task of a
+command, so a key can stop that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ORDERED = (events.Key, events.Paste, events.MouseDown, events.MouseUp, events.Mo
 """Input that may change which widget gets the next input."""
 
 _MOST_ROUNDS = 50
-"""A widget that sends itself messages for ever delays no key longer than this."""
+"""How many times to wait for the same widgets: one that keeps sending itself messages must not block keys."""
 
 _PATIENCE_SECONDS = 0.5
 """How long to wait for a widget: one that was removed in the meantime never answers."""
@@ -33,7 +33,7 @@ Deliver = Callable[[events.Event], Awaitable[None]]
 
 
 class TypeAhead:
-    """Keeps what an application gets in order; `deliver` is what the application does with one event."""
+    """Keeps the input of an application in order; `deliver` handles one event."""
 
     def __init__(self, app: App[None], deliver: Deliver) -> None:
         self._app, self._deliver = app, deliver
@@ -44,7 +44,7 @@ class TypeAhead:
 
     @property
     def works(self) -> bool:
-        """Whether anything waits, or the last event is not done."""
+        """Whether any input is waiting, or the last event is still being handled."""
         return self._settling is not None
 
     async def take(self, event: events.Event) -> None:
@@ -54,16 +54,16 @@ class TypeAhead:
             return
         self._next = None
         if not self._app.screen_stack:
-            return  # it leaves
+            return  # the application is exiting
         before = self._way()
         self._delivered = event
         await self._deliver(event)
         self._settling = asyncio.create_task(self._settle(before))
 
     def repeats(self) -> int:
-        """Take the keys out of the row that only repeat the one that is being delivered; how many there were.
+        """Remove the waiting keys that repeat the one that is being delivered; return their number.
 
-        A key that is held down sends more of them than there is time to draw a screen for.
+        A key that is held down repeats faster than a screen can be drawn.
         """
         key = self._delivered.key if isinstance(self._delivered, events.Key) else ""
         count = 0
@@ -73,7 +73,7 @@ class TypeAhead:
         return count
 
     async def _settle(self, before: list[MessagePump]) -> None:
-        """Wait until what was delivered is done, then send the next event through the queue of the application."""
+        """Wait until the delivered event is done, then send the next one through the queue of the application."""
         for _ in range(_MOST_ROUNDS):
             way = list(dict.fromkeys([*before, *self._way()]))
             idle = not _have_messages(way)
@@ -88,7 +88,7 @@ class TypeAhead:
             self._settling = None
 
     def _way(self) -> list[MessagePump]:
-        """The widgets that a key goes through: the one with the focus, those around it, the screen, the application."""
+        """Return the widgets that a key passes: the one with the focus, its ancestors, the screen, the application."""
         if not self._app.screen_stack:
             return [self._app]
         return [*(self._app.focused or self._app.screen).ancestors_with_self]

@@ -1,4 +1,4 @@
-"""The files that commands name, as they are typed."""
+"""Paths of files as the user types them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gviz.values.plain_text import shown
 
 
 def path_of(text: str) -> Path:
-    """The path of a file that is read, ``~`` for a home; GvizError for that of a user there is not."""
+    """Return the path of a file to read; ``~`` is a home folder. Raises GvizError for an unknown user."""
     return _path(text, f"there is no {shown(text)}")
 
 
 def new_file(text: str) -> Path:
-    """The path of a file that is to be written and does not exist yet; GvizError if it does, or cannot be written."""
+    """Return the path of a file to write. Raises GvizError if the file exists or cannot be written."""
     target = _path(text, f"cannot write {shown(text)}")
     with naming(target):
         there = target.is_symlink() or target.exists()

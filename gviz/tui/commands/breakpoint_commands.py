@@ -1,4 +1,4 @@
-"""The commands about breakpoints: set, log, condition, switch, delete, list."""
+"""Commands for breakpoints: set, log, condition, switch, delete, list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
 
 
 def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str | Far]:
-    """``break``: without a place at the selected node."""
+    """Run ``break``; without a place, at the selected node."""
     text = text or (f"#{selected}" if selected else "")
     hits = hits_of(breakpoints.timeline, where := stop(text))
     yield from hits.looking()
@@ -38,12 +38,12 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
 
 
 def add_once(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str | Far]:
-    """``tbreak``."""
+    """Run ``tbreak``."""
     return add(breakpoints, text, selected, once=True)
 
 
 def log(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
-    """``log PLACE "TEXT"``."""
+    """Run ``log PLACE "TEXT"``, with its message in quotes."""
     found = _LOG.match(text)
     if found is None:
         raise GvizError("log needs a place and a text", hint='log x "x is {value}"', exit_code=2)
@@ -67,23 +67,23 @@ def _never(breakpoints: Breakpoints, made: Breakpoint) -> str:
 
 
 def condition(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
-    """``condition N [COND]``."""
+    """Run ``condition N [COND]``."""
     breakpoints.require(text)
     yield from listed(breakpoints, text.split()[0], selected)
 
 
 def ignore(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
-    """``ignore N COUNT``."""
+    """Run ``ignore N COUNT``."""
     yield described(breakpoints.ignore(text))
 
 
 def enable(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
-    """``enable [N ...]``."""
+    """Run ``enable [N ...]``."""
     return _switch(breakpoints, text, on=True)
 
 
 def disable(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
-    """``disable [N ...]``."""
+    """Run ``disable [N ...]``."""
     return _switch(breakpoints, text, on=False)
 
 
@@ -96,7 +96,7 @@ def _switch(breakpoints: Breakpoints, text: str, *, on: bool) -> Iterator[str]:
 
 
 def delete(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
-    """``delete [N ...]``."""
+    """Run ``delete [N ...]``."""
     chosen = breakpoints.numbered(text)
     switched_off = breakpoints.delete(chosen)
     gone = [str(one.number) for one in chosen if one not in switched_off]
@@ -107,7 +107,7 @@ def delete(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
 
 
 def listed(breakpoints: Breakpoints, text: str, selected: int, here: int = 0) -> Iterator[str]:
-    """``info break``, and which of them fit the moment `here` (0: it is not asked)."""
+    """Run ``info break``; also show which breakpoints match the moment `here`, unless it is 0."""
     if not breakpoints.listed:
         yield "there are no breakpoints; break sets one"
     for one in breakpoints.numbered(text.removeprefix("break")):
@@ -122,7 +122,7 @@ def _times(one: Listed, here: int) -> str:
 
 
 def _untold(one: Listed) -> str:
-    """How many moments could not be tested, and what helps."""
+    """Return how many moments could not be tested, and how to record the values."""
     moments = one.untold()
     return f"; not known at {moments} moment{'s' * (moments != 1)}: {KEEP_ALL}" if moments else ""
 

@@ -26,27 +26,27 @@ _HINT = 'write "compare 1,2" for two iterations, "compare 2" for this one and 2,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared(Look):
-    """Two sides to look at next to each other, with the `names` of their recordings.
+    """Two recordings or iterations to show side by side, with the `names` of the recordings.
 
-    `here` says which of them are of this recording, the one to go to first.
+    `here` contains the sides that belong to this recording, the preferred one first.
     """
 
     comparison: Comparison
     names: tuple[str, str]
     here: tuple[int, ...]
     summary: tuple[str, ...] = ()
-    """The lines at the top, where they differ from the usual summary of two sides."""
+    """The lines at the top, if they differ from the usual summary."""
     aside: frozenset[int] = frozenset()
-    """Places among the differences of those that are expected, as between two ranks."""
+    """Indices of the differences that are expected, for example between two ranks."""
 
     @property
     def striking(self) -> Comparison:
-        """The comparison without the differences that are expected."""
+        """The comparison without the expected differences."""
         kept = [each for at, each in enumerate(self.comparison.differences) if at not in self.aside]
         return replace(self.comparison, differences=tuple(kept))
 
     def place_of(self, at: int) -> tuple[int, int] | None:
-        """Event and node of this recording that pair number `at` is about: where they first differ, else its making."""
+        """Return event and node of pair number `at` in this recording: the first difference, or the creation."""
         pair = self.comparison.pairs[at]
         sides = (self.comparison.a, self.comparison.b)
         for which in self.here:
@@ -57,9 +57,10 @@ class Compared(Look):
 
 
 def compare(session: Session, text: str) -> Compared:
-    """``compare [A,B]`` or ``compare FILE [A,B]``; without numbers this iteration and the one before (in FILE: it).
+    """Run ``compare [A,B]`` or ``compare FILE [A,B]``.
 
-    With one number it is this iteration and that one.
+    With one number, compare this iteration with that one; without numbers, with the previous one, or the same one in
+    FILE.
     """
     from gviz.compare.comparison import compare
     from gviz.compare.side import Side
@@ -83,7 +84,7 @@ def compare(session: Session, text: str) -> Compared:
 
 
 def ranks(session: Session, text: str) -> Compared:
-    """``ranks FILE [N]``: two ranks of a training run in iteration N, else in the first in which they part."""
+    """Run ``ranks FILE [N]``: two ranks of a training run in iteration N, else in the first in which they diverge."""
     from gviz.compare.ranks import Rank, divergence, divergence_in, is_shared, rank_differences
     from gviz.render import ranks_text as words
 
@@ -113,14 +114,14 @@ def _agree(names: tuple[str, str], between: RankDifferences) -> Iterator[str]:
 
 
 def _with_number(text: str) -> tuple[str, int]:
-    """A file, and the number behind it (0: none)."""
+    """Return a file, and the number after it (0: none)."""
     file, _, last = text.strip().rpartition(" ")
     number = typed_count(last)
     return (file.strip(), number) if file and number else (text.strip(), 0)
 
 
 def _parts(text: str, here: int) -> tuple[str, tuple[int, int] | None]:
-    """The file and the two iterations that a text names; a single number is the second one, and `here` the first."""
+    """Return the file and the two iterations in a text; a single number is the second, and `here` the first."""
     *words, last = text.split() or [""]
     first, comma, second = last.rpartition(",")
     one, other = typed_count(first) if comma else here, typed_count(second)

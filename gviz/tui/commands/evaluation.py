@@ -1,4 +1,4 @@
-"""The commands that ask about a moment: expressions, what is watched, what changed. They answer in lines of text."""
+"""Commands that evaluate at a moment: expressions, watches, differences. They answer in lines of text."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ MOST_ELEMENTS = 10_000
 
 
 def watch(asker: Asker, text: str, n: int) -> Iterator[str]:
-    """``watch [EXPR]``."""
+    """Run ``watch [EXPR]``."""
     if text:
-        parse_expression(text)  # what it is about may not be there yet
+        parse_expression(text)  # its tensors may not exist yet
         asker.watched += [text] if text not in asker.watched else []
         value = dict(asker.watching(n))[text]
         yield f'watching {shown(text)} = {value} ("break change {shown(text)}" stops when it changes)'
@@ -42,7 +42,7 @@ def watch(asker: Asker, text: str, n: int) -> Iterator[str]:
 
 
 def rewatch(asker: Asker, text: str, n: int) -> Iterator[str]:
-    """``rewatch NUMBER EXPR``."""
+    """Run ``rewatch NUMBER EXPR``."""
     number, _, expression = text.partition(" ")
     place = typed_count(number)
     if place is None or not 0 < place <= len(asker.watched) or not expression.strip():
@@ -53,7 +53,7 @@ def rewatch(asker: Asker, text: str, n: int) -> Iterator[str]:
 
 
 def unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
-    """``unwatch [NUMBER]``."""
+    """Run ``unwatch [NUMBER]``."""
     numbers = {str(number): number for number in range(1, len(asker.watched) + 1)}
     if text and text not in numbers:
         raise GvizError(f"there is no watch {clipped(text, 20)}", hint="watch lists them", exit_code=2)
@@ -63,18 +63,18 @@ def unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
 
 
 def whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
-    """``whatis EXPR``."""
+    """Run ``whatis EXPR``."""
     value = as_value(value_of(asker.timeline, asker.names, n, text))
     yield f"{shown(text)}: {'no tensor and no number' if value is None else kind_text(value)}"
 
 
 def evaluate(asker: Asker, text: str, n: int) -> Iterator[str]:
-    """``eval EXPR``."""
+    """Run ``eval EXPR``."""
     yield f"{shown(text)} = {asker.text_of(text, n)}"
 
 
 def evaluate_all(asker: Asker, text: str, n: int) -> Iterator[str]:
-    """``pp EXPR``: every element, in rows."""
+    """Run ``pp EXPR``: every element, in rows."""
     result = value_of(asker.timeline, asker.names, n, text)
     yield f"{shown(text)} ="
     yield from (f"  {shown(row)}" for row in _rows(result)[:MOST_ROWS])
@@ -88,7 +88,7 @@ def _rows(result: object) -> list[str]:
 
 
 def diff(asker: Asker, text: str, n: int) -> Iterator[str | Far]:
-    """``diff @A [@B]``."""
+    """Run ``diff @A [@B]``."""
     one, other = _moments(asker.timeline, text, n)
     rows: list[str] = []
     for row in _differences(asker.timeline, one, other):

@@ -1,4 +1,4 @@
-"""The commands that hand something out: a picture, a number or a script for the clipboard, a report about gviz."""
+"""Commands that export: a picture, a number or script for the clipboard, a report about gviz."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from gviz.values.value import Value
 from gviz.values.value_text import grad, short
 
 TIMEOUT = 10.0
-"""Seconds that Graphviz has while the user waits; after them a simpler layout is drawn."""
+"""Seconds that Graphviz gets while the user waits; then a simpler layout is drawn."""
 
 
 def export(session: Session, path: str) -> Answer:
-    """``export FILE``: the moment that is looked at, or the branch of a what-if as a recording."""
+    """Run ``export FILE``: the current moment, or the branch of a what-if as a recording."""
     if path.endswith(what_if.SUFFIX):
         return what_if.export_branch(session, path)
     written, *notes = _write(session.timeline, session.cursor.position, path)
@@ -40,8 +40,10 @@ def export(session: Session, path: str) -> Answer:
 
 
 def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
-    """Write moment `n` to a file that does not exist yet, in the format of its suffix; what was done, and what is to be
-    said of the file, without their full stops."""
+    """Write moment `n` to a new file, in the format of its suffix.
+
+    Returns what was done, and notes about the file, each without a full stop.
+    """
     from gviz.render.file_formats import exporter_for  # Graphviz is only needed here
     from gviz.render.request import ExportOptions
 
@@ -54,21 +56,21 @@ def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
 
 
 def write_new(path: str, data: bytes) -> None:
-    """Write a file that does not exist yet, whole; GvizError if it does, or cannot be written."""
+    """Write a new file as a whole. Raises GvizError if it exists or cannot be written."""
     write_whole([(new_file(path), data)])
 
 
 def usual_name(title: Title, n: int) -> str:
-    """A name for the picture of moment `n` of a program or trace: ``train-12.svg``."""
+    """Return a file name for the picture of moment `n` of a program or trace: ``train-12.svg``."""
     return f"{PurePath(title.file).stem or 'gviz'}-{n}.svg"
 
 
 OF_NODE = ("value", "grad", "node", "script")
-"""What can be copied of the selected node by a word."""
+"""The words for what can be copied of the selected node."""
 
 
 def copy(session: Session, text: str) -> FrontEnd | Answer:
-    """``copy [value|grad|node|script [FILE]|EXPR]``."""
+    """Run ``copy [value|grad|node|script [FILE]|EXPR]``."""
     text = text.strip() or "value"
     if text == "node":
         return FrontEnd("copy", _line_of(session, _selected(session)))
@@ -82,7 +84,7 @@ def copy(session: Session, text: str) -> FrontEnd | Answer:
 
 
 def _script(session: Session, path: str) -> FrontEnd | Answer:
-    from gviz.rerun.script import script  # with the engine: imported where it is asked for
+    from gviz.rerun.script import script  # imports the engine: only on demand
 
     text = script(session.timeline, session.cursor.position, _selected(session))
     if not path:
@@ -98,7 +100,7 @@ def _selected(session: Session) -> int:
 
 
 def _numbers(session: Session, what: str) -> Any:
-    """The value of the selected node, or its gradient as it is shown: its ``.grad``, else what has arrived."""
+    """Return the value of the selected node, or its gradient as shown: ``.grad``, else the incoming gradient."""
     node = _selected(session)
     state = in_its_iteration(session.timeline, session.moment.n, session.moment.state(node))
     value = None if state is None or not state.outputs else _held(state.outputs[0], what)
@@ -116,7 +118,7 @@ def _held(output: OutputState, what: str) -> Value | None:
 
 
 def _as_python(result: Any, what: str) -> str:
-    """Numbers with all their digits, so that they can be pasted into a program; anything else as it prints."""
+    """Return numbers with all their digits, to be pasted into a program; return anything else as it prints."""
     if not isinstance(result, (np.ndarray, np.generic, bool, int, float)):
         return shown(told(result))
     array = np.asarray(result)
@@ -128,7 +130,7 @@ def _as_python(result: Any, what: str) -> str:
 
 
 def _line_of(session: Session, node: int) -> str:
-    """``#4 b = Mul at demo.py:4, event 12: value -18, grad 1``."""
+    """Return ``#4 b = Mul at demo.py:4, event 12: value -18, grad 1``."""
     state = in_its_iteration(session.timeline, session.moment.n, session.moment.state(node))
     first = state.outputs[0] if state is not None and state.outputs else None
     looks = f"value {short(first.value)}, grad {grad(_held(first, 'grad'))}" if first is not None else "not made yet"
@@ -136,7 +138,7 @@ def _line_of(session: Session, node: int) -> str:
 
 
 def report(session: Session, _: str) -> Answer:
-    """``report``."""
+    """Run ``report``."""
     try:
         path = write_asked_for(_facts(session))
     except OSError as trouble:
@@ -145,7 +147,7 @@ def report(session: Session, _: str) -> Answer:
 
 
 def _facts(session: Session) -> tuple[str, ...]:
-    """The size of the recording, in counts only."""
+    """Return the size of the recording, as counts only."""
     timeline, (columns, rows) = session.timeline, shutil.get_terminal_size()
     settings = " ".join(f"{name}={value}" for name, value in session.settings.values.items())
     return (

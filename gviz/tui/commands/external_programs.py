@@ -1,4 +1,4 @@
-"""The commands that leave the debugger for a while: a Python shell, an editor, a browser."""
+"""Commands that leave the debugger for a while: a Python shell, an editor, a browser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gviz.values.plain_text import clipped, shown
 from gviz.values.value import Array, Value
 
 NEWEST_NODES = 1000
-"""Nodes that are looked at for the shell, the newest up to the moment; those with a name become variables."""
+"""How many of the newest nodes are searched for names, which become variables of the shell."""
 BROWSER_SECONDS = 10.0
 
 _GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}
@@ -33,7 +33,7 @@ _GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}
 
 
 def python(session: Session, text: str) -> Outside | Answer:
-    """``python``: numbers are copies, so that nothing typed there changes the recording; ``!x`` is ``print x``."""
+    """Run ``python`` with copies of the numbers: nothing typed there changes the recording. ``!x`` is ``print x``."""
     if text:
         return Answer((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
     n, timeline, names = session.cursor.position, session.timeline, session.cursor.asker.names
@@ -50,7 +50,7 @@ def python(session: Session, text: str) -> Outside | Answer:
             print(*error.lines(), sep="\n")
 
     def leave(code: object = None) -> NoReturn:
-        raise SystemExit(code)  # Python's own exit() closes standard input first, which the debugger reads on
+        raise SystemExit(code)  # Python's own exit() closes standard input, which the debugger still reads
 
     def run() -> str:
         with suppress(SystemExit):
@@ -61,9 +61,9 @@ def python(session: Session, text: str) -> Outside | Answer:
 
 
 def numbers(session: Session) -> dict[str, Array]:
-    """The stored values of named tensors at the current moment, as ``x``, and their gradients, as ``x_grad``.
+    """Return the stored values of named tensors at the current moment, as ``x``, and their gradients, as ``x_grad``.
 
-    A tensor without ``.grad`` has its incoming gradient there.
+    The gradient of a tensor without ``.grad`` is its incoming gradient.
     """
     timeline, moment = session.timeline, session.moment
     made = bisect_right(timeline.nodes, moment.n, key=timeline.nodes.born)
@@ -91,7 +91,7 @@ def _copy(session: Session, value: Value | None) -> Array | None:
 
 
 def edit(session: Session, place: str) -> Outside:
-    """``edit [PLACE]``: in ``$VISUAL`` or ``$EDITOR``."""
+    """Run ``edit [PLACE]`` with ``$VISUAL`` or ``$EDITOR``."""
     wish = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
         editor = shlex.split(wish)
@@ -121,7 +121,7 @@ def _edited(editor: list[str], path: Path, line: int) -> str:
 
 
 def browse(session: Session, _: str) -> Outside:
-    """``browse``: the recording as a page with every step, in a file of its own."""
+    """Run ``browse``: open the recording as a page with every step, in a file of its own."""
     return Outside(lambda: _browsed(session.timeline, session.cursor.position))
 
 

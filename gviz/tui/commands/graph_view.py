@@ -1,4 +1,4 @@
-"""The commands that open and close modules and limit the graph to a part; they answer what is left of it."""
+"""Commands that collapse and expand modules and show a part of the graph; they answer with its size."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MOST_LINES = 999
 
 
 def modules(session: Session, _: str) -> Look:
-    """``modules``."""
+    """Run ``modules``."""
     return Look("Modules", partial(module_lines, session.folds, session.moment, session.glyphs), panel="modules")
 
 
 def close(session: Session, path: str) -> Answer:
-    """``close [MODULE|all]``."""
+    """Run ``close [MODULE|all]``."""
     if path == "all":
         session.folds.close_all(session.timeline.iteration_at(session.cursor.position))
         return _left(session, "every module is closed")
@@ -28,7 +28,7 @@ def close(session: Session, path: str) -> Answer:
 
 
 def open_(session: Session, path: str) -> Answer:
-    """``open [MODULE|all]``."""
+    """Run ``open [MODULE|all]``."""
     if path == "all":
         session.folds.open_all()
         return _left(session, "every module is open")
@@ -36,7 +36,7 @@ def open_(session: Session, path: str) -> Answer:
 
 
 def ancestors(session: Session, place: str) -> Answer:
-    """``ancestors [PLACE]``."""
+    """Run ``ancestors [PLACE]``."""
     node = session.cursor.node_at(place)
     shown_already = session.folds.shown_part() == f"what #{node} was made from"
     session.folds.focus(0 if shown_already else _some(node), ancestors=not shown_already)
@@ -44,7 +44,7 @@ def ancestors(session: Session, place: str) -> Answer:
 
 
 def near(session: Session, text: str) -> Answer:
-    """``near [LINES]``."""
+    """Run ``near [LINES]``."""
     radius = typed_count(text or "2")
     if radius is None or radius > _MOST_LINES:
         raise GvizError(f"near takes a number of lines, not {clipped(text, 20)}", hint="near 2", exit_code=2)
@@ -53,7 +53,7 @@ def near(session: Session, text: str) -> Answer:
 
 
 def next_focus(session: Session) -> Answer:
-    """What the key does: ancestors, neighbourhood, all."""
+    """Show the next part: ancestors, neighbourhood, all."""
     session.folds.next_focus(_here(session))
     return _left(session, session.folds.shown_part() or "the whole graph")
 
@@ -65,7 +65,7 @@ def _some(node: int) -> int:
 
 
 def _here(session: Session) -> int:
-    """The selected node, which must be in the graph that is shown."""
+    """Return the selected node. Raises GvizError unless it is in the graph that is shown."""
     node, iteration = _some(session.cursor.selected), session.timeline.iteration_at(session.cursor.position)
     if node not in session.timeline.nodes.of(iteration):
         raise GvizError(f"#{node} is in the graph of another iteration", hint="t goes there", exit_code=2)
@@ -73,7 +73,7 @@ def _here(session: Session) -> int:
 
 
 def _left(session: Session, done: str) -> Answer:
-    """What was done, and how many boxes the graph has now."""
+    """Return the answer: what was done, and how many boxes the graph has now."""
     folded = session.folds.folded(session.timeline.iteration_at(session.cursor.position))
     boxes = len(folded.shown) + len(folded.groups)
     hidden = f", {len(folded.groups)} of them closed" if folded.groups else ""

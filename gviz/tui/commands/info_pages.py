@@ -1,4 +1,4 @@
-"""``info WORD``: what there is, counted and listed."""
+"""``info WORD``: what the session and the recording contain, counted and listed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = 200
 
 
 def info(session: Session, text: str) -> Iterator[str | Far]:
-    """One of `PAGES`; without a word the breakpoints."""
+    """Run one of `PAGES`; without a word, the breakpoints."""
     word, _, rest = text.strip().partition(" ")
     if word.isdigit() or word == ".":
         return _breaks(session, text)
@@ -31,7 +31,7 @@ def info(session: Session, text: str) -> Iterator[str | Far]:
 
 
 def _page(word: str) -> str:
-    """The page that a word, or the beginning of one, means; GvizError where that is none, or several."""
+    """Return the page whose name begins with a word. Raises GvizError for no page, or several."""
     found = [word] if word in PAGES else [page for page in PAGES if page.startswith(word)]
     if len(found) > 1:
         raise GvizError(f"info {word} is ambiguous", hint=f"it may mean {', '.join(found)}", exit_code=2)
@@ -51,7 +51,7 @@ def _watched(session: Session, _: str) -> Iterator[str]:
 
 
 def _locals(session: Session, _: str) -> Iterator[str | Far]:
-    """What each name of the program holds here, the newest first: only tensors are recorded."""
+    """Yield what each name of the program holds here, the newest first: only tensors are recorded."""
     names, n = session.cursor.asker.names, session.cursor.position
     rows: list[str] = []
     for part in parts(names.had(n), "looking at name"):
@@ -64,7 +64,7 @@ def _locals(session: Session, _: str) -> Iterator[str | Far]:
 
 
 def _held(session: Session, node: int, name: str) -> str:
-    """What the output of a node holds that has a name, and its node."""
+    """Return the value that a name holds, as the output of a node, and the node."""
     state, at = session.moment.state(node), session.timeline.info(node).output_called(name)
     output = state.outputs[at] if state is not None and at < len(state.outputs) else None
     return f"{short(output.value if output is not None else None)}  #{node}"
@@ -80,7 +80,7 @@ def _marks(session: Session, _: str) -> Iterator[str]:
 
 
 def _made(session: Session) -> Sequence[int]:
-    """The nodes made by now, in order of creation."""
+    """Return the nodes made by now, in order of creation."""
     nodes = session.timeline.nodes
     return nodes[: bisect_right(nodes, session.cursor.position, key=nodes.born)]
 
@@ -120,7 +120,7 @@ def _saved(session: Session, _: str) -> Iterator[str | Far]:
 
 
 def _states(session: Session, nodes: Sequence[int]) -> Iterator[NodeState | Far]:
-    """The states of nodes that there are at this moment, and how far that is."""
+    """Yield the states of the nodes that exist at this moment, and the progress."""
     for part in parts(nodes, "looking at node"):
         if isinstance(part, Far):
             yield part

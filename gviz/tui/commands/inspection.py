@@ -1,4 +1,4 @@
-"""The commands that look: at a node, its source, the tape, the output, an explanation. The time does not move."""
+"""Commands that show something: a node, its source, the tape, the output, an explanation. Time does not move."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from gviz.explain.check import Checked
 
 ROWS = 200
-"""Nodes of the tape shown at most where there is no panel for it."""
+"""How many nodes of the tape line mode shows, which has no panel for it."""
 
 
 def explain(session: Session, text: str) -> Look:
-    """``explain [PLACE] [all]``."""
-    from gviz.explain.why import answer  # it has every kind of answer: imported with the first
+    """Run ``explain [PLACE] [all]``."""
+    from gviz.explain.why import answer  # imports every kind of answer: only on demand
 
     cursor, (place, whole) = session.cursor, _in_full(text)
     found = answer(cursor.asker.names, place or _missing(session), cursor.position, cursor.selected)
@@ -56,13 +56,13 @@ def explain(session: Session, text: str) -> Look:
 
 
 def _missing(session: Session) -> str:
-    """Where a pass ended and its loss is selected, the question is about the first parameter without a gradient."""
+    """Return the default place to explain: after a pass, with its loss selected, the first missing gradient."""
     result = pass_at(session.timeline, session.cursor.position, session.cursor.selected)
     return f"#{result.missing[0]}.grad" if result is not None and result.missing and not result.asked else ""
 
 
 def cause_of(found: finding.Finding) -> int:
-    """The node that is to blame for what is wrong with another one; 0 where nothing is, or it is that node itself."""
+    """Return the node that caused an error or warning at another one; 0 if there is none, or it is the same."""
     from gviz.explain.kinds import BY_NAME
 
     kind = BY_NAME.get(found.kind)
@@ -72,7 +72,7 @@ def cause_of(found: finding.Finding) -> int:
 
 
 def findings(session: Session, _: str) -> Driven[Choice | Answer]:
-    """What is wrong, and the parameters without a gradient after the last pass: each leads to its moment and node."""
+    """List what is wrong, and the parameters without a gradient after the last pass, each with its moment and node."""
     from gviz.explain.check import checking, nothing_found
     from gviz.explain.kinds import findable
 
@@ -86,7 +86,7 @@ def findings(session: Session, _: str) -> Driven[Choice | Answer]:
 
 
 def _heading(one: Checked) -> str:
-    """``! warning  cut.py:9  #3 w got no gradient``; a note has no mark."""
+    """Return ``! warning  cut.py:9  #3 w got no gradient``; a note has no mark."""
     mark = " " if one.level == "note" else "!"
     where = f"{one.finding.where}  " if one.finding.where else ""
     return f"{mark} {one.level:<7}  {where}{one.finding.text}{f' (and {one.more} more)' if one.more else ''}"
@@ -103,26 +103,26 @@ def _without_gradient(timeline: Timeline, n: int, known: Container[int]) -> Iter
 
 
 def explanation_lines(rows: Sequence[tuple[int, str, int]], width: int) -> Iterator[Line]:
-    """The rows of `gviz.explain.finding.lines`, broken to a width; events lead to their moment."""
+    """Yield the rows of `gviz.explain.finding.lines`, wrapped to a width; events are links."""
     for depth, said, event in rows:
         where = [(f"  event{TIED}{event}", link("key", event))] if event else []
         yield from wrapped(line("  " * depth, (said, "" if depth else "title"), *where), width, 2 * depth + 2)
 
 
 def _in_full(text: str) -> tuple[str, bool]:
-    """What is asked about, and whether for every line of the answer: its last word is ``all`` then."""
+    """Return the place to explain, and whether the text ends with ``all``: then every line of the answer is shown."""
     words = text.split()
     return (" ".join(words[:-1]), True) if words[-1:] == ["all"] else (text, False)
 
 
 def event(session: Session, _: str) -> Look:
-    """What the event of the moment was, all of it."""
+    """Describe the event of the moment in full."""
     said = sentence(session.timeline, session.cursor.position)
     return Look("What happened", lambda width: wrapped(line(session.glyphs.text(said)), width))
 
 
 def check(session: Session, text: str) -> Driven[Look]:
-    """``check [all]``: everything that is wrong in the recording, or may be."""
+    """Run ``check [all]``: everything that is or may be wrong in the recording."""
     from gviz.explain.check import checking, nothing_found
     from gviz.explain.kinds import findable
 
@@ -140,7 +140,7 @@ def check(session: Session, text: str) -> Driven[Look]:
 
 
 def node(session: Session, place: str) -> Look:
-    """A node in full; it is the selected one from now on."""
+    """Show a node in full, and select it."""
     cursor = session.cursor
     cursor.select(cursor.node_at(place))
     subject = partial(Subject, session.timeline, session.moment, cursor.selected)
@@ -150,7 +150,7 @@ def node(session: Session, place: str) -> Look:
 
 
 def print_expression(session: Session, command: Command) -> Look | Answer:
-    """``print [EXPR]``."""
+    """Run ``print [EXPR]``."""
     text = command.argument
     return (
         Answer((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
@@ -160,19 +160,19 @@ def print_expression(session: Session, command: Command) -> Look | Answer:
 
 
 def graph(session: Session, place: str) -> Look:
-    """The graph; line by line the nodes it consists of."""
+    """Show the graph; line by line, list its nodes."""
     if place:
         session.cursor.select(session.cursor.node_at(place))
     return Look("Graph", partial(_tape_lines, session), panel="graph")
 
 
 def up(session: Session, command: Command) -> Look:
-    """To a caller."""
+    """Go to a caller."""
     return _frame(session, command.count)
 
 
 def down(session: Session, command: Command) -> Look:
-    """Back from a caller."""
+    """Go back from a caller."""
     return _frame(session, -command.count)
 
 
@@ -185,12 +185,12 @@ def _frame(session: Session, steps: int) -> Look:
 
 
 def keys(session: Session, _: str) -> Look:
-    """The keys of the keymap that is in force."""
+    """Show the keys of the current keymap."""
     return Look("Keys", partial(key_lines, session.keys))
 
 
 def tape(session: Session, _: str) -> Look:
-    """``tape``."""
+    """Run ``tape``."""
     return Look("Tape", partial(_tape_lines, session), panel="tape")
 
 
@@ -207,7 +207,7 @@ def _tape_lines(session: Session, width: int) -> Iterator[Line]:
 
 
 def where(session: Session, text: str) -> Look:
-    """``where [FRAMES]``: the line the program is at, and the call stack of the selected node."""
+    """Run ``where [FRAMES]``: the line that the program is at, and the call stack of the selected node."""
     count = typed_count(text.removeprefix("-")) if text else None
     if text and not count:
         raise GvizError(f"{clipped(text, 20)} is no number of frames", hint="where 2, where -2", exit_code=2)
@@ -236,7 +236,7 @@ def _numbered(frames: tuple[Frame, ...], part: slice) -> Iterator[Line]:
 
 
 def tensor(session: Session, text: str) -> Look:
-    """All elements of a value, of ``x.grad`` or of what has arrived at a node."""
+    """Show all elements of a value, of ``x.grad``, or of the incoming gradient of a node."""
     place, aspect = split_aspect(text.strip())
     cursor = session.cursor
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
@@ -255,31 +255,31 @@ def tensor(session: Session, text: str) -> Look:
 
 
 def passes(session: Session, _: str) -> Look:
-    """``passes``."""
+    """Run ``passes``."""
     rows = pass_rows(session.timeline, session.cursor.position)
     marks = session.glyphs
     return Look("Passes", lambda _: (line(f"{marks.now if here else ' '} {text}") for text, _, here in rows))
 
 
 def training(session: Session, _: str) -> Driven[Look]:
-    """``training``: losses and gradients from pass to pass."""
+    """Run ``training``: losses and gradients from pass to pass."""
     found = yield from reading_progress(session.timeline)
     return Look("Training", lambda width: training_lines(found, width, session.glyphs))
 
 
 def saved(session: Session, place: str) -> Look:
-    """Saved tensors and versions of a node; it is the selected one from now on."""
+    """Show saved tensors and versions of a node, and select it."""
     session.cursor.select(session.cursor.node_at(place))
     return Look("Saved", partial(saved_lines, session.timeline, session.moment, session.cursor.selected), panel="saved")
 
 
 def output(session: Session, _: str) -> Look:
-    """What the program has printed."""
+    """Show what the program has printed."""
     return Look("Output", partial(output_lines, session.timeline, session.cursor.position), panel="output")
 
 
 def lesson(session: Session, _: str) -> Look:
-    """What the program says about itself."""
+    """Show the text at the top of the program."""
     text = about(session.timeline)
     if not text:
         raise GvizError("this program says nothing about itself at its top", exit_code=2)
@@ -287,6 +287,6 @@ def lesson(session: Session, _: str) -> Look:
 
 
 def wrapped_lines(texts: tuple[str, ...], width: int) -> Iterator[Line]:
-    """Sentences, broken to a width."""
+    """Yield sentences, wrapped to a width."""
     for text in texts:
         yield from wrapped(line(text), width, 3)

@@ -1,4 +1,4 @@
-"""What was set in a session, for another run: in a file, as lines of the command language, or at once in the next."""
+"""What the user has set in a session, for another run: in a file of commands, or directly in the next run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from gviz.values.plain_text import clipped, shown
 from gviz.where.stop import Computed, Stop, stop
 
 LARGEST = 1_000_000
-"""Bytes of a file of commands."""
+"""The largest file of commands, in bytes."""
 
 IN_A_SESSION = frozenset({"break", "tbreak", "log", "ignore", "disable", "commands", "watch", "mark"})
 
 
 def session_lines(session: Session) -> Iterator[str]:
-    """What was set, as commands that set it again, also in another run: nodes by their name or line, not by number."""
+    """Yield the commands that restore what the user has set.
+
+    They are also valid in another run: they contain nodes by name or line, not by number.
+    """
     cursor = session.cursor
-    for one in cursor.breakpoints.own:  # a call is there again where the program comes to it
+    for one in cursor.breakpoints.own:  # a call is listed again once it pauses the program
         yield _set(cursor.timeline, one)
         if one.ignored:
             yield f"ignore . {one.ignored}"
@@ -38,7 +41,7 @@ def session_lines(session: Session) -> Iterator[str]:
 
 
 def save(session: Session, path: str) -> Answer:
-    """``save [FILE]``: write the session; a file that is no session is not overwritten."""
+    """Run ``save [FILE]``: write the session. A file that is not a session is not overwritten."""
     target = path_of(path or f"{session.title.file or 'gviz'}.session")
     head = "# gviz session"
     with naming(target):
@@ -58,7 +61,7 @@ def _begins_with(file: Path, head: str) -> bool:
 
 
 def load(session: Session, path: str) -> Script | Confirm:
-    """``load FILE``: read a session; what it evaluates, or carries out at a stop, is shown and asked for first."""
+    """Run ``load FILE``: read a session. First show what it evaluates, or runs at a stop, and ask."""
     lines = _lines(path)
     acting = tuple(f"  {shown(line)}" for line in _acting(lines, path))
     script = Script(lines, shown(path))
@@ -68,7 +71,7 @@ def load(session: Session, path: str) -> Script | Confirm:
 
 
 def source(session: Session, path: str) -> Script:
-    """``source FILE``: carry out the commands of a file, as if they were typed."""
+    """Run ``source FILE``: run the commands of a file, as if they were typed."""
     return Script(_lines(path), shown(path))
 
 
@@ -76,7 +79,7 @@ def _lines(path: str) -> tuple[str, ...]:
     target = path_of(path)
     try:
         with target.open("rb") as file:
-            data = file.read(LARGEST + 1)  # a device may have no end
+            data = file.read(LARGEST + 1)  # a device file may be endless
         if len(data) > LARGEST:
             raise GvizError(f"{shown(path)} is too large for a file of commands", exit_code=3)
         text = data.decode("utf-8-sig")
@@ -88,7 +91,10 @@ def _lines(path: str) -> tuple[str, ...]:
 
 
 def _acting(lines: tuple[str, ...], path: str) -> Iterator[str]:
-    """The lines of a session that do more than set things; GvizError for one that has no place in a session."""
+    """Yield the lines of a session that evaluate or run something.
+
+    Raises GvizError for a line that a session cannot contain.
+    """
     of_a_breakpoint = False
     for line in lines:
         word, _, rest = line.partition(" ")
@@ -109,7 +115,7 @@ def _acting(lines: tuple[str, ...], path: str) -> Iterator[str]:
 
 
 def _evaluates(word: str, rest: str) -> bool:
-    """Whether a line that sets a stop has an expression: where to stop, if what, or in what a log point says."""
+    """Return whether a line that sets a stop has an expression: as its place, condition, or in its message."""
     if word not in ("break", "tbreak", "log"):
         return False
     quoted = re.search("[\"']", rest) if word == "log" else None
@@ -122,7 +128,7 @@ def _evaluates(word: str, rest: str) -> bool:
 
 
 def set_again(old: Session, new: Session) -> None:
-    """Set in the next run what was set in one: breakpoints, which go by what is written, watches, closed modules."""
+    """Set in the next run what was set in the last one: breakpoints, by their text, watches, collapsed modules."""
     breakpoints = new.cursor.breakpoints
     for one in old.cursor.breakpoints.listed:
         made = _again(old.timeline, one, breakpoints)
@@ -133,7 +139,7 @@ def set_again(old: Session, new: Session) -> None:
 
 
 def _again(timeline: Timeline, one: Listed, breakpoints: Breakpoints) -> Listed:
-    """What was set in the run of a timeline, or held its program, among the breakpoints of another run."""
+    """Add a breakpoint of one run, or a call that paused its program, to the breakpoints of another run."""
     if isinstance(one, Call):
         return breakpoints.call(one.site)
     made = breakpoints.add(lasting(timeline, one.stop), once=one.once, message=one.message)
@@ -151,7 +157,7 @@ def _set(timeline: Timeline, one: Breakpoint) -> str:
 
 
 def lasting(timeline: Timeline, asked: Stop) -> Stop:
-    """A stop in words that are valid in another run: nodes by a name that no other node has, or by their line."""
+    """Return a stop whose text is valid in another run: nodes by a unique name, or by their line."""
     place = asked.at.place
     if place is None or place.kind != "node" or place.number not in timeline.nodes:
         return asked

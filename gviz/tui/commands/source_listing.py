@@ -1,4 +1,4 @@
-"""The source of the program: around what runs or was made here, or any line of a file that the trace holds."""
+"""The source of the program: around the current line, or any line of a file in the trace."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from gviz.where.place import Place, place
 _LINES = re.compile(r"(\d{1,9})(?:\s*,\s*(\d{1,9}))?")
 """``12``, or ``12,20`` as in gdb and pdb."""
 AROUND = 4
-"""Lines of source shown before and after the current one where there is no panel for it."""
+"""Lines of source before and after the current one, in line mode."""
 WINDOW = 2 * AROUND + 1
-"""Lines of source shown next, by the same command again."""
+"""Lines of source that the same command shows next."""
 
 
 def source(session: Session, text: str) -> Look:
-    """``list [PLACE]``: where a node was made, which is then selected; for a line that made none only the line.
+    """Run ``list [PLACE]``: show where a node was made, and select it; for a line that made none, only show the line.
 
-    ``12`` and ``12,20`` are lines of the file that is shown, ``.`` the current one. Without a place it continues after
-    what it has shown, ``-`` before that, as long as the position and the frame are the same.
+    ``12`` and ``12,20`` are lines of the shown file, ``.`` is the current one. Without a place, the listing continues
+    after the last one, ``-`` before it, as long as the position and the frame are the same.
     """
     if numbers := _LINES.fullmatch(text):
         return _of_lines(session, int(numbers[1]), int(numbers[2] or 0))
@@ -53,7 +53,7 @@ def source(session: Session, text: str) -> Look:
 
 
 def function(session: Session, _: str) -> Look:
-    """``longlist``: the function around the current line, else the whole file."""
+    """Run ``longlist``: the function around the current line, else the whole file."""
     seen = session.place
     if seen is None:
         raise GvizError("no source line for this event", exit_code=2)
@@ -62,7 +62,7 @@ def function(session: Session, _: str) -> Look:
 
 
 def _around_line(text: str, line: int) -> tuple[int, int]:
-    """The first and last line of the innermost function around a line, else of the file."""
+    """Return the first and last line of the innermost function around a line, else of the file."""
     try:
         functions = [
             one for one in ast.walk(syntax.program(text)) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -75,7 +75,7 @@ def _around_line(text: str, line: int) -> tuple[int, int]:
 
 
 def _of_lines(session: Session, first: int, last: int) -> Look:
-    """Lines of the file one looks at; without a last one those around the first."""
+    """Show lines of the current file; without a last line, those around the first."""
     mark = _line_of_a_file(session, place(f":{first}"))
     if last and last < first:
         raise GvizError(f"line {last} is before line {first}", hint=f"list {last},{first}", exit_code=2)
@@ -83,18 +83,18 @@ def _of_lines(session: Session, first: int, last: int) -> Look:
 
 
 def here(session: Session) -> Look:
-    """The source of the selected node, as far up among its callers as one looks."""
+    """Show the source of the selected node, or of the caller in the shown frame."""
     return Look("Source", lambda _: _source_lines(session), panel="source")
 
 
 def _current(session: Session) -> Look:
-    """The same, which the next listing continues."""
+    """Show the same as `here`, and let the next listing continue it."""
     seen = session.place
     return here(session) if seen is None else _listing(session, seen, panel="source")
 
 
 def _listing(session: Session, mark: SourceMark, rows: range | None = None, panel: str = "") -> Look:
-    """Some lines of a file, else those around a place; the next listing continues after them."""
+    """Show some lines of a file, else those around a place; the next listing continues after them."""
     at, most = mark.frame.line, len(_code(session, mark))
     around = range(max(at - AROUND, 1), min(at + AROUND, most) + 1)
     session.listed = Listed(mark, rows or around, session.seen_from) if most else None
@@ -102,7 +102,7 @@ def _listing(session: Session, mark: SourceMark, rows: range | None = None, pane
 
 
 def _going_on(session: Session, listed: Listed, *, backward: bool) -> Look:
-    """The lines behind those that were listed, or before them; GvizError where there are none."""
+    """Show the lines after the last listing, or before it. Raises GvizError at an end of the file."""
     mark, seen, code = listed.mark, listed.lines, _code(session, listed.mark)
     behind = range(seen.stop, min(seen.stop + WINDOW, len(code) + 1))
     rows = range(max(seen.start - WINDOW, 1), seen.start) if backward else behind
@@ -118,7 +118,7 @@ def _code(session: Session, mark: SourceMark) -> tuple[Line, ...]:
 
 
 def _line_of_a_file(session: Session, meant: Place) -> SourceMark:
-    """A line of a file in the trace; without a name that of the file one looks at. GvizError if there is none."""
+    """Return a line of a file in the trace, by default the current file. Raises GvizError if there is none."""
     running, seen = session.running, session.place
     path = _path_of(session, meant.word) if meant.word else seen.frame.path if seen is not None else ""
     text = session.timeline.source(path)
@@ -146,7 +146,7 @@ def _source_lines(session: Session) -> Iterator[Line]:
 
 
 def _lines_at(session: Session, place: SourceMark, rows: range | None = None) -> Iterator[Line]:
-    """Some rows of the text, else those around the place."""
+    """Yield some rows of the text, else those around the place."""
     text = session.timeline.source(place.frame.path)
     yield line(f"{frame_text(place.frame)}:")
     if text is None:
@@ -158,14 +158,14 @@ def _lines_at(session: Session, place: SourceMark, rows: range | None = None) ->
 
 
 def _around(place: SourceMark, most: int) -> list[int]:
-    """The lines around the expression, and the one that runs."""
+    """Return the lines around the expression, and the one that is running."""
     here, running = place.frame.line, place.running
     numbers = [*range(max(here - AROUND, 1), min(here + AROUND, most) + 1)]
     return [*numbers, running] if 0 < running <= most and running not in numbers else numbers
 
 
 def _numbered(rows: tuple[Line, ...], numbers: list[int], place: SourceMark, marks: Glyphs) -> Iterator[str]:
-    """Some lines, with the expression underlined by ``^``."""
+    """Yield some lines, with the expression underlined by ``^``."""
     here, running = place.frame.line, place.running
     for number in numbers:
         mark = marks.now if number == (running or here) else " "
@@ -176,7 +176,7 @@ def _numbered(rows: tuple[Line, ...], numbers: list[int], place: SourceMark, mar
 
 
 def _underline(row: Line, place: SourceMark) -> str:
-    """Blanks and ``^`` below the expression; columns of a frame count UTF-8 bytes."""
+    """Return blanks and ``^`` below the expression; columns of a frame count UTF-8 bytes."""
     data = lines.plain(row).encode("utf-8", "surrogatepass")
     frame = place.frame
     end = frame.end_column if frame.end_line == frame.line else len(data)

@@ -1,8 +1,8 @@
-"""The command language of both front ends: every command, declared once, with the function for it.
+"""The command language of both front ends: every command, declared once, with its function.
 
 The parser, the help, completion, the palette, line mode and the screen all read this table. To add a command, write a
-function in the file of its group and one `Spec` here. The kind of a function decides its arguments: a move through
-time (`moves`), the cursor (`with_cursor`), the expressions (`with_asker`), the breakpoints, or the whole session.
+function in the file of its group and one `Spec` here. The kind of function decides its arguments: a move through time
+(`moves`), the cursor (`with_cursor`), the expressions (`with_asker`), the breakpoints, or the whole session.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from gviz.values.plain_text import clipped, shown
 
 
 def _jump(session: Session, command: Command) -> Arrival:
-    """``jump`` skips code in gdb and pdb; here nothing runs, and a remark says so once."""
+    """Run ``jump``, which skips code in gdb and pdb; here nothing runs, and a message says so once."""
     arrival = session.cursor.goto(command.argument)
     if "jump" in session.shown_once:
         return arrival
@@ -68,44 +68,44 @@ def _of_a_program(session: Session, command: Command) -> NoReturn:
 
 
 def moves(move: Move, reason: str, *, backward: bool = False) -> Run:
-    """Through time, as often as a count says."""
+    """Return a function that moves through time as often as the count says."""
     return lambda session, command: session.cursor.travelling(move, reason, command.count, backward=backward)
 
 
 def moves_by_nodes(move: Callable[[Folds, Timeline, int], int], *, backward: bool = False) -> Run:
-    """By whole nodes; a closed module counts as one."""
+    """Return a function that moves by whole nodes; a collapsed module counts as one."""
     return lambda session, command: session.cursor.travelling(
         partial(move, session.folds), "next", command.count, backward=backward
     )
 
 
 def with_cursor(act: Callable[[Cursor, str], Arrival | Driven[Arrival]]) -> Run:
-    """What leads somewhere."""
+    """Return a function that moves the cursor to a place."""
     return lambda session, command: act(session.cursor, command.argument)
 
 
 def said(found: Iterator[str | Far]) -> Work:
-    """The lines of an answer, once all are there."""
+    """Return the lines of an answer, once all are known."""
     return Answer((*(yield from collected(found)),))
 
 
 def with_asker(answer: Callable[[Asker, str, int], Iterator[str | Far]]) -> Run:
-    """What is evaluated at the moment that is looked at."""
+    """Return a function that evaluates at the current moment."""
     return lambda session, command: said(answer(session.cursor.asker, command.argument, session.cursor.position))
 
 
 def with_breakpoints(change: Callable[[Breakpoints, str, int], Iterator[str | Far]]) -> Run:
-    """What concerns breakpoints; one that is set without a place is set at the selected node."""
+    """Return a function that changes breakpoints; without a place, a new one is set at the selected node."""
     return lambda session, command: said(change(session.cursor.breakpoints, command.argument, session.cursor.selected))
 
 
 def with_session(act: Callable[[Session, str], Reply | Work]) -> Run:
-    """What needs more than one part of the session."""
+    """Return a function that needs more than one part of the session."""
     return lambda session, command: act(session, command.argument)
 
 
 def runs_on(*, backward: bool = False) -> Run:
-    """To the next stop, or the one before, which is looked for a little at a time."""
+    """Return a function that runs to the next stop, or the previous one, in small pieces of work."""
 
     def run_on(session: Session, command: Command) -> Work:
         cursor = session.cursor
@@ -311,18 +311,18 @@ GROUPS: Mapping[str, tuple[Spec, ...]] = {
 SPECS: tuple[Spec, ...] = tuple(spec for group in GROUPS.values() for spec in group)
 
 REPEATED = frozenset(spec.name for spec in (*_TIME, *_LOOK))
-"""What an empty line does again, as in gdb and pdb; what sets something is not done twice."""
+"""Commands that an empty line repeats, as in gdb and pdb; commands that set something are not repeated."""
 
 BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}
 
 _VALUE = re.compile(r"#?\w[\w.\[\], :]*")
-"""What looks like an expression, which pdb would evaluate and show."""
+"""Matches what looks like an expression, which pdb would evaluate and show."""
 _ALIKE = 0.7
-"""From how much likeness on a word is taken for a slip of the fingers: ``loss`` is not for close."""
+"""The least likeness of a word that is taken for a typo: ``loss`` is not meant as ``close``."""
 
 
 def help_for(word: str) -> Look | Answer:
-    """All commands, the one asked for, or a word of the screen as it is written there; ``words``: all of them."""
+    """Return the help: all commands, one of them, or a word on the screen; ``words``: all of these."""
     if word == "words":
         return Look("Words", words_page)
     if word not in BY_NAME and (seen := words_like(word) if word else ()):
@@ -341,14 +341,16 @@ def _page(width: int) -> Iterator[Line]:
 
 
 def written(spec: Spec) -> str:
-    """Its name, its short forms, and what follows."""
+    """Return a command's name, its short forms, and its arguments."""
     return f"{', '.join((spec.name, *spec.aliases))} {spec.takes}".rstrip()
 
 
 def find(word: str, rest: str = "") -> Spec:
-    """The command of a name, a short form or the beginning of one; GvizError where that is none, or several.
+    """Return the command with a name, a short form, or a unique beginning of a name.
 
-    What follows it, as the number of `iteration 3`, may show what was meant.
+    Raises GvizError for no or several.
+
+    The rest of the line, such as the number in `iteration 3`, may show what the user meant.
     """
     if word in BY_NAME:
         return BY_NAME[word]
@@ -371,7 +373,7 @@ def unknown_command(word: str, rest: str = "") -> GvizError:
 
 
 def _going(moment: str) -> str:
-    """How to go to a moment that was typed without a command, if it is one."""
+    """Return how to go to a moment that was typed without a command; empty if the text is not a moment."""
     return f"goto {clipped(moment, 40)} goes there" if moment in MOMENT_WORDS or is_stretch(moment) else ""
 
 
@@ -379,7 +381,7 @@ _OPPOSITES = {"up": "down", "down": "up"}
 
 
 def reversed_spec(spec: Spec) -> Spec:
-    """The command that goes the other way; GvizError for one that has none."""
+    """Return the command in the opposite direction. Raises GvizError if there is none."""
     other = _OPPOSITES.get(spec.name) or spec.name.removeprefix("reverse-")
     backward = BY_NAME.get(other if other != spec.name else f"reverse-{other}")
     if backward is None:

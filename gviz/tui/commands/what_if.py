@@ -1,4 +1,4 @@
-"""The commands that run recorded operations again with other numbers: ``whatif``, also over a range, ``gradcheck``."""
+"""Commands that rerun recorded operations with other numbers: ``whatif``, also over a range, ``gradcheck``."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown
 
 SUFFIX = ".gviz"
-"""Of a file that holds a branch."""
+"""The suffix of a file with a branch."""
 
 
 def what_if(session: Session, text: str) -> Look | Answer | Driven[Look]:
-    """``whatif [CHANGE]``: one change more, and everything that is another number now; without one what was changed.
+    """Run ``whatif [CHANGE]``: make one more change, and show all numbers that differ; without CHANGE show the changes.
 
-    From then on every moment of the iteration shows both numbers, until all is taken back. A range draws curves.
+    From then on every moment of the iteration shows both numbers, until all changes are undone. A range draws curves.
     """
     if ".." in text.partition("=")[2]:
         return sweep(session, text, _changes(session))
@@ -48,7 +48,7 @@ def what_if(session: Session, text: str) -> Look | Answer | Driven[Look]:
 
 
 def undo(session: Session, _: str) -> Look | Answer:
-    """``undo``: take the last change back."""
+    """Run ``undo``: take the last change back."""
     changes = _changes(session)
     if not changes:
         return Answer(("nothing is changed",))
@@ -78,7 +78,10 @@ def _changed(session: Session, changes: tuple[str, ...]) -> Look:
 
 
 def export_branch(session: Session, path: str) -> Answer:
-    """``export FILE.gviz``: the branch as a trace. GvizError if nothing is changed or the file exists."""
+    """Run ``export FILE.gviz``: write the branch as a trace.
+
+    Raises GvizError if nothing is changed or the file exists.
+    """
     if session.beside is None:
         raise GvizError("nothing is changed", hint="whatif x = 5, then export branch.gviz", exit_code=2)
     target = new_file(path)
@@ -93,7 +96,7 @@ def _lines(said: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Lin
 
 
 def set_(session: Session, text: str) -> FrontEnd | Look | Answer | Driven[Look]:
-    """``set KEY VALUE``; ``set x = 5``, in gdb ``set var x = 5``, is ``whatif x = 5``."""
+    """Run ``set KEY VALUE``; ``set x = 5``, in gdb ``set var x = 5``, is ``whatif x = 5``."""
     if "=" in text:
         return what_if(session, text.removeprefix("var ").removeprefix("variable "))
     name, value = session.settings.asked(text)
@@ -103,13 +106,13 @@ def set_(session: Session, text: str) -> FrontEnd | Look | Answer | Driven[Look]
 POINTS = 25
 FEWEST_POINTS = 5
 MOST_RUNS = 12_000
-"""Nodes that are run again while a debugger waits, those of all points together: two or three seconds."""
+"""How many nodes are rerun while the user waits, for all points together: this takes two or three seconds."""
 
 
 def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
-    """``set x = -3..3 [--show EXPR,...]``: curves of a value and of a gradient, with the changes that are `kept`.
+    """Run ``set x = -3..3 [--show EXPR,...]``: curves of a value and a gradient, on top of the `kept` changes.
 
-    Nothing is changed by it. GvizError for what is no range, and where too much would have to be run again.
+    It changes nothing. Raises GvizError for an invalid range, and if too much would have to be rerun.
     """
     from gviz.rerun.change_text import sweep
 
@@ -118,7 +121,7 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
     change, _, asked = (part.strip() for part in text.partition(SHOW))
     points = list(sweep(change, _points(timeline, iteration, change)))
     if not points:
-        branch_of(timeline, iteration, [change])  # says what is wrong with it
+        branch_of(timeline, iteration, [change])  # raises the error that explains what is wrong
     what = change.partition("=")[0].strip()
     shows = expressions_in(asked) or default_expressions(timeline, iteration, what)
     drawn, stopped = yield from curves(timeline, iteration, points, shows, kept)
@@ -129,7 +132,7 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
 
 
 def _points(timeline: Timeline, iteration: Iteration, change: str) -> int:
-    """How many points a debugger can be kept waiting for."""
+    """Return how many points can be computed while the user waits."""
     nodes = len(timeline.nodes.of(iteration))
     points = min(POINTS, MOST_RUNS // max(nodes, 1))
     if points < FEWEST_POINTS:
@@ -155,12 +158,12 @@ def _curve_lines(what: str, drawn: Sequence[Curve], said: Sequence[str], width: 
 
 
 def gradcheck(session: Session, place: str) -> Driven[Look]:
-    """``gradcheck [PLACE]``: the rule of a node; of a leaf the rules of all that use it."""
+    """Run ``gradcheck [PLACE]``: check the backward rule of a node; for a leaf, the rules of all its users."""
     timeline, cursor = session.timeline, session.cursor
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    from gviz.explain.gradcheck import check_node, check_rows, checkable_nodes  # they need the engine
+    from gviz.explain.gradcheck import check_node, check_rows, checkable_nodes  # lazy: it imports the engine
 
     nodes = checkable_nodes(timeline, node)
     said: list[str] = []

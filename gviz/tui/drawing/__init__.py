@@ -1,9 +1,9 @@
-"""What the panels show, as lines of styled text: pure functions that know no widget, for screen and line mode.
+"""What the panels show, as lines of styled text: pure functions without widgets, for screen and line mode.
 
 Read first: ``gviz/tui/lines.py`` (what a line is), ``tape.py`` (one row per node), ``node_details.py`` (everything
 about one node).
 
-The walk of a number: `gviz.explain.panel` gives what is known of a node at a moment, as facts. ``node_details.py``
-writes each fact as a line of spans, ``("-6", "grad@12")``: a text, and a style that leads to the event 12. The screen
-gives the style a colour of the theme and makes the text a link; line mode prints the text.
+The path of a number: `gviz.explain.panel` returns what is known about a node at a moment, as facts. ``node_details.py``
+turns each fact into a line of spans, ``("-6", "grad@12")``: a text, and a style that links to event 12. The screen
+colours the style by the theme and makes the text a link; line mode prints the text.
 """

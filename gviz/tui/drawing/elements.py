@@ -1,4 +1,4 @@
-"""All elements of a tensor as a matrix, how they are spread, and where the large ones lie."""
+"""All elements of a tensor as a matrix, their distribution, and a map of the large ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gviz.values.value import Array, Value, capture
 from gviz.values.value_text import bad_text, full
 
 ROWS = 60
-"""Rows of a matrix that are written; the rest is counted."""
+"""How many rows of a matrix are written; the others are counted."""
 
 BINS = 8
 BAR = 24
@@ -29,7 +29,7 @@ _RISING_ASCII = " .+*#"
 def tensor_lines(
     timeline: Timeline, title: str, style: str, value: Value | None, width: int, glyphs: Glyphs
 ) -> Iterator[Line]:
-    """Everything about one value: statistics, histogram, heat map, elements; says what was not stored."""
+    """Yield everything about one value: statistics, histogram, heat map, elements; or that they were not stored."""
     yield from wrapped(line((f"{title}: ", "title"), full(value)), width, 2)
     array = timeline.array(value) if value is not None else None
     if array is None:
@@ -43,7 +43,7 @@ def tensor_lines(
 
 
 def _histogram(array: Array, style: str, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """A bar for each stretch of values, with its count."""
+    """Yield a bar with its count for each range of values."""
     flat = (np.abs(array) if array.dtype.kind == "c" else array.astype(np.float64)).reshape(-1)
     finite = flat[np.isfinite(flat)]
     if not finite.size or finite.min() == finite.max() or not np.isfinite(finite.max() - finite.min()):
@@ -59,7 +59,7 @@ def _histogram(array: Array, style: str, width: int, glyphs: Glyphs) -> Iterator
 
 
 def _heat(array: Array, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """Where the large magnitudes lie: each sign the mean of a block, other signs for negative ones."""
+    """Yield a map of the large magnitudes: each cell is the mean of a block; negative means have other characters."""
     if array.size <= 8:
         return
     rising = _RISING_ASCII if glyphs.ascii else _RISING
@@ -76,7 +76,7 @@ def _shade(level: int, rising: str) -> Span:
 
 
 def _elements(array: Array, style: str, width: int) -> Iterator[Line]:
-    """Every element in columns of one width; a wide matrix in stretches of columns, more dimensions in slices."""
+    """Yield every element in columns of equal width; wide matrices in ranges of columns, other tensors in slices."""
     if array.ndim <= 1:
         yield from _matrix(array.reshape(1, -1), "", style, width)
         return
@@ -110,7 +110,7 @@ def _element_style(text: str, style: str) -> str:
 
 
 def node_tensors(timeline: Timeline, moment: Moment, node: int, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """The tensors of a node at a moment, each in full: its value, the gradient that has arrived, its ``.grad``."""
+    """Yield the tensors of a node at a moment, each in full: its value, its incoming gradient, its ``.grad``."""
     state = in_its_iteration(timeline, moment.n, moment.state(node)) if node else None
     for nr, output in enumerate(state.outputs if state is not None else ()):
         which = f" {nr}" if state is not None and len(state.outputs) > 1 else ""

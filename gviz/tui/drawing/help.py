@@ -1,6 +1,6 @@
-"""The help: the keys on one screen; and, on another, what every word, mark and number on the screen means.
+"""The help: the keys on one page; and on another page, the meaning of every word, mark and number on the screen.
 
-``?`` shows all of it, ``help words`` the second half, ``help waiting`` the words that begin so.
+``?`` shows the keys, ``help words`` the words, ``help waiting`` the words that begin like that.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ROOM = 74
 
 
 def help_page(keys: Keys, width: int) -> Iterator[Line]:
-    """The keys on one screen of 74 by 18 cells, in two columns, or one below the other where there is less room."""
+    """Yield the keys on one page of 74 by 18 cells, in two columns, or in one on a narrow screen."""
     left = [(_named(ids, keys), says) for ids, says in _LEFT]
     right = [(_named(ids, keys), says) for ids, says in _RIGHT]
     of_left, of_right = (max(len(names) for names, _ in side) + 1 for side in (left, right))
@@ -82,7 +82,7 @@ _WORDS = re.compile(r", |  ")
 """The separator of words that are explained in one row."""
 
 COLUMN = 25
-"""Cells of the column of words, at most."""
+"""The largest width of the column of words, in cells."""
 
 _MARKS: Rows = (
     ("►", "the node that this event is about"),
@@ -105,7 +105,7 @@ SECTIONS: tuple[tuple[str, Rows], ...] = (
 
 
 def words_page(width: int) -> Iterator[Line]:
-    """Every section, each word with its meaning."""
+    """Yield every section, each word with its meaning."""
     for at, (title, rows) in enumerate(SECTIONS):
         if at:
             yield ()
@@ -114,14 +114,14 @@ def words_page(width: int) -> Iterator[Line]:
 
 
 def words_like(text: str) -> Rows:
-    """What begins as a text does, as it is seen: any number is as good as another, ``2 of 3`` as ``1 of 2``."""
+    """Return the rows of words that begin like a text. All numbers match each other: ``2 of 3`` finds ``1 of 2``."""
     wanted = _numberless(text)
     every = [row for _, rows in SECTIONS for row in rows]
     return tuple(row for row in every if any(_numberless(word).startswith(wanted) for word in _WORDS.split(row[0])))
 
 
 def about(rows: Rows) -> Callable[[int], Iterator[Line]]:
-    """A page with these words only."""
+    """Return a page with these words only."""
     return partial(_rows, rows)
 
 

@@ -1,6 +1,6 @@
 """The panels that are lists: watched expressions, breakpoints, the call stack, the modules, the program's output.
 
-Each row comes with its key: a number, a depth, a path; `gviz.tui.widgets.list_panels` lets it be chosen.
+Each row comes with its key: a number, a depth or a path. `gviz.tui.widgets.list_panels` uses it to choose the row.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gviz.values.plain_text import clipped, shown
 
 EMPTY = "No watches. w: add one"
 NOTHING_SET = "No watches (w) · No breakpoints (b)"
-"""Instead of both lists, where they share one line."""
+"""Replaces both lists while they share one line."""
 COLUMN = 20
-"""Cells of the column of expressions, at most."""
+"""The largest width of the column of expressions, in cells."""
 
 
 def watch_lines(watching: Sequence[tuple[str, str]], width: int) -> Iterator[Line]:
-    """One line for each expression and its value, and a rule below; nothing if nothing is watched."""
+    """Yield one line for each expression and its value, and a rule below; nothing without watches."""
     for expression, value in watching:
         yield from wrapped(line((expression, "key"), " = ", (value, "value")), width, 2)
     if watching:
@@ -36,7 +36,7 @@ def watch_lines(watching: Sequence[tuple[str, str]], width: int) -> Iterator[Lin
 
 
 def watch_rows(watching: Sequence[tuple[str, str]], before: Mapping[str, str], width: int) -> list[tuple[Line, int]]:
-    """A row for each expression, and its number (0: none); ``^`` marks what is not as it was at the stop before."""
+    """Return a row for each expression, with its number (0: none); ``^`` marks a value that has just changed."""
     if not watching:
         return [(row, 0) for row in wrapped(line((EMPTY, "muted")), width)]
     room = min(max(len(shown(expression)) for expression, _ in watching) + 1, COLUMN, max(width // 2, 4))
@@ -51,12 +51,12 @@ def _watch_row(expression: str, value: str, room: int, *, changed: bool) -> Line
 
 
 COUNTED = 100_000
-"""Hits are counted as they go by up to this event; beyond it that takes longer than a key may."""
+"""Hits are counted for events up to this one; counting beyond it would delay a key too long."""
 SO_FAR = " so far"
 
 
 def break_rows(breakpoints: Breakpoints, n: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
-    """A row for each breakpoint, and its number (0: none)."""
+    """Return a row for each breakpoint, with its number (0: none)."""
     if not breakpoints.listed:
         said = "No breakpoints. b: set one here"
         return [(row, 0) for row in wrapped(line((said, "muted")), width)]
@@ -64,7 +64,7 @@ def break_rows(breakpoints: Breakpoints, n: int, glyphs: Glyphs, width: int) -> 
 
 
 def _break_row(one: Listed, n: int, glyphs: Glyphs, width: int) -> Line:
-    """What it stops at and how often it has; of a place that is too long the end is missing, never of the number."""
+    """Return its place and its number of hits; a place that is too long is cut, the number is not."""
     mark = glyphs.stop if one.enabled else glyphs.nothing
     what = line((f"{mark} ", "error" if one.enabled else "muted"), described(one))
     if n > COUNTED:
@@ -78,7 +78,7 @@ def _break_row(one: Listed, n: int, glyphs: Glyphs, width: int) -> Line:
 
 
 def frame_rows(frames: tuple[Frame, ...], node: int, depth: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
-    """A row for each frame, innermost first, and its depth (-1: no frame); the one that is looked at is marked."""
+    """Return a row for each frame, innermost first, with its depth (-1: no frame); the shown one is marked."""
     if not frames:
         said = "The line that made it is not known" if node else "No node is selected"
         return [(line((said, "muted")), -1)]
@@ -90,17 +90,17 @@ def frame_rows(frames: tuple[Frame, ...], node: int, depth: int, glyphs: Glyphs,
 
 
 BAR = 8
-"""Cells of the bar that compares the gradients of modules, as powers of ten."""
+"""Cells of the bar that compares the gradients of modules."""
 
 
 def module_lines(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> Iterator[Line]:
-    """The tree of the iteration at a moment."""
+    """Yield the module tree of the iteration at a moment."""
     for row, _ in module_rows(folds, moment, glyphs, width):
         yield row
 
 
 def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> list[tuple[Line, str]]:
-    """A row for each module, and its path; one that says so where there is none."""
+    """Return a row for each module, with its path; or one row that there is none."""
     timeline = folds.timeline
     iteration = timeline.iteration_at(moment.n)
     found = module_tree(folds.graph(iteration))
@@ -133,14 +133,14 @@ def _named(timeline: Timeline, moment: Moment, module: Module, glyphs: Glyphs, *
 
 
 def _gradient(module: Module, length: float | None, most: float, glyphs: Glyphs, *, has_bar: bool) -> Line:
-    """The length of the gradient of a module, as a part of the longest."""
+    """Return the length of the gradient of a module, with a bar relative to the longest one."""
     text = f"|g| {number(length, 3)}" if length is not None else "|g| " + glyphs.nothing if module.parameters else ""
     bar = fitted(glyphs.past * _cells(length, most), BAR) if has_bar else ""
     return line((text, "grad"), (f" {bar}" if bar else "", "grad"))
 
 
 def _cells(length: float | None, most: float) -> int:
-    """How much of the bar a length fills: all for the largest, nothing for none."""
+    """Return how much of the bar a length fills: all for the largest, nothing for none."""
     return max(1, round(BAR * length / most)) if length and most else 0
 
 
@@ -158,7 +158,7 @@ LAST = 500
 
 
 def output_lines(timeline: Timeline, n: int, width: int) -> Iterator[Line]:
-    """stdout as it is, stderr in the style of errors; each piece leads to the event that printed it."""
+    """Yield stdout as it is, stderr in the style of errors; each piece links to the event that printed it."""
     printed = timeline.printed(n)
     if not printed:
         yield line(("No output yet", "muted"))

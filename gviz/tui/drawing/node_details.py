@@ -1,7 +1,7 @@
-"""The node panel: what `gviz.explain.panel` says about one node at one moment, always in the same order.
+"""The node panel: what `gviz.explain.panel` knows about one node at one moment, always in the same order.
 
-Where the program failed, cause and remedy come first. Where a number was changed (``whatif``), the numbers of the
-branch are next to the recorded ones: ``value 9 → 25``.
+At a failure of the program, cause and fix come first. If a number was changed (``whatif``), the numbers of the branch
+are next to the recorded ones: ``value 9 → 25``.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView
 
 COLUMNS = {"used by": 8, "grad in": 8, ".grad": 8, "at": 3, "in module": 10}
-"""Where the text of a row begins, behind its label; of any other section at `COLUMN`."""
+"""Where the text of a row begins, after its label; in all other sections at `COLUMN`."""
 COLUMN = 7
 ELEMENTS = 1000
-"""An array of more elements is not written out, not even in full."""
+"""A larger array is not written out, even in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the panel is about, and how it is to be drawn.
+    """The subject of the panel, and how to draw it.
 
-    `full` asks for every digit and statistic, `glance` for what is to be known first of the moment, above the node.
+    `full` shows every digit and statistic. `glance` shows the most important facts about the moment above the node.
     """
 
     timeline: Timeline
@@ -60,12 +60,12 @@ class Subject:
 
     @property
     def state(self) -> NodeState | None:
-        """The node at the moment; None before it is born."""
+        """The node at the moment; None before it is made."""
         return in_its_iteration(self.timeline, self.moment.n, self.moment.state(self.node))
 
 
 def node_lines(subject: Subject) -> Iterator[Line]:
-    """The whole panel."""
+    """Yield the whole panel."""
     timeline, moment, width, glyphs = subject.timeline, subject.moment, subject.width, subject.glyphs
     yield from failure_lines(timeline, moment, width)
     if subject.glance:
@@ -102,7 +102,7 @@ def _nothing(subject: Subject) -> Iterator[Line]:
 
 
 _WORTH_CUTTING = 5
-"""Cells in which the beginning of a word still says something."""
+"""The fewest cells in which the beginning of a word is still readable."""
 
 
 def _header(subject: Subject) -> Line:
@@ -118,7 +118,7 @@ def _header(subject: Subject) -> Line:
 
 
 def _drawn(subject: Subject, section: str, fact: Fact) -> Iterator[Line]:
-    """A row as one section is drawn: behind its label, below it, or as an equation."""
+    """Yield a fact in the form of its section: after its label, below it, or as an equation."""
     spans, width = [_span(part) for part in fact.parts], subject.width
     if fact.further:
         yield from _further(fact, width)
@@ -134,7 +134,7 @@ def _drawn(subject: Subject, section: str, fact: Fact) -> Iterator[Line]:
 
 
 def _span(part: Part) -> Span:
-    """The number of an event stays with its word, ``(2 of 2)`` on one row, and that of a matrix where it has room."""
+    """Return a part as a span; ``event 12``, ``(2 of 2)`` and matrices stay on one row, if it is wide enough."""
     tied = _TOGETHER.sub(lambda found: found[0].replace(" ", TIED), part.text)
     return tied, link(part.style, part.event)
 
@@ -143,7 +143,7 @@ _TOGETHER = re.compile(r"^event \d+$|\[[^][]*\]|\(\d+ of \d+\)")
 
 
 def _further(fact: Fact, width: int) -> Iterator[Line]:
-    """A row below the one it belongs to, closer together where only that lets it stay one."""
+    """Yield a row below the one it belongs to, in a closer form if only that fits into one row."""
     name = f"{fact.name} " if fact.name else ""
     wide = line(("   " + name, "muted"), *map(_span, fact.parts))
     closer = [part._replace(text=part.close) if part.close else part for part in fact.parts]
@@ -152,7 +152,7 @@ def _further(fact: Fact, width: int) -> Iterator[Line]:
 
 
 def _elements(subject: Subject, output_nr: int) -> Iterator[Span]:
-    """All elements of a small array; a larger one says where they are."""
+    """Yield all elements of a small array, or the first ones of a larger one."""
     state = subject.state
     value = state.outputs[output_nr].value if state is not None else None
     if value is not None:
@@ -175,15 +175,15 @@ def _what_if(subject: Subject) -> Iterator[Line]:
 
 
 MESSAGE = 1200
-"""An error message longer than this is cut: the whole is in the program's output."""
+"""A longer error message is cut: all of it is in the program's output."""
 
 
 def failure_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Line]:
-    """Error, cause, remedy, what led to it, and the message last because it is long; nothing where nothing failed."""
+    """Yield error, cause, fix, what led to it, and last the message, which is long; nothing without a failure."""
     if failure_at(timeline, moment.n) is None:
         return
     from gviz.explain.why import (
-        diagnosis,  # with every kind of finding: imported where something failed, for a fast start
+        diagnosis,  # imports every kind of finding: only after a failure, for a fast start
     )
 
     found = diagnosis(timeline, moment)
@@ -206,12 +206,12 @@ _NUMBER = 24
 
 
 def what_if_title(beside: BranchView | None, n: int) -> str:
-    """``WHAT IF x = 5``, at the moments that were run again."""
+    """Return ``WHAT IF x = 5`` at moments that were run again; else an empty text."""
     return f"WHAT IF {', '.join(map(shown, beside.changes))}" if beside is not None and beside.covers(n) else ""
 
 
 def differences(timeline: Timeline, beside: BranchView | None, node: int, n: int) -> list[str]:
-    """What is another number in the branch: ``value 9 → 25``; nothing where there is no branch."""
+    """Return the numbers that differ in the branch: ``value 9 → 25``; nothing without a branch."""
     if beside is None or not node or not beside.covers(n):
         return []
     (here,), (there,) = timeline.at(n).states([node]), beside.states([node], n)
@@ -224,9 +224,9 @@ def differences(timeline: Timeline, beside: BranchView | None, node: int, n: int
 
 
 def branch_gradients(beside: BranchView | None, node: int, n: int) -> dict[int, OutgoingGradient] | None:
-    """What the node sends to each input (by slot) in the branch, as far as it has there; None without a branch.
+    """Return the outgoing gradients of the node in the branch, by input slot; None without a branch.
 
-    Gradients that the branch does not have are left out.
+    Gradients that are unknown in the branch are left out.
     """
     if beside is None or not beside.covers(n):
         return None
@@ -257,6 +257,6 @@ def _text(value: Value | None) -> str:
 
 
 def plain_panel(timeline: Timeline, n: int, node: int, width: int) -> Iterator[str]:
-    """The panel of a node in full, as plain text."""
+    """Yield the panel of a node in full, as plain text."""
     subject = Subject(timeline, timeline.at(n), node, width, glyphs(ascii=wants_ascii()), full=True)
     return (plain(line).rstrip() for line in node_lines(subject))

@@ -1,4 +1,4 @@
-"""Two aligned nodes as boxes side by side, or one below the other where the screen is narrow."""
+"""Two aligned nodes as boxes side by side, or one below the other on a narrow screen."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gviz.values.value import Value
 from gviz.values.value_text import kind_text, short
 
 BESIDE = 76
-"""The width in cells from which on the two boxes are side by side."""
+"""The smallest width in cells for boxes side by side."""
 _LONGEST = 32
-"""Characters of a value, at most."""
+"""The most characters of a value."""
 
 Fact = tuple[str, str, str, frozenset[Kind]]
 """A row of a box: its label, its text and style, and the kinds of differences that it shows."""
@@ -30,7 +30,10 @@ Fact = tuple[str, str, str, frozenset[Kind]]
 def pair_lines(
     comparison: Comparison, pair: Pair, names: tuple[str, str], width: int, glyphs: Glyphs
 ) -> Iterator[Line]:
-    """Both boxes of a row, `names` in their borders, with a mark at what differs; below them how far it is apart."""
+    """Yield both boxes of a row with a mark at each difference, and the sizes of the differences below.
+
+    `names` are in the borders of the boxes.
+    """
     found = [each for each in comparison.differences if each.pair == pair]
     room = (width - 2) // 2 if width >= BESIDE else width
     sides = zip((comparison.a, comparison.b), pair, titles(comparison, *names, room // 2), strict=True)
@@ -46,7 +49,7 @@ def pair_lines(
 
 
 def _box(side: Side, node: int, name: str, found: Sequence[Difference], width: int, glyphs: Glyphs) -> tuple[Line, ...]:
-    """The box of one side in a width; empty for a node that this side does not have."""
+    """Return the box of one side in a width; for a missing node, a box that says so."""
     note = glyphs.text(name)
     if not node:
         face = Face(
@@ -70,7 +73,7 @@ def _style(name: str) -> str:
 
 
 def _row(fact: Fact, kinds: Collection[Kind], width: int, glyphs: Glyphs) -> Line:
-    """``| value      0.46``: the mark of the list is at what differs."""
+    """Return ``| value      0.46``; a difference has the same mark as in the list."""
     label, text, style, shows = fact
     differs = not shows.isdisjoint(kinds)
     head = line(("| " if differs else "  ", "sum"), (label, "muted"))

@@ -1,4 +1,4 @@
-"""Iterations and what they consist of: forward, each backward pass, optimizer; each with its events."""
+"""Iterations and their phases: forward, each backward pass, optimizer; each with its events."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from gviz.values.number_text import number
 from gviz.values.plain_text import shown
 
 MOST_LOSSES = 3
-"""How many passes of an iteration are listed with the node that they began at."""
+"""How many passes of an iteration are listed with their losses."""
 
 MOST = 1000
-"""How many rows are listed at most: in a longer recording those around the moment."""
+"""How many rows are listed at most: in a longer recording, those around the moment."""
 
 
 def pass_rows(timeline: Timeline, n: int) -> list[tuple[str, int, bool]]:
-    """A row for each iteration and phase, the event it begins with, and whether moment `n` lies in it.
+    """Return a row for each iteration and phase, with its first event, and whether moment `n` lies in it.
 
-    Of a recording that has more than `MOST` of them those around the moment.
+    If the recording has more than `MOST` rows, only those around the moment are listed.
     """
     rows = (row for iteration in _near(timeline, n) for row in iteration_rows(timeline, iteration))
     return [(text, one.start, one.start <= n <= one.end) for text, one in rows]
 
 
 def iteration_rows(timeline: Timeline, iteration: Iteration) -> Iterator[tuple[str, Iteration | Phase]]:
-    """The row of an iteration, then one for each of its phases."""
+    """Yield the row of an iteration, then one for each of its phases."""
     span = f"events {iteration.start} to {iteration.end}"
     events = ", ".join(filter(None, (span, *_losses(timeline, iteration))))
     yield f"{iteration_called(timeline)} {iteration.index + 1}  {events}", iteration
@@ -41,7 +41,7 @@ def iteration_rows(timeline: Timeline, iteration: Iteration) -> Iterator[tuple[s
 
 
 def phases_of(timeline: Timeline, iteration: Iteration) -> Iterator[Phase]:
-    """The phases that begin in an iteration."""
+    """Yield the phases that begin in an iteration."""
     phases = timeline.phases
     for phase in phases[bisect_left(phases, iteration.start, key=attrgetter("start")) :]:
         if phase.start > iteration.end:
@@ -50,9 +50,9 @@ def phases_of(timeline: Timeline, iteration: Iteration) -> Iterator[Phase]:
 
 
 def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
-    """What the passes of an iteration began at, of many the first few and the last: ``loss 0.2924``.
+    """Yield the losses of the passes of an iteration, ``loss 0.2924``; if there are many, the first few and the last.
 
-    Empty for one that began at no single number.
+    The text is empty for a pass that did not begin at a single number.
     """
     passes = [phase for phase in phases_of(timeline, iteration) if phase.kind == "backward"]
     first = passes[:MOST_LOSSES] if len(passes) <= MOST_LOSSES else passes[: MOST_LOSSES - 1]
@@ -62,7 +62,7 @@ def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
 
 def _loss(timeline: Timeline, phase: Phase) -> str:
-    """What a pass began at, and whose it is; empty where that is not one number."""
+    """Return the loss of a pass, and its thread; empty if it is not one number."""
     found = loss_at(timeline, phase.start)
     if found is None:
         return ""
@@ -71,13 +71,13 @@ def _loss(timeline: Timeline, phase: Phase) -> str:
 
 
 def _of_thread(timeline: Timeline, phase: Phase, words: str) -> str:
-    """Whose a phase is, where several threads were recorded: their phases lie across each other."""
+    """Return the thread of a phase, if several threads were recorded: their phases overlap."""
     thread = timeline.at(phase.start).thread
     return words.format(thread) if thread else ""
 
 
 def _near(timeline: Timeline, n: int) -> tuple[Iteration, ...]:
-    """The iterations around a moment, as many as can be listed."""
+    """Return the iterations around a moment, as many as can be listed."""
     most = max(MOST * len(timeline.iterations) // max(len(timeline.phases) + len(timeline.iterations), 1), 1)
     at = timeline.iteration_at(n).index - timeline.iterations[0].index
     first = max(min(at - most // 2, len(timeline.iterations) - most), 0)
@@ -98,6 +98,6 @@ def _phase_text(timeline: Timeline, phase: Phase) -> str:
 
 
 def plain_passes(timeline: Timeline) -> Iterator[str]:
-    """Every iteration and what it consists of, a line each, as plain text."""
+    """Yield every iteration and its phases, a line each, as plain text."""
     marks = glyphs(ascii=wants_ascii())
     return (marks.text(text) for one in timeline.iterations for text, _ in iteration_rows(timeline, one))

@@ -1,4 +1,4 @@
-"""What a node keeps for its backward rule, and how often the memory of its tensors was written to."""
+"""What a node saves for its backward rule, and the versions of its tensors' memory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gviz.values.value import Value
 from gviz.values.value_text import short
 
 WRITES = 50
-"""How many writes are listed at most, the latest."""
+"""How many writes are listed at most, the latest ones."""
 
 
 def saved_lines(timeline: Timeline, moment: Moment, node: int, width: int) -> Iterator[Line]:
-    """Saved tensors with the versions they were saved at and have now, then the writes to the node's own memory."""
+    """Yield saved tensors with their versions then and now, and the writes to the node's own memory."""
     state = moment.state(node) if node else None
     if state is None:
         yield from wrapped(line(("not made yet" if node else "no node is selected", "muted")), width)

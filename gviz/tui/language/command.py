@@ -1,4 +1,4 @@
-"""What a command is: one line of text that was read, how it is declared, and what it may answer."""
+"""A command: one parsed line of text, how a command is declared, and what it may answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command with its count (1 unless given) and the rest of the line."""
+    """A command with its count (1 by default) and the rest of the line."""
 
     name: str
     count: int = 1
@@ -26,16 +26,16 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Sentences: a single one goes to the bottom row of the screen, several to a page of their own."""
+    """Sentences: the screen shows a single one in the bottom row, several on a page of their own."""
 
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Something to look at: the `lines` of a width.
+    """Something to show: `lines` returns its lines for a width.
 
-    On the screen `panel`, where it has one, comes to the front instead, scrolled to its end where that was asked for.
+    If it has a `panel`, the screen brings that to the front instead, scrolled to its end if `at_end`.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A row to choose: its text, and the event and node that it leads to (node 0: the one that acts there)."""
+    """A row to choose: its text, and its event and node (node 0: the one that acts in the event)."""
 
     text: str
     event: int
@@ -55,14 +55,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Choice(Look):
-    """Rows of which the user may choose one to go to; line by line they are only shown."""
+    """Rows from which the user may choose one to go to; line mode only shows them."""
 
     places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Lines to carry out next; they come from `origin`."""
+    """Lines to run next; they come from `origin`."""
 
     lines: tuple[str, ...]
     origin: str
@@ -70,7 +70,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """A question after some lines: only if the answer is yes `then` is carried out."""
+    """A question after some lines: `then` runs only if the answer is yes."""
 
     lines: tuple[str, ...]
     question: str
@@ -87,7 +87,7 @@ class FrontEnd:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Something that has the terminal for itself while it runs; what there is to say afterwards is its answer."""
+    """Something that uses the terminal for itself while it runs; it returns the message for afterwards."""
 
     run: Callable[[], str]
 
@@ -98,17 +98,17 @@ Run: TypeAlias = "Callable[[Session, Command], Reply | Work]"
 
 
 def work(answer: Reply | Work) -> Work:
-    """What is left to do for the answer of a command: nothing, unless it is given a little at a time."""
+    """Return the work of a command's answer; an answer that is ready has none."""
     return (yield from answer) if isinstance(answer, Generator) else answer
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A command as it is declared: full name, short forms (which always win), what follows, what it does, the function.
+    """The declaration of a command: its name, short forms (which take precedence), arguments, help and function.
 
-    `takes` is ``[N]`` for a count, in brackets where it is optional, empty where nothing follows; small letters are
-    literal. With `goes_on` an empty line continues it (``list``), without what followed. At the live end it lets a held
-    program run on in the mode `runs`, or `runs_bare` where nothing follows and that differs.
+    `takes` is ``[N]`` for a count, in brackets if optional, empty if nothing may follow; lower-case words are literal.
+    With `goes_on`, an empty line continues the command (``list``), without its argument. At the live end the command
+    resumes the paused program in the mode `runs`, or in `runs_bare` if it has no argument and that mode differs.
     """
 
     name: str
@@ -122,11 +122,11 @@ class Spec:
 
     @property
     def counted(self) -> bool:
-        """Whether a number may follow, and nothing else."""
+        """Whether its only argument is a count."""
         return self.takes == "[N]"
 
     def help_text(self) -> str:
-        """The text of `help`, with the formats of pictures filled in."""
+        """Return `help` with the formats of pictures filled in."""
         if "{suffixes}" not in self.help:
             return self.help
         from gviz.render.file_formats import all_suffixes  # Graphviz is only needed here

@@ -1,4 +1,4 @@
-"""Where the lines of the line-by-line debugger come from: the command line, a pipe, or a person's fingers."""
+"""Where the lines of the line-by-line debugger come from: the command line, a pipe, or the keyboard."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gviz.values.plain_text import shown
 PROMPT = "(gviz) "
 WORD_ENDS = " (,"
 _CTRL_D = {">": "end", "y/n": "n"}
-"""What Ctrl-D means behind a sign that is no prompt."""
+"""What Ctrl+D means after a sign that is not a prompt."""
 
 Complete = Callable[[str], list[str]]
-"""Whole lines that a line may become, the likeliest first."""
+"""Returns whole lines that complete a line, the likeliest first."""
 
 
 def echoed(commands: Iterable[str], output: TextIO) -> Iterator[str]:
-    """Commands from options, shown as if they were typed."""
+    """Yield commands from options, and print them as if they were typed."""
     for text in commands:
         print(f"{PROMPT}{shown(text.strip())}", file=output)
         yield text
@@ -31,9 +31,9 @@ def echoed(commands: Iterable[str], output: TextIO) -> Iterator[str]:
 def typed(
     input: TextIO, output: TextIO, reader: Reader | None = None, complete: Complete | None = None
 ) -> Iterator[str]:
-    """Lines as they are typed; a `reader` may ask for other signs.
+    """Yield lines as they are typed; a `reader` may change the prompt.
 
-    Where it is a terminal there are history and editing, and Tab completes by `complete`.
+    A terminal gets history and editing, and Tab completes by `complete`.
     """
 
     def sign() -> str:
@@ -59,7 +59,7 @@ def typed(
 
 
 def _line(input: TextIO) -> str:
-    """The next line; empty at the end, which is also where it cannot be read: a test runner may refuse."""
+    """Return the next line; empty at the end, or if the input cannot be read: a test runner may refuse."""
     try:
         return input.readline()
     except OSError:
@@ -67,7 +67,7 @@ def _line(input: TextIO) -> str:
 
 
 def _edited(output: TextIO, prompt: Callable[[], str], sign: Callable[[], str]) -> Iterator[str]:
-    """Lines of a person; Ctrl-D is ``quit``, as in gdb and pdb, or the end of what is asked for."""
+    """Yield the lines of a user; Ctrl+D is ``quit``, as in gdb and pdb, or ends what the prompt asks for."""
     while True:
         try:
             yield builtins.input(prompt())
@@ -81,7 +81,7 @@ def _edited(output: TextIO, prompt: Callable[[], str], sign: Callable[[], str]) 
 
 @contextmanager
 def _completed_by(complete: Complete | None) -> Iterator[None]:
-    """Let Tab complete the last word of a line, where Python has readline (Windows has none)."""
+    """Let Tab complete the last word of a line, if Python has readline (Windows has none)."""
     try:
         import readline  # its import gives input() history and editing
     except ImportError:
@@ -99,7 +99,7 @@ def _completed_by(complete: Complete | None) -> Iterator[None]:
 
 
 def _tab(complete: Complete, line: Callable[[], str]) -> Callable[[str, int], str | None]:
-    """What readline asks again and again: the first, second … completion of the word."""
+    """Return the function that readline calls for the first, second … completion of the word."""
     found: list[str] = []
 
     def goes_on(word: str, nth: int) -> str | None:

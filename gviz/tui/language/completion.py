@@ -17,14 +17,14 @@ from gviz.tui.session import Session
 from gviz.where.stop import EVENTS
 
 MOST = 500
-"""How many completions are given at most, and how many files of a folder are read."""
+"""How many completions are returned at most, and how many files of a folder are read."""
 
 MOST_NODES = 20_000
 """How many of the newest nodes are completed by name."""
 
 
 def completions(session: Session, text: str) -> list[str]:
-    """Whole lines that begin with `text`, the likeliest first; the last word is what is completed."""
+    """Return whole lines that begin with `text`, the likeliest first; only the last word is completed."""
     if " " not in text:
         return [spec.name for spec in SPECS if spec.name.startswith(text) and spec.name != text]
     word, _, rest = text.partition(" ")
@@ -39,7 +39,7 @@ def completions(session: Session, text: str) -> list[str]:
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """The text before the last word, and the word: names end at blanks and brackets."""
+    """Return the text before the last word, and the word: names end at blanks and brackets."""
     at = max(rest.rfind(sign) for sign in WORD_ENDS) + 1
     return rest[:at], rest[at:]
 
@@ -49,7 +49,7 @@ _Source = Callable[[Session, str], Iterable[str]]
 
 
 def _findings() -> list[str]:
-    from gviz.explain.kinds import findable  # it has every kind: imported with the first use
+    from gviz.explain.kinds import findable  # imports every kind of finding: only on demand
 
     return [kind.name for kind in findable()]
 
@@ -86,7 +86,7 @@ def _source(name: str, takes: str, head: str) -> _Source:
 
 
 def _places(session: Session) -> Iterator[str]:
-    """Names first, then modules, then operations."""
+    """Yield names first, then modules, then operations."""
     infos = [session.timeline.info(node) for node in session.timeline.nodes[-MOST_NODES:]]
     names = dict.fromkeys(info.name for info in reversed(infos) if info.name)
     yield from names

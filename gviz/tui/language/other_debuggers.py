@@ -1,4 +1,4 @@
-"""What to type here for the words of other debuggers that mean nothing here: gdb, pdb, lldb, rr, WinDbg."""
+"""What to type instead of the commands of other debuggers: gdb, pdb, lldb, rr, WinDbg."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ INSTEAD: Mapping[str, str] = {
     **_each("debug", "interact opens Python with these numbers"),
     **_each("history", "the arrows up and down go through it"),
 }
-"""By the typed word; none is a command of gviz, nor the beginning of one."""
+"""By the typed word. None is a command of gviz, nor the beginning of one."""
 
 INFO_INSTEAD: Mapping[str, str] = {
     **_each("frame stack f", "where shows the call stack"),
@@ -51,4 +51,4 @@ INFO_INSTEAD: Mapping[str, str] = {
     **_each("registers functions types symbol", "info locals lists names and values"),
     **_each("threads inferiors program", "event, info stats"),
 }
-"""The same of the words that follow ``info``."""
+"""The same for the words after ``info``."""

@@ -1,7 +1,7 @@
-"""Reads the command language: `parse` makes one line a `Command`; a `Reader` reads line after line.
+"""Parses the command language: `parse` turns one line into a `Command`; a `Reader` reads line after line.
 
-The lines of a `Reader` are typed, come from scripts, or are carried out by a breakpoint where it stops. It also takes
-what a question or ``commands`` of a breakpoint asks for.
+The lines of a `Reader` are typed, come from scripts, or are commands of a breakpoint at its stop. A question and
+``commands`` read lines, too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LARGEST_COUNT = 10**9
 
 
 def parse(text: str) -> Command:
-    """Read one line, or raise GvizError that says what was expected.
+    """Parse one line. Raises GvizError that explains what was expected.
 
     ``12`` and ``@12`` mean ``goto 12``; a trailing minus (``n- 3``) or a capital (``N 3``) runs a time command
     backwards.
@@ -50,7 +50,7 @@ def parse(text: str) -> Command:
 
 
 def spec_of(command: Command) -> Spec:
-    """The declaration of a command that was read."""
+    """Return the declaration of a parsed command."""
     return BY_NAME[command.name]
 
 
@@ -77,7 +77,7 @@ def _checked(spec: Spec, rest: str) -> Command:
 
 
 MOST = 10_000
-"""Lines that one typed line may lead to, through scripts and the commands of breakpoints."""
+"""How many lines one typed line may run, through scripts and the commands of breakpoints."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class _Collected:
 
 
 class _Line(NamedTuple):
-    """A line that waits; `origin` is its script or breakpoint, if it was not typed."""
+    """A waiting line; `origin` is its script or breakpoint, if it was not typed."""
 
     text: str
     origin: str = ""
@@ -99,8 +99,8 @@ class _Line(NamedTuple):
 class Reader:
     """Turns lines into commands.
 
-    An empty line repeats the last command that moves or looks; ``commands`` takes the lines up to ``end``; a question
-    takes its answer.
+    An empty line repeats the last command that moves or shows something. ``commands`` reads the lines up to ``end``. A
+    question reads its answer.
     """
 
     def __init__(self, breakpoints: Breakpoints | None = None) -> None:
@@ -114,32 +114,32 @@ class Reader:
 
     @property
     def sign(self) -> str:
-        """The prompt before a line that is no command: ``y/n``, or ``>`` for the commands of a breakpoint."""
+        """The prompt before a line that is not a command: ``y/n``, or ``>`` for the commands of a breakpoint."""
         return "y/n" if self._asked is not None else ">" if self._collected is not None else ""
 
     @property
     def waits(self) -> bool:
-        """Whether there are lines to carry out."""
+        """Whether there are lines to run."""
         return bool(self._waiting)
 
     @property
     def at_stop(self) -> bool:
-        """Whether the last line was one of those that a breakpoint carries out where it stops."""
+        """Whether the last line belongs to the commands of a breakpoint at its stop."""
         return self._at.at_stop
 
     def typed(self, text: str) -> None:
-        """Take a typed line; `next` gives what it means."""
+        """Add a typed line; `next` returns its command."""
         self._left = MOST
         self._waiting.appendleft(_Line(text))
 
     def forget_line(self) -> None:
-        """What is carried out next is of no line, until `next` gives one."""
+        """Forget the last line: what runs until the next `next` belongs to no line."""
         self._at = _Line("")
 
     def next(self) -> Command | Answer | None:
-        """The next command to carry out, something to say instead, or None where nothing waits.
+        """Return the next command to run, a message to show instead, or None if nothing is waiting.
 
-        Raises GvizError for a line that cannot be read; the lines behind it are dropped.
+        Raises GvizError for a line that cannot be parsed; the lines after it are dropped.
         """
         if not self._waiting:
             return None
@@ -154,7 +154,7 @@ class Reader:
             raise self.refused(error) from None
 
     def take(self, reply: Reply) -> None:
-        """Remember what the answer to a command leads to."""
+        """Remember what follows from the answer to a command."""
         match reply:
             case Script(lines, origin):
                 self._waiting.extendleft(_Line(line, origin) for line in reversed(lines))
@@ -164,7 +164,7 @@ class Reader:
                 self._waiting.extendleft(_Line(line, reason.words, at_stop=True) for line in reversed(lines))
 
     def refused(self, error: GvizError) -> GvizError:
-        """Drop what waits, because a command could not be carried out; the error, with the line of a script."""
+        """Drop the waiting lines, because a command failed. Return the error, with its line in a script."""
         left = len(self._waiting)
         self._waiting.clear()
         text, origin, _ = self._at
@@ -195,7 +195,7 @@ class Reader:
         return Answer(())
 
     def _begin(self, text: str) -> Answer:
-        """``commands [N]``, or all in one line: ``commands N print x ;; continue``."""
+        """Begin ``commands [N]``, or run it in one line: ``commands N print x ;; continue``."""
         number, _, rest = text.partition(" ")
         if self.breakpoints is None or not self.breakpoints.listed:
             raise GvizError("there are no breakpoints yet", hint="break sets one", exit_code=2)
