@@ -160,7 +160,7 @@ class _Conversation:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed: list[str] = []  # the pieces of an unfinished line, which may be of any length
         self._asked = False  # the program may wait for an answer, so a command is read
-        self._without_user = False  # the input has ended: no user can answer the program..
+        self._without_user = False  # the input has ended: no user can answer the program
 
     def _say_all(self, texts: Iterator[str]) -> None:
         for text in texts:

@@ -1,6 +1,6 @@
 """The source text around a place, with the exact expression marked.
 
-Lines are coloured by Pygments token by token; nothing of the text is ever read as markup.
+Pygments colours each line by its tokens; no text is ever parsed as markup.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gviz.tui.lines import Line, Span, cells
 from gviz.values.plain_text import shown
 
 LARGEST = 200_000
-"""A file with more characters than this is shown without colours."""
+"""A file with more characters is shown without colours."""
 
 BEGINNING = 12
 """How many columns of an expression are enough to recognise it."""
@@ -29,7 +29,7 @@ _STYLES = (
 
 @dataclass(frozen=True, slots=True)
 class SourceMark:
-    """What to mark: the expression of `frame`, and the line the program is at (0: the same, -1: not in this file)."""
+    """What to mark: the expression of `frame`, and the running line (0: the same line, -1: not in this file)."""
 
     frame: Frame
     running: int = 0
@@ -37,7 +37,7 @@ class SourceMark:
 
 @lru_cache(maxsize=16)
 def code_lines(text: str) -> tuple[Line, ...]:
-    """A Python text, line by line, in the styles of code."""
+    """Return a Python text, line by line, in the styles of code."""
     if len(text) > LARGEST:
         return tuple(((row, ""),) for row in source_lines(text))
     from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
@@ -57,16 +57,16 @@ def code_lines(text: str) -> tuple[Line, ...]:
 
 @lru_cache(maxsize=16)
 def code_width(text: str) -> int:
-    """The cells that the widest line of a Python text takes."""
+    """Return the width of the widest line of a Python text, in cells."""
     return max(map(cells, code_lines(text)), default=0)
 
 
 def gutter(
     number: int, place: SourceMark, digits: int, glyphs: Glyphs, *, marked: bool = False, apart: bool = False
 ) -> Line:
-    """The left edge of row `number` (from 1): where the program is, whether it stops here, and the line number.
+    """Return the left edge of row `number` (from 1): a mark if the program is there, a breakpoint, the line number.
 
-    A row that is `apart` does not follow on the row before it: lines between them are left out.
+    A row is `apart` if lines between it and the row above are left out.
     """
     running = place.running or place.frame.line
     mark = glyphs.now if number == running else " "
@@ -77,12 +77,12 @@ def gutter(
 
 
 def source_line(rows: tuple[Line, ...], number: int, place: SourceMark) -> Line:
-    """The code of row `number` (from 1), the expression in reverse video."""
+    """Return the code of row `number` (from 1), the expression in reverse video."""
     return tuple(_shown(_marked(rows[number - 1], number, place.frame)))
 
 
 def first_row(place: SourceMark, count: int, height: int) -> int:
-    """The topmost row (from 0) for a view of `height` rows: the expression and, if it fits, the running line too."""
+    """Return the top row (from 0) of a view of `height` rows: with the expression and, if it fits, the running row."""
     line = place.frame.line
     running = place.running if place.running > 0 else line
     top, bottom = min(line, running), max(line, running)
@@ -91,9 +91,9 @@ def first_row(place: SourceMark, count: int, height: int) -> int:
 
 
 def first_column(place: SourceMark, width: int) -> int:
-    """The leftmost column (from 0) for a view of `width` cells: 0 if the expression can be seen to begin there.
+    """Return the leftmost column (from 0) of a view of `width` cells: 0 if the expression's beginning is visible.
 
-    Lines that begin in sight read better than one expression that ends there.
+    Beginnings of lines are more readable than the end of one expression.
     """
     frame = place.frame
     end = frame.end_column if frame.end_line == frame.line else frame.column + BEGINNING
@@ -103,7 +103,7 @@ def first_column(place: SourceMark, width: int) -> int:
 
 
 def windowed(code: Line, left: int, width: int, ellipsis: str) -> Line:
-    """The columns `left` to `left + width` of a row, with an ellipsis at an end that is cut."""
+    """Return the columns `left` to `left + width` of a row, with an ellipsis at a cut end."""
     kept: list[Span] = []
     at = 0
     total = sum(len(text) for text, _ in code)
@@ -119,7 +119,7 @@ def windowed(code: Line, left: int, width: int, ellipsis: str) -> Line:
 
 
 def _without(spans: Iterable[Span], count: int, *, last: bool = False) -> Iterator[Span]:
-    """The spans without the first characters, or the last ones of spans that come in reverse."""
+    """Yield the spans without the first characters, or, for spans in reverse order, the last ones."""
     for text, style in spans:
         gone = min(count, len(text))
         count -= gone
@@ -131,7 +131,7 @@ def _code_style(token: str) -> str:
 
 
 def _marked(row: Line, number: int, frame: Frame) -> Iterator[Span]:
-    """The row with the frame's expression in the style ``selected``; columns count UTF-8 bytes."""
+    """Yield the row with the frame's expression in the style ``selected``; columns count UTF-8 bytes."""
     if not frame.line <= number <= frame.end_line or frame.column < 0:
         yield from row
         return
@@ -146,7 +146,7 @@ def _marked(row: Line, number: int, frame: Frame) -> Iterator[Span]:
 
 
 def _split(text: str, start: int, end: int) -> Iterator[tuple[str, bool]]:
-    """`text` cut at two byte offsets: before, inside, after."""
+    """Yield the parts of `text` before, between and after two byte offsets."""
     data = text.encode("utf-8", "surrogatepass")
     start, end = max(0, min(start, len(data))), max(0, min(end, len(data)))
     for piece, inside in ((data[:start], False), (data[start:end], True), (data[end:], False)):

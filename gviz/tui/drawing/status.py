@@ -18,16 +18,16 @@ from gviz.tui.stop_reason import Arrival, Kind
 from gviz.values.plain_text import clipped
 
 ROOMY = 100
-"""Rows of this width in cells need not be brief."""
+"""From this width in cells, rows need no short forms."""
 
 _BRIEF: dict[Kind, str] = {"end": "the end", "start": "the start", "live end": "live end"}
 
 
 class Standing(NamedTuple):
-    """What a status row shows of the program, and the reason for the last stop.
+    """What a status row shows about the program, and the reason for the last stop.
 
-    `time` is REPLAY, or LIVE or RUNNING over a program that still runs. `changed` says which numbers are
-    others next to the recorded ones.
+    `time` is REPLAY, or LIVE or RUNNING over a program that is still running. `changed` names the numbers that a
+    what-if has changed.
     """
 
     title: str
@@ -37,10 +37,12 @@ class Standing(NamedTuple):
 
 
 def status(timeline: Timeline, moment: Moment, standing: Standing, width: int, glyphs: Glyphs) -> Line:
-    """One row of `width` cells; where room is short the node gives way, then iteration and title, then a long reason.
+    """Return one row of `width` cells.
 
-    What else stays does not depend on the node's name, so that a step does not let words come and go: of a narrow row
-    the brand is no part where iterations are counted, and its ends are called briefly.
+    In a short row the node is dropped, then iteration and title; a long reason is cut.
+
+    The other parts do not depend on the node's name, so that words do not come and go at a step. A narrow row drops the
+    brand if iterations are counted, and uses short forms for the ends.
     """
     parts = _parts(timeline, moment, clipped(standing.title, 40 if width > ROOMY else 24), standing.time)
     reason = _reason(standing.stop, glyphs, brief=width < ROOMY)
@@ -60,7 +62,7 @@ def status(timeline: Timeline, moment: Moment, standing: Standing, width: int, g
 
 
 def phase_name(timeline: Timeline, moment: Moment, *, at_end: bool = False) -> str:
-    """The phase as the status row spells it."""
+    """Return the phase as the status row writes it."""
     if isinstance(moment.event, Failed):
         return "ERROR"
     if moment.phase is None:
@@ -87,7 +89,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> dict[st
 
 
 def _node(timeline: Timeline, moment: Moment, room: int) -> Line:
-    """The node that the event concerns, if what is left of the row holds it."""
+    """Return the node of the event, if it fits into the rest of the row."""
     named = line("  ", (clipped(label(timeline, moment.actor), 32), "title")) if moment.actor else ()
     return named if cells(named) <= room else ()
 
@@ -104,10 +106,10 @@ def _reason(stop: Arrival, glyphs: Glyphs, *, brief: bool) -> str:
 
 
 CROWDED = 6
-"""Boundaries closer than this many cells on average say nothing and are left out."""
+"""Boundaries closer than this many cells on average are unreadable and left out."""
 
 WIDEST = 4096
-"""No bar has more cells, so none shows more than these can."""
+"""No bar has more cells, so more boundaries than fit into it are never shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +118,20 @@ class Landmarks:
 
     length: int
     boundaries: tuple[tuple[int, ...], ...]
-    """Those of phases, and those of iterations, for where the former are too many; none that no bar has room for."""
+    """The starts of phases, and of iterations for narrower bars; empty if there are too many for any bar."""
     marks: tuple[int, ...]
     bad: tuple[int, ...]
 
 
 def landmarks(timeline: Timeline) -> Landmarks:
-    """Read the landmarks of a recording."""
+    """Return the landmarks of a recording."""
     first_bad = timeline.troubles.first_bad() if len(timeline) <= SEARCHED else 0
     return Landmarks(
         len(timeline),
         tuple(
             tuple(span.start for span in spans[1:])
             for spans in (timeline.phases, timeline.iterations)
-            if _is_uncrowded(len(spans) - 1, WIDEST)  # a long recording has thousands, and this is asked at each step
+            if _is_uncrowded(len(spans) - 1, WIDEST)  # a long recording has thousands, and each step draws the bar
         ),
         tuple(seq for seq, _ in timeline.marks),
         (*timeline.errors, *([first_bad] if first_bad else [])),
@@ -137,7 +139,7 @@ def landmarks(timeline: Timeline) -> Landmarks:
 
 
 def bar(known: Landmarks, position: int, width: int, glyphs: Glyphs) -> Line:
-    """The bar, and the position as numbers at its right end."""
+    """Return the bar, with the position as numbers at its right end."""
     label = f" {position}/{known.length} "
     room = bar_width(known, width)
     row = [glyphs.past if at <= column(known, position, room) else glyphs.future for at in range(room)]
@@ -151,19 +153,19 @@ def bar(known: Landmarks, position: int, width: int, glyphs: Glyphs) -> Line:
 
 
 def bar_width(known: Landmarks, width: int) -> int:
-    """How many cells the bar itself has in a row of `width` cells; it begins in the second one."""
+    """Return the cells of the bar itself in a row of `width` cells; it begins in the second one."""
     return max(width - 1 - _label_width(known), 0)
 
 
 def column(known: Landmarks, position: int, room: int) -> int:
-    """The cell of the bar that shows a position."""
+    """Return the cell of the bar that shows a position."""
     if room <= 1 or not known.length:
         return 0
     return min(round(position * (room - 1) / known.length), room - 1)
 
 
 def position_at(known: Landmarks, at: int, room: int) -> int:
-    """The position of a cell of the bar."""
+    """Return the position of a cell of the bar."""
     if room <= 1:
         return 0
     return max(0, min(round(at * known.length / (room - 1)), known.length))
@@ -194,7 +196,7 @@ def _style(at: int, now: int, bad: set[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Keys that belong together, their word in the bottom row, and the action a click on it runs."""
+    """Keys that belong together, their word in the bottom row, and the action of a click on it."""
 
     keys: str
     word: str
@@ -220,7 +222,7 @@ _GIVE_WAY = ("Here", "View", "Find", "Call", "Cmd", "Findings", "Phase", "Why", 
 
 
 def offered(keys: Keys) -> tuple[Key, ...]:
-    """What the bottom row offers, with the keys of a keymap."""
+    """Return the keys of the bottom row, for a keymap."""
     return tuple(Key(first(keys, *ids), word, action) for ids, word, action in _OFFERED)
 
 
@@ -228,7 +230,7 @@ KEYS = offered(keys_of("default"))
 
 
 def fitting_keys(width: int, kept: tuple[Key, ...] = KEYS) -> tuple[Key, ...]:
-    """The keys that fit into a row; the least needed ones give way first, help never."""
+    """Return the keys that fit into a row; the least needed ones are dropped first, help never."""
     for word in _GIVE_WAY:
         if cells(keys_row(kept)) <= width:
             break
@@ -237,7 +239,7 @@ def fitting_keys(width: int, kept: tuple[Key, ...] = KEYS) -> tuple[Key, ...]:
 
 
 def keys_row(keys: tuple[Key, ...]) -> Line:
-    """The row itself: `` sS Step  nN Node``."""
+    """Return the row itself: `` sS Step  nN Node``."""
     spans: list[Span] = []
     for key in keys:
         spans += [(" ", ""), (key.keys, "key"), (f" {key.word} ", "")]
@@ -245,7 +247,7 @@ def keys_row(keys: tuple[Key, ...]) -> Line:
 
 
 def key_at(keys: tuple[Key, ...], x: int) -> Key | None:
-    """The key whose words are in cell `x` of the row."""
+    """Return the key whose words are in cell `x` of the row."""
     start = 0
     for key in keys:
         end = start + len(key.keys) + len(key.word) + 3

@@ -27,7 +27,7 @@ from gviz.values.value_text import added, bad_text, fitting, grad, or_unknown, s
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The widths of the columns for one width of the tape; each but the first ends with a blank."""
+    """The widths of the columns for one width of the tape; all but the first end with a blank."""
 
     number: int
     node: int
@@ -38,14 +38,14 @@ class Columns:
 
 
 _WHOLE = 80
-"""Characters for a number, or for the mark that it is not known."""
+"""The most characters of a number, or of the mark that it is unknown."""
 _NUMBER = 6
-"""Characters of a value or a gradient in a row, at least: ``|g| 2`` and a blank."""
+"""The fewest characters of a value or gradient in a row: ``|g| 2`` and a blank."""
 
 
 @lru_cache(64)
 def columns_for(width: int, largest_node: int, longest_title: int = 0) -> Columns:
-    """Divide a width among the columns; narrow ones lose the inputs first, and titles get the room they need."""
+    """Divide a width among the columns; narrow tapes drop the inputs first, and titles get the room they need."""
     number = max(2, len(str(largest_node))) + 1
     room = max(width - 2 - number, 10)
     inputs = 0 if room < 34 else 6 if room < 60 else 9
@@ -59,7 +59,7 @@ def columns_for(width: int, largest_node: int, longest_title: int = 0) -> Column
 
 
 def heading(columns: Columns) -> Line:
-    """The row above the nodes."""
+    """Return the row above the nodes."""
     words = (("node", columns.node), ("in", columns.inputs), ("value", columns.value), ("grad", columns.grad))
     number = f"{'#':>{columns.number - 1}} "
     return line(
@@ -68,10 +68,10 @@ def heading(columns: Columns) -> Line:
 
 
 class Entry(NamedTuple):
-    """What a row is about: a node in its `state`; `marked` where a breakpoint is.
+    """The subject of a row: a node in its `state`; `marked` if it has a breakpoint.
 
-    Its first output is in its row, any other in a row of its own below. `other` is the state in a branch, whose
-    numbers are next to those of the recording.
+    Its first output is in its row, each other one in a row of its own below. `other` is the state in a branch, whose
+    numbers are next to the recorded ones.
     """
 
     node: int
@@ -82,7 +82,7 @@ class Entry(NamedTuple):
 
 
 def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyphs: Glyphs) -> Line:
-    """The row of an entry, whose state is that of the moment."""
+    """Return the row of an entry, whose state is that of the moment."""
     node, state, output_nr, marked, other = entry
     state = in_its_iteration(timeline, moment.n, state)
     info = as_at(timeline.info(node), state)
@@ -113,9 +113,9 @@ def _title(info: NodeInfo, output_nr: int) -> str:
 def note(
     timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | None, width: int = 40, output_nr: int = 0
 ) -> str:
-    """The most telling thing about a node now, in at most `width` characters where there is a choice.
+    """Return the most important thing about a node now, in at most `width` characters if there is a choice.
 
-    Of an output after the first only what comes to it.
+    For an output after the first, this is only a gradient that arrives at it.
     """
     if state is None:
         return "pending" if not output_nr else ""
@@ -135,13 +135,13 @@ def _cell(text: str, width: int, glyphs: Glyphs) -> str:
 
 
 def title_width(timeline: Timeline, nodes: Sequence[int]) -> int:
-    """How wide the widest title among some nodes is."""
+    """Return the width of the widest title of some nodes."""
     infos = map(timeline.info, nodes)
     return max((cell_len(constant_value(info) or called(info)) for info in infos), default=0)
 
 
 def _inputs(info: NodeInfo, width: int) -> str:
-    """The numbers of the inputs, or what kind of node has none."""
+    """Return the numbers of the inputs, or the kind of a node without inputs."""
     if info.created.kind == "op":
         return " ".join(str(node or "?") for node, _ in info.created.inputs)
     return {"parameter": "param", "constant": "const"}.get(info.created.kind, "leaf")
@@ -150,7 +150,7 @@ def _inputs(info: NodeInfo, width: int) -> str:
 def _both(
     text: Callable[[NodeState | None, int], str], state: NodeState | None, other: NodeState | None, width: int
 ) -> str:
-    """What a text says of a state; where it says something else of another, ``9 → 25``, or at least ``→ 25``."""
+    """Return the text of a state; if that of another state differs, ``9 → 25``, or at least ``→ 25``."""
     if other is None or text(state, width) == text(other, width):
         return text(state, width)
     whole = text(other, _WHOLE)
@@ -172,7 +172,7 @@ def _style(nr: int, state: NodeState | None) -> str:
 
 
 def _grad(info: NodeInfo, nr: int, state: NodeState | None, width: int) -> str:
-    """``.grad`` of a leaf, in brackets what arrives for it; what has arrived at any other node in the latest pass."""
+    """Return ``.grad`` of a leaf, or its incoming gradient in brackets; for others, the latest incoming gradient."""
     if state is None or nr >= len(state.outputs):
         return "…" if state is None else "·"
     output = state.outputs[nr]
@@ -185,7 +185,7 @@ def _grad(info: NodeInfo, nr: int, state: NodeState | None, width: int) -> str:
 
 
 def _arriving(timeline: Timeline, moment: Moment, node: int, width: int, nr: int) -> str:
-    """What the event of the moment brings to an output of the node."""
+    """Return what the event of the moment adds to an output of the node."""
     event = moment.event
     if isinstance(event, GradFlowed) and (event.node, event.output_nr) == (node, nr):
         before = None if event.total is None else timeline.at(moment.n - 1).state(node)
@@ -203,7 +203,7 @@ def _arriving(timeline: Timeline, moment: Moment, node: int, width: int, nr: int
 
 
 def _accumulated(timeline: Timeline, state: NodeState | None, node: int, width: int) -> str:
-    """``.grad 3 += 3 -> 6`` where a ``.grad`` already held something, as much of it as there is room for."""
+    """Return ``.grad 3 += 3 -> 6`` if ``.grad`` had a value before, as much of it as fits."""
     output = state.outputs[0] if state is not None and state.outputs else None
     was = accumulation(timeline, node, output) if output is not None else None
     text = _sum(".grad ", was.before, was.part, output.grad, width) if output is not None and was is not None else ""
@@ -211,18 +211,18 @@ def _accumulated(timeline: Timeline, state: NodeState | None, node: int, width: 
 
 
 def _sum(to: str, old: Value, part: Value, total: Value | None, width: int) -> str:
-    """What is added to what, and where, as much of it as there is room for."""
+    """Return what is added to what, and where, as much of it as fits."""
     text = added(old, part, total, width - len(to))
     return f"{to}{text}" if not text.startswith(("+=", "…")) else added(old, part, total, width)
 
 
 def _untracked(reason: str, width: int) -> str:
-    """Why autograd does not track it, in a few words or one."""
+    """Return why autograd does not track a node, in a few words or one."""
     return "no input needs grad" if reason == "inputs" and width > 20 else untracked_word(reason)
 
 
 def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
-    """How far the node is in its pass."""
+    """Return the progress of the node in its pass."""
     output = state.outputs[0] if state.outputs else None
     if output is not None and bad_text(output.value):
         return f"! {bad_text(output.value)}"
@@ -246,7 +246,7 @@ def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
 
 
 class TapeRows:
-    """The rows of a recording as it is now, from 0. A row costs no memory, but for nodes with several outputs."""
+    """The rows of a recording as it is now, from 0. Only nodes with several outputs need memory."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.nodes = timeline.nodes
@@ -259,7 +259,7 @@ class TapeRows:
         return len(self.nodes) + int(self._more.sum())
 
     def at(self, row: int) -> tuple[int, int]:
-        """The place of the node among all, and the number of its output, of a row."""
+        """Return the index of the node of a row, and the number of its output."""
         last = int(self._firsts.searchsorted(row, "right")) - 1
         if last < 0:
             return row, 0
@@ -268,13 +268,13 @@ class TapeRows:
         return (place, further) if further <= more else (place + further - more, 0)
 
     def first_of(self, place: int) -> int:
-        """The first row of the node at a place."""
+        """Return the first row of the node with an index."""
         earlier = int(self._places.searchsorted(place))
         return place + int(self._more[:earlier].sum())
 
 
 def rows_of(timeline: Timeline) -> Iterator[tuple[int, int]]:
-    """Every row: the node, and the number of its output."""
+    """Yield every row: the node, and the number of its output."""
     rows = TapeRows(timeline)
     for row in range(len(rows)):
         place, output_nr = rows.at(row)
@@ -282,7 +282,7 @@ def rows_of(timeline: Timeline) -> Iterator[tuple[int, int]]:
 
 
 def plain_tape(timeline: Timeline, n: int, width: int) -> Iterator[str]:
-    """Every node as it is at one moment, as plain text."""
+    """Yield every node as it is at one moment, as plain text."""
     moment, marks = timeline.at(n), glyphs(ascii=wants_ascii())
     columns = columns_for(width, max(timeline.nodes, default=0), title_width(timeline, timeline.nodes))
     yield plain(heading(columns)).rstrip()

@@ -1,4 +1,4 @@
-"""Training at a glance: what a backward pass left, both ends of a recording, losses and gradients as sparklines."""
+"""Training at a glance: the results of a pass, a summary of the recording, sparklines of losses and gradients."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ LEVELS = "▁▂▃▄▅▆▇█"
 NAMED = 4
 """How many parameters without a gradient are named."""
 LISTED = 6
-"""How many modules are listed: of more the ones with the longest gradients, and those with the shortest."""
+"""How many modules are listed: those with the longest gradients and those with the shortest."""
 BAR = 8
 SEARCHED = 200_000
-"""In a longer recording the first nan is searched for on request only: that reads every value."""
+"""In a longer recording the first nan is searched for on request only, because the search reads every value."""
 GLANCE = 24
 """Passes in the sparkline of an overview."""
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:
-    """A series in at most `width` cells, from its least to its greatest: a blank for no value, ``!`` for nan or inf."""
+    """Return a series in at most `width` cells, scaled to its range: a blank for no value, ``!`` for nan or inf."""
     if len(values) > width:
         values = [values[round(at * (len(values) - 1) / max(width - 1, 1))] for at in range(width)]
     known = [value for value in values if value is not None and isfinite(value)]
@@ -48,9 +48,9 @@ def _level(value: float | None, low: float, high: float) -> str:
 
 
 def pass_at(timeline: Timeline, n: int, node: int) -> PassResult | None:
-    """The pass that the screen sums up at a moment, where `node` is selected: the one that ended there.
+    """Return the pass that the screen summarizes at a moment: the one that ended there, or the last one at the end.
 
-    At the end of a recording it is the last one. It gives way to a node that the user has selected.
+    There is none if the user has selected a `node` other than its loss.
     """
     at_end = n == len(timeline) and not timeline.growing
     result = pass_result(timeline, last_pass(timeline, n) if at_end else n)
@@ -58,7 +58,7 @@ def pass_at(timeline: Timeline, n: int, node: int) -> PassResult | None:
 
 
 def overview(timeline: Timeline, moment: Moment, node: int, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """What a person wants to know first where a pass or the recording ends; nothing at any other moment."""
+    """Yield a summary at the end of a pass or of the recording; nothing at any other moment."""
     result = pass_at(timeline, moment.n, node)
     at_end = moment.n == len(timeline) and not timeline.growing
     if result is None:
@@ -70,7 +70,7 @@ def overview(timeline: Timeline, moment: Moment, node: int, width: int, glyphs: 
 
 
 def beginning(timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """What is in a recording and how to walk through it, at its start."""
+    """Yield what a recording contains and how to step through it, at its start."""
     if moment.n > 1 or timeline.growing or not len(timeline):
         return
     yield ()
@@ -92,7 +92,7 @@ def _ways(timeline: Timeline) -> Iterator[tuple[str, str]]:
 
 
 def _recording(timeline: Timeline, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """How long it is, and how its loss went."""
+    """Yield the length of the recording, and its losses."""
     count = len(timeline.iterations)
     iterations = f"{count:,} {iteration_called(timeline)}{'' if count == 1 else 's'}, "
     yield from wrapped(line((f"{iterations if count else ''}{len(timeline):,} events", "title")), width)
@@ -103,7 +103,7 @@ def _recording(timeline: Timeline, width: int, glyphs: Glyphs) -> Iterator[Line]
 
 
 def _series(name: str, values: Sequence[float | None], width: int, glyphs: Glyphs, style: str, room: int = 0) -> Line:
-    """``loss  1.082 → 0.6388  █▆▅▃▁``, the name in `room` cells where it is one row of several."""
+    """Return ``loss  1.082 → 0.6388  █▆▅▃▁``; in one of several rows the name gets `room` cells."""
     known = [value for value in values if value is not None]
     ends = f"{number(known[0], 4)} → {number(known[-1], 4)}" if known else "none"
     name = fitted(shown(name), room, glyphs.cut) if room else clipped(name, 16)
@@ -117,7 +117,7 @@ ENDS = 19
 
 
 def _pass(timeline: Timeline, result: PassResult, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """Where the pass began, which parameters it reached, and how long the gradients of each module are."""
+    """Yield where the pass began, which parameters it reached, and the lengths of the gradients by module."""
     loss = f" of {shown(timeline.info(result.root).title)}" if result.root else ""
     began = "" if result.loss is None else f" = {number(result.loss)}"
     yield from wrapped(line((f"backward pass {result.pass_nr}{clipped(loss, 40)}{began}", "title")), width)
@@ -156,7 +156,7 @@ def _modules(modules: Sequence[ModuleGradient], width: int, glyphs: Glyphs) -> I
 
 
 def training_lines(found: Progress, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """The loss and the gradient of each module from pass to pass, each with its first and last number."""
+    """Yield the loss and the gradient of each module from pass to pass, each with its first and last number."""
     if not found.ends:
         yield line(("no backward pass was recorded", "muted"))
         return
@@ -176,7 +176,7 @@ def training_lines(found: Progress, width: int, glyphs: Glyphs) -> Iterator[Line
 
 
 def plain_training(found: Progress, width: int) -> Iterator[str]:
-    """The same as plain text."""
+    """Yield the same as plain text."""
     marks = glyphs(ascii=wants_ascii())
     return (plain(row).rstrip() for row in training_lines(found, width, marks))
 
@@ -186,7 +186,7 @@ def _rows(found: Progress) -> Iterator[Sequence[float | None]]:
 
 
 def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Line]:
-    """Where the first nan or infinity appears: why, and what to do; nothing at any other moment."""
+    """Yield the cause and the fix where the first nan or infinity appears; nothing at any other moment."""
     if not moment.actor or len(timeline) > SEARCHED or moment.n != timeline.troubles.first_bad():
         return
     found = timeline.once(_why_nonfinite, moment.n)
@@ -199,7 +199,7 @@ def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[
 
 
 def _why_nonfinite(timeline: Timeline, n: int) -> Finding:
-    from gviz.explain.why import why  # with every kind of finding: imported where something is wrong
+    from gviz.explain.why import why  # imports every kind of finding: only on demand
 
     moment = timeline.at(n)
     return why(timeline, moment, moment.actor)

@@ -1,4 +1,4 @@
-"""Two graphs aligned: the rows in which they differ, and both boxes of the chosen row."""
+"""Two aligned graphs: the rows that differ, and both boxes of the chosen row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEAST = 5
 
 
 class PairList(RowList):
-    """One row for each pair of nodes: those that differ, or `everything`."""
+    """One row for each pair of nodes that differs; with `everything`, for each pair."""
 
     everything = False
 
@@ -36,7 +36,7 @@ class PairList(RowList):
         self._begin_at = -1
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
-        """The two names, then a row for each pair, whose key is its place among all pairs."""
+        """Return the two names, then a row for each pair, whose key is its index among all pairs."""
         look, (a, b) = self._look, self._look.names
         comparison, aside = (look.comparison, look.aside) if self.everything else (look.striking, frozenset[int]())
         places = {pair: at for at, pair in enumerate(comparison.pairs)}
@@ -47,12 +47,12 @@ class PairList(RowList):
         return [(heading, None), *((lines.line(text), ("pair", places[pair])) for pair, text in found)]
 
     def begin_at(self, pair: int) -> None:
-        """Choose the row of a pair as soon as there are rows: before it is laid out the list has none."""
+        """Choose the row of a pair as soon as there are rows: the list has none before it is laid out."""
         self._begin_at = pair
         self.draw()
 
     def draw(self) -> None:
-        """Make the rows, and choose the one to begin at."""
+        """Build the rows, and choose the first one."""
         super().draw()
         if self._begin_at >= 0 and self._keys:
             pair, self._begin_at = self._begin_at, -1
@@ -66,19 +66,22 @@ class PairList(RowList):
         self.choose_pair(pair)
 
     def choose_pair(self, at: int) -> None:
-        """Choose the row of a pair, the nearest before it where it has none."""
+        """Choose the row of a pair, or the nearest row before it."""
         rows = [(int(key[1]), row) for row, key in enumerate(self._keys) if key is not None]
         self.chosen = max(((pair, row) for pair, row in rows if pair <= at), default=min(rows, default=(0, 0)))[1]
 
     @property
     def pair(self) -> int:
-        """The place of the chosen pair, -1 where there is no row."""
+        """The index of the chosen pair; -1 if there is no row."""
         key = self._keys[self.chosen] if self.chosen < len(self._keys) else None
         return -1 if key is None else int(key[1])
 
 
 class ComparisonScreen(Page[tuple[int, int] | None]):
-    """Enter answers with the event and the node of this recording that the chosen row is about; escape with none."""
+    """A page with the comparison.
+
+    Enter returns the event and the node of the chosen row in this recording; Esc returns None.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", show=False),
@@ -90,7 +93,7 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         self._session, self._look, self._moment = session, look, moment
 
     def compose(self) -> ComposeResult:
-        """The summary, the rows, and the boxes of the chosen row."""
+        """Yield the summary, the rows, and the boxes of the chosen row."""
         yield Sheet(self._summary, self._session.glyphs, id="summary")
         yield PairList(self._session, self._look)
         yield Sheet(self._boxes, self._session.glyphs, id="boxes")
@@ -113,11 +116,11 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         self._entitle()
 
     def action_leave(self) -> None:
-        """Back to the debugger."""
+        """Go back to the debugger."""
         self.dismiss(None)
 
     def on_row_acted(self, message: RowActed) -> None:
-        """Follow a row."""
+        """Go to the node of a row."""
         message.stop()
         if message.act == "go":
             place = self._look.place_of(int(message.key))
@@ -136,7 +139,7 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         self.query_one("#boxes", Sheet).draw_soon()
 
     def _summary(self, width: int) -> list[Line]:
-        """The summary; on a low screen one row for each text."""
+        """Return the summary; on a low screen, one row for each text."""
         texts = self._look.summary or tuple(text_of.summary(self._look.comparison))
         room = max(self.size.height // 5, _LEAST)
         said = [row for text in texts for row in lines.paragraphs(text, width)]

@@ -1,26 +1,26 @@
-"""What the debugger's screen is doing: the queue of commands, the background task, playing, and what answers lead to.
+"""Runs commands on the debugger's screen: the queue of commands, the background task, playing, and their answers.
 
 A key makes one `Command`; a typed line, a script or a breakpoint makes several, which wait in the `Reader`. A command
-answers at once, or with work that takes long. Such work runs a little at a time, so that the screen stays awake and a
-key can end it. The lines that wait follow when it is done.
+answers at once, or with work that is slow. Such work runs in small pieces, so that the screen reacts and a key can
+stop it. The waiting lines run when it is done.
 
     state     what happens                              what follows                                       next state
-    idle      a command answers at once                 its answer is shown, the next line is carried out  idle
+    idle      a command answers at once                 its answer is shown, the next line runs            idle
     idle      a command answers with work               0.1 s of the work; if that is all, as above        working
     idle      Space, ``play``                           a timer runs                                       playing
-    working   the task has its turn, and is not done    the remark shows how far it is                     working
-    working   the task is done                          its answer is shown, the next line is carried out  idle
-    working   GvizError                                 the reason is shown, the lines that wait dropped   idle
+    working   the next piece of work is not the last    the remark shows the progress                      working
+    working   the work is done                          its answer is shown, the next line runs            idle
+    working   GvizError                                 the reason is shown, waiting lines are dropped     idle
     working   another command is performed              the task is cancelled; as from idle
     working   a key that moves in time, Esc, Ctrl+C     the task is cancelled, the position stays          idle
-    playing   the timer                                 ``step``; where there is none, the timer stops     playing
+    playing   the timer                                 ``step``; at the end, the timer stops              playing
     playing   a key that moves in time, ``:``, Ctrl+C   the timer stops                                    idle
 
 For example ``break y if value > 3``, then ``continue`` in a recording of a million events: `perform` gets work from
 ``continue``, which searches for 0.1 s and shows *looking for a stop: event 40,000 of 1,000,000; ctrl+c stops*. Ctrl+C
-cancels it where it is; else `show` gets the `Arrival`, and ``commands`` of the breakpoint are the next lines.
+cancels the work. Otherwise `show` gets the `Arrival`, and the ``commands`` of the breakpoint are the next lines.
 
-Over a program that runs there is one state more, *running*, which `gviz.tui.live_session` has: lines wait there, too.
+Over a running program there is one more state, *running*, in `gviz.tui.live_session`: lines wait in it, too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SPEEDS = {"1x": 1, "2x": 2, "4x": 4, "8x": 8}
 
 
 class Controller:
-    """Carries out commands on a screen, one after the other."""
+    """Runs commands on a screen, one after the other."""
 
     def __init__(self, screen: SessionScreen, panels: Panels) -> None:
         self._screen, self._panels = screen, panels
@@ -71,24 +71,24 @@ class Controller:
     # The queue.
 
     def attempt(self, act: Callable[[], None]) -> None:
-        """Do something, then show its answers, and last the reason if it cannot be done."""
+        """Do something, then show its answers; show the reason last if it cannot be done."""
         self._said = []
         self.reader.forget_line()
         self._attempt_more(act)
 
     def run(self, command: Command) -> None:
-        """Carry out a command of the prompt or a key, then the lines that wait."""
+        """Run a command of the prompt or a key, then the waiting lines."""
         self.attempt(partial(self._run_on, command))
 
     def run_line(self, text: str) -> None:
-        """Carry out what was typed, and what it leads to."""
+        """Run a typed line, and the lines that follow from it."""
         self.reader.typed(text)
         self.attempt(self.go_on)
         if self.reader.sign == ">":
             self._screen.open_prompt(">")
 
     def go_on(self) -> None:
-        """Carry out the lines that wait; raises GvizError at the first that cannot be."""
+        """Run the waiting lines. Raises GvizError at the first that fails."""
         while (command := self.reader.next()) is not None:
             if isinstance(command, Answer):
                 self._say(command.lines)
@@ -98,12 +98,15 @@ class Controller:
                 return
 
     def perform(self, command: Command) -> None:
-        """Carry out one command, or begin the work that comes before its answer; raises GvizError where it cannot."""
+        """Run one command, or begin the work before its answer. Raises GvizError if it fails."""
         self.task.cancel()
         self.begin(command.name, spec_of(command).run(self._screen.session, command))
 
     def begin(self, name: str, answer: Reply | Work) -> None:
-        """Show an answer; work that comes before it ends the work of another command. Raises GvizError as `perform`."""
+        """Show an answer, or begin the work before it, which replaces that of another command.
+
+        Raises GvizError as `perform` does.
+        """
         if not isinstance(answer, Generator):
             self.show(answer)
             return
@@ -122,7 +125,7 @@ class Controller:
         self.go_on()
 
     def _resume(self, advance: Callable[[], Reply | None]) -> None:
-        """Give the task its turn; when it is done, carry out the lines that wait."""
+        """Continue the background task; when it is done, run the waiting lines."""
 
         def act() -> None:
             reply = advance()
@@ -148,16 +151,16 @@ class Controller:
                 pages.show_sheet(self._screen, "Answer", partial(wrapped_lines, said))
 
     def _say(self, lines: tuple[str, ...]) -> None:
-        """Keep answers until all is done, or waits for the program. They replace those of the line before.
+        """Keep answers until everything is done, or waits for the program. They replace those of the line before.
 
         The answers to the commands of a breakpoint are shown together.
         """
         self._said = [*self._said, *lines] if self.reader.at_stop else [*lines]
 
-    # What the answer to a command leads to.
+    # The answers to commands.
 
     def show(self, reply: Reply) -> None:
-        """Show the answer to a command, and do what is left to do; raises GvizError where it cannot be done."""
+        """Show the answer to a command, and do what it requests. Raises GvizError if that fails."""
         screen = self._screen
         self.reader.take(reply)
         screen.follow_settings()
@@ -197,7 +200,7 @@ class Controller:
         elif isinstance(look, Choice):
             pages.choose(screen, look)
         elif isinstance(look, Compared):
-            from gviz.tui.screens.comparison_screen import show_compared  # all of gviz.compare, for this page only
+            from gviz.tui.screens.comparison_screen import show_compared  # lazy: it imports all of gviz.compare
 
             show_compared(screen, look)
         else:
@@ -215,9 +218,9 @@ class Controller:
 
 
 class BackgroundTask:
-    """The work of at most one command, a little at a time.
+    """The work of at most one command, done in small pieces.
 
-    When its turn comes, `resume` gets the function that does the next part, and calls it where errors are shown.
+    `resume` calls the function that does the next piece, and shows its errors.
     """
 
     def __init__(self, screen: SessionScreen, resume: Callable[[Callable[[], Reply | None]], None]) -> None:
@@ -231,12 +234,12 @@ class BackgroundTask:
         return self._left is not None
 
     def begin(self, name: str, work: Work) -> Reply | None:
-        """Work for a moment; the answer, or None if work is left. Raises GvizError where there is no answer."""
+        """Work for a moment; return the answer, or None if work is left. Raises GvizError if there is no answer."""
         self._left, self._name = paced(work, AT_ONCE_SECONDS), name
         return self._advance()
 
     def cancel(self) -> bool:
-        """Drop the work; whether there was any."""
+        """Drop the work; return whether there was any."""
         dropped, self._left = self._left, None
         if dropped is not None:
             self._screen.say(f"{self._name} was stopped; the time is where it was")
@@ -257,13 +260,13 @@ class BackgroundTask:
             return reply
         self._left = work
         self._screen.say(f"{far}; ctrl+c stops")
-        # No timer of Textual: one never rings if its time is over before it is set, as it may be on a busy machine.
+        # Not a timer of Textual: it never fires if its time is over before it is set, which happens on a busy machine.
         asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._take_turn)
         return None
 
 
 class Player:
-    """Steps while its timer runs; at most one timer at a time."""
+    """Steps while its timer runs; there is at most one timer."""
 
     def __init__(self, screen: SessionScreen) -> None:
         self._screen = screen
@@ -271,11 +274,11 @@ class Player:
 
     @property
     def plays(self) -> bool:
-        """Whether it steps by itself."""
+        """Whether the timer runs."""
         return self._timer is not None
 
     def play(self, speed: int = 0) -> None:
-        """Step by itself, `speed` times as fast as usual (0: the setting ``speed``)."""
+        """Start stepping, `speed` times as fast as usual (0: the setting ``speed``)."""
         self.pause()
         speed = speed or int(self._screen.session.settings.values["speed"].removesuffix("x"))
         self._timer = self._screen.set_interval(PLAY_SECONDS / speed, self.play_on)
@@ -287,7 +290,7 @@ class Player:
             self._timer = None
 
     def play_on(self) -> None:
-        """One step; where there is none, the end."""
+        """Step once; stop the timer at the end."""
         cursor = self._screen.session.cursor
         before = cursor.position
         self._screen.run_command(Command("step"))
@@ -296,7 +299,10 @@ class Player:
 
 
 def set_to(screen: SessionScreen, name: str, value: str) -> None:
-    """Keep a setting and apply it; GvizError for an unknown theme, and for a setting that cannot change any more."""
+    """Keep a setting and apply it.
+
+    Raises GvizError for an unknown theme, and for a setting that can no longer change.
+    """
     if name == "ascii":
         hint = "gviz --ascii, or GVIZ_ASCII=1"
         raise GvizError("the characters are chosen at the start", hint=hint, exit_code=2)
@@ -317,14 +323,14 @@ def _set(screen: SessionScreen, text: str) -> None:
 
 
 def _copied(screen: SessionScreen, text: str) -> str:
-    """Copy to the clipboard, by the escape sequence that most terminals take; no answer says whether this one did."""
+    """Copy to the clipboard, by the escape sequence that most terminals support; none of them confirms it."""
     screen.app.copy_to_clipboard(text)
     lines = text.count("\n")
     return f"sent to the terminal's clipboard: {f'{lines} lines' if lines > 1 else clipped(text, 40)}"
 
 
 def _outside(screen: SessionScreen, run: Callable[[], str]) -> None:
-    """Lend the terminal for a while. Ctrl+C there is for what runs there: it would end the debugger's own loop."""
+    """Lend the terminal for a while. There Ctrl+C is for the other program: it would end the debugger's event loop."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         with screen.app.suspend():
@@ -348,6 +354,6 @@ def _interruptible(run: Callable[[], str]) -> str:
 
 
 def _refusal(error: GvizError, reported: GvizError) -> str:
-    """Why something cannot be done, in one line; where it came from a script, `reported` has the line of it."""
+    """Return why something failed, in one line; for a script, `reported` contains the line of the script."""
     at = f"; {reported.why}" if reported is not error and reported.why else ""
     return shown(error.what + (f" ({error.hint})" if error.hint else "") + at)

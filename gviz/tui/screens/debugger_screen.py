@@ -1,7 +1,7 @@
-"""The main screen: what keys, the prompt and the mouse do. They move the cursor, and everything follows from it.
+"""The main screen: what keys, the prompt and the mouse do. They move the cursor, and the panels follow it.
 
-`DebuggerScreen` is over a recording, `PausedProgramScreen` over what a program has done that waits in
-``gviz.breakpoint()``. The screen over a program that ``gviz run`` holds is in ``live_screen.py``.
+`DebuggerScreen` shows a recording, `PausedProgramScreen` what a program has done that waits in ``gviz.breakpoint()``.
+The screen over a program that ``gviz run`` controls is in ``live_screen.py``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class DebuggerScreen(SessionScreen):
     ) -> None:
         super().__init__(timeline, Session(options.cursor(timeline), glyphs, options.title), glyphs)
         self.key_repeats: Callable[[], int] = _no_repeats
-        """Takes the keys that only repeat the one that acts, and says how many; the application sets it."""
+        """Removes waiting keys that repeat the current one, and returns their number; set by the application."""
         self._opening = (*options.opening, *(["lesson"] if options.lesson else []))
         self._config = Config() if config is None else config
         self.session.configure(self._config)
@@ -69,12 +69,12 @@ class DebuggerScreen(SessionScreen):
         self.session.folds.prepares = True
 
     def compose(self) -> ComposeResult:
-        """All panels, always; which of them are seen is `arranged`."""
+        """Yield all panels, always; `arranged` decides which of them are visible."""
         self.panels.classify(update=False)
         yield from composed(self)
 
     def on_mount(self) -> None:
-        """Show the starting position, and carry out the commands to open with."""
+        """Show the starting position, and run the opening commands."""
         here = self.cursor.position
         held = self.session.held_stack
         why = saying("? for help") if held is None else Reason("held", f"at {frame_text(held.frames[0], 30)}")
@@ -99,14 +99,14 @@ class DebuggerScreen(SessionScreen):
         self.graph_reading.begin()
 
     def on_resize(self) -> None:
-        """Another size may show other panels."""
+        """Choose the panels for the new size."""
         self.panels.fit()
 
-    # What the parts of the screen ask of each other (see `SessionScreen`).
+    # What the parts of the screen request from each other (see `SessionScreen`).
 
     @property
     def busy(self) -> bool:
-        """Whether the lines that wait must keep waiting: for the work of a command."""
+        """Whether waiting lines must keep waiting, for the work of a command."""
         return self.controller.task.works
 
     def attempt(self, act: Callable[[], None]) -> None:
@@ -114,15 +114,15 @@ class DebuggerScreen(SessionScreen):
         self.controller.attempt(act)
 
     def run_command(self, command: Command) -> None:
-        """Carry out a command of the prompt or a key, then the lines that wait."""
+        """Run a command of the prompt or a key, then the waiting lines."""
         self.controller.run(command)
 
     def run_line(self, text: str) -> None:
-        """Carry out what was typed, and what it leads to."""
+        """Run a typed line, and the lines that follow from it."""
         self.controller.run_line(text)
 
     def perform(self, command: Command) -> None:
-        """Carry out one command, or begin the work that comes before its answer; raises GvizError where it cannot."""
+        """Run one command, or begin the work before its answer. Raises GvizError if it fails."""
         self.controller.perform(command)
 
     def pause(self) -> None:
@@ -130,34 +130,34 @@ class DebuggerScreen(SessionScreen):
         self.controller.pause()
 
     def open_prompt(self, sign: str, text: str = "", offered: str = "") -> None:
-        """Open the prompt with a text, and with one after it that typing replaces."""
+        """Open the prompt with a text, and with another after it that typing replaces."""
         self.prompts.open(sign, text, offered)
 
     def take_key(self, event: events.Key) -> None:
-        """Stop a key that must not wait for the bindings, and do what it does."""
+        """Stop a key that must not wait for the bindings, and run its action."""
         self.prompts.take_key(event)
 
     def follow_keymap(self) -> None:
-        """Let keys, bottom row and prompt be those of the keymap."""
+        """Apply the keymap to the bindings, the bottom row and the prompt."""
         keys = self.session.keys
         follow_keymap(self, keys)
         self.prompts.follow(keys, self.openers(keys))
 
     def openers(self, keys: Keys) -> Mapping[str, Callable[[], None]]:
-        """What asks for more keys, by its key, apart from the prompt: nothing."""
+        """Return the keys that read more keys, with their actions, apart from those of the prompt: none."""
         return {}
 
-    # What keys do: the actions that `gviz.tui.keymaps` names.
+    # Actions of keys, named in `gviz.tui.keymaps`.
 
     def action_travel(self, name: str) -> None:
-        """Move in time by a command; where a key is held down, as often as it was sent, and then draw the screen."""
+        """Move in time by a command. For a key that is held down, repeat it as often as it was sent, then draw once."""
         self.pause()
         times = 1 + (self.key_repeats() if name in DRAWN_ONCE else 0)
         for _ in range(times):
             self.run_command(Command(name))
 
     def action_do(self, name: str, argument: str = "") -> None:
-        """Carry out any other command."""
+        """Run any other command."""
         self.run_command(Command(name, 1, argument))
 
     def action_ask(self, what: str) -> None:
@@ -173,7 +173,7 @@ class DebuggerScreen(SessionScreen):
         PAGES[page](self)
 
     def action_seek(self, position: int) -> None:
-        """To an event; -1 is the last."""
+        """Go to an event; -1 is the last."""
         self.pause()
         self._move(lambda: self.cursor.seek(len(self.timeline) if position < 0 else position))
 
@@ -182,21 +182,21 @@ class DebuggerScreen(SessionScreen):
         self.attempt(lambda: self.controller.begin("search", SELECTIONS[how](self.cursor, where)))
 
     def action_look(self, what: str) -> None:
-        """Change what is looked at by one of `LOOKS`."""
+        """Change what is shown by one of `LOOKS`."""
         LOOKS[what](self)
 
     def _move(self, move: Callable[[], Arrival]) -> None:
         self.attempt(lambda: self.show_arrival(move()))
 
     def action_play(self) -> None:
-        """Step by itself until a key or the end."""
+        """Play until a key or the end."""
         played = self.controller.player.plays
         self.pause()
         if not played:
             self.controller.player.play()
 
     def action_stop(self) -> None:
-        """Stop playing or the work of a command; else copy the selected text, or say how to leave."""
+        """Stop playing or the work of a command; else copy the selected text, or show how to quit."""
         if self.controller.player.plays or self.controller.task.works:
             self.pause()
         elif self.get_selected_text():
@@ -205,16 +205,16 @@ class DebuggerScreen(SessionScreen):
             self.say("Nothing is running. q: quit")
 
     def action_detail(self) -> None:
-        """Numbers in full, or short."""
+        """Show numbers in full, or short."""
         self.full = not self.full
 
     async def action_suspend(self) -> None:
-        """Stop, until the shell says fg."""
+        """Stop the process, until the shell resumes it with ``fg``."""
         self.say("in the background: fg comes back")
         await self.run_action("app.suspend_process")
 
     def action_view(self) -> None:
-        """Graph, tape, both."""
+        """Show the next view: graph, tape, both."""
         self.panels.next_view()
 
     def action_panel(self, panel: str) -> None:
@@ -222,11 +222,11 @@ class DebuggerScreen(SessionScreen):
         self.panels.bring(panel)
 
     def action_zoom(self) -> None:
-        """Only the focused panel, and back."""
+        """Show only the focused panel, or all again."""
         self.panels.zoom()
 
     def action_leave(self) -> None:
-        """Undo one after the other: the work of a command, the remark, the zoom."""
+        """Undo one thing: the work of a command, else the remark, else the zoom."""
         if self.controller.task.cancel():
             return
         if self.remark:
@@ -234,57 +234,57 @@ class DebuggerScreen(SessionScreen):
         else:
             self.panels.unzoom()
 
-    # What arrives from the terminal and the panels.
+    # Messages from the terminal and the panels.
 
     def on_key(self, event: events.Key) -> None:
-        """Take keys that must not wait for the bindings."""
+        """Handle keys that must not wait for the bindings."""
         self.prompts.take_key(event)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Put the first line of a pasted text into the prompt: nothing of it acts before Enter."""
+        """Put the first line of a pasted text into the prompt; it does nothing before Enter."""
         text = next((row.strip() for row in event.text.splitlines() if row.strip()), "").removeprefix(":")
         if text:
             self.prompts.open(":", text)
 
     def on_typed(self, message: Typed) -> None:
-        """A command or a search was typed, or the prompt was left."""
+        """Run a typed command or search; the prompt has closed."""
         self.prompts.typed(message)
 
     def on_click(self, event: events.Click) -> None:
-        """The right button opens the menu, after the click has selected what it points at."""
+        """Open the menu at a right click, after the click has selected its node."""
         if event.button == RIGHT and not self.too_small:
             self.call_later(self.action_open, "menu")
 
     def on_seek(self, message: Seek) -> None:
-        """A click on an event, or on a number that leads to one."""
+        """Go to an event that was clicked, or the event of a number."""
         self.action_seek(message.position)
 
     def on_node_pointed(self, message: NodePointed) -> None:
-        """A click on a node; a double click runs to its next event."""
+        """Select a clicked node; a double click runs to its next event."""
         self._move(lambda: self.cursor.select(message.node))
         if message.run:
             self.action_travel("to")
 
     def on_pressed(self, message: Pressed) -> None:
-        """A button went down in a panel of nodes."""
+        """Focus the panel in which a button went down, and select its node."""
         self.set_focus(message.panel, scroll_visible=False)
         if message.node:
             self._move(lambda: self.cursor.select(message.node))
 
     def on_line_pointed(self, message: LinePointed) -> None:
-        """A click on a line of the source."""
+        """Toggle a breakpoint at a clicked line of the source."""
         toggle_line(self, message)
 
     def on_row_acted(self, message: RowActed) -> None:
-        """A key or a click on a row of a list."""
+        """Run a key or click on a row of a list."""
         self.attempt(lambda: act_on_row(self, message))
 
 
 class PausedProgramScreen(DebuggerScreen):
-    """The same over a program that waits until the debugger is left; leaving asks what the program does then."""
+    """The same screen over a program that waits for the debugger; leaving asks what the program does next."""
 
     def perform(self, command: Command) -> None:
-        """Carry out a command; at the end of the recording ``continue`` lets the program run on, as in pdb."""
+        """Run a command; at the end of the recording ``continue`` resumes the program, as in pdb."""
         at_end = self.cursor.position == len(self.timeline)
         if command.name in EXIT_COMMANDS:
             self._leave(EXIT_COMMANDS[command.name])
@@ -308,7 +308,7 @@ class PausedProgramScreen(DebuggerScreen):
         self._leave("stop")
 
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
-        """What asks for more keys, apart from the prompt: to leave, because a question follows."""
+        """Return the keys that read more keys, apart from the prompt's: to quit, because a question follows."""
         return dict.fromkeys(keys["act.quit"], self.action_quit)
 
     def _leave(self, action: ExitAction) -> None:

@@ -1,4 +1,4 @@
-"""Reads the graph of a large iteration a little at a time, while the other panels are there and keys act."""
+"""Reads the graph of a large iteration in the background, while the other panels are visible and keys act."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAUSE_SECONDS = 0.005
 
 
 class GraphReading:
-    """Reads the graph of the iteration that the cursor is in, unless `Folds` has it; then the panels follow."""
+    """Reads the graph of the cursor's iteration, unless `Folds` has it; then the panels follow."""
 
     def __init__(self, screen: SessionScreen, panels: Panels) -> None:
         self._screen, self._panels = screen, panels
@@ -58,7 +58,7 @@ class GraphReading:
             self._soon()
 
     def _show(self) -> None:
-        """Let the panels follow the graph, which has been read."""
+        """Let the panels show the graph, which has been read."""
         screen = self._screen
         screen.follow_settings()
         self._panels.fit()
@@ -66,7 +66,7 @@ class GraphReading:
             tree.draw_soon()
 
     def _say(self, text: str) -> None:
-        """Show how far it is, unless there is another remark."""
+        """Show the progress, unless there is another remark."""
         if self._screen.remark in ("", self._said):
             self._screen.say(text)
             self._said = text

@@ -1,7 +1,7 @@
-"""What keys, clicks on lines, and rows of lists do where that is no command: bindings, views, breakpoints, rows.
+"""What keys, clicks on lines, and rows of lists do if that is not a command: bindings, views, breakpoints, rows.
 
-Which key does what is in `gviz.tui.keymaps`. Most acts there are a command (``travel('step')``, ``do('explain')``);
-the others are here or are actions of `DebuggerScreen` itself.
+The keys are in `gviz.tui.keymaps`. Most acts there are a command (``travel('step')``, ``do('explain')``). The others
+are here or are actions of `DebuggerScreen` itself.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def _binding(act: Act, *, everywhere: bool) -> Binding:
 
 BINDINGS: list[BindingType] = [_binding(act, everywhere=False) for act in ACTS if not act.action.startswith("app.")]
 APP_BINDINGS: list[BindingType] = [_binding(act, everywhere=True) for act in ACTS if act.action.startswith("app.")]
-"""Keys that act over a page, too."""
+"""Keys that also act over a page."""
 
 
 def keymap(keys: Keys) -> dict[str, str]:
-    """What is not as it is by default, in the form that Textual takes: a key it names is taken from every other act."""
+    """Return the changes from the default keymap, as Textual expects them: it removes each key from all other acts."""
     default = keys_of("default")
     return {id: ",".join(names) for id, names in keys.items() if names != default[id]}
 
 
 def follow_keymap(screen: SessionScreen, keys: Keys) -> None:
-    """Let bindings and bottom row be those of a keymap."""
+    """Apply a keymap to the bindings and the bottom row."""
     screen.app.set_keymap(keymap(keys))
     row = screen.query_one(KeysRow)
     row.offered = offered(keys)
@@ -53,13 +53,13 @@ def follow_keymap(screen: SessionScreen, keys: Keys) -> None:
 
 
 def toggle_node(screen: SessionScreen) -> None:
-    """Set a breakpoint at the selected node, or take it away."""
+    """Set a breakpoint at the selected node, or delete it."""
     if screen.session.cursor.selected:
         _toggle(screen, f"#{screen.session.cursor.selected}")
 
 
 def toggle_line(screen: SessionScreen, pointed: LinePointed) -> None:
-    """Set a breakpoint at a line, or take away those that it shows."""
+    """Set a breakpoint at a line, or delete those that it shows."""
     breakpoints = screen.session.cursor.breakpoints
     there = marked_lines(breakpoints, pointed.path).get(pointed.line)
     if there:
@@ -83,7 +83,7 @@ def _toggle(screen: SessionScreen, place: str) -> None:
 
 
 def _caller(screen: SessionScreen, name: str) -> None:
-    """Look at a caller further up or down: in the source, or in the stack if that is in front."""
+    """Show the next caller up or down: in the source, or in the stack if that is in front."""
     command = Command(name)
     if screen.query_one("#stack").display:
         screen.attempt(partial(_move_to_caller, screen, command))
@@ -97,7 +97,7 @@ def _move_to_caller(screen: SessionScreen, command: Command) -> None:
 
 
 def _part(screen: SessionScreen) -> None:
-    """Only what the selected node was made from, only what is near it, all."""
+    """Show only the ancestors of the selected node, only what is near it, or all."""
     screen.attempt(partial(_next_part, screen))
 
 
@@ -108,7 +108,7 @@ def _next_part(screen: SessionScreen) -> None:
 
 
 def _page(screen: SessionScreen, pages: int) -> None:
-    """Scroll the focused panel by a page; in the tape select the node there."""
+    """Scroll the focused panel by a page; in the tape, also select the node there."""
     panel = screen.focused
     if isinstance(panel, Tape):
         panel.action_page(pages)
@@ -117,7 +117,7 @@ def _page(screen: SessionScreen, pages: int) -> None:
 
 
 def _redraw(screen: SessionScreen) -> None:
-    """Draw everything anew, where something else has written on the terminal."""
+    """Redraw the screen, for example after another program has written to the terminal."""
     screen.app.refresh(layout=True)
     screen.say("drawn anew")
 
@@ -131,14 +131,14 @@ LOOKS: Mapping[str, Callable[[SessionScreen], None]] = {
     "redraw": _redraw,
     "break": toggle_node,
 }
-"""What a key does to the view."""
+"""How keys change the view."""
 
 RowKey = int | str
-"""The key of a row: the number of a watch, breakpoint or frame, the name of a module."""
+"""The key of a row: the number of a watch, breakpoint or frame, or the name of a module."""
 
 
 def act_on_row(screen: SessionScreen, message: RowActed) -> None:
-    """Do what a row was asked to do; what its kind cannot do does nothing."""
+    """Do what a key or click on a row requests; nothing if rows of its kind cannot do it."""
     known = _ROW_ACTS.get((message.kind, message.act))
     if known is not None:
         known(screen, message.key)
@@ -166,7 +166,7 @@ def _edit_condition(screen: SessionScreen, key: RowKey) -> None:
 
 
 def _to_hit(screen: SessionScreen, key: RowKey) -> None:
-    """To where a breakpoint stops next, or else stops first."""
+    """Go to the next stop of a breakpoint, or else to its first."""
     one = _breakpoint(screen, key)
     hit = next(one.after(screen.session.cursor.position), None) or next(one.after(0), None)
     if hit is None:

@@ -1,4 +1,4 @@
-"""The main screen over a program that still runs, or can."""
+"""The main screen over a program that is running, or can run."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from gviz.values.plain_text import clipped
 
 TICK_SECONDS = 0.2
 KEPT = "kept until the program pauses: "
-"""What the remark begins with while commands wait."""
+"""The beginning of the remark while commands wait."""
 _MOST_KEPT = 4
 """How many waiting commands are named."""
 
 
 def room_for(nodes: int) -> int:
-    """How many nodes the panels make room for when there are `nodes`: each change lays out the whole screen."""
+    """Return for how many nodes the panels get room when there are `nodes`: each change lays out the whole screen."""
     return nodes + max(4, nodes // 4)
 
 
@@ -45,7 +45,7 @@ class Reported(Message):
 
 
 class LiveScreen(DebuggerScreen):
-    """The debugger over a program that runs, whose recording grows."""
+    """The debugger over a running program, whose recording grows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "pause_program", "Pause the program", show=False, priority=True, id="live.pause"),
@@ -73,19 +73,19 @@ class LiveScreen(DebuggerScreen):
         self._ticking: Timer | None = None
 
     def on_mount(self, event: events.Mount | None = None) -> None:
-        """Let the program begin, once its breakpoints are set."""
+        """Start the program, once its breakpoints are set."""
         if event is not None:
-            event.prevent_default()  # Textual would call the next one again
+            event.prevent_default()  # Textual would call the method of the base class again
         self.query_one(SourcePane).script = self._options.script
         super().on_mount()
         self._opened_with = self.remark
         self._listens = True
-        self.post_message(Reported())  # of what came earlier
+        self.post_message(Reported())  # for earlier reports
         self.live.begin(self._options.first)
         self._run_on()
 
     def again(self, size: tuple[int, int]) -> LiveScreen:
-        """The screen for another run of the program, which ends this one."""
+        """Stop the program, and return the screen for its next run."""
         self.live.program.stop()
         anew = replace(self._options, opening=(), commands=())
         screen = LiveScreen(anew, self.glyphs, size=size, config=self._config)
@@ -97,16 +97,16 @@ class LiveScreen(DebuggerScreen):
         self.live.program.stop()
 
     def on_resize(self) -> None:
-        """The program's terminal has the size of this one."""
+        """Give the program's terminal the size of this one."""
         self.live.program.resize(*self.app.size)
 
     @property
     def busy(self) -> bool:
-        """Lines that wait keep waiting while the program runs."""
+        """Whether waiting lines must keep waiting, also because the program is running."""
         return self.live.running or super().busy
 
     def perform(self, command: Command) -> None:
-        """Carry out a command; one that lets the program run waits until the program is held."""
+        """Run a command; one that resumes the program waits until the program pauses."""
         if command.name in PROGRAM_ACTS:
             self._act(command)
         elif not self.live.takes(command):
@@ -118,7 +118,7 @@ class LiveScreen(DebuggerScreen):
             self._set_out(command)
 
     def _kept(self) -> str:
-        """The commands that wait, in words: ``kept until the program pauses: next, next (Ctrl+C pauses it)``."""
+        """Return the waiting commands: ``kept until the program pauses: next, next (Ctrl+C pauses it)``."""
         names = [f"{each.name} {each.argument}".rstrip() for each in self._queue]
         more = len(names) - _MOST_KEPT
         listed = ", ".join(clipped(name, 24) for name in names[:_MOST_KEPT]) + (f" and {more} more" if more > 0 else "")
@@ -132,7 +132,7 @@ class LiveScreen(DebuggerScreen):
             self.app.exit()
 
     def on_reported(self, message: Reported) -> None:
-        """The program is held, has ended, or has written something."""
+        """Handle the reports: the program has paused or ended, or has written something."""
         while not self._reports.empty():
             self._take_report(self._reports.get())
 
@@ -142,11 +142,11 @@ class LiveScreen(DebuggerScreen):
             return
         self._tick(follow=False)
         if arrival.reason.asked_for and self.remark == self._opened_with:
-            self.remark = ""  # that nothing fits its place yet
+            self.remark = ""  # the remark that nothing matches its place yet
         if self.remark.startswith(KEPT):
             self.remark = ""
         if not self.length and not self.live.alive:
-            self.moment = None  # the only one there is looks different now: nothing starts any more
+            self.moment = None  # event 0 looks different now: the program has ended
         self.follow_settings()
         self.show_arrival(arrival)
         self._say_what_is_first(arrival)
@@ -160,7 +160,7 @@ class LiveScreen(DebuggerScreen):
             self.run_command(self._queue.popleft())
 
     def _say_what_is_first(self, arrival: Arrival) -> None:
-        """A program that begins with its data may be far from its model: show how to get there, once."""
+        """Show once how to get to the model, if the program begins with its data: that may be far away."""
         if self.remark or arrival.start or self.length != 1 or len(self.cursor.breakpoints.listed) or self._queue:
             return
         made = [self.timeline.info(node).created for node in self.timeline.nodes]
@@ -181,12 +181,12 @@ class LiveScreen(DebuggerScreen):
             self.say("The program is paused already. q: quit")
 
     def _restart(self) -> None:
-        """Run the program again, with all that was set."""
+        """Run the program again with the same breakpoints, watches and settings."""
         self.restarts = True
         self.app.exit()
 
     def action_quit(self) -> None:
-        """Leave; for a program that has not ended ask first what it does next."""
+        """Leave; if the program has not ended, first ask what it does next."""
         if self.live.alive:
             question = "The program is still running. s: stop it · k: leave it running · Esc: stay"
             self.prompts.choose(question, {"s": self._stop, "k": self._let_go})
@@ -202,13 +202,13 @@ class LiveScreen(DebuggerScreen):
         self.app.exit()
 
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
-        """What asks for more keys, apart from the prompt: to leave, because a question follows."""
+        """Return the keys that read more keys, apart from the prompt's: to quit, because a question follows."""
         return dict.fromkeys(keys["act.quit"], self.action_quit)
 
     def _report(self, report: Report) -> None:
-        """From the threads of the session."""
+        """Put a report into the queue. Called from the threads of the session."""
         self._reports.put(report)
-        if self._listens:  # else there is no screen yet, which looks into the queue first of all
+        if self._listens:  # before that, the screen reads the queue when it is mounted
             self.post_message(Reported())
 
     def _set_out(self, command: Command) -> None:
@@ -220,7 +220,7 @@ class LiveScreen(DebuggerScreen):
             self._ticking = self.set_interval(TICK_SECONDS, self._tick)
 
     def _tick(self, *, follow: bool = True) -> None:
-        """Show how far the program has come, without moving a box."""
+        """Show the progress of the program, without moving a box."""
         if self.live.running and follow:
             self.live.follow()
             if not self.length and not self.cursor.position and self.timeline.nodes:
@@ -237,13 +237,13 @@ class LiveScreen(DebuggerScreen):
         self.time = self.live.word
 
     def _show_beginning(self) -> None:
-        """Show the first nodes of a program that runs from its start: it may be long until it is held."""
+        """Show the first nodes of a program that runs from its start: it may not pause for a long time."""
         self._grow()
         self.cursor.seek(0)
         self.show_frame()
 
     def _grow(self) -> None:
-        """Let the panels follow everything that has happened."""
+        """Let the panels show everything that has been recorded."""
         nodes = len(self.timeline.nodes)
         self.length = len(self.timeline)
         if nodes > self.panels.room:

@@ -1,7 +1,7 @@
 """Pages over the panels: the help and other texts, a question, the inspector, the menu, the list of iterations.
 
-First the screens, which are left with an answer; then the functions that open them over a `SessionScreen`.
-The comparison of two graphs, which is larger, has a file of its own.
+First come the screens, each of which returns an answer, then the functions that open them over a `SessionScreen`. The
+comparison of two graphs, which is larger, has a file of its own.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from gviz.values.plain_text import shown
 Result = TypeVar("Result")
 
 Draw = Callable[[int], Iterable[Line]]
-"""The lines of a page at a width."""
+"""Returns the lines of a page for a width."""
 
 Take = Callable[[events.Key], None]
-"""What a key does that must not wait for the bindings."""
+"""Handles a key that must not wait for the bindings."""
 
 MENU = (
     ("Run to its next event", "to"),
@@ -58,19 +58,19 @@ MENU = (
     ("Back to the last change of its value", "last #{node}"),
     ("Back to the last change of its gradient", "last #{node}.grad"),
 )
-"""The entries of the menu, each with the line of the command language that does it; ``break`` sets or deletes."""
+"""The entries of the menu, each with its line of the command language; ``break`` sets or deletes."""
 
 
 class Page(ModalScreen[Result]):
-    """A screen over the debugger, which is left with an answer."""
+    """A screen over the debugger that returns an answer."""
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Leave; a page that is left a second time does not close the screen that came after it."""
+        """Leave. A second call does not close the screen below, which is active by then."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class Sheet(LinkedPage):
-    """A text made to the width it gets."""
+    """A text that is wrapped to the width of the page."""
 
     def __init__(self, draw: Draw, glyphs: Glyphs, *, id: str = "sheet") -> None:
         super().__init__(id=id)
@@ -78,11 +78,11 @@ class Sheet(LinkedPage):
         self.glyphs = glyphs
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The rows that the text takes at a width."""
+        """Return the rows of the text for a width."""
         return len(tuple(self._draw_lines(width)))
 
     def draw(self) -> None:
-        """Make the text."""
+        """Build the text."""
         self.show_fitted(self._draw_lines)
 
 
@@ -90,15 +90,15 @@ class Overlay(Page[None]):
     """A screen with one page."""
 
     headroom = 0
-    """Rows at the top where the screen below stays in sight."""
+    """Rows at the top where the screen below stays visible."""
 
     def on_mount(self) -> None:
-        """Keep the `headroom` free. This is a margin, because a padding would move what is below."""
+        """Keep the `headroom` free, by a margin, because a padding would move what is below."""
         for page in self.children:
             page.styles.margin = (self.headroom, 0, 0, 0)
 
     def on_seek(self, message: Seek) -> None:
-        """Leave, and let the debugger go to an event that the page mentions; a second click comes too late."""
+        """Leave, and let the debugger go to an event in the page; a second click comes too late."""
         message.stop()
         if self.is_active:
             debugger = self.app.screen_stack[-2]
@@ -107,9 +107,9 @@ class Overlay(Page[None]):
 
 
 class SheetScreen(Overlay):
-    """A text, which any key closes except those that scroll it or choose a number in it.
+    """A text that any key closes, except those that scroll it or choose a number in it.
 
-    No key is lost: one that is not in `closing` also does what it does on the screen below, where `take` sees it first.
+    No key is lost: one that is not in `closing` also acts on the screen below, where `take` sees it first.
     """
 
     SCROLLING: ClassVar[frozenset[str]] = frozenset(
@@ -124,7 +124,7 @@ class SheetScreen(Overlay):
         self._closing_keys, self._take = {"escape", "enter", "space", *closing}, take
 
     def compose(self) -> ComposeResult:
-        """One page."""
+        """Yield the page."""
         yield Sheet(self._draw, self._glyphs)
 
     def on_mount(self) -> None:
@@ -137,7 +137,7 @@ class SheetScreen(Overlay):
     def on_key(self, event: events.Key) -> None:
         """Leave at any key that does not scroll or follow a number, and pass it on to the screen below.
 
-        Keys that were typed after it in one go may still arrive here; they are passed on, too.
+        Later keys of the same read may still arrive here; they are passed on, too.
         """
         stays = self.is_current
         if stays and (event.key in self.SCROLLING or (event.key == "enter" and self.query_one(Sheet).link_chosen)):
@@ -156,14 +156,14 @@ class SheetScreen(Overlay):
 
 
 class QuestionScreen(Page[bool]):
-    """A text with a question: y answers yes, and any other key no, except those that scroll a long text."""
+    """A text with a question: y is yes, any other key is no, except those that scroll a long text."""
 
     def __init__(self, title: str, draw: Draw, glyphs: Glyphs) -> None:
         super().__init__()
         self._title, self._draw, self._glyphs = title, draw, glyphs
 
     def compose(self) -> ComposeResult:
-        """One page."""
+        """Yield the page."""
         yield Sheet(self._draw, self._glyphs)
 
     def on_mount(self) -> None:
@@ -191,11 +191,11 @@ class InspectorScreen(Overlay):
         self._session, self._moment, self._node = session, moment, node
 
     def compose(self) -> ComposeResult:
-        """One panel."""
+        """Yield the panel."""
         yield NodePanel(self._session.timeline, self._session.glyphs, id="inspector")
 
     def on_mount(self) -> None:
-        """Fill it."""
+        """Fill the panel."""
         panel = self.query_one(NodePanel)
         panel.full = panel.tensors = True
         panel.all_of_it = ": PageDown"
@@ -204,12 +204,12 @@ class InspectorScreen(Overlay):
         panel.focus()
 
     def action_leave(self) -> None:
-        """Back to the debugger."""
+        """Go back to the debugger."""
         self.dismiss()
 
 
 class MenuScreen(Page[str | None]):
-    """A list over the panels; answers with the line that was chosen, or None."""
+    """A list over the panels; returns the line of the chosen entry, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,M", "leave", "Leave", show=False),
@@ -222,17 +222,17 @@ class MenuScreen(Page[str | None]):
         self._node, self._title, self._glyphs = node, title, glyphs
 
     def compose(self) -> ComposeResult:
-        """The entries in a frame that has the node's title."""
+        """Yield the entries, in a frame with the node's title."""
         entries = OptionList(*(Option(text, id=str(at)) for at, (text, _) in enumerate(MENU)), id="menu", markup=False)
         entries.border_title = Content(self._glyphs.text(self._title))
         yield entries
 
     def action_move(self, steps: int) -> None:
-        """As the arrows do; a key that comes before the list is mounted waits for it."""
+        """Move as the arrow keys do; a key before the list is mounted waits for it."""
         if not self.is_mounted:
             self.call_later(self.action_move, steps)
             return
-        for entries in self.query(OptionList):  # none once the menu leaves
+        for entries in self.query(OptionList):  # there is none once the menu is closing
             entries.action_cursor_down() if steps > 0 else entries.action_cursor_up()
 
     def action_leave(self) -> None:
@@ -245,13 +245,13 @@ class MenuScreen(Page[str | None]):
         self.dismiss(MENU[event.option_index][1].replace("{node}", str(self._node)))
 
     def on_click(self, event: events.Click) -> None:
-        """A click next to the list leaves."""
+        """Leave at a click outside the list."""
         if event.widget is self:
             self.dismiss(None)
 
 
 class ChooserScreen(Page[int | None]):
-    """Rows to go to; Enter or a click answers with the number of the row, Esc with None."""
+    """A list of rows; Enter or a click returns the number of the row, Esc returns None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", show=False),
@@ -264,7 +264,7 @@ class ChooserScreen(Page[int | None]):
         self._heading, self._rows, self._glyphs = title, rows, glyphs
 
     def compose(self) -> ComposeResult:
-        """The list, in which the row of the current moment is marked."""
+        """Yield the list, in which the row of the current moment is marked."""
         marks = ((self._glyphs.now if here else " ", text) for text, here in self._rows)
         options = [Option(Content(self._glyphs.text(f"{mark} {text}"))) for mark, text in marks]
         yield OptionList(*options, id="chooser", classes="-panel", compact=True)
@@ -277,7 +277,7 @@ class ChooserScreen(Page[int | None]):
         chooser.focus()
 
     def action_move(self, steps: int) -> None:
-        """As the arrows do."""
+        """Move as the arrow keys do."""
         chooser = self.query_one(OptionList)
         chooser.action_cursor_down() if steps > 0 else chooser.action_cursor_up()
 
@@ -286,20 +286,20 @@ class ChooserScreen(Page[int | None]):
         self.dismiss(None)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Answer with the row."""
+        """Return the number of the row."""
         event.stop()
         self.dismiss(event.option_index)
 
 
 def show_sheet(screen: SessionScreen, title: str, draw: Draw) -> None:
-    """A text, until a key."""
+    """Show a text until a key closes it."""
     session = screen.session
     closing = {key for id in ("act.help", "look.explain", "look.happened", "act.quit") for key in session.keys[id]}
     _lay_over(screen, lambda: SheetScreen(title, draw, session.glyphs, closing, screen.take_key))
 
 
 def ask(screen: SessionScreen, question: str, lines: tuple[str, ...]) -> None:
-    """Show some lines and a question; the answer is given to the reader of commands as a line, y or n."""
+    """Show some lines and a question; the reader of commands gets the answer as a line, y or n."""
 
     def draw(width: int) -> list[Line]:
         return [*wrapped_lines(lines, width), (), line((f"y: {question}   any other key: no", "key"))]
@@ -311,14 +311,14 @@ def ask(screen: SessionScreen, question: str, lines: tuple[str, ...]) -> None:
 
 
 def inspect(screen: SessionScreen) -> None:
-    """Everything about the selected node."""
+    """Show everything about the selected node."""
     moment = screen.moment
     if moment is not None:
         _lay_over(screen, lambda: InspectorScreen(screen.session, moment, screen.session.cursor.selected))
 
 
 def menu(screen: SessionScreen) -> None:
-    """What can be done with the selected node."""
+    """Open the menu of the selected node."""
     session = screen.session
 
     def chosen(text: str | None) -> None:
@@ -328,12 +328,12 @@ def menu(screen: SessionScreen) -> None:
             screen.run_line(text)
 
     node = session.cursor.selected
-    if node and not isinstance(screen.app.screen, MenuScreen):  # a second press was faster than the first menu
+    if node and not isinstance(screen.app.screen, MenuScreen):  # a second key press came before the first menu
         screen.app.push_screen(MenuScreen(node, label(session.timeline, node), session.glyphs), chosen)
 
 
 def passes(screen: SessionScreen) -> None:
-    """Choose an iteration, or a pass of one, and go there."""
+    """Choose an iteration, or one of its passes, and go there."""
     session = screen.session
 
     rows = pass_rows(session.timeline, session.cursor.position)
@@ -347,7 +347,7 @@ def passes(screen: SessionScreen) -> None:
 
 
 def choose(screen: SessionScreen, choice: Choice) -> None:
-    """Choose a place: its moment, with its node selected."""
+    """Choose a place, go to its moment and select its node."""
 
     def go(row: int | None) -> None:
         if row is not None:
@@ -381,4 +381,4 @@ PAGES: Mapping[str, Callable[[SessionScreen], None]] = {
     "menu": menu,
     "passes": passes,
 }
-"""What a key opens, by the name in `gviz.tui.keymaps`."""
+"""The pages that keys open, by their names in `gviz.tui.keymaps`."""

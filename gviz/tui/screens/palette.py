@@ -1,4 +1,4 @@
-"""The command palette, found by typing: every command of the table, wishes of more than one word, and what keys do."""
+"""The command palette: every command of the table, common requests of several words, and the actions of keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.themes import SHORT
 
 Entry = tuple[str, str, str]
-"""What is found, the line of the command language (one that ends in a blank is typed on), and what it does."""
+"""The title, the line of the command language (if it ends in a blank, the user completes it), and a description."""
 
 _WISHES: tuple[Entry, ...] = (
     ("Go to first NaN", "goto nan", "where the first nan was born, or inf"),
@@ -60,7 +60,7 @@ _WISHES: tuple[Entry, ...] = (
 
 
 def entries(keys: Keys) -> Iterator[Entry]:
-    """Everything the palette knows, the commands with their keys."""
+    """Yield all entries of commands, with their keys."""
     yield from _WISHES
     by_action = {act.action: act.id for act in ACTS}
     for spec in SPECS:
@@ -71,7 +71,7 @@ def entries(keys: Keys) -> Iterator[Entry]:
 
 
 def key_acts(keys: Keys) -> Iterator[Entry]:
-    """What only a key does, no command: what is found, the action of the screen, and the id that keymaps name."""
+    """Yield what only keys do: the title, the action of the screen, and the id for keymaps."""
     for act in ACTS:
         if not act.action.startswith(("travel(", "do(", "app.")):
             key = first(keys, act.id)
@@ -79,13 +79,13 @@ def key_acts(keys: Keys) -> Iterator[Entry]:
 
 
 class PalettePage(CommandPalette):
-    """The palette, which bears keys that are faster than it is made, and finds at once what fits what was typed.
+    """The palette. It accepts keys that arrive before it is ready, and searches synchronously.
 
-    Textual searches in the background: Enter and PageDown would meet a list that is still filled.
+    Textual searches in the background: Enter and PageDown could act on an incomplete list.
     """
 
     def dismiss(self, result: None = None) -> AwaitComplete:
-        """Leave, as soon as it is there."""
+        """Leave, as soon as the palette is mounted."""
         if not self.is_mounted:
             self.call_later(self._leave)
             return AwaitComplete()
@@ -95,14 +95,14 @@ class PalettePage(CommandPalette):
         self.dismiss()
 
     def on_key(self, event: events.Key) -> None:
-        """A letter that was sent before the line had the focus belongs to it."""
+        """Insert a letter that was sent before the line had the focus."""
         if event.is_printable and event.character:
             event.stop()
             entry = self.query_one(CommandInput)
             entry.replace(event.character, *sorted(entry.selection))
 
-    def _gather_commands(self, search_value: str) -> None:  # type: ignore[override]  # no work for the background
-        """Show everything that fits, the best first."""
+    def _gather_commands(self, search_value: str) -> None:  # type: ignore[override]  # a plain method: no background worker
+        """Show all matches, the best first."""
         found = self.query_one(CommandList)
         help_style = Style.from_styles(self.get_component_styles("command-palette--help-text"))
         providers = (each for each in self._providers if isinstance(each, Palette))
@@ -114,7 +114,7 @@ class PalettePage(CommandPalette):
         self.add_class("-ready")
 
     def _action_command_list(self, action: str) -> None:
-        """Move in the list, which is laid out before it knows what a page is."""
+        """Move in the list; lay it out first, so that it knows the size of a page."""
         if not self.query_one(CommandList).size:
             self._refresh_layout()
         if self.query_one(CommandList).size:
@@ -122,26 +122,26 @@ class PalettePage(CommandPalette):
 
 
 def _row(hit: DiscoveryHit | Hit, help_style: Style) -> Command:
-    """A command of the list: what it is, and below it what it does."""
+    """Return a command of the list: its title, and below it its description."""
     title = hit.prompt if isinstance(hit.prompt, Content) else Content.from_markup(str(hit.prompt))
     return Command(Content("\n").join([title, Content.from_markup(hit.help or "").stylize_before(help_style)]), hit)
 
 
 def _literal(text: str) -> str:
-    """A text that the palette, which reads markup, shows unchanged: ``[PLACE]`` is no style."""
+    """Return a text that the palette, which parses markup, shows unchanged: ``[PLACE]`` is not a style."""
     return text.replace("[", "\\[")
 
 
 class Palette(Provider):
-    """Searches `entries` and `key_acts`, and carries out what is chosen."""
+    """Searches `entries` and `key_acts`, and runs the chosen one."""
 
     async def search(self, query: str) -> Hits:
-        """What fits, as Textual asks for it."""
+        """Yield all matches, in the form that Textual expects."""
         for hit in self.hits(query):
             yield hit
 
     def hits(self, query: str) -> Iterator[DiscoveryHit | Hit]:
-        """What fits; everything before anything is typed."""
+        """Yield all matches; every entry if nothing is typed."""
         if not query:
             for title, help, carry_out in self._all():
                 yield DiscoveryHit(_literal(title), carry_out, text=title, help=_literal(help))

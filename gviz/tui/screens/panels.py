@@ -1,7 +1,7 @@
 """The panels of the debugger's screen: what each of them follows, and which are in front.
 
-`composed` makes all of them, always. `Panels` knows what the user chose (view, tab, zoom); with the size of the
-terminal, `gviz.tui.arrangement.arranged` makes of that the panels that are seen.
+`composed` creates all of them, always. `Panels` knows what the user chose (view, tab, zoom). From that and the size of
+the terminal, `gviz.tui.arrangement.arranged` computes which panels are visible.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ _SIZES = ("tiny", "single", "portrait", "narrow", "wide", "huge")
 
 
 class Body(Horizontal):
-    """Columns side by side, which cover it: Textual need not paint what is below them."""
+    """Columns side by side, which cover it completely: Textual need not paint what is below them."""
 
     BLANK = True
 
 
 class Column(Vertical):
-    """Panels one above the other, which cover it."""
+    """Panels one above the other, which cover it completely."""
 
     BLANK = True
 
 
 def composed(screen: SessionScreen) -> ComposeResult:
-    """All panels, always; which of them are seen is `arranged`."""
+    """Yield all panels, always; `arranged` decides which of them are visible."""
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
     yield StatusRow(timeline, screen.session.title, glyphs).data_bind(here.moment, here.stop, here.time, here.beside)
     yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
@@ -76,7 +76,7 @@ def composed(screen: SessionScreen) -> ComposeResult:
 
 
 def _views(screen: SessionScreen) -> Iterator[Widget]:
-    """Graph and tape: one of them leads."""
+    """Yield graph and tape: one of them leads."""
     timeline, glyphs, stops, here = screen.timeline, screen.glyphs, screen.cursor.breakpoints, type(screen)
     yield GraphCanvas(timeline, glyphs, stops, screen.session.folds).data_bind(
         here.moment, here.selected, here.breaks, here.wanted, here.length, here.beside
@@ -85,7 +85,7 @@ def _views(screen: SessionScreen) -> Iterator[Widget]:
 
 
 def _tabs(screen: SessionScreen) -> Iterator[Widget]:
-    """The panels that share the place below, in the order of `TABS`."""
+    """Yield the panels that share the area below, in the order of `TABS`."""
     timeline, session, glyphs, here = screen.timeline, screen.session, screen.glyphs, type(screen)
     source = SourcePane(timeline, glyphs, screen.cursor.breakpoints)
     yield source.data_bind(here.moment, here.selected, here.frame, here.held_stack, here.breaks)
@@ -101,7 +101,7 @@ def _tabs(screen: SessionScreen) -> Iterator[Widget]:
 
 
 def _beside(screen: SessionScreen) -> Iterator[Widget]:
-    """The node, and what has a place of its own on a large screen."""
+    """Yield the node panel, and the panels with an area of their own on a large screen."""
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
     node = NodePanel(timeline, glyphs, screen.cursor.asker)
     yield node.data_bind(here.moment, here.selected, here.full, here.watched, here.beside)
@@ -114,7 +114,7 @@ def _beside(screen: SessionScreen) -> Iterator[Widget]:
 
 
 class Panels:
-    """View, tab and zoom of one screen. Until the user chooses, the view is the one that suits the size."""
+    """View, tab and zoom of one screen. Until the user chooses a view, it is the one that suits the size."""
 
     def __init__(self, screen: SessionScreen) -> None:
         self._screen = screen
@@ -126,22 +126,22 @@ class Panels:
         self._leading = "tape"
         self._contents = True, True
         self.room = 0
-        """The number of nodes for which the tape has room, also if there are fewer by now."""
+        """The number of nodes for which the tape has room, even if there are fewer now."""
 
     @property
     def _modules(self) -> bool:
-        """Whether the recording called any."""
+        """Whether the recording contains module calls."""
         return self._screen.timeline.contexts.call(1) is not None
 
     @property
     def _watches(self) -> bool:
-        """Whether anything is watched, or a breakpoint is set."""
+        """Whether there are watches or breakpoints."""
         cursor = self._screen.cursor
         return bool(cursor.asker.watched) or bool(cursor.breakpoints.listed)
 
     @property
     def _prints(self) -> bool:
-        """Whether the program has printed anything, at whatever moment: panels keep their size while time moves."""
+        """Whether the program has printed anything at any moment: panels keep their size while time moves."""
         return bool(self._screen.timeline.printed(len(self._screen.timeline)))
 
     @property
@@ -151,7 +151,7 @@ class Panels:
         return not timeline.iterations or session.folds.ready(timeline.iteration_at(session.cursor.position))
 
     def fit(self) -> None:
-        """Suit the size of the terminal."""
+        """Adapt to the size of the terminal."""
         if self._chosen:
             self.arrange()
             return
@@ -170,13 +170,13 @@ class Panels:
         return graph_area(*self._screen.room, view, len(self._screen.timeline.nodes))
 
     def _room_below(self) -> bool:
-        """Whether the graph leaves room for a panel below: it is no less seen whole, or there is much of it to see."""
+        """Return whether the graph leaves room for a panel below: it fits as before, or much of it stays visible."""
         (width, height), canvas = self._area("graph"), self._screen.query_one(GraphCanvas)
         above = height - BELOW
         return canvas.fits(width, above) if canvas.fits(width, height) else above >= SOME
 
     def next_view(self) -> None:
-        """Graph, tape, both."""
+        """Show the next view: graph, tape, both."""
         self._view = next_view(self._view)
         self._zoomed, self._asked, self._chosen = "", False, True
         self._leading = "graph" if self._view == "graph" else "tape"
@@ -198,7 +198,7 @@ class Panels:
         self.focus()
 
     def zoom(self) -> None:
-        """Only the focused panel, and back."""
+        """Show only the focused panel, or all again."""
         focused = getattr(self._screen.focused, "id", None) or ""
         panel = self._leading if in_its_place(self._leading, {focused}) == focused else focused.removeprefix("side-")
         panel = panel if panel in PANELS else self._leading
@@ -206,7 +206,7 @@ class Panels:
         self.arrange()
 
     def unzoom(self) -> None:
-        """All panels again."""
+        """Show all panels again."""
         self._zoomed = ""
         self.arrange()
 
@@ -222,13 +222,13 @@ class Panels:
             widget.choose_first("break" if self._leading == "breaks" else "watch")
 
     def classify(self, *, update: bool = True) -> None:
-        """Give the style sheet the size; without `update` for what is still to be mounted, which is styled then."""
+        """Pass the size to the style sheet; without `update` for widgets that are not mounted yet, and styled later."""
         now = size_class(*self._screen.room)
         classes = {f"-{name}": name == now for name in _SIZES} | {"-zoomed": bool(self._zoomed)}
         self._screen.update_classes(classes, update=update)
 
     def arrange(self) -> None:
-        """Show the panels that belong to the size and the wishes, hide the others."""
+        """Show the panels that fit the size and the user's choice, and hide the others."""
         screen, (width, height) = self._screen, self._screen.room
         self.classify()
         self._contents = self._watches, self._prints
@@ -260,7 +260,7 @@ class Panels:
         screen.query_one(GraphCanvas).hint(f"{source}: source" if source and shown.isdisjoint(TABS) else "")
 
     def follow_contents(self) -> None:
-        """Watches, breakpoints or output came or went: a panel that has become empty, or no longer is, changes."""
+        """Change a panel that has become empty, or no longer is: watches, breakpoints or output."""
         now = self._watches, self._prints
         if now != self._contents:
             self.arrange()
@@ -272,7 +272,7 @@ class Panels:
         screen.query_one(KeysRow).display = screen.offers_keys and not typing and not screen.too_small
 
     def _name_tabs(self, tabs: list[str]) -> None:
-        """Let the panels that share a place show the names of each other in their titles."""
+        """Let the panels that share an area show each other's names in their titles."""
         for tab in TABS:
             panel = self._screen.query_one(f"#{tab}", Lines)
             if list(panel.tabs) != tabs:

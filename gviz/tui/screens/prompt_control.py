@@ -1,12 +1,12 @@
-"""The prompt: what opens it and with which text, what happens to a typed line, and keys that are typed ahead.
+"""The prompt: which keys open it and with which text, what a typed line does, and keys that are typed ahead.
 
-A key that asks for more keys (``:``, ``/``, ``m``, ``'``) must act before the next key is looked up, because both may
+A key that reads more keys (``:``, ``/``, ``m``, ``'``) must act before the next key is looked up, because both may
 arrive in one read. So such keys do not wait for the bindings: `Prompts.take_key` sees every key first.
 
     prompt open                  the key is text of the prompt, even before the prompt has the focus
     a question or letter waits   the key is the answer
     the key opens something      it opens
-    else                         the bindings have it
+    else                         the bindings handle it
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from gviz.tui.widgets.panel_messages import Typed
 from gviz.tui.widgets.prompt import Prompt
 
 Opening = tuple[str, str, str]
-"""The sign that the prompt opens with, the text in it, and a text after it that typing replaces."""
+"""The sign of the prompt, the text in it, and a text after it that typing replaces."""
 
 _OPENERS = {"act.command": "command", "find.ask": "find", "live.answer": "answer"}
-"""Acts that ask for more keys, and so open the prompt at once."""
+"""Acts that read more keys, so they open the prompt at once."""
 
 _LETTERS = {"time.mark": "m", "time.goto-mark": "go"}
-"""Acts that ask for the letter of a bookmark, each with its purpose."""
+"""Acts that read the letter of a bookmark, each with its purpose."""
 
 
 class Prompts:
-    """What is typed rather than pressed; the screen carries it out."""
+    """Input that is typed rather than pressed; the screen runs it."""
 
     def __init__(self, screen: SessionScreen, panels: Panels) -> None:
         self._screen, self._panels = screen, panels
@@ -49,7 +49,7 @@ class Prompts:
         self.open(*PROMPTS[what](self._screen.session))
 
     def open(self, sign: str, text: str = "", offered: str = "") -> None:
-        """Open the command line or the search, with a text and one after it that typing replaces."""
+        """Open the command line or the search, with a text and another after it that typing replaces."""
         screen = self._screen
         screen.pause()
         screen.say("")
@@ -61,7 +61,7 @@ class Prompts:
         self._panels.show_rows()
 
     def typed(self, message: Typed) -> None:
-        """A command or a search was typed, or the prompt was left."""
+        """Run a typed command or search; the prompt has closed."""
         screen, text = self._screen, message.text.strip()
         self._panels.show_rows()
         self._panels.focus()
@@ -71,7 +71,7 @@ class Prompts:
             screen.run_line(text)
 
     def choose(self, question: str, answers: Mapping[str, Callable[[], None]]) -> None:
-        """Let the next key be an answer; any other leaves all as it is."""
+        """Let the next key be an answer; any other key changes nothing."""
         self._awaiting = partial(self._answered, answers)
         self._screen.say(question)
 
@@ -94,13 +94,13 @@ class Prompts:
             self._screen.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
 
     def follow(self, keys: Keys, more: Mapping[str, Callable[[], None]]) -> None:
-        """Let the keys of a keymap that ask for more keys act at once, and some `more` keys do what they do."""
+        """Let the keys of a keymap that read more keys act at once, and some `more` keys, too."""
         asking = {key: partial(self.ask, what) for id, what in _OPENERS.items() for key in keys[id]}
         naming = {key: partial(self.await_letter, purpose) for id, purpose in _LETTERS.items() for key in keys[id]}
         self._openers = {**more, **asking, **naming}
 
     def take_key(self, event: events.Key) -> None:
-        """Stop a key that an open prompt or a question wants, or that opens one."""
+        """Stop a key that belongs to an open prompt or a question, or that opens one."""
         if self._takes(event):
             event.stop()
             event.prevent_default()
@@ -123,13 +123,16 @@ class Prompts:
 
 
 def condition_of(session: Session, number: int) -> Opening:
-    """The condition of a breakpoint, to be edited; GvizError for a call in the program, which has none."""
+    """Return the condition of a breakpoint, to be edited.
+
+    Raises GvizError for a call in the program, which has none.
+    """
     test = session.cursor.breakpoints.own_numbered(str(number)).stop.condition
     return ":", f"condition {number} {test.text if test is not None else ''}", ""
 
 
 def _condition_here(session: Session) -> Opening:
-    """The condition of the breakpoint at the selected node, or another breakpoint."""
+    """Return the condition of the breakpoint at the selected node, or the beginning of a new breakpoint."""
     here = session.cursor.breakpoints.of_node(session.cursor.selected)
     return condition_of(session, here[0].number) if here else (":", "break ", session.subject)
 
@@ -143,4 +146,4 @@ PROMPTS: Mapping[str, Callable[[Session], Opening]] = {
     "break": _condition_here,
     "export": lambda session: (":", f"export {usual_name(session.title, session.cursor.position)}", ""),
 }
-"""What a key asks for; the selected node is offered as an expression, a name that would do for a picture."""
+"""What keys ask for. The selected node is offered as an expression, and a usual name for a picture."""

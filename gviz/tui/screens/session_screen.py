@@ -1,8 +1,8 @@
-"""What every part of the debugger's screen knows of it: what the panels follow, its size, and what it can be asked for.
+"""What every part of the debugger's screen knows about it: what the panels follow, its size, and its requests.
 
-One integer, the position of the cursor, is the truth. `SessionScreen.show_arrival` makes the `moment` of it, which all
-panels follow. The parts (panels, prompt, controller, pages, key actions) know this class only; the screen that has
-them all is `DebuggerScreen`, which passes on what one part asks of another.
+One integer, the position of the cursor, is the truth. `SessionScreen.show_arrival` derives the `moment` from it, which
+all panels follow. The parts (panels, prompt, controller, pages, key actions) know this class only. `DebuggerScreen`,
+which has them all, forwards the requests of one part to another.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 class SessionScreen(Screen[None]):
     """A screen whose panels follow a session over one recording.
 
-    No frame is shown of panels that do not know their size yet.
+    No frame is drawn before the panels know their size.
     """
 
-    focused: Reactive[Widget | None] = Reactive(None, repaint=False)  # what has it, or had it, paints itself
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)  # the widgets that get or lose it paint themselves
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
@@ -69,7 +69,7 @@ class SessionScreen(Screen[None]):
 
     @property
     def room(self) -> Size:
-        """The part of the terminal that the debugger has for itself."""
+        """The part of the terminal that the debugger can use."""
         return self.app.size
 
     @property
@@ -79,7 +79,7 @@ class SessionScreen(Screen[None]):
 
     @property
     def least(self) -> Size:
-        """The smallest terminal, as wide as this one or wider, in which there is room for a panel."""
+        """The smallest terminal, at least as wide as this one, that has room for a panel."""
         return Size(*LEAST)
 
     @property
@@ -89,11 +89,11 @@ class SessionScreen(Screen[None]):
 
     @property
     def offers_keys(self) -> bool:
-        """Whether the bottom row names the most needed keys."""
+        """Whether the bottom row shows the most important keys."""
         return True
 
     def action_quit(self) -> None:
-        """Leave; a screen over a program asks first what happens to it."""
+        """Leave; a screen over a program first asks what the program does next."""
         self.app.exit()
 
     def leave_at_once(self) -> None:
@@ -112,7 +112,7 @@ class SessionScreen(Screen[None]):
         self.wanted = self.session.folds.wanted(self.timeline.iteration_at(self.cursor.position))
 
     def show_frame(self) -> None:
-        """Let the source follow ``up`` and ``down``, and all panels a node that was selected."""
+        """Let the source follow ``up`` and ``down``, and all panels the selected node."""
         if self.selected != self.cursor.selected:
             self.selected = self.cursor.selected
         self.held_stack = self.session.held_stack
@@ -128,9 +128,9 @@ class SessionScreen(Screen[None]):
             self.say(stop.notice)
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
-        """Lay out; the first time twice before anything is painted: panels that know their size want scroll bars now.
+        """Lay out; the first time twice before anything is painted, because sized panels may need scroll bars.
 
-        Later a batch of updates would keep keys from a prompt that is being opened.
+        Later a batch of updates would keep keys from a prompt that is about to open.
         """
         if self._laid_out or scroll:
             super()._refresh_layout(size, scroll)
@@ -140,15 +140,15 @@ class SessionScreen(Screen[None]):
         panels = [
             each for each in self.query() if isinstance(each, Sized)
         ]  # a query by class name finds first bases only
-        self._laid_out = any(panel.size or not panel.display for panel in panels)  # in a tiny terminal none is shown
+        self._laid_out = any(panel.size or not panel.display for panel in panels)  # a tiny terminal shows none
         if any(panel._layout_required for panel in panels):
             super()._refresh_layout(size)
 
-    # What one part of the screen asks of another. The screen that has the parts answers.
+    # What one part of the screen requests from another. The screen with all parts implements it.
 
     @property
     def busy(self) -> bool:
-        """Whether the lines that wait must keep waiting."""
+        """Whether waiting lines must keep waiting."""
         raise NotImplementedError
 
     def attempt(self, act: Callable[[], None]) -> None:
@@ -156,18 +156,15 @@ class SessionScreen(Screen[None]):
         raise NotImplementedError
 
     def run_command(self, command: Command) -> None:
-        """Carry out a command of the prompt or a key, then the lines that wait."""
+        """Run a command of the prompt or a key, then the waiting lines."""
         raise NotImplementedError
 
     def run_line(self, text: str) -> None:
-        """Carry out a line of the command language, and what it leads to."""
+        """Run a line of the command language, and the lines that follow from it."""
         raise NotImplementedError
 
     def perform(self, command: Command) -> None:
-        """Carry out one command, or begin the work that comes before its answer.
-
-        Raises GvizError where it cannot be carried out.
-        """
+        """Run one command, or begin the work before its answer. Raises GvizError if it fails."""
         raise NotImplementedError
 
     def pause(self) -> None:
@@ -179,13 +176,13 @@ class SessionScreen(Screen[None]):
         raise NotImplementedError
 
     def open_prompt(self, sign: str, text: str = "", offered: str = "") -> None:
-        """Open the prompt with a text, and with one after it that typing replaces."""
+        """Open the prompt with a text, and with another after it that typing replaces."""
         raise NotImplementedError
 
     def take_key(self, event: events.Key) -> None:
-        """Stop a key that must not wait for the bindings, and do what it does."""
+        """Stop a key that must not wait for the bindings, and run its action."""
         raise NotImplementedError
 
     def follow_keymap(self) -> None:
-        """Let keys, bottom row and prompt be those of the keymap in force."""
+        """Apply the current keymap to the bindings, the bottom row and the prompt."""
         raise NotImplementedError

@@ -23,11 +23,11 @@ from gviz.tui.widgets.status_rows import HappeningRow
 
 PRESS = "Press  "
 BESIDE_TEXT = 2
-"""Columns of a lesson that stay blank, as in app.tcss."""
+"""Blank columns of a lesson, as in app.tcss."""
 
 
 def broken(text: str, width: int) -> list[str]:
-    """The lines of a lesson; the key at its end stays in one line with the word before it."""
+    """Return the lines of a lesson; the key at its end stays on one line with the word before it."""
     said, press, key = text.rpartition(PRESS)
     whole = said + (press + key).replace(" ", "\0") if press else key
     return [each.replace("\0", " ") for each in wrap(whole, max(width - BESIDE_TEXT, 1), break_on_hyphens=False)]
@@ -35,7 +35,7 @@ def broken(text: str, width: int) -> list[str]:
 
 @cache
 def rows_of(width: int) -> int:
-    """How many rows the longest page takes, so that none moves the panels."""
+    """Return the rows of the longest page, so that no page moves the panels."""
     return max(len(broken(text, width)) for text in every_text())
 
 
@@ -43,11 +43,11 @@ class Lesson(Static):
     """The text of the lesson, with room for the longest page."""
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The rows of the longest page."""
+        """Return the rows of the longest page."""
         return rows_of(width + BESIDE_TEXT)
 
     def render(self) -> Content:
-        """The text, broken to the width, with the key set off."""
+        """Return the text, wrapped to the width, with the key highlighted."""
         text = "\n".join(broken(str(self.content), self.outer_size.width))
         key = text.rpartition(PRESS)[2] if PRESS in text else ""
         return Content(text).stylize("bold reverse", len(text) - len(key))
@@ -60,79 +60,79 @@ class TutorScreen(DebuggerScreen):
         self._tutor = Tutor()
         self._begun = False
         super().__init__(*arguments, **options)
-        self.session.own_keys = {}  # the lesson asks for keys that every keymap has
+        self.session.own_keys = {}  # the keys of the lesson are in every keymap
 
     @property
     def room(self) -> Size:
-        """What the lesson leaves of the terminal, and a row of keys that is not there."""
+        """The rest of the terminal, without the lesson, and with the row of keys if that is hidden."""
         width, height = self.app.size
         return Size(width, height - rows_of(width) + (not self.offers_keys))
 
     @property
     def least(self) -> Size:
-        """Room for a panel below the lesson."""
+        """The size with room for a panel below the lesson."""
         width, height = super().least
         return Size(width, height + rows_of(max(width, self.app.size.width)) - 1)
 
     @property
     def offers_keys(self) -> bool:
-        """On a low screen the graph needs the row: the lesson says which key comes next."""
+        """False on a low screen: the graph needs the row, and the lesson shows the next key."""
         return self.app.size.height >= TALL
 
     def compose(self) -> ComposeResult:
-        """The lesson above everything."""
+        """Yield the lesson above everything."""
         yield Lesson(Content(self._tutor.text()), id="tutor")
         yield from super().compose()
 
     def on_mount(self) -> None:
-        """From here on keys count."""
+        """Begin: from now on keys count."""
         super().on_mount()
         self._begun = True
 
     def watch_remark(self, remark: str) -> None:
-        """Say a remark where there is a row for it."""
+        """Show a remark in a visible row."""
         self.query_one(HappeningRow).remark = "" if self.offers_keys else remark
 
     @property
     def headroom(self) -> int:
-        """Nothing lies over the lesson."""
+        """No page covers the lesson."""
         return rows_of(self.app.size.width)
 
     def on_descendant_focus(self) -> None:
-        """Say so when a key has opened the prompt that was to do something else."""
+        """Show how to close a prompt that a key has opened by mistake."""
         self._show()
 
     def on_typed(self, message: Typed) -> None:
-        """The prompt was left: the lesson continues."""
+        """Continue the lesson: the prompt has closed."""
         super().on_typed(message)
         self._show()
 
     def on_screen_suspend(self) -> None:
-        """Say how to come back from a page that keeps the keys."""
+        """Show how to come back from a page that keeps the keys."""
         self._show()
 
     def on_screen_resume(self) -> None:
-        """The lesson continues."""
+        """Continue the lesson."""
         if self._begun:
             self._show()
 
     def perform(self, command: Command) -> None:
-        """Carry out a command; it may be the one that is waited for."""
+        """Run a command; the lesson may wait for it."""
         super().perform(command)
         self._see(command.name)
 
     def action_panel(self, panel: str) -> None:
-        """Bring a panel to the front; it may be the one that is waited for."""
+        """Bring a panel to the front; the lesson may wait for it."""
         super().action_panel(panel)
         self._see(panel)
 
     def show_arrival(self, stop: Arrival) -> None:
-        """Follow the cursor; a key may have brought it where it is waited for."""
+        """Follow the cursor; the lesson may wait for its position."""
         super().show_arrival(stop)
         self._see("")
 
     def watch_breaks(self) -> None:
-        """A breakpoint may have been waited for."""
+        """Continue if the lesson waits for a breakpoint."""
         self._see("")
 
     def _see(self, command: str) -> None:
@@ -140,10 +140,10 @@ class TutorScreen(DebuggerScreen):
             self._show()
 
     def _show(self) -> None:
-        """Say what fits what is on the screen now.
+        """Show the text that fits what is on the screen now.
 
-        What has called this may be over: the Enter behind a command closes the prompt before the prompt has the focus.
-        A sheet lets the keys through.
+        The event that has called this may be outdated: Enter after a command closes the prompt before the prompt has
+        the focus. A sheet lets the keys through.
         """
         prompt, above = self.query_one(Prompt), self.app.screen
         if above is not self and not isinstance(above, SheetScreen):

@@ -1,4 +1,4 @@
-"""The drawings of a recording's graphs, made when they are first looked at: of an iteration, or of a part of it."""
+"""The drawings of a recording's graphs, made on demand: of an iteration, or of a part of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT = 4
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Which drawing: the part of an iteration, under a filter, how much each box says, for how many columns."""
+    """The key of a drawing: iteration, part, filter, amount of text in the boxes, and columns."""
 
     iteration: int
     part: int
@@ -30,7 +30,7 @@ class Shown:
 
 
 class Drawings:
-    """Finds and keeps them; the last few stay."""
+    """Makes drawings and caches the last few."""
 
     def __init__(self, timeline: Timeline, folds: Folds, glyphs: Glyphs) -> None:
         self._timeline = timeline
@@ -42,7 +42,7 @@ class Drawings:
         self._length = len(timeline)
 
     def shown(self, n: int, node: int, density: Density = "short", room: int = SHELF) -> Shown:
-        """The drawing of a moment with a node in it (the one that was shown last, for no node)."""
+        """Return the key of the drawing of a moment that contains a node (without a node, of the first part)."""
         if len(self._timeline) != self._length:
             self._grow()
         iteration = self._timeline.iteration_at(n)
@@ -51,7 +51,7 @@ class Drawings:
         return Shown(iteration.index, part, wanted, density, room)
 
     def _grow(self) -> None:
-        """The recording has grown: forget the pictures of iterations that have other boxes or lines now."""
+        """Forget the drawings of iterations that have other boxes or lines now, because the recording has grown."""
         self._length, iterations = len(self._timeline), self._timeline.iterations
         stale = {
             at
@@ -63,11 +63,11 @@ class Drawings:
         self._kept = {shown: kept for shown, kept in self._kept.items() if shown.iteration not in stale}
 
     def parts(self, shown: Shown) -> Parts:
-        """All boxes of the iteration, cut into parts."""
+        """Return all boxes of the iteration, divided into parts."""
         return self._of(self._timeline.iterations[shown.iteration], shown.wanted)
 
     def get(self, shown: Shown) -> Moments:
-        """The drawing itself."""
+        """Return the drawing with a key."""
         drawing = self._kept.get(shown)
         if drawing is None:
             if len(self._kept) >= KEPT:
@@ -83,7 +83,7 @@ class Drawings:
         return drawing
 
     def title(self, shown: Shown) -> str:
-        """What a drawing is of, where it is not the whole graph."""
+        """Return what a drawing shows, if that is not the whole graph."""
         parts, limit = len(self.parts(shown)), self._folds.shown_part()
         closed = sum(place.group is not None for place in self.get(shown).shape.places)
         words = [
@@ -101,7 +101,7 @@ class Drawings:
         return self._parts[key]
 
     def _boxes(self, iteration: Iteration) -> tuple[int, ...]:
-        """A node for each box, in order of creation; all nodes of a graph that stays too large."""
+        """Return a node for each box, in order of creation; all nodes of a graph that stays too large."""
         if not self._folds.hides(iteration):
             return self._timeline.nodes.of(iteration)
         folded = self._folds.folded(iteration)

@@ -1,9 +1,9 @@
 """The graph as a canvas that scrolls: it holds state, `render.cells` draws. Boxes never move while time does.
 
-`Panned` is dragged with the mouse or moved by keys, `Painted` paints the rows in view that look different,
-`GraphCanvas` follows the moment and the selection. `scrolled_to` finds where the view goes: it tries the few offsets at
-which a box begins or ends at an edge, and takes the one that shows most of what happens; `kept_in_view` finds the box
-that stays where it is when boxes are laid out anew.
+`Panned` is dragged with the mouse or moved by keys. `Painted` paints the visible rows that have changed. `GraphCanvas`
+follows the moment and the selection. `scrolled_to` decides where the view goes: it tries the few offsets at which a box
+begins or ends at an edge, and takes the one that shows the most. `kept_in_view` finds a box that stays at its position
+when boxes are laid out again.
 """
 
 from __future__ import annotations
@@ -62,41 +62,41 @@ class Panned(Sized):
 
     @property
     def view(self) -> Region:
-        """The part of the canvas that is seen."""
+        """The visible part of the canvas."""
         return Region(int(self.scroll_offset.x), int(self.scroll_offset.y), *self.scrollable_content_region.size)
 
     def hint(self, text: str) -> None:
-        """What the lower border says while all is seen."""
+        """Set the text of the lower border while everything is visible."""
         self._hint = text
         self.say_beyond()
 
     def sized(self) -> None:
-        """More or less is seen."""
+        """Update the lower border: more or less is visible."""
         self.say_beyond()
 
     def say_beyond(self) -> None:
-        """Say in the lower border on which sides there is more than is seen, and how to get there."""
+        """Show in the lower border on which sides there is more to see, and how to get there."""
         sides = list(_sides_beyond(self.view, self.virtual_size))
         where = "on all sides" if len(sides) == len(_SIDES) else ", ".join(sides)
         said = Content(self._hint)
         if sides:
             fits = len(where) <= self.outer_size.width - len("more : shift+arrows") - AROUND_TITLE
             said = Content(f"more {where}: shift+arrows" if fits else "more: shift+arrows")
-        if said != self._said_beyond:  # a title that is set draws the whole panel anew
+        if said != self._said_beyond:  # setting a title repaints the whole panel
             self.border_subtitle = self._said_beyond = said
 
     def _scroll_update(self, virtual_size: Size) -> None:
-        """View or canvas have another size; their own events may come long after they are painted."""
+        """Update the lower border for a new size of view or canvas: their own events may come long after the frame."""
         super()._scroll_update(virtual_size)
         self.say_beyond()
 
     def watch_scroll_x(self, old_value: float, new_value: float) -> None:
-        """Another side may have come to an end."""
+        """Update the lower border: a side may have reached its end."""
         super().watch_scroll_x(old_value, new_value)
         self.say_beyond()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Another side may have come to an end."""
+        """Update the lower border: a side may have reached its end."""
         super().watch_scroll_y(old_value, new_value)
         self.say_beyond()
 
@@ -105,15 +105,15 @@ class Panned(Sized):
         self.scroll_relative(x, y, animate=False, force=True)
 
     def rested_on(self, event: events.MouseMove) -> None:
-        """The mouse has moved and no button is down."""
+        """React to a mouse movement without a pressed button."""
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """A drag pans."""
+        """Begin a drag, which pans."""
         self._held, self.dragged = event.screen_offset, False
         self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Pan by as much as the mouse has moved with a button down."""
+        """Pan by the movement of the mouse while a button is down."""
         if self._held is None:
             self.rested_on(event)
         elif event.screen_offset != self._held:
@@ -122,7 +122,7 @@ class Panned(Sized):
             self.action_pan(step.x, step.y)
 
     def on_mouse_up(self) -> None:
-        """The drag is over."""
+        """End the drag."""
         self._held = None
         self.release_mouse()
 
@@ -136,13 +136,13 @@ STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient", *get_args(Role),
 )  # fmt: skip
 AHEAD = 8
-"""How many rows around those in view are styled with them."""
+"""How many rows around the visible ones are styled with them."""
 
 KEPT_ROWS = 2000
 
 
 class Painted(Styled, Panned):
-    """Paints `drawing`, in the middle where it is narrower than the widget; without one it says `said`."""
+    """Paints `drawing`, centred if it is narrower than the widget; without one, the text `said`."""
 
     DEFAULT_CSS = """
     Painted {
@@ -161,20 +161,20 @@ class Painted(Styled, Panned):
         self._rows_left = 0
 
     def dress(self) -> None:
-        """Compute how everything in view looks now."""
+        """Compute the current look of everything in view."""
         raise NotImplementedError
 
     def forget_rows(self) -> None:
-        """What was painted is no longer there."""
+        """Forget all painted rows."""
         self._rows.clear()
 
     def forget_colours(self) -> None:
-        """Draw everything anew."""
+        """Redraw everything."""
         super().forget_colours()
         self.forget_rows()
 
     def render_line(self, y: int) -> Strip:
-        """One visible row."""
+        """Return one visible row."""
         left, top = map(int, self.scroll_offset)
         width, row = self.size.width, y + top
         if left != self._rows_left or len(self._rows) > KEPT_ROWS:
@@ -186,7 +186,7 @@ class Painted(Styled, Panned):
         return strip
 
     def redraw(self) -> None:
-        """Ask for those visible rows to be painted that look different from what was painted last, of any drawing."""
+        """Request a repaint of the visible rows that differ from what was painted last, of any drawing."""
         (left, top), (width, height) = map(int, self.scroll_offset), self.size
         fresh = {row: self._painted(row, left, width) for row in range(top, top + height)}
         for row, strip in fresh.items():
@@ -195,7 +195,7 @@ class Painted(Styled, Panned):
         self._rows, self._rows_left = fresh, left
 
     def pointed(self, event: events.MouseEvent) -> int:
-        """The node whose box is under the mouse, or 0."""
+        """Return the node whose box is under the mouse, or 0."""
         offset = event.get_content_offset(self)
         if offset is None or self.drawing is None:
             return 0
@@ -208,7 +208,7 @@ class Painted(Styled, Panned):
         return self._margin(self.size.width)
 
     def place(self, node: int) -> PlacedBox | None:
-        """Where a node's own box is (its first chip if the picture has only chips of it)."""
+        """Return the place of a node's own box (or of its first chip, if the picture has only chips of it)."""
         if self.drawing is None:
             return None
         keys = sorted(self.drawing.boxes(node), key=lambda key: len(str(key)))
@@ -218,7 +218,7 @@ class Painted(Styled, Panned):
         return 0 if self.drawing is None else max((width - self.drawing.canvas.layout.width) // 2, 0)
 
     def _painted(self, row: int, left: int, width: int) -> Strip:
-        """A row of the drawing as it looks now from a column on, blank below its last one."""
+        """Return a row of the drawing from a column on; blank below the last row."""
         drawing = self.drawing
         if drawing is None or row >= drawing.canvas.layout.height:
             return self.cut_strip((("" if row else self.said, "muted"),), 0, width)
@@ -229,12 +229,12 @@ class Painted(Styled, Panned):
         return self.cut_strip(((" " * margin, ""), *line) if margin else line, 0, width)
 
     def look(self, name: str) -> Style:
-        """The colours of a drawing have names of their own."""
+        """Return a style of drawings, whose names have a prefix of their own."""
         return self.app.get_component_styles(f"graph--{name}").partial_rich_style
 
 
 class GraphCanvas(Painted, can_focus=True):
-    """The graph of the iteration that the moment lies in."""
+    """The graph of the moment's iteration."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "screen.select('relative', 'input')", show=False),
@@ -242,7 +242,7 @@ class GraphCanvas(Painted, can_focus=True):
         Binding("left", "beside(-1)", show=False),
         Binding("right", "beside(1)", show=False),
     ]
-    FOCUS_ON_CLICK = False  # the screen gives the focus to a panel that is pressed
+    FOCUS_ON_CLICK = False  # the screen focuses a panel that is pressed
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
@@ -264,14 +264,14 @@ class GraphCanvas(Painted, can_focus=True):
         self._breakpoints = breakpoints or Breakpoints(timeline)
         self._drawings = Drawings(timeline, folds or Folds(timeline), glyphs)
         self._heading = ""
-        self._awaited: int | None = None  # the box to bring into view when what has changed is drawn
+        self._awaited: int | None = None  # the box to bring into view at the next drawing
 
     def on_mount(self) -> None:
         """Name the panel."""
         self._entitle("")
 
     def fits(self, width: int, height: int) -> bool:
-        """Whether the whole graph of the moment could be seen in an area."""
+        """Return whether the whole graph of the moment fits into an area."""
         if self.moment is None or not self._timeline.iterations:
             return False
         shown = self._drawings.shown(self.moment.n, 0, label_density(width, height), width)
@@ -282,7 +282,7 @@ class GraphCanvas(Painted, can_focus=True):
         return 0 < layout.width <= width and layout.height <= height
 
     def watch_moment(self, before: Moment | None, moment: Moment | None) -> None:
-        """Show the moment, with the box it concerns in view, or else the one that is selected."""
+        """Show the moment, with the box of its event in view, or else the selected one."""
         self._follow_soon((moment.actor or self.selected) if moment is not None else 0)
 
     def watch_selected(self, selected: int) -> None:
@@ -290,24 +290,27 @@ class GraphCanvas(Painted, can_focus=True):
         self._follow_soon(selected)
 
     def watch_wanted(self) -> None:
-        """Modules were opened or closed, or another part is asked for."""
+        """Draw the graph with other modules collapsed, or another part of it."""
         self._follow_soon(self.selected)
 
     def watch_beside(self) -> None:
-        """A number was changed, or is as it was."""
+        """Draw the graph with the changed numbers, or without them."""
         self._follow_soon(0)
 
     def watch_breaks(self) -> None:
-        """A breakpoint came or went."""
+        """Draw the graph with the changed breakpoints."""
         self._follow_soon(0)
 
     def watch_length(self, length: int) -> None:
-        """The recording has grown: lay out anew what has more boxes or lines now."""
+        """Lay out the graph again if the recording has grown: it may have more boxes or lines."""
         if length:
             self._follow_soon(0)
 
     def _follow_soon(self, node: int) -> None:
-        """Draw with `node`, if there is one, in view. A step changes moment and selection: one drawing for both."""
+        """Draw soon, with `node`, if there is one, in view.
+
+        A step changes moment and selection: one drawing for both.
+        """
         if self._awaited is None:
             self.call_next(self._follow)
         self._awaited = node or self._awaited or 0
@@ -317,9 +320,9 @@ class GraphCanvas(Painted, can_focus=True):
         self._look_at(node or 0)
 
     def _look_at(self, node: int, *, anew: bool = False) -> None:
-        """Draw the moment with a node in view, or in another picture (or `anew`) that has it not, the newest one.
+        """Draw the moment with a node in view, or else, in another picture (or `anew`), its newest node.
 
-        Another picture `anew` begins at its corner: held at a box of the old one, it might cut boxes.
+        Another picture `anew` begins at its corner: if it kept the position of an old box, it might cut boxes.
         """
         before = self.drawing
         self._renew()
@@ -331,7 +334,7 @@ class GraphCanvas(Painted, can_focus=True):
             self.bring_into_view(self._newest())
 
     def _newest(self) -> int:
-        """The node of the picture that was made last by the moment, 0 in an empty one: where another picture opens."""
+        """Return the newest node of the picture at the moment, 0 in an empty one: another picture opens there."""
         n = self.moment.n if self.moment is not None else 0
         shown = self.drawing.shape.places if self.drawing is not None else ()
         return max((place.node for place in shown if self._timeline.info(place.node).born <= n), default=0)
@@ -344,9 +347,9 @@ class GraphCanvas(Painted, can_focus=True):
             self._look_at(self.selected or self.moment.actor, anew=True)
 
     def bring_into_view(self, node: int) -> None:
-        """Scroll to the node's box unless it is wholly in view, so that much is seen with it.
+        """Scroll to the node's box unless all of it is visible, so that much else is visible, too.
 
-        While a gradient comes over a line, its other end is kept in view where there is room for both.
+        While a gradient flows over a line, the other end of the line is kept in view if there is room for both.
         """
         place = self.place(node)
         if place is None or not self.size or self.drawing is None or self.moment is None:
@@ -380,7 +383,7 @@ class GraphCanvas(Painted, can_focus=True):
             self.post_message(NodePointed(self.drawing.node_at(nearest.x, nearest.y)))
 
     def rested_on(self, event: events.MouseMove) -> None:
-        """Show in full what the mouse rests on."""
+        """Show the node under the mouse in full."""
         self.tooltip = node_tip(self._timeline, self.moment, self.pointed(event), self._glyphs)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
@@ -389,7 +392,7 @@ class GraphCanvas(Painted, can_focus=True):
         self.post_message(Pressed(self, self.pointed(event)))
 
     def on_click(self, event: events.Click) -> None:
-        """A double click runs to the node of a box."""
+        """Run to the node of a box at a double click."""
         node = 0 if self.dragged or event.chain != 2 else self.pointed(event)
         if node:
             self.post_message(NodePointed(node, run=True))
@@ -400,7 +403,7 @@ class GraphCanvas(Painted, can_focus=True):
         return " nothing of this iteration is shown: a shows all" if self._timeline.nodes else " no nodes were recorded"
 
     def _renew(self) -> None:
-        """Follow the moment and the selection, and redraw the rows that look different."""
+        """Follow the moment and the selection, and redraw the rows that have changed."""
         if self.moment is None or not self.size or not self._timeline.iterations:
             return
         room = self.outer_size - (2, 2)  # without the border; scroll bars come and go with what is drawn
@@ -415,32 +418,32 @@ class GraphCanvas(Painted, can_focus=True):
             self._entitle(self._drawings.title(shown))
             size = self._extent(drawing)
             if size != self.virtual_size:
-                self.set_reactive(Widget.virtual_size, size)  # a watched one makes Textual lay out the whole screen
+                self.set_reactive(Widget.virtual_size, size)  # setting it makes Textual lay out the whole screen
                 self._scroll_update(size)
             self._hold(held, before)
         self.dress()
         self.redraw()
 
     def _extent(self, drawing: Moments) -> Size:
-        """How far can be scrolled: while a graph grows beyond the view, there is room below for the next boxes."""
+        """Return the size of the scrolled area; while a graph grows beyond the view, with room for the next boxes."""
         layout, view = drawing.canvas.layout, self.scrollable_content_region
         room = view.height // 2 if self._timeline.growing and layout.height > view.height else 0
         return Size(layout.width, layout.height + room)
 
     def _entitle(self, said: str) -> None:
         title = numbered("graph", f"Graph, {said}" if said else "Graph")
-        if title != self._heading:  # setting a title draws the whole panel anew
+        if title != self._heading:  # setting a title repaints the whole panel
             self.border_title = self._heading = title
 
     def _hold(self, held: tuple[PlacedBox, PlacedBox] | None, before: Offset) -> None:
-        """Let a box stay where it was on the screen, although the boxes around it are laid out anew."""
+        """Keep a box at its position on the screen while the boxes around it are laid out again."""
         if held is not None:
             old, new = held
             across, down = before + Offset(new.x + self.margin - old.x, new.y - old.y)
             self.scroll_to(x=across, y=down, animate=False, force=True, immediate=True)
 
     def dress(self) -> None:
-        """Compute how everything in view looks now, and a little around it."""
+        """Compute the current look of everything in view, and of some rows around it."""
         if self.drawing is not None and self.moment is not None:
             top = int(self.scroll_offset.y)
             self.dressed = range(max(top - AHEAD, 0), top + self.size.height + AHEAD)
@@ -453,7 +456,7 @@ class GraphCanvas(Painted, can_focus=True):
 Span = tuple[int, int]
 
 NAMED = 12
-"""How many columns of a box show which it is."""
+"""How many columns of a box make it recognisable."""
 
 
 def scrolled_to(
@@ -465,11 +468,11 @@ def scrolled_to(
     linked: Collection[Region] = (),
     ahead: Collection[Region] = (),
 ) -> Offset | None:
-    """Where to scroll so that a box is wholly in view; None: it is.
+    """Return where to scroll so that all of a box is visible; None if it is.
 
-    The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both. A view
-    that moves shows as much as it can of the boxes `around`: whole ones, above all those that are `linked` to it, least
-    those that are yet `ahead`, and of one that is cut its name, which is at the left of its first row.
+    The nearest of the `others` (the other end of a line) is kept in view with it if there is room for both. A view that
+    moves shows as much as possible of the boxes `around`: preferably whole ones, first those `linked` to the box, last
+    those that are still `ahead`. Of a cut box the name should be visible, which is at the left of its first row.
     """
     needed = _joined(box, others, view)
     if view.contains_region(needed):
@@ -489,7 +492,7 @@ def scrolled_to(
 
 
 def _joined(box: Region, others: Iterable[Region], view: Region) -> Region:
-    """A box with the nearest of some others, in a direction in which there is room for both."""
+    """Return the union of a box with the nearest of the others, in each direction that has room for both."""
     both = box.union(min(others, key=lambda other: _distance(box, other), default=box))
     x, width = (both.x, both.width) if both.width <= view.width else (box.x, box.width)
     y, height = (both.y, both.height) if both.height <= view.height else (box.y, box.height)
@@ -497,9 +500,9 @@ def _joined(box: Region, others: Iterable[Region], view: Region) -> Region:
 
 
 def _offsets(view: Span, needed: Span, around: Iterable[Span]) -> list[int]:
-    """Where a view may begin that has what is needed: where it does now, around it, or where a box begins or ends.
+    """Return where a view may begin that shows what is needed: where it is now, around it, or at the edge of a box.
 
-    What is longer than the view is seen from its beginning.
+    If it is longer than the view, its beginning is shown.
     """
     (now, room), (first, end) = view, needed
     if end - room > first:
@@ -509,7 +512,7 @@ def _offsets(view: Span, needed: Span, around: Iterable[Span]) -> list[int]:
 
 
 def _shown(view: Region, around: Iterable[tuple[Region, int]]) -> int:
-    """How much a view shows of some boxes, each with what it counts for: less than nothing for one without its name."""
+    """Return how much of some weighted boxes a view shows; a box without its visible name counts negative."""
     shown = 0
     for box, weight in around:
         if view.contains_region(box):
@@ -521,7 +524,7 @@ def _shown(view: Region, around: Iterable[tuple[Region, int]]) -> int:
 
 
 def _jump(view: Region, other: Region, needed: Region) -> int:
-    """How far another view is from this one sideways, and its middle from that of what is needed."""
+    """Return how far another view is from this one sideways, and its middle from the middle of what is needed."""
     return abs(other.x - view.x) + abs(2 * (other.y - needed.y) + other.height - needed.height)
 
 
@@ -530,7 +533,7 @@ def _distance(box: Region, other: Region) -> int:
 
 
 def kept_in_view(now: Moments | None, other: Moments, view: Region) -> tuple[PlacedBox, PlacedBox] | None:
-    """Where the box nearest to the middle of the view is in two drawings of an iteration, if both have one."""
+    """Return the places of the box nearest to the middle of the view in two drawings of an iteration, or None."""
     if now is None or now.shape.iteration != other.shape.iteration:
         return None
     (x, y), places = view.center, other.canvas.layout.places

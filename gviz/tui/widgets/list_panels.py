@@ -1,4 +1,4 @@
-"""The panels that are lists: watched expressions, breakpoints, call stack, modules, whose rows act; and the output."""
+"""The panels that are lists with rows that act: watches, breakpoints, call stack, modules; and the output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gviz.tui.widgets.panel import Page
 from gviz.tui.widgets.panel_messages import RowActed
 
 Key = tuple[str, int | str]
-"""The key of a row: a watched expression, a breakpoint, a frame by number, or a module by path."""
+"""The key of a row: a watch, a breakpoint or a frame by number, or a module by path."""
 
 
 class RowList(Page):
@@ -52,24 +52,24 @@ class RowList(Page):
         self.set_title(self._heading)
 
     def watch_moment(self) -> None:
-        """Follow the clock."""
+        """Show the moment."""
         self.draw_soon()
 
     def watch_selected(self) -> None:
-        """Follow the selection."""
+        """Show the selection."""
         self.draw_soon()
 
     def watch_chosen(self) -> None:
-        """Another row."""
+        """Show the chosen row."""
         self.show_row(self.chosen)
         self.redraw()
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
-        """The rows at a moment, each with its key."""
+        """Return the rows at a moment, each with its key."""
         raise NotImplementedError
 
     def draw(self) -> None:
-        """Make the rows of the moment."""
+        """Build the rows of the moment."""
         if self.moment is None or not self.display or self.content_size.width <= 0:
             return
         width, height = self.content_size
@@ -82,7 +82,7 @@ class RowList(Page):
         self.chosen = max(0, min(self.chosen, len(rows) - 1))
 
     def row(self, y: int) -> Line:
-        """Row `y`; the chosen one in reverse while the panel has the focus."""
+        """Return row `y`; the chosen one in reverse while the panel has the focus."""
         text = super().row(y)
         if y == self.chosen and self.has_focus and y < len(self._keys) and self._keys[y] is not None:
             return tuple((part, "selected") for part, _ in text)
@@ -100,7 +100,7 @@ class RowList(Page):
         self.chosen = next((at for at, key in enumerate(self._keys) if key and key[0] == kind), self.chosen)
 
     def action_act(self, act: str) -> None:
-        """Ask the screen to do something with the chosen row."""
+        """Request an act of the screen on the chosen row."""
         key = self._keys[self.chosen] if self.chosen < len(self._keys) else None
         if key is not None:
             self.post_message(RowActed(*key, act))
@@ -121,12 +121,12 @@ class RowList(Page):
         self.redraw()
 
     def on_blur(self) -> None:
-        """Nothing is chosen in a panel without the focus."""
+        """Hide the chosen row."""
         self.redraw()
 
 
 class WatchList(RowList):
-    """The watched expressions; in the panel of its own the breakpoints, too."""
+    """The watched expressions; in a panel of its own, also the breakpoints."""
 
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
@@ -137,15 +137,15 @@ class WatchList(RowList):
         self._at, self._last, self._before = -1, dict[str, str](), dict[str, str]()
 
     def watch_watched(self) -> None:
-        """Something else is watched."""
+        """Show the changed watches."""
         self.draw_soon()
 
     def watch_breaks(self) -> None:
-        """A breakpoint came or went."""
+        """Show the changed breakpoints."""
         self.draw_soon()
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
-        """Expressions and values, then the breakpoints if they belong here."""
+        """Return expressions and values, then the breakpoints if they belong here."""
         if self.has_class("-line"):
             return [(line((NOTHING_SET, "muted")), None)]
         watching = tuple(self.session.cursor.asker.watching(moment.n))
@@ -165,31 +165,31 @@ class BreakList(RowList):
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
 
     def watch_breaks(self) -> None:
-        """A breakpoint came or went."""
+        """Show the changed breakpoints."""
         self.draw_soon()
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
-        """One row each."""
+        """Return a row for each breakpoint."""
         return _stop_rows(self, moment, width)
 
 
 class StackList(RowList):
-    """The frames where the program is held, or of the selected node; the source shows the one that is marked."""
+    """The frames where the program is paused, or of the selected node; the source shows the marked one."""
 
     frame: reactive[int] = reactive(0, repaint=False)
     held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
 
     def watch_stood(self) -> None:
-        """The program is held elsewhere."""
+        """Show where the program is paused."""
         self.draw_soon()
 
     def watch_frame(self, frame: int) -> None:
-        """Another frame is looked at."""
+        """Mark the shown frame."""
         self.chosen = frame
         self.draw_soon()
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
-        """One row a frame."""
+        """Return a row for each frame."""
         frames = stack_of(self.session.timeline, self.selected, self.held_stack)
         found = frame_rows(frames, self.selected, self.frame, self.glyphs, width)
         return [(text, ("frame", depth) if depth >= 0 else None) for text, depth in found]
@@ -201,11 +201,11 @@ class ModuleTree(RowList):
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
 
     def watch_wanted(self) -> None:
-        """Modules were opened or closed."""
+        """Show which modules are collapsed."""
         self.draw_soon()
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
-        """One row a module."""
+        """Return a row for each module."""
         if not self.session.folds.ready(self.session.timeline.iteration_at(moment.n)):
             return [(line(("the graph is still being read", "muted")), None)]
         found = module_rows(self.session.folds, moment, self.glyphs, width)
@@ -218,7 +218,7 @@ def _stop_rows(panel: RowList, moment: Moment, width: int) -> list[tuple[Line, K
 
 
 class OutputPanel(Page):
-    """stdout and stderr of the program up to the moment, the end in view."""
+    """stdout and stderr of the program up to the moment, with the end in view."""
 
     moment: reactive[Moment | None] = reactive(None, repaint=False)
 
@@ -233,14 +233,14 @@ class OutputPanel(Page):
         self.set_title(numbered("output", "Output"))
 
     def watch_moment(self, moment: Moment | None) -> None:
-        """More, or less, may have been printed."""
+        """Draw if another amount was printed at this moment."""
         count = len(self._timeline.printed(moment.n)) if moment is not None else -1
         if count != self._printed:
             self._printed = count
             self.draw_soon()
 
     def draw(self) -> None:
-        """Make the text of the moment."""
+        """Build the text of the moment."""
         moment = self.moment
         if moment is not None:
             self.show_fitted(lambda width: output_lines(self._timeline, moment.n, width))

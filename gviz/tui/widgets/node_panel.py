@@ -1,4 +1,4 @@
-"""The panels about the selected node: all about it, what it saved for backward, and what the mouse rests on."""
+"""The panels about the selected node: its sections, what it saved for backward, and its tooltip."""
 
 from __future__ import annotations
 
@@ -50,32 +50,32 @@ class NodePanel(LinkedPage):
         self.all_of_it = ": Enter"
 
     def watch_moment(self) -> None:
-        """Another moment: from the top."""
+        """Draw another moment."""
         self.draw_soon()
 
     def watch_selected(self) -> None:
-        """Another node: from the top."""
+        """Draw another node, from the top."""
         self.scroll_to(y=0, animate=False, immediate=True)
         self.draw_soon()
 
     def watch_full(self) -> None:
-        """Numbers in full, or short."""
+        """Draw numbers in full, or short."""
         self.draw_soon()
 
     def watch_beside(self) -> None:
-        """A number was changed, or is as it was."""
+        """Draw the changed numbers, or none."""
         self.draw_soon()
 
     def watch_watched(self) -> None:
-        """Something else is watched."""
+        """Draw the changed watches."""
         self.draw_soon()
 
     def watch_watching(self) -> None:
-        """What is watched has come to a panel of its own, or has none any more."""
+        """Draw the watches, unless another panel shows them."""
         self.draw_soon()
 
     def draw(self) -> None:
-        """Make the text of the moment, with what is watched above it."""
+        """Build the text of the moment, with the watches above it."""
         moment = self.moment
         if moment is not None:
             self.tooltip = node_tip(self._timeline, moment, self.selected, self.glyphs)
@@ -88,12 +88,12 @@ class NodePanel(LinkedPage):
             yield from node_tensors(self._timeline, moment, self.selected, width, self.glyphs)
 
     def _subject(self, moment: Moment, width: int) -> Subject:
-        glance = not self.tensors  # the panel that stays; a page about a node says nothing of other things
+        glance = not self.tensors  # the permanent panel; a page about a node shows only the node
         return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full, self.beside, glance)
 
 
 def node_tip(timeline: Timeline, moment: Moment | None, node: int, glyphs: Glyphs) -> Content | None:
-    """The value, incoming gradient and ``.grad`` of a node at a moment with every digit; None where there is none."""
+    """Return the value, incoming gradient and ``.grad`` of a node at a moment with every digit; None without a node."""
     if moment is None or node not in timeline.nodes:
         return None
     state = in_its_iteration(timeline, moment.n, moment.state(node))
@@ -117,15 +117,15 @@ class SavedPanel(LinkedPage):
         self.set_title(self._heading)
 
     def watch_moment(self) -> None:
-        """Follow the clock."""
+        """Show the moment."""
         self.draw_soon()
 
     def watch_selected(self) -> None:
-        """Follow the selection."""
+        """Show the selection."""
         self.draw_soon()
 
     def draw(self) -> None:
-        """Make the text of the moment."""
+        """Build the text of the moment."""
         moment = self.moment
         if moment is not None and self.display:
             self.show_fitted(lambda width: saved_lines(self._timeline, moment, self.selected, width))

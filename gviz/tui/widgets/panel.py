@@ -1,9 +1,9 @@
 """How lines of styled text become cells on the screen: the base of every panel and row.
 
-From the bottom up: `TrueColours` and `Sized` (with its scroll `Bar`) save Textual work and frames that are not needed.
-`PaintedRows` remembers what was painted, so that a step paints only the rows that look different. `Styled` knows the
-cells of each style. `StyledRow` is one row, `Lines` a panel of many, `Page` one whose text is made to its width, and
-`LinkedPage` one with numbers that lead to the event that made them.
+From the bottom up: `TrueColours` and `Sized` (with its scroll `Bar`) save Textual work and unneeded frames.
+`PaintedRows` remembers what was painted, so that a step paints only the rows that have changed. `Styled` knows the
+cells of each style. `StyledRow` is one row, `Lines` a panel of many, `Page` one whose text is wrapped to its width, and
+`LinkedPage` one with numbers that link to the event that made them.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from gviz.tui.widgets.panel_messages import Seek
 
 
 class TrueColours(Widget):
-    """Nothing in it has a colour by number, so Textual need not look for one in every row that it puts together."""
+    """A widget without colours by number, so that Textual need not search every row for them."""
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """All but the one that looks."""
+        """Return all filters but the one that searches."""
         return [each for each in super().get_line_filters() if not isinstance(each, ANSIToTruecolor)]
 
 
 class Bar(ScrollBar):
     """A column of cells without border and padding.
 
-    Most steps move one, some three; by way of everything that a row of any widget may have, each takes a millisecond.
+    Most steps move one bar, some three. Textual's general way of rendering a widget takes a millisecond for each.
     """
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The rows of a part of the bar."""
+        """Return the rows of a part of the bar."""
         bar = self.render()
         if not isinstance(bar, ScrollBarRender) or not isinstance(bar.style, Style) or self.size.width != 1:
             return super().render_lines(crop)
@@ -67,7 +67,7 @@ _DEFAULT = Color.default()
 
 @lru_cache(maxsize=256)
 def _bar_rows(height: int, whole: int, seen: int, position: float, style: Style, base: Style) -> list[Strip]:
-    """All rows of a bar of whole cells, as `ScrollBar.renderer` draws it."""
+    """Return all rows of a bar of whole cells, as `ScrollBar.renderer` draws it."""
     drawn = ScrollBar.renderer.render_bar(
         height, whole, seen, position, back_color=style.bgcolor or _DEFAULT, bar_color=style.color or _DEFAULT
     )
@@ -79,13 +79,13 @@ AROUND_TITLE = 6
 
 
 class Sized(ScrollView):
-    """Knows its size before the first frame of that size; the event that Textual sends comes only after it."""
+    """Knows its size before the first frame of that size; Textual's own event comes only after it."""
 
     _drawn_in = Size(0, 0)
 
     @property
     def vertical_scrollbar(self) -> ScrollBar:
-        """The bar at the right, made when it is asked for first."""
+        """The bar at the right, created on first use."""
         if self._vertical_scrollbar is None:
             self._vertical_scrollbar = bar = Bar(vertical=True, name="vertical", thickness=self.scrollbar_size_vertical)
             bar.display = False
@@ -96,7 +96,7 @@ class Sized(ScrollView):
         """Draw for a new size, or after having been hidden."""
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
-        """The screen is laid out and will be painted next."""
+        """Draw for the new size: the screen is laid out and will be painted next."""
         changed = super()._size_updated(size, virtual_size, container_size, layout)
         if size != self._drawn_in:
             self._drawn_in = size
@@ -104,31 +104,31 @@ class Sized(ScrollView):
         return changed
 
     def update_node_styles(self, animate: bool = True) -> None:
-        """The focus has come or gone: the panel looks otherwise, and the scroll bars have no styles of their own."""
+        """Style the panel for a gained or lost focus; the scroll bars have no styles of their own."""
         self.app.stylesheet.apply(self, animate=animate)
 
     def notify_style_update(self) -> None:
-        """Styles were applied, and with them Textual asks for new scroll bars."""
+        """Paint the scroll bars again: Textual redraws them when styles are applied."""
         super().notify_style_update()
         self._paint_bars()
 
     def _scroll_update(self, virtual_size: Size) -> None:
-        """There is more or less to scroll through."""
+        """Paint the scroll bars for a new scrolled area."""
         super()._scroll_update(virtual_size)
         self._paint_bars()
 
     def watch_scroll_x(self, old_value: float, new_value: float) -> None:
-        """Another part is seen."""
+        """Paint the scroll bars for another view."""
         super().watch_scroll_x(old_value, new_value)
         self._paint_bars()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Another part is seen."""
+        """Paint the scroll bars for another view."""
         super().watch_scroll_y(old_value, new_value)
         self._paint_bars()
 
     def _paint_bars(self) -> None:
-        """Let the scroll bars come in the frame of their panel; they ask by themselves, but often for the next one."""
+        """Paint the scroll bars in the frame of their panel; by themselves they often come in the next one."""
         if self.is_attached:
             self.call_next(self._bars_now)
 
@@ -138,14 +138,14 @@ class Sized(ScrollView):
             self.screen.post_message(Update(bar))
 
     def on_hide(self) -> None:
-        """Whatever happens now is missed, to be drawn when the panel comes back in whatever size."""
+        """Forget the size: changes are missed from now on, and drawn when the panel is shown again in any size."""
         self._drawn_in = Size(0, 0)
 
 
 class View(NamedTuple):
-    """What of a panel is seen, in cells: how far it is scrolled, and how large it is, scroll bars not counted.
+    """The visible part of a panel, in cells: how far it is scrolled, and its size without scroll bars.
 
-    Textual works each of these numbers out anew whenever it is asked; drawing asks once and not once a row.
+    Textual computes each of these numbers again at every access; drawing reads them once and not for every row.
     """
 
     left: int
@@ -155,7 +155,7 @@ class View(NamedTuple):
 
     @classmethod
     def of(cls, panel: ScrollView) -> Self:
-        """What is seen of a panel now."""
+        """Return the visible part of a panel now."""
         (left, top), (width, height) = panel.scroll_offset, panel.scrollable_content_region.size
         return cls(int(left), int(top), width, height)
 
@@ -172,15 +172,15 @@ class PaintedRows:
         self._view: View | None = None
 
     def holds(self, view: View) -> bool:
-        """Whether anything was painted of this view."""
+        """Return whether any row of this view was painted."""
         return view == self._view and bool(self._strips)
 
     def forget(self) -> None:
-        """All of it is to be painted."""
+        """Forget all rows, so that they are painted again."""
         self._strips.clear()
 
     def row(self, y: int, paint: Paint, view: View) -> Strip:
-        """Row `y` as it was painted last, or now."""
+        """Return row `y` as it was painted last, or paint it now."""
         if view != self._view:
             self._strips.clear()
             self._view = view
@@ -190,7 +190,7 @@ class PaintedRows:
         return strip
 
     def changed(self, paint: Paint, view: View) -> list[int]:
-        """The rows of the same view that look different now; they are painted."""
+        """Paint all rows of the same view, and return those that have changed."""
         before, self._strips = self._strips, {y: paint(y, view) for y in range(view.height)}
         return [y for y, strip in self._strips.items() if before.get(y) != strip]
 
@@ -199,7 +199,7 @@ KEPT_STRIPS = 500
 
 
 class Styled(TrueColours):
-    """A widget that draws lines: it knows the cells of each style under the present theme."""
+    """A widget that draws lines: it knows the cells of each style under the current theme."""
 
     glyphs: Glyphs = UNICODE
 
@@ -212,13 +212,13 @@ class Styled(TrueColours):
 
     @property
     def rich_style(self) -> Style:
-        """The cells behind all text. Textual works it out from all ancestors, and drawing asks for every row."""
+        """The style behind all text. Textual computes it from all ancestors, and drawing reads it for every row."""
         if self._ground is None:
             self._ground = super().rich_style
         return self._ground
 
     def notify_style_update(self) -> None:
-        """Forget old colours; a panel that the focus comes to has another border and the same ones."""
+        """Forget old colours. A panel that gains the focus has another border, but the same colours."""
         super().notify_style_update()
         before, self._ground = (self._theme, self._ground), None
         self._theme = self.app.current_theme
@@ -226,16 +226,19 @@ class Styled(TrueColours):
             self.forget_colours()
 
     def forget_colours(self) -> None:
-        """What was laid out in other colours is to be laid out anew."""
+        """Forget everything that was laid out in other colours."""
         self._palette.clear()
         self._strips.clear()
 
     def strip(self, line: Line) -> Strip:
-        """A line as cells; a linked text carries its event."""
+        """Return a line as cells; a linked text carries its event."""
         return Strip([Segment(self.glyphs.text(text), self._style(name)) for text, name in line])
 
     def cut_strip(self, line: Line, left: int, width: int) -> Strip:
-        """A line as a strip of cells. The same line gives the same strip: most panels change few lines at a step."""
+        """Return a line as a strip of cells.
+
+        The same line gives the same strip: a step changes few lines of most panels.
+        """
         key = line, left, width
         strip = self._strips.get(key)
         if strip is None:
@@ -245,7 +248,7 @@ class Styled(TrueColours):
         return strip
 
     def look(self, name: str) -> Style:
-        """What a style name adds to the ground, under the present theme."""
+        """Return what a style name adds to the background, under the current theme."""
         return self.app.get_component_styles(f"line--{name}").partial_rich_style
 
     def _style(self, name: str) -> Style:
@@ -265,11 +268,11 @@ class StyledRow(Styled):
     """One row of styled text."""
 
     def line(self, width: int) -> Line:
-        """What the row says at a width."""
+        """Return the text of the row for a width."""
         raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:
-        """Draw the row; there is only one."""
+        """Return the row; there is only one."""
         width = self.size.width
         if y:
             return Strip.blank(width, self.rich_style)
@@ -279,12 +282,12 @@ class StyledRow(Styled):
 class Lines(Styled, Sized, can_focus=True):
     """Many rows of styled text; only the visible ones are drawn.
 
-    A subclass says how many there are (`set_count`) and what row `y` is (`row`).
+    A subclass sets the number of rows (`set_count`) and returns each of them (`row`).
     """
 
     ALLOW_SELECT = False
     tabs: Sequence[str] = TABS
-    """The panels that share one place, perhaps with this one."""
+    """The panels that share one area, perhaps with this one."""
     _count = 0
 
     def __init__(self, *, id: str) -> None:
@@ -295,28 +298,28 @@ class Lines(Styled, Sized, can_focus=True):
         self._entitled = self._below = Content("")
 
     def row(self, y: int) -> Line:
-        """Row `y`, counted from 0."""
+        """Return row `y`, counted from 0."""
         raise NotImplementedError
 
     def set_count(self, count: int, width: int = 0) -> None:
-        """Say how many rows there are, and how wide the widest is where rows are not made to measure.
+        """Set the number of rows, and the width of the widest, unless rows are cut to the panel's width.
 
-        A change of the virtual size that is watched makes Textual lay out the whole screen. A panel that is as large as
-        its text needs that; for any other it would be for a scrollbar only, which `_scroll_update` brings up to date.
+        Setting the virtual size makes Textual lay out the whole screen. A panel that is as large as its text needs
+        that. For any other it would only update a scrollbar, which `_scroll_update` does.
         """
         room = self.scrollable_content_region
         self._count = count
         size = Size(max(width, room.width), max(count, room.height))
-        if size == self.virtual_size:  # scrollbars are painted whole, whether they look different or not
+        if size == self.virtual_size:  # otherwise unchanged scrollbars would be painted, too
             return
         if self.styles.auto_dimensions:
             self.virtual_size = size
         else:
             self.set_reactive(Widget.virtual_size, size)
-        self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
+        self._scroll_update(self.virtual_size)  # Textual itself adds scrollbars at a resize only
 
     def draw_soon(self) -> None:
-        """Draw once, however many things change at a time; a hidden panel when it is seen again."""
+        """Draw once, however many things change at a time; a hidden panel is drawn when it is shown again."""
         self._missed = not self.display
         if not self._missed and not self._drawing:
             self._drawing = True
@@ -331,7 +334,7 @@ class Lines(Styled, Sized, can_focus=True):
         self.redraw()
 
     def redraw(self) -> None:
-        """Ask for those visible rows to be painted that look different from what was painted last."""
+        """Request a repaint of the visible rows that differ from what was painted last."""
         view = View.of(self)
         if not self._painted.holds(view):
             self.refresh()
@@ -340,24 +343,24 @@ class Lines(Styled, Sized, can_focus=True):
                 super().refresh(Region(0, y, view.width, 1))
 
     def refresh(self, *regions: Region, **options: Any) -> Self:
-        """Draw anew, and without regions all of it."""
+        """Repaint regions; without any, everything."""
         if not regions:
             self._painted.forget()
         return super().refresh(*regions, **options)
 
     def set_title(self, title: str) -> None:
-        """Put plain text, never markup, into the border; a tab names the others too, where a click brings them."""
+        """Put plain text, never markup, into the border; a tab also names the others, where a click brings them."""
         self._heading = title
         self.entitle()
 
     def sized(self) -> None:
-        """More or fewer names of other tabs fit, and more or less of everything else."""
+        """Draw for the new size; the border may have room for more or fewer names of tabs."""
         self._missed = False
         self.entitle()
         self.draw()
 
     def entitle(self) -> None:
-        """Write the title into the border, and as many of the other tabs as there is room for."""
+        """Write the title into the border, and as many of the other tabs as fit."""
         room = self.outer_size.width - AROUND_TITLE
         heading = cut(line(self.glyphs.text(self._heading)), max(room, 1), self.glyphs.cut)
         shown = Content("".join(text for text, _ in heading))
@@ -365,7 +368,7 @@ class Lines(Styled, Sized, can_focus=True):
             name = numbered(other, other.capitalize())
             if other != self.id and shown.cell_length + len(name) + 3 <= room:
                 shown += Content.from_markup(f" | [@click=screen.panel('{other}')]{name}[/]")
-        if shown != self._entitled:  # setting a title draws the whole panel anew
+        if shown != self._entitled:  # setting a title repaints the whole panel
             self.border_title = self._entitled = shown
 
     def subtitle(self, text: Content) -> None:
@@ -374,17 +377,17 @@ class Lines(Styled, Sized, can_focus=True):
             self.border_subtitle = self._below = text
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The visible rows; what was missed is drawn next, where no other size has had it drawn already."""
+        """Return the visible rows; draw missed changes next, unless a new size has drawn them already."""
         if self._missed:
             self.draw_soon()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """One visible row, as it was painted last where nothing has asked for more."""
+        """Return one visible row, as it was painted last unless something has changed it."""
         return self._painted.row(y, self.paint, View.of(self))
 
     def paint(self, y: int, view: View) -> Strip:
-        """One row of a view as it looks now."""
+        """Return one row of a view as it looks now."""
         if y + view.top >= self._count:
             return Strip.blank(view.width, self.rich_style)
         return self.cut_strip(self.row(y + view.top), view.left, view.width)
@@ -403,7 +406,7 @@ class Lines(Styled, Sized, can_focus=True):
 
 
 class Page(Lines):
-    """Rows that are all known: a text made to measure."""
+    """Rows that are all known: a text wrapped to the panel's width."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -418,18 +421,18 @@ class Page(Lines):
         self._say_more()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Rows below the view may have come to an end."""
+        """Update the lower border: rows below the view may have come to an end."""
         super().watch_scroll_y(old_value, new_value)
         self._say_more()
 
     def _say_more(self) -> None:
-        """A cut text says so in its lower border, and which key shows all of it."""
+        """Show in the lower border how many rows are below the view, and which key shows all of them."""
         below = len(self._lines) - int(self.scroll_offset.y) - self.scrollable_content_region.height
         said = f"… {below} more{self.all_of_it}" if below > 0 else ""
         self.subtitle(Content(self.glyphs.text(said)))
 
     def show_fitted(self, draw: Callable[[int], Iterable[Line]]) -> None:
-        """Show what `draw` makes of the width, one cell narrower where it needs a scrollbar."""
+        """Show the result of `draw` for the width, one cell narrower if it needs a scrollbar."""
         width, height = self.content_size
         if width <= 0:
             return
@@ -437,12 +440,12 @@ class Page(Lines):
         self.show(lines if len(lines) <= height else draw(width - self.styles.scrollbar_size_vertical))
 
     def row(self, y: int) -> Line:
-        """Row `y` of the text."""
+        """Return row `y` of the text."""
         return self._lines[y]
 
 
 class LinkedPage(Page):
-    """Left and right choose a number that leads to an event, enter goes there."""
+    """A page in which left and right choose a number that links to an event; Enter goes there."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "choose_link(-1)", show=False),
@@ -457,7 +460,7 @@ class LinkedPage(Page):
 
     @property
     def link_chosen(self) -> bool:
-        """Whether enter goes to an event."""
+        """Whether Enter goes to an event."""
         return self._linked >= 0
 
     def show(self, lines: Iterable[Line]) -> None:
@@ -468,7 +471,7 @@ class LinkedPage(Page):
         self._links, self._linked = [(y, at, event) for y, at, event in spans if event], -1
 
     def row(self, y: int) -> Line:
-        """Row `y`, the chosen number in reverse."""
+        """Return row `y`, the chosen number in reverse."""
         line = super().row(y)
         if not self.link_chosen or self._links[self._linked][0] != y:
             return line
@@ -476,7 +479,7 @@ class LinkedPage(Page):
         return tuple((text, "selected" if at == chosen else style) for at, (text, style) in enumerate(line))
 
     def action_choose_link(self, steps: int) -> None:
-        """Choose the next number that leads somewhere, the first or last of them from neither."""
+        """Choose the next number with a link; if none is chosen, the first or the last."""
         if not self._links:
             raise SkipAction
         first = 0 if steps > 0 else len(self._links) - 1
@@ -487,7 +490,7 @@ class LinkedPage(Page):
         self.redraw()
 
     def action_follow_link(self) -> None:
-        """Go to the event of the chosen number; without one the key means what it means elsewhere."""
+        """Go to the event of the chosen number; without one, other bindings get the key."""
         if not self.link_chosen:
             raise SkipAction
         self.post_message(Seek(self._links[self._linked][2]))

@@ -1,4 +1,4 @@
-"""What widgets ask of the screen: a widget never moves the position itself."""
+"""What widgets request from the screen: a widget never moves the position itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Seek(Message):
         self.position = position
 
     def can_replace(self, message: Message) -> bool:
-        """A drag over the timeline collapses to its latest place."""
+        """Return whether this replaces a waiting message: a drag over the timeline needs only its latest place."""
         return isinstance(message, Seek)
 
 
@@ -28,9 +28,9 @@ class NodePointed(Message):
 
 
 class Pressed(Message):
-    """A button went down in a panel, on a node or elsewhere (0): the panel takes the focus, the node is selected.
+    """A button went down in a panel, on a node or elsewhere (0): focus the panel, select the node.
 
-    One message for both, and no focus by Textual before it: then both come in one frame.
+    One message does both, without Textual's own focus before it, so that both are drawn in one frame.
     """
 
     def __init__(self, panel: Widget, node: int) -> None:
@@ -49,7 +49,7 @@ class LinePointed(Message):
 
 
 class RowActed(Message):
-    """The user acts on a row of a list (go, edit, remove, switch): which kind it is, and which row."""
+    """The user acts on a row of a list (go, edit, remove, switch): its kind, and its key."""
 
     def __init__(self, kind: str, key: int | str, act: str) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class RowActed(Message):
 
 
 class Typed(Message):
-    """A line was entered in the prompt that `sign` (``:`` or ``/``) opened."""
+    """The user entered a line in the prompt that `sign` (``:`` or ``/``) opened."""
 
     def __init__(self, sign: str, text: str) -> None:
         super().__init__()

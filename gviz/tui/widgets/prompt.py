@@ -1,4 +1,4 @@
-"""The prompt that replaces the row of keys while a command or a search is typed."""
+"""The prompt that replaces the row of keys while the user types a command or a search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from textual.widgets.input import Selection
 from gviz.tui.widgets.panel_messages import Typed
 
 _AT_AN_END = {":": "quit", ">": "end"}
-"""What the end of the input means by the sign in front of it."""
+"""The meaning of the end of the input, by the sign of the prompt."""
 
 
 class Completer(Suggester):
@@ -26,19 +26,19 @@ class Completer(Suggester):
         self.complete: Callable[[str], list[str]] = lambda _: []
 
     async def get_suggestion(self, value: str) -> str | None:
-        """The likeliest whole line."""
+        """Return the likeliest whole line."""
         return next(iter(self.complete(value)), None) if value else None
 
 
 class Prompt(Horizontal):
-    """One line of input with a sign in front, a history, and Tab completion of command words."""
+    """One line of input after a sign, with a history, and Tab completion of command words."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", show=False),
         Binding("up", "earlier(1)", show=False),
         Binding("down", "earlier(-1)", show=False),
-        Binding("tab", "complete", show=False),  # with no priority: it waits for the letters before it
-        Binding("ctrl+d", "end", show=False, priority=True),  # before the line itself, which knows half of what it does
+        Binding("tab", "complete", show=False),  # no priority: it must wait for the letters before it
+        Binding("ctrl+d", "end", show=False, priority=True),  # before Input, which only deletes a letter
     ]
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Prompt(Horizontal):
         """The sign and the text that it was opened with."""
 
     def compose(self) -> ComposeResult:
-        """The sign and the line."""
+        """Yield the sign and the line."""
         yield Label(":", id="sign", markup=False)
         yield Input(compact=True, select_on_focus=False, suggester=self.completer)
         yield Label("Enter does it, Esc leaves ", id="ways", markup=False)
@@ -72,7 +72,7 @@ class Prompt(Horizontal):
 
     @property
     def line(self) -> str:
-        """The text, with the sign in front."""
+        """The text, after its sign."""
         return self._sign + self.query_one(Input).value
 
     def insert(self, text: str) -> None:
@@ -81,7 +81,7 @@ class Prompt(Horizontal):
         entry.replace(text, *sorted(entry.selection))
 
     def early(self, key: str) -> bool:
-        """Do what a key does here that went elsewhere; whether it is one of ours."""
+        """Handle a key that went to another widget; return whether the prompt uses it."""
         entry = self.query_one(Input)
         acts: dict[str, Callable[[], object]] = {
             "tab": self.action_complete,
@@ -100,7 +100,7 @@ class Prompt(Horizontal):
         self.post_message(Typed("", ""))
 
     def action_end(self) -> None:
-        """What Ctrl-D is at any prompt: in a line the next letter goes; where there is none it is the end."""
+        """Do what Ctrl+D does at any prompt: delete the next letter, or end an empty line."""
         entry = self.query_one(Input)
         if entry.value:
             entry.action_delete_right()
@@ -110,7 +110,7 @@ class Prompt(Horizontal):
             self.action_close()
 
     def action_complete(self) -> None:
-        """The next completion, after the last one the typed text; an argument may follow the only completion."""
+        """Insert the next completion, after the last one the typed text. The only completion ends with a blank."""
         entry = self.query_one(Input)
         if entry.value in self._tried:
             found = self._tried[(self._tried.index(entry.value) + 1) % len(self._tried)]
@@ -124,7 +124,7 @@ class Prompt(Horizontal):
         entry.cursor_position = len(found)
 
     def action_earlier(self, steps: int) -> None:
-        """Walk through what was typed before, and back to what was being typed."""
+        """Move through the history, and back to the unfinished line."""
         entry = self.query_one(Input)
         if not self._at:
             self._unfinished = entry.value
@@ -133,7 +133,7 @@ class Prompt(Horizontal):
         entry.cursor_position = len(entry.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand the line over and close."""
+        """Enter the line and close."""
         event.stop()
         self._enter(event.value)
 

@@ -32,11 +32,11 @@ from gviz.tui.widgets.panel_messages import LinePointed, NodePointed
 from gviz.values.plain_text import clipped
 
 GUTTER = 2
-"""Columns before the line number: the mark of the running line, and that of a breakpoint."""
+"""Columns before the line number: the mark of the running line, and the mark of a breakpoint."""
 
 
 class SourcePane(Lines):
-    """The exact expression that made the selected node, and the line the program is at."""
+    """The exact expression that made the selected node, and the line that the program is at."""
 
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
@@ -54,23 +54,23 @@ class SourcePane(Lines):
         self._excuse: tuple[Line, ...] = ()
         self._followed: tuple[SourceMark | None, Size] | None = None
         self.script = "", ""
-        """The path and the text of the program, until anything of it is recorded."""
+        """The path and the text of the program, until anything is recorded."""
         self.glyphs = glyphs
 
     def row(self, y: int) -> Line:
-        """Row `y` of the file, or of the reason why there is none."""
+        """Return row `y` of the file, or of the reason why there is none."""
         if self._place is None or not self._code:
             return self._excuse[y] if y < len(self._excuse) else ()
         return source_line(self._code, y + 1, self._place)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Not every change of size is an event; painting uses the size of now."""
+        """Return the visible rows; draw first if the size has changed without an event."""
         if self._followed is not None and self._followed[1] != self.content_size:
             self.draw_soon()
         return super().render_lines(crop)
 
     def paint(self, y: int, view: View) -> Strip:
-        """The code scrolls sideways, the line numbers stay."""
+        """Return a row: the code scrolls sideways, the line numbers do not."""
         number = self._number(y, view)
         if self._place is None or not 0 < number <= len(self._code):
             return super().paint(y, view)
@@ -80,7 +80,7 @@ class SourcePane(Lines):
         return self.cut_strip((*edge, *code), 0, view.width)
 
     def _number(self, y: int, view: View) -> int:
-        """The line in row `y`: the one the program is at stays at the edge beyond which it lies."""
+        """Return the line in row `y`. If the running line is above or below the view, it is shown at that edge."""
         first, height = view.top + 1, view.height
         running = self._place.running if self._place is not None else 0
         if height > 2 and 0 < running <= len(self._code):
@@ -89,28 +89,31 @@ class SourcePane(Lines):
         return first + y
 
     def watch_moment(self) -> None:
-        """The program is elsewhere."""
+        """Show where the program is."""
         self.draw_soon()
 
     def watch_selected(self) -> None:
-        """Another node was made elsewhere."""
+        """Show where the node was made."""
         self.draw_soon()
 
     def watch_frame(self) -> None:
-        """Another caller is looked at."""
+        """Show another caller."""
         self.draw_soon()
 
     def watch_stood(self) -> None:
-        """The program is held elsewhere."""
+        """Show where the program is paused."""
         self.draw_soon()
 
     def watch_breaks(self) -> None:
-        """A breakpoint came or went."""
+        """Show the changed breakpoints."""
         self._mark()
         self.redraw()
 
     def on_click(self, event: events.Click) -> None:
-        """The gutter sets breakpoints; a line of code selects what it made last, and a double click runs there."""
+        """Set a breakpoint at a click in the gutter; else select the last node of the line, or run to it.
+
+        A double click on a line of code runs.
+        """
         offset = event.get_content_offset(self)
         number = self._number(offset.y, View.of(self)) if offset is not None else 0
         if offset is None or self._place is None or self.moment is None or not 0 < number <= len(self._code):
@@ -125,7 +128,7 @@ class SourcePane(Lines):
             self.post_message(NodePointed(made[-1] if made else nodes[0], run=event.chain == 2))
 
     def draw(self) -> None:
-        """Follow the place, unless it is in view as it is."""
+        """Scroll to the place, unless it has not changed."""
         if self.moment is None:
             return
         place = source_place(self._timeline, self.moment, self.selected, self.frame, self.held_stack)
@@ -167,7 +170,7 @@ class SourcePane(Lines):
             room = self.outer_size.width - len(numbered("source", "Source ")) - AROUND_TITLE - len(self.glyphs.cut) + 1
             lines = f":{frame.line}" + (f", running :{running}" if running > 0 and running != frame.line else "")
             lines = lines if len(lines) < room else f":{frame.line}"
-            lines = "" if not frame.function else lines  # of a program that has not begun
+            lines = "" if not frame.function else lines  # the program has not begun
             where = f" {clipped(PurePath(frame.path).name, max(min(room - len(lines), 30), 1))}{lines}"
         self.set_title(numbered("source", f"Source{where}"))
 

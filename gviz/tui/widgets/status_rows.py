@@ -53,7 +53,7 @@ class StatusRow(StyledRow):
         self.glyphs = glyphs
 
     def line(self, width: int) -> Line:
-        """The status of the moment."""
+        """Return the status of the moment."""
         if self.moment is None:
             return ()
         standing = Standing(self._title, self.stop, self.time, what_if_title(self.beside, self.moment.n))
@@ -61,7 +61,7 @@ class StatusRow(StyledRow):
 
 
 class HappeningRow(StyledRow):
-    """What the event of the moment was, in words; a remark where there is no other row for it."""
+    """A description of the moment's event; or a remark, if no other row can show it."""
 
     moment: reactive[Moment | None] = reactive(None)
     length: reactive[int] = reactive(0)
@@ -75,7 +75,7 @@ class HappeningRow(StyledRow):
         """The key that shows all of it."""
 
     def line(self, width: int) -> Line:
-        """The sentence, as much of it as there is room for."""
+        """Return the description, as much of it as fits."""
         if self.moment is None:
             return ()
         if self.remark:
@@ -90,7 +90,7 @@ class HappeningRow(StyledRow):
         return (*cut(text, width - cells(rest), self.glyphs.cut), *rest)
 
     async def on_click(self) -> None:
-        """Say all of it."""
+        """Show all of it."""
         await self.run_action("screen.do('event')")
 
 
@@ -114,11 +114,11 @@ class TimelineBar(StyledRow, can_focus=True):
         self.glyphs = glyphs
 
     def line(self, width: int) -> Line:
-        """The bar at the moment."""
+        """Return the bar at the moment."""
         return bar(self._known, self.moment.n if self.moment is not None else 0, width, self.glyphs)
 
     def watch_length(self, length: int) -> None:
-        """The recording has grown."""
+        """Read the landmarks again: the recording has grown."""
         if length:
             self._known = landmarks(self._timeline)
 
@@ -129,7 +129,7 @@ class TimelineBar(StyledRow, can_focus=True):
         self._seek(event.x)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Scrub."""
+        """Seek while dragging."""
         if self._dragging:
             self._seek(event.x)
 
@@ -144,7 +144,7 @@ class TimelineBar(StyledRow, can_focus=True):
 
 
 class KeysRow(StyledRow):
-    """The most needed keys; each can be clicked. A remark takes their place until the next key."""
+    """The most important keys; each can be clicked. A remark replaces them until the next key."""
 
     remark: reactive[str] = reactive("")
 
@@ -154,13 +154,13 @@ class KeysRow(StyledRow):
         self.offered = KEYS
 
     def line(self, width: int) -> Line:
-        """The keys that fit, or the remark."""
+        """Return the keys that fit, or the remark."""
         if self.remark:
             return _remark(self.remark, width, self.glyphs)
         return keys_row(fitting_keys(width, self.offered))
 
     async def on_click(self, event: events.Click) -> None:
-        """Do what the clicked word names."""
+        """Run the action of the clicked word."""
         key = key_at(fitting_keys(self.size.width, self.offered), event.x)
         if key is not None:
             await self.run_action(f"screen.{key.action}")

@@ -1,4 +1,4 @@
-"""The tape as a list that scrolls: one row per output of a node, drawn when seen."""
+"""The tape as a list that scrolls: one row per output of a node, drawn on demand."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from gviz.tui.widgets.panel import Lines, View
 from gviz.tui.widgets.panel_messages import NodePointed, Pressed
 
 MEASURED = 200
-"""How many titles of nodes decide the width of their column."""
+"""How many titles of nodes determine the width of their column."""
 
 _NAMED_LATE = 16
-"""How many of the last nodes may get their names only when their statement is over."""
+"""How many of the last nodes may get their names only at the end of their statement."""
 
 KEPT_ROWS = 2000
 
@@ -44,7 +44,7 @@ class Tape(Lines):
         Binding("home", "screen.select('edge', 0)", show=False),
         Binding("end", "screen.select('edge', -1)", show=False),
     ]
-    FOCUS_ON_CLICK = False  # the screen gives the focus to a panel that is pressed
+    FOCUS_ON_CLICK = False  # the screen focuses a panel that is pressed
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
@@ -71,12 +71,12 @@ class Tape(Lines):
         return self._known_rows
 
     def on_mount(self) -> None:
-        """Name the panel and its size."""
+        """Name the panel and set its size."""
         self.set_title(numbered("tape", "Tape"))
         self.set_count(len(self._rows) + 1)
 
     def row(self, y: int) -> Line:
-        """Row `y`; the first one belongs to the heading, which is drawn over it."""
+        """Return row `y`; the first one is covered by the heading."""
         nodes = self._timeline.nodes
         columns = columns_for(self._width, int(nodes[-1]) if len(nodes) else 0, self._longest_title)
         if y == 0 or self.moment is None:
@@ -86,7 +86,7 @@ class Tape(Lines):
         return tuple((text, "selected") for text, _ in spans) if nodes[at] == self.selected else spans
 
     def _spans(self, at: int, output_nr: int, columns: Columns, moment: Moment) -> Line:
-        """The row of an output of node number `at`: as it was, where nothing that it says can have changed."""
+        """Return the row of an output of node number `at`, cached unless something that it shows has changed."""
         node = self._timeline.nodes[at]
         state, other = self._state(at)
         entry = Entry(node, state, output_nr, self._breakpoints.at_node(node), other)
@@ -100,25 +100,25 @@ class Tape(Lines):
         return known[1]
 
     def paint(self, y: int, view: View) -> Strip:
-        """The heading in the first line, whatever is scrolled to."""
+        """Return a row; the first one is always the heading."""
         self._width = view.width
         if y == 0:
             return self.cut_strip(self.row(0), 0, view.width)
         return super().paint(y, view)
 
     def watch_moment(self) -> None:
-        """Every row may have changed."""
+        """Draw all rows: any of them may have changed."""
         self._states = {}
         if len(self._known) > KEPT_ROWS:
             self._known = {}
         self.draw_soon()
 
     def watch_beside(self) -> None:
-        """A number was changed, or is as it was."""
+        """Draw the changed numbers, or none."""
         self.watch_moment()
 
     def watch_selected(self) -> None:
-        """Follow the selection."""
+        """Show the selection."""
         self._show_selected()
         self.draw_soon()
 
@@ -128,20 +128,20 @@ class Tape(Lines):
             self.show_row(self._rows.first_of(at) + 1, margin=2)
 
     def watch_breaks(self) -> None:
-        """A breakpoint came or went."""
+        """Show the changed breakpoints."""
         self.draw_soon()
 
     def watch_length(self, length: int) -> None:
-        """The recording has grown."""
+        """Show the new rows: the recording has grown."""
         self._known = {}
-        if length and self.display:  # a panel that comes on the screen counts anew
+        if length and self.display:  # a panel that is shown again counts its rows then
             self._measure()
             self._states = {}
             self.set_count(len(self._rows) + 1)
             self.watch_selected()
 
     def _measure(self) -> None:
-        """Find the widest title: while the program runs, among those that are new, or may just have got a name."""
+        """Measure the widest title: while the program runs, only those that are new or may just have got a name."""
         begin = max(self._measured - _NAMED_LATE, 0) if self._timeline.growing else 0
         widest = title_width(self._timeline, self._timeline.nodes[begin:MEASURED])
         self._longest_title = max(widest, self._longest_title) if begin else widest
@@ -166,22 +166,25 @@ class Tape(Lines):
         self.post_message(Pressed(self, self._pointed(event)))
 
     def on_click(self, event: events.Click) -> None:
-        """A double click runs to the node of a row."""
+        """Run to the node of a row at a double click."""
         node = self._pointed(event) if event.chain == 2 else 0
         if node:
             self.post_message(NodePointed(node, run=True))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show in full what the mouse rests on."""
+        """Show the node under the mouse in full."""
         self.tooltip = node_tip(self._timeline, self.moment, self._pointed(event), self.glyphs)
 
     def _pointed(self, event: events.MouseEvent) -> int:
-        """The node under the mouse, 0 if there is none."""
+        """Return the node under the mouse, 0 if there is none."""
         offset = event.get_content_offset(self)
         return self._node_at(offset.y + int(self.scroll_offset.y) - 1) if offset is not None and offset.y else 0
 
     def _state(self, at: int) -> tuple[NodeState | None, NodeState | None]:
-        """Node number `at` of the tape, and as it is in the branch; a screen of them is asked for at once: cheaper."""
+        """Return the state of node number `at` of the tape, and its state in the branch.
+
+        It reads the states of a whole screen at once, which is faster.
+        """
         if at not in self._states and self.moment is not None:
             stretch = range(at, min(at + max(self.size.height, 1), len(self._timeline.nodes)))
             nodes = [int(self._timeline.nodes[i]) for i in stretch]
@@ -191,7 +194,7 @@ class Tape(Lines):
         return self._states.get(at, (None, None))
 
     def _node_at(self, row: int) -> int:
-        """The node of a row below the heading, 0 if there is none."""
+        """Return the node of a row below the heading, 0 if there is none."""
         return self._timeline.nodes[self._rows.at(row)[0]] if 0 <= row < len(self._rows) else 0
 
     def _index(self, node: int) -> int | None:
