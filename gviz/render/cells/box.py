@@ -1,8 +1,10 @@
-"""One box as lines of text: a border that shows its kind and state, a title in the border, rows of text.
+"""A box as lines of text: a border that shows its kind and state, a title in the border, and rows of text.
 
-`Appearance` is how all boxes and lines look at one moment; with the layout it is all that the drawing needs to know.
-Every state shows without colour: the current box has double lines, pending and freed boxes dashed ones, one that a
-backward pass made heavy ones, an error a ``!``, and the selected box brackets around its title."""
+`Appearance` is the look of all boxes and lines at one moment. Together with the layout it is the whole input of the
+drawing. Every state is visible without colour: the current box has double lines, pending and freed boxes have dashed
+lines, a box that a backward pass made has heavy lines, an error has a ``!``, and the selected box has brackets around
+its title.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,24 @@ Run = tuple[str, str]
 Line = tuple[Run, ...]
 
 EdgeState = Literal["freed", "pending", "untracked", "plain", "active", "gradient", "flowing"]
-"""A line once the graph is released (`freed`), before its user exists (`pending`), outside autograd (`untracked`),
-while its user is made (`active`), after a gradient came over it (`gradient`) and just when one comes (`flowing`)."""
+"""The state of a line.
+
+- freed: the graph is released; pending: its user does not exist yet; untracked: outside autograd
+- active: its user is being made; gradient: a gradient has flowed over it; flowing: one flows in this event
+"""
 
 EDGE_STATES: tuple[EdgeState, ...] = ("freed", "pending", "untracked", "plain", "active", "gradient", "flowing")
-"""In order of importance: where several lines of a net share a cell, the last of these is shown."""
+"""Ascending importance. Where several lines of a net share a cell, the state that comes last is shown."""
 
 EDGE_STYLES = ("muted", "muted", "muted", "edge", "current", "gradient", "current")
-"""The style of a line by its state."""
+"""The style of a line in each state."""
 
 
 class Face(NamedTuple):
-    """How a box looks: its title and a note about its state stand in the upper border, its rows below it.
+    """The look of a box: its title and a note about its state are in the upper border, its rows are below it.
 
-    `role` is leaf, parameter, constant, op, root, chip or module; `states` are among current, receiving, running,
-    pending, freed, error, backward (made by a backward pass). `stop` marks a breakpoint.
+    `role` is leaf, parameter, constant, op, root, chip or module. `states` are among current, receiving, running,
+    pending, freed, error, and backward (made by a backward pass). `stop` marks a breakpoint.
     """
 
     title: str
@@ -49,7 +54,7 @@ class Face(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """One moment of a graph: a face per box, and the lines that are not plain."""
+    """The look of a graph at one moment: a face per box, and the lines that are not plain."""
 
     faces: Mapping[Key, Face] = field(default_factory=dict)
     edges: Mapping[Edge, EdgeState] = field(default_factory=dict)
@@ -87,7 +92,10 @@ ROUNDED = frozenset({"leaf", "parameter", "constant", "chip"})
 
 
 class BoxFrame(NamedTuple):
-    """What a box's picture depends on beside its face. `port` is the offset along the lower (or right) border."""
+    """The inputs of a box's picture besides its face.
+
+    `port` is the offset of its line along the lower (or right) border.
+    """
 
     width: int
     height: int
@@ -99,7 +107,7 @@ class BoxFrame(NamedTuple):
 
 
 def border(face: Face, *, ascii: bool) -> Border:
-    """The border for the role and the states of a box."""
+    """Return the border for the role and the states of a box."""
     rounded = face.role in ROUNDED
     if "current" in face.states:
         return ASCII_DOUBLE if ascii else DOUBLE
@@ -117,7 +125,7 @@ def border(face: Face, *, ascii: bool) -> Border:
 
 
 def border_style(face: Face, *, selected: bool) -> str:
-    """The style name of the border: the most important state, else the role."""
+    """Return the style name of the border: the most important state, or else the role."""
     if "error" in face.states:
         return "error"
     if face.states & {"current", "running"}:
@@ -131,7 +139,7 @@ def border_style(face: Face, *, selected: bool) -> str:
 
 @lru_cache(maxsize=8192)
 def box_lines(face: Face, frame: BoxFrame) -> tuple[Line, ...]:
-    """The lines of a box, each exactly ``frame.width`` cells wide."""
+    """Return the lines of a box, each exactly ``frame.width`` cells wide."""
     kind = border(face, ascii=frame.ascii)
     style = border_style(face, selected=frame.selected)
     inner = frame.width - 2
@@ -145,7 +153,7 @@ def box_lines(face: Face, frame: BoxFrame) -> tuple[Line, ...]:
 
 
 def _top(face: Face, frame: BoxFrame, kind: Border, style: str) -> Line:
-    """The upper border with the title and, as far as there is room, the note."""
+    """Return the upper border with the title and, if there is room, the note."""
     if frame.width < 5:
         return ((set_cell_size(kind.corners[0] + face.title, frame.width - 1), style), (kind.corners[1], style))
     bad = "error" in face.states
@@ -165,7 +173,7 @@ def _top(face: Face, frame: BoxFrame, kind: Border, style: str) -> Line:
 
 
 def _note(note: str, room: int) -> str:
-    """The note between blanks, or as many of its last words as there is room for."""
+    """Return the note between blanks, or as many of its last words as there is room for."""
     words = note.removeprefix("! ").split()
     while words and cell_len(" ".join(words)) > room:
         words.pop(0)
@@ -188,7 +196,7 @@ def _right_port(frame: BoxFrame, kind: Border) -> str:
 
 
 def _fitted(row: Line, width: int, *, ascii: bool) -> Line:
-    """The runs of a row with a blank before them, cut or filled to exactly `width` cells."""
+    """Return a row's runs after a blank, clipped or padded to exactly `width` cells."""
     runs: list[Run] = [(" ", "")]
     room = width - 1
     for text, style in row:
@@ -203,7 +211,7 @@ def _fitted(row: Line, width: int, *, ascii: bool) -> Line:
 
 
 def clipped(text: str, width: int, *, ascii: bool = False) -> str:
-    """The text in at most `width` cells, with an ellipsis where something was cut."""
+    """Return the text in at most `width` cells, with an ellipsis where it was clipped."""
     if cell_len(text) <= width:
         return text
     mark = "..." if ascii else "…"

@@ -1,7 +1,8 @@
-"""A laid-out graph as lines of text, for any part of it that is in view.
+"""A laid-out graph as lines of text, for any visible part of it.
 
-Bands of rows are rastered when they come into view and kept; what changes from moment to moment, the faces of boxes,
-is written into each line as it is asked for. Costs depend on what is visible, never on the size of the graph.
+Bands of rows are rasterized when they become visible, and are then cached. Faces of boxes change from moment to moment;
+they are written into each line when it is requested. The cost depends on the visible part, never on the size of the
+graph.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SAME_STYLE = np.array([EDGE_STYLES.index(style) for style in EDGE_STYLES], np.ui
 
 
 class Canvas:
-    """The drawing of one layout. `look` is the moment shown; assign another to move in time."""
+    """The drawing of one layout. `look` is the moment shown; assign another look to move in time."""
 
     def __init__(self, layout: Layout, look: Appearance | None = None, *, ascii: bool = False) -> None:
         self.layout = layout
@@ -48,7 +49,7 @@ class Canvas:
         self._checked.clear()
 
     def line(self, y: int, left: int = 0, width: int | None = None) -> Line:
-        """Row `y` of the drawing, from column `left` on, exactly `width` cells wide."""
+        """Return row `y` of the drawing from column `left`, exactly `width` cells wide."""
         layout = self.layout
         width = layout.width - left if width is None else width
         if not 0 <= y < layout.height or width <= 0:
@@ -67,12 +68,12 @@ class Canvas:
         return tuple(runs)
 
     def text(self) -> str:
-        """The whole drawing as plain text."""
+        """Return the whole drawing as plain text."""
         lines = ["".join([text for text, _ in self.line(y)]).rstrip() for y in range(self.layout.height)]
         return "\n".join(lines)
 
     def visible(self, rows: range) -> tuple[list[PlacedBox], list[Edge]]:
-        """The boxes and the edges of which something may be seen in some rows."""
+        """Return the boxes and the edges that may be visible in some rows."""
         bands = range(rows.start // BAND, (rows.stop - 1) // BAND + 1) if rows else range(0)
         places = {place.key: place for band in bands for place in self._places.get(band, ())}
         spans = {(wire.first, wire.last) for band in bands for wire in self._wires.get(band, ())}
@@ -81,7 +82,7 @@ class Canvas:
         return list(places.values()), [self.layout.edges[number] for number in numbers]
 
     def key_at(self, x: int, y: int) -> Key | None:
-        """The box that covers a cell."""
+        """Return the box that covers a cell."""
         return next((place.key for place in self._places.get(y // BAND, ()) if place.holds(x, y)), None)
 
     def _index(self) -> None:
@@ -115,7 +116,7 @@ class Canvas:
         return known[1]
 
     def _state(self, edges: tuple[Edge, ...]) -> int:
-        """The most important state among edges."""
+        """Return the most important state among edges."""
         known = self._look.edges
         return max([EDGE_STATES.index(known[edge]) if edge in known else PLAIN for edge in edges], default=PLAIN)
 
@@ -154,7 +155,7 @@ def _runs(characters: Array, states: Array) -> Iterator[Run]:
 
 
 def _cropped(line: Line, left: int, right: int) -> Line:
-    """The cells from `left` to `right` of a line; half of a wide character becomes a blank."""
+    """Return the cells from `left` to `right` of a line; half of a wide character becomes a blank."""
     if left <= 0 and right >= sum([cell_len(text) for text, _ in line]):
         return line
     runs: list[Run] = []
@@ -169,7 +170,7 @@ def _cropped(line: Line, left: int, right: int) -> Line:
 
 
 def _cells(text: str, start: int, stop: int) -> str:
-    """The cells from `start` to `stop` of a text."""
+    """Return the cells from `start` to `stop` of a text."""
     head = set_cell_size(text, start)
     kept = text[len(head) :] if text.startswith(head) else " " + text[len(head.rstrip(" ")) + 1 :]
     return set_cell_size(kept, stop - start)

@@ -1,11 +1,12 @@
 """The lines between boxes as a raster of characters and styles, one band of rows at a time.
 
-Where lines of two nets cross, the one that runs up and down is drawn over the other, always: a bridge, never a
-junction. Lines of one net are joined.
+Where lines of two nets cross, the vertical line is always drawn over the horizontal one: a bridge, never a junction.
+Lines of one net are joined.
 
-The arms of a cell are a byte, two bits for each direction: 0 no line, 1 a light line, 2 or more a heavy one. So lines
-of one net that meet in a cell are joined by ``|``: ``UP | RIGHT`` is ``╰``, and with ``DOWN`` from another line ``├``.
-A table of 256 entries gives the character of each byte."""
+The arms of a cell are a byte, two bits for each direction: 0 is no line, 1 a light line, 2 or more a heavy one. So
+lines of one net that meet in a cell are joined by ``|``: ``UP | RIGHT`` is ``╰``, and with ``DOWN`` from another line
+``├``. A table of 256 entries has the character of each byte.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ from gviz.values.value import Array
 UP, RIGHT, DOWN, LEFT = 1, 4, 16, 64
 HEAVY = 2
 
-# By the weights 0, 1, 2 of the arms up, right, down, left; corners of light lines are round.
+# Indexed by the weights 0, 1, 2 of the arms up, right, down, left. Corners of light lines are round.
 _UNICODE = " ╴╸╷╮┑╻┒┓╶─╾╭┬┭┎┰┱╺╼━┍┮┯┏┲┳╵╯┙│┤┥╽┧┪╰┴┵├┼┽┟╁╅┕┶┷┝┾┿┢╆╈╹┚┛╿┦┩┃┨┫┖┸┹┞╀╃┠╂╉┗┺┻┡╄╇┣╊╋"
 
 
 def _ascii(up: int, right: int, down: int, left: int) -> str:
-    """A corner or a branch shows which way it goes: ``,`` and ``.`` down, `````` ` `````` and ``'`` up, ``+`` both."""
+    """Return the character of some arms: ``,`` and ``.`` turn down, `````` ` `````` and ``'`` up, ``+`` both."""
     heavy = 2 in (up, right, down, left)
     if up and down:
         return "+" if right or left else "#" if heavy else "|"
@@ -39,7 +40,7 @@ def _ascii(up: int, right: int, down: int, left: int) -> str:
 
 
 def _table(characters: list[str]) -> Array:
-    """The character of every byte of arms."""
+    """Return the character of every byte of arms."""
     codes = np.zeros(256, np.uint32)
     for arms in range(256):
         weights = [min((arms >> shift) & 3, 2) for shift in (0, 2, 4, 6)]
@@ -68,7 +69,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """What is painted on: arms, net (-1: nothing yet) and state per cell; `top` is its first row on the canvas."""
+    """A band while it is painted: arms, net (-1: none yet) and state per cell; `top` is its first row on the canvas."""
 
     top: int
     arms: Array
@@ -82,7 +83,7 @@ def paint(
     """Paint the part of the wires that lies in `rows`; `states` has the state of each wire."""
     shape = (len(rows), width)
     sheet = _Sheet(rows.start, np.zeros(shape, np.uint8), np.full(shape, -1, np.int32), np.zeros(shape, np.uint8))
-    across, down = (0, 1) if rightward else (1, 0)  # segments run along the layers and across in turn
+    across, down = (0, 1) if rightward else (1, 0)  # segments alternate between along and across the layers
     for wire, state in zip(wires, states, strict=True):
         for index in range(across, len(wire.points) - 1, 2):
             _draw_across(sheet, wire, index, state)
@@ -97,7 +98,10 @@ def paint(
 
 
 def _arms(wire: Wire, index: int, length: int, state: int, back: int, forth: int) -> Array:
-    """The arms along a segment; at a corner only the one into it, at an end of the wire the line goes on."""
+    """Return the arms along a segment.
+
+    A corner has only the arm into this segment. At an end of the wire the line continues.
+    """
     weight = HEAVY if state in (ACTIVE, FLOWING) else 1
     arms = np.full(length, weight * (back | forth), np.uint8)
     if index > 0:

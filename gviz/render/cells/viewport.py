@@ -1,4 +1,4 @@
-"""A scene in the terminal: the layout of one iteration, and the look of the part of it that is in view."""
+"""A scene in the terminal: the layout of one iteration, and the look of its visible part."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ BAD = frozenset({"nan", "inf", "error"})
 
 
 def laid_out(shape: Structure, room: int = SHELF) -> Layout:
-    """The terminal layout of an iteration's graph, for a panel of so many columns."""
+    """Return the terminal layout of an iteration's graph, for a panel with `room` columns."""
     rooms = [Room.around(place.key, place.width, place.height) for place in shape.places]
     edges = dict.fromkeys(_edge(link) for link in shape.links if link.kind != "gradient")
     return layout(rooms, list(edges), room=room)
 
 
 class Moments:
-    """The canvas of one iteration, dressed for one moment after the other. Only what is in view is computed.
+    """The canvas of one iteration, drawn for one moment after another. Only the visible part is computed.
 
-    `write` rewrites the texts of the boxes for the characters of the terminal.
+    `write` replaces characters in the texts of the boxes that the terminal cannot show.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Moments:
         stops: Callable[[int], bool] | None = None,
         other: States | None = None,
     ) -> None:
-        """Dress the canvas for a moment, as far as rows are in view; `stops` says which nodes have a breakpoint.
+        """Draw the visible rows for a moment. `stops` returns whether a node has a breakpoint.
 
-        `other` knows the nodes in another course of events, which is shown beside this one.
+        `other` returns the states of nodes in a what-if, which are shown next to the recorded ones.
         """
         places, edges = self.canvas.visible(rows)
         keys = dict.fromkeys([str(place.key) for place in places])
@@ -94,28 +94,28 @@ class Moments:
         self.canvas.look = replace(dressed, faces={**dressed.faces, **faces}) if faces else dressed
 
     def boxes(self, node: int) -> frozenset[Key]:
-        """The boxes that stand for a node: its own and its chips."""
+        """Return the boxes that represent a node: its own and its chips."""
         return frozenset(self._boxes.get(node, ()))
 
     def is_ahead(self, key: Key, n: int) -> bool:
-        """Whether all that a box stands for is made after event `n`."""
+        """Return whether all nodes of a box are made after event `n`."""
         return all(self._timeline.nodes.born(node) > n for node in self._places[str(key)].nodes)
 
     def node_at(self, x: int, y: int) -> int:
-        """The node whose box covers a cell, or 0."""
+        """Return the node whose box covers a cell, or 0."""
         key = self.canvas.key_at(x, y)
         return self._places[str(key)].node if key is not None else 0
 
 
 def look(drawn: Scene, moment: Moment, selected: Collection[Key] = (), write: Callable[[str], str] = str) -> Appearance:
-    """How the boxes and lines of a scene look in the terminal."""
+    """Return the look of a scene's boxes and lines in the terminal."""
     made = moment.node if isinstance(moment.event, NodeCreated) else 0
     active = {box.key for box in drawn.boxes if box.node == made and box.role not in ("chip", "module")}
     return Appearance({box.key: face(box, write) for box in drawn.boxes}, _edges(drawn, active), frozenset(selected))
 
 
 def face(box: Box, write: Callable[[str], str] = str) -> Face:
-    """A box of a scene as the terminal shows it; its numbers stand at the right."""
+    """Return a scene's box as the terminal shows it, with its numbers at the right."""
     states = frozenset([STATES[state] for state in box.states if state in STATES])
     if BAD.intersection(box.states):
         states |= {"error"}
@@ -123,7 +123,7 @@ def face(box: Box, write: Callable[[str], str] = str) -> Face:
 
 
 def _lines(rows: Sequence[Row], width: int, write: Callable[[str], str]) -> Iterator[Line]:
-    """The rows as lines; two that stand beside each other are one, with the blanks between them."""
+    """Yield the rows as lines. Two rows that are next to each other become one line, with blanks between them."""
     for row, following in zip_longest(rows, rows[1:]):
         if following is not None and following.beside:
             left, right = _close(row, write), _close(following, write)

@@ -1,1 +1,1 @@
-"""The forms a picture may have, a file for each; `gviz.render.file_formats` lists them."""
+"""The file formats of pictures, one module for each; `gviz.render.file_formats` lists them."""

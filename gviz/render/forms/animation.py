@@ -1,7 +1,7 @@
-"""All of a pass as one SVG that plays by itself, also where no script may run.
+"""A whole pass as one animated SVG that needs no script.
 
-Everything that never changes is drawn once, everything else once for each of its looks, shown and hidden by the style
-sheet. Viewers who asked for less motion, and paper, see the last picture.
+Parts that never change are drawn once, other parts once for each of their looks. The style sheet shows and hides them.
+Viewers who prefer reduced motion, and paper, see the last picture.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gviz.render.scene import Scene
 from gviz.trace.timeline import Timeline
 
 SECONDS, LAST = 0.8, 3.0
-"""How long each picture stays, and the last one."""
+"""Seconds for each picture, and for the last one."""
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
 Looks = dict[str, list[int]]
-"""An element as text, and the pictures it is in."""
+"""An element as text -> the numbers of the pictures that contain it."""
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    """The moments up to `n` as an SVG that plays."""
+    """Return the moments up to `n` as an animated SVG."""
     moments = options.moments or pass_moments(timeline, n)
     seen = scenes(timeline, moments, options)
     prefix = picture_id(seen[-1])
@@ -53,7 +53,7 @@ def _played(drawn: Sequence[ElementTree.Element], last: Scene, options: ExportOp
 
 
 def _parts(drawn: Sequence[ElementTree.Element]) -> dict[str, Looks]:
-    """For each part of the picture, in the order of drawing, its looks."""
+    """Return the looks of each part of the picture, in the order of drawing."""
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", XLINK)
     parts: dict[str, Looks] = {}
@@ -76,7 +76,7 @@ def _text(element: ElementTree.Element) -> str:
 
 
 def _part(looks: Looks, count: int, patterns: dict[tuple[int, ...], int]) -> str:
-    """The looks of one part; all but the last without ids, which are there once in a file."""
+    """Return the looks of one part. Only the last look has ids, because an id must be unique in a file."""
     written = []
     *earlier, last = looks.items()
     for text, numbers in [*((_nameless(text), numbers) for text, numbers in earlier), last]:
@@ -108,7 +108,7 @@ def _rules(patterns: dict[tuple[int, ...], int], count: int, prefix: str) -> Ite
 
 
 def _steps(numbers: Sequence[int], count: int, whole: float) -> Iterator[str]:
-    """The moments at which a look comes and goes."""
+    """Yield the keyframes at which a look appears and disappears."""
     shown, before = set(numbers), None
     for number in range(count):
         if (number in shown) != before:

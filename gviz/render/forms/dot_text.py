@@ -8,6 +8,6 @@ from gviz.trace.timeline import Timeline
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    """Moment `n` as DOT."""
+    """Return moment `n` as DOT."""
     drawn = asked_scene(timeline, n, options, fits=True)
     return dot(drawn, Manner(options.colours, direction=options.direction))

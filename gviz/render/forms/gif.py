@@ -1,4 +1,4 @@
-"""All of a pass as a GIF that plays."""
+"""A whole pass as an animated GIF."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline
 
 MILLISECONDS, LAST = 800, 3000
-"""How long each picture stays, and the last one."""
+"""Milliseconds for each picture, and for the last one."""
 PIXELS = 2400
-"""The longer side of the picture is at most so long, unless it is asked for in another size."""
+"""The most pixels of the longer side, unless the user chooses a scale."""
 SAMPLES = 12
-"""So many pictures are looked at for their colours, the first and the last among them."""
+"""How many pictures contribute colours to the palette, among them the first and the last."""
 COLOURS = 256
-"""So many colours a GIF has."""
+"""The most colours of a GIF."""
 NEAR = 8
-"""So many levels of red, green and blue from another a colour may be taken for it: Pillow looks for both in one cell of
-the space of colours."""
+"""The distance in red, green and blue below which Pillow may confuse two colours: it searches for both in one cell of
+the colour space.
+"""
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
-    """The moments up to `n` as a GIF."""
+    """Return the moments up to `n` as a GIF."""
     from PIL import Image
 
     moments = options.moments or pass_moments(timeline, n)
@@ -43,8 +44,10 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
 
 
 def _palette(images: Sequence[Any], canvas: Any, theme: Theme) -> list[int]:
-    """The colours of a theme as they are, because a box of one moment may have one alone, and those between them that
-    some of the images need: a moving picture has one palette."""
+    """Return the palette of the GIF: all colours of the theme, and intermediate colours from samples of the images.
+
+    The theme's colours are added unchanged, because a box of a single moment may be the only one with its colour.
+    """
     for number in range(SAMPLES):
         canvas.paste(images[number * (len(images) - 1) // (SAMPLES - 1)], (0, number * images[0].height))
     own = [bytes.fromhex(colour[1:]) for colour in theme.colours]
@@ -54,7 +57,7 @@ def _palette(images: Sequence[Any], canvas: Any, theme: Theme) -> list[int]:
 
 
 def _near(colour: Sequence[int], others: Iterable[Sequence[int]]) -> bool:
-    """Whether Pillow could take the colour for one of the others."""
+    """Return whether Pillow could confuse the colour with one of the others."""
     return any(all(abs(one - two) <= NEAR for one, two in zip(colour, other, strict=True)) for other in others)
 
 

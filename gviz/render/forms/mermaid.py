@@ -1,4 +1,4 @@
-"""A moment as a Mermaid flowchart, which many sites draw from text."""
+"""A moment as a Mermaid flowchart, which many sites render from text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 
 FRAMES = {"op": "[{}]", "root": "[[{}]]", "saved": ">{}]", "module": "[/{}/]", "error": "{{{{{}}}}}"}
-"""The brackets that give a box its shape; all others are round."""
+"""The brackets that give a box its shape; all other roles are round."""
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    """Moment `n` as a flowchart."""
+    """Return moment `n` as a flowchart."""
     drawn = asked_scene(timeline, n, options)
     direction = flow(drawn.boxes, drawn.levels, options.direction, drawn.flow, options.colours.form.direction)
     return "\n".join([f"flowchart {direction}", *_lines(drawn, options.colours)]) + "\n"
@@ -59,7 +59,7 @@ def _arrow(edge: Edge) -> str:
 
 
 def _text(text: str) -> str:
-    """Text within quotes: Mermaid knows entities by number, and nothing else of HTML that a program could say."""
+    """Return text for use within quotes, with characters that Mermaid would interpret as numeric entities."""
     return "".join(f"#{ord(c)};" if c in '"#&<>`\\|{}[]();*_~' else c for c in shown(text))
 
 

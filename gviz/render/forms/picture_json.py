@@ -1,4 +1,4 @@
-"""A moment as JSON, for other programs; ``docs/picture-json.md`` says what the fields mean."""
+"""A moment as JSON for other programs. ``docs/picture-json.md`` describes the fields."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gviz.values.value import Value
 from gviz.values.value_text import norm
 
 SCHEMA = 1
-"""Raised when a field changes its meaning or goes; new fields may come at any time."""
+"""Increases when a field is removed or changes its meaning. New fields may appear at any time."""
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    """Moment `n` as JSON: boxes with what they say and the exact numbers behind it, and lines."""
+    """Return moment `n` as JSON: boxes with their text and their exact numbers, and lines."""
     drawn, moment = asked_scene(timeline, n, options), timeline.at(n)
     held = {box.key: box.node for box in drawn.boxes if box.role not in ("chip", "saved", "module")}
     here = (in_its_iteration(timeline, n, state) for state in moment.states(list(held.values())))
@@ -68,7 +68,7 @@ def _output(output: OutputState) -> dict[str, Any]:
 
 
 def _value(value: Value | None) -> dict[str, Any] | None:
-    """Dtype, shape, and elements or statistics; what is no finite number is written as text."""
+    """Return dtype, shape, and elements or statistics. Numbers that are not finite are text."""
     if value is None:
         return None
     array, stats = value.array(), value.statistics()
@@ -82,7 +82,7 @@ def _value(value: Value | None) -> dict[str, Any] | None:
 
 
 def _plain(thing: Any) -> Any:
-    """Numbers as JSON knows them: ``nan``, ``inf`` and complex numbers become text."""
+    """Return numbers as JSON values: ``nan``, ``inf`` and complex numbers become text."""
     if isinstance(thing, list):
         return [_plain(part) for part in thing]
     if isinstance(thing, dict):

@@ -9,12 +9,12 @@ from gviz.trace.timeline import Timeline
 
 
 def png(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
-    """Moment `n` as PNG."""
+    """Return moment `n` as PNG."""
     return _painted(timeline, n, options, "png")
 
 
 def pdf(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
-    """Moment `n` as PDF."""
+    """Return moment `n` as PDF."""
     return _painted(timeline, n, options, "pdf")
 
 

@@ -1,4 +1,4 @@
-"""Many moments as pictures that lie exactly over one another: laid out once, with room for all that they will say."""
+"""Many moments as pictures in one layout, with room for all the texts that the boxes will have."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from gviz.render.scene import Box, Edge, Scene, State, scene
 from gviz.trace.timeline import Timeline
 
 MOST_MOMENTS = 150
-"""More pictures than this nobody watches; a pass with more events is shown node by node."""
+"""The most pictures of a series; a pass with more events is shown node by node."""
 
 CHANGING = (
     e.NodeCreated, e.StorageWritten, e.DataSet, e.BackwardStarted, e.StepStarted, e.GradFlowed, e.GradAccumulated,
     e.GradSet, e.BackwardFinished, e.Failed,
 )  # fmt: skip
-"""The events that a picture shows."""
+"""The events that change a picture."""
 
 
 def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
-    """The moments of the iteration around `n` up to `n` that change the picture; node by node if they are many."""
+    """Return the moments up to `n` in its iteration that change the picture, or if they are many, one per node."""
     start, end = timeline.iteration_at(n).start, n
     found = tuple(seq for seq in range(max(start, 1), end + 1) if isinstance(timeline.event(seq), CHANGING))
     if len(found) <= MOST_MOMENTS:
@@ -51,13 +51,13 @@ def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
 
 
 def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -> list[Scene]:
-    """The same graph at every moment: that of the iteration of the last one."""
+    """Return the same graph at every moment: the graph of the last moment's iteration."""
     check_moment(timeline, moments[-1])
     words = drawing(timeline, moments[-1], options, as_picture=True, fits=True)
     shape = moment_structure(timeline, moments[-1], words)
     seen = []
     for number, n in enumerate(moments):
-        options.progress(number / (2 * len(moments)))  # the other half is to draw them
+        options.progress(number / (2 * len(moments)))  # drawing is the other half of the work
         seen.append(scene(shape, timeline, timeline.at(n), tooltips=False))
     longest = [
         max((len(row.text) for box in versions for row in box.rows), default=0)
@@ -72,7 +72,7 @@ def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -
 def pictures(
     seen: Sequence[Scene], options: ExportOptions, picture: Picture, prefix: str = "gviz", pixels: int = 0
 ) -> list[bytes]:
-    """The scenes as pictures of one size in which every box has its place, at most so many `pixels` wide and high."""
+    """Return the scenes as pictures of one size, with fixed places of boxes, at most `pixels` wide and high."""
     place = _placing(seen, options, prefix)
     drawn = (digraph(one, manner_of(options, prefix, place)) for one in seen)
     return draw_all(
@@ -84,12 +84,12 @@ def pictures(
 
 
 def _fitting(place: Placing, pixels: int) -> float:
-    """How many times its size a picture of at most so many pixels has; 0 where that does not matter."""
+    """Return the scale of a picture with at most this many pixels; 0 if there is no limit."""
     return min(1.0, pixels * INCH / place.points / DPI) if pixels and place.points else 0.0
 
 
 def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Placing:
-    """Where everything stands in all of them."""
+    """Return the places of boxes and lines in all scenes."""
     widest = _widest(seen)
     signs = together(sign for one in seen for sign in legend(one, options.colours.form.card))
     room = max(max(cell_len(f"{one.title}   {one.caption}"), cell_len(one.code)) for one in seen)
@@ -122,7 +122,7 @@ def _line(line: dict[str, Any]) -> dict[str, str]:
 
 
 def _widest(seen: Sequence[Scene]) -> Scene:
-    """A scene in which every box and every line says the longest it ever does."""
+    """Return a scene in which every box and every line has the longest text that it ever has."""
     boxes = tuple(_widest_box(versions) for versions in zip(*(one.boxes for one in seen), strict=True))
     edges = tuple(_widest_edge(versions) for versions in zip(*(one.edges for one in seen), strict=True))
     return replace(seen[-1], boxes=boxes, edges=edges)
@@ -130,7 +130,7 @@ def _widest(seen: Sequence[Scene]) -> Scene:
 
 def _widest_box(versions: Sequence[Box]) -> Box:
     rows = tuple(_longest(rows) for rows in zip_longest(*(box.rows for box in versions)))
-    failed = any("error" in box.states for box in versions)  # which has eight corners, and needs more room
+    failed = any("error" in box.states for box in versions)  # an error has eight corners, which need more room
     states: tuple[State, ...] = ("current", "error") if failed else ("current",)
     return replace(versions[-1], rows=rows, status=max((box.status for box in versions), key=len), states=states)
 
@@ -144,6 +144,6 @@ def _widest_edge(versions: Sequence[Edge]) -> Edge:
 
 
 def frames(timeline: Timeline, moments: Sequence[int], options: ExportOptions, picture: Picture) -> Iterator[bytes]:
-    """One picture for each moment, for a numbered series of files."""
+    """Yield one picture for each moment, for a numbered series of files."""
     for one in pictures(scenes(timeline, moments, options), options, picture):
         yield scaled(one.decode("utf-8"), options.scale or 1.0).encode("utf-8") if picture == "svg" else one

@@ -1,4 +1,4 @@
-"""A scene as SVG: one file that follows the viewer's light or dark theme, and says in words what it shows."""
+"""A scene as SVG: one file that follows the viewer's light or dark theme, with a description for screen readers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gviz.render.theme import stylesheet
 from gviz.trace.timeline import Timeline
 
 DESCRIBED = 60
-"""So many boxes are told in words to those who cannot see the picture."""
+"""The most boxes that are described in words for people who cannot see the picture."""
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    """Moment `n` as SVG. With the theme ``auto`` it carries both, and the viewer's setting decides."""
+    """Return moment `n` as SVG. With the theme ``auto`` it contains both themes, and the viewer's setting decides."""
     scene = asked_scene(timeline, n, options, as_picture=True, fits=True)
     prefix = picture_id(scene)
     plain = slim(drawn(scene, options, "svg", prefix=prefix).decode("utf-8"), options.colours.form)
@@ -30,12 +30,12 @@ COLOUR = re.compile(r'="(#[0-9a-f]{6})"')
 
 
 def picture_id(scene: Scene) -> str:
-    """An id that no other picture on a page has."""
+    """Return an id that is unique among the pictures on a page."""
     return f"gviz-{hashlib.blake2s(repr(scene).encode('utf-8', 'replace'), digest_size=4).hexdigest()}"
 
 
 def style_element(options: ExportOptions, prefix: str, text: str) -> str:
-    """The rules for viewers who prefer dark, if the theme is theirs to choose, for the colours that `text` has."""
+    """Return the rules for viewers who prefer dark, for the colours in `text`, if the theme is ``auto``."""
     if options.theme != "auto":
         return ""
     colours = set(COLOUR.findall(text))
@@ -45,11 +45,11 @@ def style_element(options: ExportOptions, prefix: str, text: str) -> str:
 
 
 SMALLEST = 0.4
-"""A picture larger than its window is drawn smaller, but not below this: its text were too small to read."""
+"""The smallest scale of a picture that is larger than its window: below it the text would be too small to read."""
 
 
 def _fitting(text: str) -> str:
-    """A rule that fits the picture into its window where it is shown alone; a page around it decides for itself."""
+    """Return a rule that fits a picture into its window if it is not part of a page."""
     size = SIZE.search(text)
     if size is None:
         return ""
@@ -58,7 +58,7 @@ def _fitting(text: str) -> str:
 
 
 def headed(text: str, head: str, prefix: str) -> str:
-    """Put elements first into the root of an SVG, and have it named by its title and fit into its window."""
+    """Insert elements at the start of an SVG's root, label it with its title, and fit it into its window."""
     start = text.index("<svg")
     end = text.index(">", start)
     named = f' role="img" aria-labelledby="{prefix}-title {prefix}-desc"'
@@ -66,7 +66,7 @@ def headed(text: str, head: str, prefix: str) -> str:
 
 
 def words(scene: Scene, prefix: str) -> str:
-    """What the picture shows, for those who cannot see it."""
+    """Return a description of the picture for people who cannot see it."""
     what = UNTITLED if scene.title == UNTITLED else f"{UNTITLED} of {scene.title}"
     title = f"{what}, {scene.caption}"
     told = "; ".join(description(box) for box in scene.boxes[:DESCRIBED])
@@ -78,6 +78,6 @@ def words(scene: Scene, prefix: str) -> str:
 
 
 def description(box: Box) -> str:
-    """A box in words: ``b = Mul #4, running, value -18, grad 1``."""
+    """Return a box in words: ``b = Mul #4, running, value -18, grad 1``."""
     rows = (f"{row.label} {row.text}".strip() for row in box.rows)
     return ", ".join(filter(None, (box.title, box.status, *rows)))

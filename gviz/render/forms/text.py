@@ -1,4 +1,4 @@
-"""A scene as plain text: drawn with characters while it is small, a line per box, and the lines between them."""
+"""A scene as plain text: a drawing with characters if it is small, a table of boxes, and a list of lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADS = ("node", "value", "gradient", "state", "remark")
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    """Moment `n` as text: tensors in one line, but what is added where gradients meet, which has a line of its own."""
+    """Return moment `n` as text. Tensors have one line each; contributions that are added have lines of their own."""
     check_moment(timeline, n)
     words, moment = drawing(timeline, n, options), timeline.at(n)
     shape = moment_structure(timeline, n, replace(words, tensors="line"))
@@ -31,7 +31,7 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
 
 
 def text(seen: Scene, figure: str = "") -> str:
-    """The whole scene as a table of boxes and a list of edges, below its drawing if there is one."""
+    """Return the whole scene as a table of boxes and a list of edges, below its drawing if there is one."""
     boxes = [box for box in seen.boxes if box.role != "chip"]
     head = [f"{seen.title}  {seen.caption}", "", *([figure, ""] if figure else [])]
     edges = list(_edges(seen, {box.key: box.title for box in seen.boxes}))
@@ -39,14 +39,14 @@ def text(seen: Scene, figure: str = "") -> str:
 
 
 def characters(shape: Structure, seen: Scene, moment: Moment) -> str:
-    """The graph drawn with characters, as in the terminal; empty where it would be too large to follow."""
+    """Return the graph drawn with characters, as in the terminal; empty if the graph is too large to follow."""
     if len(seen.boxes) > DRAWN_BOXES:
         return ""
     return Canvas(laid_out(shape), look(seen, moment)).text()
 
 
 def _cells(box: Box) -> tuple[str, ...]:
-    """What a box says, sorted into the columns of the table."""
+    """Return the text of a box, sorted into the columns of the table."""
     values = [row.text for row in box.rows if row.label.startswith("value")]
     grads = [_told(row.label, row.text) for row in box.rows if row.label and not row.label.startswith("value")]
     remarks = [row.text for row in box.rows if not row.label]
@@ -65,7 +65,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _edges(seen: Scene, titles: dict[str, str]) -> Iterable[str]:
-    """Each line once, in the direction of the data, with the gradient that has come back over it."""
+    """Yield each line once, in the direction of the data, with the gradient that has flowed back over it."""
     back = {(edge.target, edge.source, edge.slot): edge.text for edge in seen.edges if edge.kind == "gradient"}
     for edge in seen.edges:
         if edge.kind != "gradient":

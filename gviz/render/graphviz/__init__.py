@@ -1,1 +1,1 @@
-"""Scenes as diagrams: in the language of Graphviz, laid out and painted by it."""
+"""Scenes as diagrams: Graphviz source, layout and drawing."""

@@ -1,8 +1,10 @@
-"""A program of its own that draws graphs: DOT texts on standard input with a NUL between them, the pictures on standard
-output, each after a line that says how many bytes it has.
+"""A separate program that draws graphs.
 
-Started by path, with nothing of gviz imported, because Graphviz cannot be interrupted: whoever waits for it needs a
-process to kill. What Graphviz has to say goes to standard error.
+It reads DOT texts from standard input, with a NUL between them. It writes the pictures to standard output, each after a
+line with its number of bytes. Graphviz's messages go to standard error.
+
+It is started by path and imports nothing of gviz. Graphviz cannot be interrupted, so its caller needs a process to
+kill.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pygraphviz import AGraph
 
 
 def main(program: str, picture: str) -> None:
-    """Draw with a layout program of Graphviz (``dot``, or ``nop2`` where the boxes have positions) in a format."""
+    """Draw with a layout program of Graphviz (``dot``, or ``nop2`` if the boxes have positions) in a format."""
     for text in sys.stdin.buffer.read().split(b"\0"):
         drawn = AGraph(string=text.decode("utf-8")).draw(format=picture, prog=program)
         sys.stdout.buffer.write(b"%d\n" % len(drawn) + drawn)

@@ -1,4 +1,4 @@
-"""A ``graphviz.Digraph`` that draws itself with gviz's own Graphviz, so that no ``dot`` need be installed."""
+"""A ``graphviz.Digraph`` that gviz's own Graphviz draws, so that no ``dot`` needs to be installed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gviz.render.graphviz.svg_output import in_a_cell
 
 
 class Digraph(graphviz.Digraph):  # type: ignore[misc]  # the package has no types
-    """A ``Digraph`` in all but who draws it. Options that would choose another program have no effect."""
+    """A ``Digraph`` that gviz draws. Options that choose another program have no effect."""
 
     def pipe(self, format: str | None = None, *_: Any, encoding: str | None = None, **__: Any) -> bytes | str:
-        """The picture as bytes or, given an encoding, as text. Notebooks show a graph through this."""
+        """Return the picture as bytes or, with an encoding, as text. Notebooks use this to show a graph."""
         data = draw(self.source, _picture(format or self.format))
         return data.decode(encoding) if encoding else data
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None, **_: Any) -> dict[str, str]:
-        """What a notebook shows: the picture, and in words how much is in it."""
+        """Return the notebook output: the picture, and a sentence about its size."""
         lines = sum(" -> " in line for line in self.body)
         return {
             "image/svg+xml": in_a_cell(self._drawn),
@@ -29,7 +29,7 @@ class Digraph(graphviz.Digraph):  # type: ignore[misc]  # the package has no typ
         }
 
     def _drawn(self, direction: Literal["auto", "TB"]) -> str:
-        """The picture as it is, or from top to bottom."""
+        """Return the picture in its own direction, or from top to bottom."""
         turned = self.copy()
         turned.graph_attr |= {} if direction == "auto" else {"rankdir": direction}
         return draw(turned.source, "svg").decode("utf-8")
@@ -43,7 +43,7 @@ class Digraph(graphviz.Digraph):  # type: ignore[misc]  # the package has no typ
         format: str | None = None,
         **_: Any,
     ) -> str:
-        """Write the DOT text and, beside it, the picture, whose path is the answer."""
+        """Write the DOT text and, next to it, the picture; return the path of the picture."""
         kind = _picture(format or self.format)
         source = Path(self.save(filename, directory=directory))
         picture = source.with_name(f"{source.name}.{kind}")

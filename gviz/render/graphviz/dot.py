@@ -1,6 +1,7 @@
-"""A scene as DOT, the language of Graphviz: the same text everywhere, so it is what golden files keep.
+"""A scene as DOT, the language of Graphviz. The text is the same on all platforms, so golden files contain it.
 
-Expanded modules are frames around their boxes, one within another: clusters, as Graphviz calls them."""
+Expanded modules are nested frames around their boxes, which Graphviz calls clusters.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ from gviz.values.plain_text import shown
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """In which theme, and which way the graph flows; every id begins with `prefix`.
+    """How a scene is written: its theme and the direction of the graph; every id begins with `prefix`.
 
-    With a `placing` everything stands where that says, and a line that it does not know is not drawn.
+    With a `placing`, it defines all positions, and lines that are not in it are not drawn.
     """
 
     theme: Theme = LIGHT
@@ -48,12 +49,12 @@ LEGEND_WIDTH = 110
 
 
 def dot(scene: Scene, manner: Manner = USUAL) -> str:
-    """The DOT text of a scene."""
+    """Return the DOT text of a scene."""
     return str(digraph(scene, manner).source)
 
 
 def digraph(scene: Scene, manner: Manner = USUAL) -> Digraph:
-    """The scene as a graph of the ``graphviz`` package."""
+    """Return the scene as a graph of the ``graphviz`` package."""
     form = manner.theme.form
     graph = Digraph(
         graph_attr=_graph_attributes(scene, manner) | _label(scene, manner),
@@ -140,11 +141,11 @@ def _graph_attributes(scene: Scene, manner: Manner) -> dict[str, str]:
 
 
 def _label(scene: Scene, manner: Manner) -> dict[str, str]:
-    """What stands below the boxes, which do not move by it: what it is, where the program is, what signs mean."""
+    """Return the text below the boxes: the title, the line of the program, and the legend. It never moves the boxes."""
     theme, placing = manner.theme, manner.placing
     title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
     lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
-    if scene.code or placing is not None:  # those that follow one another are equally high
+    if scene.code or placing is not None:  # pictures of a series have equal heights
         lines.append(coloured(scene.code, theme.texts["text"]))
     if scene.remark:
         lines.append(coloured(scene.remark, muted))
@@ -159,7 +160,7 @@ def _label(scene: Scene, manner: Manner) -> dict[str, str]:
 
 
 def _signs(scene: Scene, theme: Theme, placing: Placing | None) -> Iterator[str]:
-    """The legend in lines that are not wider than a small picture."""
+    """Yield the legend in lines that are not wider than a small picture."""
     line = ""
     for sign in placing.legend if placing and placing.legend else legend(scene, theme.form.card):
         if line and len(line) + len(sign) > LEGEND_WIDTH:
@@ -210,7 +211,7 @@ def _pen(box: Box) -> str:
 
 
 def _edge_label(edge: Edge, theme: Theme) -> str:
-    """What stands over a line, on the colour of the canvas, so that no line runs through it."""
+    """Return the label of a line, with the canvas as its background, so that no line runs through it."""
     colour = theme.texts["grad" if edge.kind == "gradient" else "muted"]
     if not edge.label and edge.kind != "gradient":
         return ""
@@ -220,7 +221,7 @@ def _edge_label(edge: Edge, theme: Theme) -> str:
 
 
 def _addend(edge: Edge, colour: str) -> Iterator[str]:
-    """The numbers of a part as rows, behind the sign that says that it is added."""
+    """Yield the numbers of a contribution as rows, after the sign for an addition."""
     sign = f'<td rowspan="{len(edge.grid)}" cellpadding="3">{coloured(ADDED, colour, SMALL)}</td>'
     for at, row in enumerate(edge.grid):
         cells = (f'<td align="right" cellpadding="2">{coloured(number, colour, SMALL)}</td>' for number in row)
@@ -247,13 +248,13 @@ def _edge_attributes(edge: Edge, theme: Theme) -> dict[str, str]:
 
 
 def _tooltip(text: str) -> str:
-    """Text for a tooltip, each line harmless; a backslash as an entity, because Graphviz interprets it twice."""
+    """Return a tooltip with every line escaped. A backslash becomes an entity, because Graphviz interprets it twice."""
     lines = (escape(shown(line), quote=False).replace("\\", "&#92;") for line in text.split("\n"))
     return "\\n".join(lines)
 
 
 def add_frames(graph: Digraph, scene: Scene, manner: Manner) -> None:
-    """Put the boxes, which the graph has already, into the frames of the modules around them, if there are any."""
+    """Put the boxes of a graph into the frames of their modules, if there are any."""
     if manner.placing is None or manner.placing.frames:
         _fill(graph, list(scene.boxes), 0, manner)
 

@@ -1,7 +1,8 @@
-"""How one box is written for Graphviz: HTML-like labels, in which everything a program said is escaped.
+"""One box as an HTML-like label for Graphviz, with all text from the program escaped.
 
-The usual box is one table (`box_label`). Some styles draw a node as lectures do, as two parts: the operation in a
-circle, then what it made, with its gradient (`card`)."""
+The usual box is one table (`box_label`). Some styles draw a node in two parts, as lectures do: the operation in a
+circle, and its result with its gradient (`card`).
+"""
 
 from __future__ import annotations
 
@@ -18,41 +19,41 @@ from gviz.values.plain_text import shown
 from gviz.values.value_text import NO_VALUE
 
 CHARACTER = 7
-"""Points a character takes at the size of a row; what is wider than expected makes its own box wider."""
+"""Points of a character in a row. A wider text makes its own box wider."""
 STATUS = 66
-"""Points for the state as a word."""
+"""Points for the word of the state."""
 SMALL = 9
 ROW = 15
-"""Points a row is high."""
+"""Points of a row's height."""
 THUMBNAIL_WIDTH, LARGEST_SHADE = 128, 14
-"""Points of a thumbnail, and of the side of a cell where there are few."""
+"""Points of a thumbnail's width, and the largest side of a cell in a thumbnail with few cells."""
 
 
 def plain(text: str) -> str:
-    """User text made harmless for a label; an empty one keeps its line."""
-    doubled = escape(shown(text)).replace("\\", r"\\")  # Graphviz puts the key of the box for a single \N
+    """Return user text escaped for a label; an empty text keeps its line."""
+    doubled = escape(shown(text)).replace("\\", r"\\")  # Graphviz replaces a single \N with the key of the box
     return doubled or "&#160;"
 
 
 def coloured(text: str, colour: str, size: int = 0) -> str:
-    """User text in a colour, at the size of a row unless told."""
+    """Return user text in a colour, at the size of a row unless a size is given."""
     points = f' point-size="{size}"' if size else ""
     return f'<font color="{colour}"{points}>{plain(text)}</font>'
 
 
 def table(rows: Iterable[str], padding: int = 1, spacing: int = 0) -> str:
-    """A label made of finished rows."""
+    """Return a label of finished rows."""
     return f"<{inner(rows, padding, spacing)}>"
 
 
 def inner(rows: Iterable[str], padding: int = 1, spacing: int = 0) -> str:
-    """A table within a cell."""
+    """Return a table within a cell."""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f'<table border="0" cellborder="0" cellspacing="{spacing}" cellpadding="{padding}">{body}</table>'
 
 
 def box_label(box: Box, theme: Theme) -> str:
-    """Title and state, then one line per row, padded to the height the box has at any moment."""
+    """Return a table of title and state, then one line per row, padded to the height that the box has at any moment."""
     if box.height == 1:
         mark = "► " if "current" in box.states else ""
         return table([f"<td><b>{coloured(mark + box.title, theme.texts['title'])}</b></td>"])
@@ -68,7 +69,7 @@ def box_label(box: Box, theme: Theme) -> str:
 
 
 def _pair(left: Row, right: Row, theme: Theme) -> str:
-    """Two rows in one line: a value, and its gradient at the right end."""
+    """Return two rows in one line: a value, and its gradient at the right end."""
 
     def written(row: Row) -> str:
         label = f"{coloured(row.label, theme.texts['muted'])}&#160;" if row.label else ""
@@ -102,7 +103,7 @@ def _row(row: Row, theme: Theme) -> str:
 
 
 def _numbers(row: Row, theme: Theme) -> Iterator[str]:
-    """The lines of a grid, each as high as a row of text and each column as wide at any moment."""
+    """Yield the lines of a grid. Each is as high as a row of text, and the widths of columns are fixed."""
     for line in row.grid:
         cells = (
             f'<td align="right" width="{CELL * CHARACTER}" height="{ROW + 2}">{_number(text, row, theme)}</td>'
@@ -112,13 +113,13 @@ def _numbers(row: Row, theme: Theme) -> Iterator[str]:
 
 
 def _number(text: str, row: Row, theme: Theme) -> str:
-    """What this event adds to is bold, wherever it stands."""
+    """Return a number, in bold if this event adds to it."""
     written = coloured(text, theme.texts[row.style])
     return f"<b>{written}</b>" if row.style == "sum" else written
 
 
 def _thumbnail(row: Row, theme: Theme) -> str:
-    """Cells in the colours of the theme, in a table of their own size, which would otherwise be stretched."""
+    """Return cells in the colours of the theme, in a table of fixed size, which Graphviz would otherwise stretch."""
     wide = min(THUMBNAIL_WIDTH // len(row.shades[0]), LARGEST_SHADE)
     high = min((THUMBNAIL_LINES * ROW - 4) // len(row.shades), LARGEST_SHADE)
     size = f'fixedsize="true" width="{wide * len(row.shades[0])}" height="{high * len(row.shades)}"'
@@ -132,7 +133,7 @@ def _shade(shade: int, wide: int, high: int, theme: Theme) -> str:
 
 
 SPLIT = ".op"
-"""What follows a box's key in the key of its circle."""
+"""The suffix of a box's key for its circle."""
 
 SYMBOLS = {
     **SIGNS,
@@ -141,18 +142,18 @@ SYMBOLS = {
 }
 
 NUMBER = 60
-"""Points for a number, so that records of scalars are as wide at any moment."""
+"""Points for a number, so that records of scalars have equal widths at any moment."""
 
 
 def card(box: Box, theme: Theme) -> tuple[str, str]:
-    """The label of what a node made, and the one of its circle, empty for what is no operation."""
+    """Return the label of a node's result and the label of its circle, which is empty if it is no operation."""
     colour = theme.texts["title"]
     symbol = table([f"<td>{coloured(SYMBOLS.get(box.op.lower(), box.op), colour)}</td>"], 0) if box.op else ""
     return (_record(box, theme) if theme.form.card == "record" else _wire(box, theme)), symbol
 
 
 def _record(box: Box, theme: Theme) -> str:
-    """``name | data 2.0000 | grad 1.0000``."""
+    """Return ``name | data 2.0000 | grad 1.0000``."""
     paint = theme.paints[painted(box)]
     cells = [f"<b>{coloured(box.title, theme.texts['title'])}</b>"]
     cells += [f"{coloured('data ', theme.texts['muted'])}{_card_number(row, theme)}" for row in _values(box)]
@@ -164,7 +165,7 @@ def _record(box: Box, theme: Theme) -> str:
 
 
 def _wire(box: Box, theme: Theme) -> str:
-    """The value above a line and the gradient below it; a name stands at the left."""
+    """Return the value above a line and the gradient below it, with a name at the left."""
     values, grads = _values(box), _grads(box)
     above = _card_number(values[0], theme) if values else f"<b>{coloured(box.title, theme.texts['title'])}</b>"
     below = _card_number(grads[0], theme) if grads else "&#160;"
@@ -176,7 +177,7 @@ def _wire(box: Box, theme: Theme) -> str:
 
 
 def _room(box: Box, theme: Theme) -> int:
-    """Points for a value, the same in all pictures of a series."""
+    """Return the points for a value, the same in all pictures of a series."""
     return max(NUMBER, box.longest * (CHARACTER + theme.form.size - 11))
 
 
@@ -189,7 +190,7 @@ def _values(box: Box) -> list[Row]:
 
 
 def _grads(box: Box) -> list[Row]:
-    """The one gradient a record has room for: of a leaf its ``.grad`` once it has one, before that what arrives."""
+    """Return the single gradient of a record: of a leaf its ``.grad`` if it has one, or else the incoming gradient."""
     rows = {row.label: row for row in box.rows}
     found = [rows[label] for label in (".grad", "incoming", "grad", "grad 0", "adds") if label in rows]
     known = [row for row in found if row.text not in (NO_VALUE, "None")]

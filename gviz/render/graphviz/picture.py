@@ -1,4 +1,4 @@
-"""A scene drawn by Graphviz or, past what Graphviz can lay out in time, at the coordinates of our own layout."""
+"""A scene drawn by Graphviz or, if Graphviz would take too long, with the coordinates of gviz's own layout."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from gviz.render.scene import Scene
 Laid = TypeVar("Laid")
 
 DPI = 96
-"""Pixels of an inch."""
+"""Pixels per inch."""
 LAYOUT_BOXES = 1500
-"""Up to here Graphviz is asked to lay out."""
+"""The most boxes that Graphviz lays out."""
 FEW_FRAMES, STRETCHED = 4, 1.75
-"""From so many frames on, a picture that is so many times as large with them as without has only outer ones."""
+"""A picture with at least this many frames whose size grows by more than this factor keeps only its outer frames."""
 
 
 def sized(graph: Digraph, picture: Picture, scale: float | None) -> Digraph:
-    """The graph with pixels for so many times its size, if the picture is made of pixels."""
+    """Return the graph with the resolution for this scale, if the picture consists of pixels."""
     if scale and picture == "png":
         graph.attr(dpi=f"{DPI * scale:.2f}")
     return graph
 
 
 def manner_of(options: ExportOptions, prefix: str, placing: Placing | None = None) -> Manner:
-    """How a picture is written that is asked for so; our own layout places one box for each node."""
+    """Return how a picture with these options is written. A simple layout places only one box for each node."""
     theme = options.colours
     if placing is not None and placing.simple:
         theme = replace(theme, form=replace(theme.form, card="box"))
@@ -40,7 +40,7 @@ def manner_of(options: ExportOptions, prefix: str, placing: Placing | None = Non
 
 
 def settled(scene: Scene, options: ExportOptions, prefix: str) -> Scene:
-    """The scene, without those inner frames of its modules that stretch it: a loop through one becomes a staircase."""
+    """Return the scene without those inner frames that stretch it: a loop through a frame becomes a staircase."""
     if len({key for box in scene.boxes for key, _ in box.within}) < FEW_FRAMES:
         return scene
 
@@ -57,7 +57,7 @@ def settled(scene: Scene, options: ExportOptions, prefix: str) -> Scene:
 
 
 def _framed(scene: Scene, depth: int) -> Scene:
-    """The scene with so many frames at most around a box, the outermost."""
+    """Return the scene with at most this many frames around a box, the outermost."""
     return replace(scene, boxes=tuple(replace(box, within=box.within[:depth]) for box in scene.boxes))
 
 
@@ -67,7 +67,7 @@ def _area(laid_out: bytes) -> float:
 
 
 def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str = "gviz") -> bytes:
-    """The scene as a picture; past the budget of Graphviz with a simpler layout, and a note that says so."""
+    """Return the scene as a picture. If Graphviz would take too long, its layout is simpler, and a note says so."""
     count = len(scene.boxes)
     require_readable(count)
 
@@ -82,7 +82,7 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
 def laid_out_or_simple(
     count: int, options: ExportOptions, laid_out: Callable[[], Laid], simple: Callable[[], Laid]
 ) -> Laid:
-    """So many boxes laid out by Graphviz or, past its budget of boxes or seconds, simpler, and a note that says why."""
+    """Return Graphviz's layout or, beyond its limit of boxes or seconds, the simple one, with a note why."""
     why = f"{count:,} boxes"
     if count <= LAYOUT_BOXES:
         try:

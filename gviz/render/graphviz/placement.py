@@ -1,7 +1,8 @@
-"""Where boxes and lines of a diagram lie: which way it flows, how far apart, and coordinates without Graphviz.
+"""The places of boxes and lines in a diagram: its direction, its distances, and coordinates without Graphviz.
 
-`flow` and `spacing` make a graph like the screen or slide it is on. Past what Graphviz can lay out in time, `placing`
-gives the coordinates of our own layout, which was made for the terminal: boxes, and lines that go round them."""
+`flow` and `spacing` fit a graph to a screen or slide. For graphs that Graphviz cannot lay out in time, `placing` uses
+the terminal's layout: boxes, and lines that avoid them.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +23,24 @@ OPS = ("op", "root", "module")
 """The roles of boxes that compute."""
 
 GAP = 60
-"""Points between two levels that stand side by side."""
+"""Points between two levels."""
 WIDE = 1600
-"""Points; a graph that is wider from left to right flows from top to bottom, or its text were too small to read."""
+"""Points. A wider graph flows from top to bottom, because its text would be too small from left to right."""
 
 LABELLED_EDGES = 60
-"""More lines than this carry no labels: they would hide the graph."""
+"""The most lines with labels: more labels would hide the graph."""
 EASY_NODES = 150
-"""Above this, Graphviz is told to search less for the best order: seconds instead of minutes, hardly worse."""
+"""With more nodes, Graphviz searches less for the best order: seconds instead of minutes, hardly worse."""
 
 STRAIGHT = "8"
-"""The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
+"""The weight of lines between operations. It makes long chains straight and moves leaves to the side."""
 
 BLANK = "  "
-"""A label that nobody sees, but room is left for it."""
+"""An invisible label that reserves room."""
 
 
 def flow(boxes: Sequence[Box | Outline], levels: int, *asked: Direction) -> Literal["LR", "TB"]:
-    """The first direction that is asked for, else left to right as long as that is not too wide."""
+    """Return the first direction that is requested, or else left to right unless that is too wide."""
     for direction in asked:
         if direction != "auto":
             return direction
@@ -48,7 +49,7 @@ def flow(boxes: Sequence[Box | Outline], levels: int, *asked: Direction) -> Lite
 
 
 def spacing(scene: Scene) -> dict[str, str]:
-    """How far apart boxes and levels are, and how long Graphviz may search for their order."""
+    """Return the distances between boxes and levels, and the limit of Graphviz's search for their order."""
     easy = {"nslimit": "1", "nslimit1": "1", "mclimit": "0.1"} if len(scene.boxes) > EASY_NODES else {}
     if scene.compact:
         return {"nodesep": "0.2", "ranksep": "0.3", **easy}
@@ -56,9 +57,9 @@ def spacing(scene: Scene) -> dict[str, str]:
 
 
 def spine(scene: Scene) -> frozenset[int]:
-    """The numbers of the lines to draw straight: of those into an operation the one at the end of the longest way.
+    """Return the numbers of the straight lines: for each operation, its input at the end of the longest chain.
 
-    Everything else stands beside the chain, which would drift away from more than one straight line.
+    All other boxes are at the side of the chain, which would not stay straight with several straight lines into a box.
     """
     computing = {box.key for box in scene.boxes if box.role in OPS}
     into: dict[str, list[tuple[int, str]]] = {}
@@ -76,14 +77,14 @@ def spine(scene: Scene) -> frozenset[int]:
 
 
 def ends(edge: Edge) -> tuple[str, str]:
-    """From maker to user. A gradient runs backwards in the same direction, so that it is laid beside the data."""
+    """Return maker and user. A gradient is laid out in the direction of the data, so that it is next to the data."""
     return (edge.target, edge.source) if edge.kind == "gradient" else (edge.source, edge.target)
 
 
 def repeated(scene: Scene) -> frozenset[int]:
-    """The numbers of lines of data, without a label, that have both ends in common with one before and with gradients.
+    """Return the numbers of unlabelled data lines whose ends already have another data line and gradients.
 
-    Graphviz gives a line with a label a lane of its own, and one without the straight way, across the others.
+    Graphviz gives a line with a label its own lane. A line without a label goes straight, across the others.
     """
     gradients = {ends(edge) for edge in scene.edges if edge.kind == "gradient"}
     seen: set[tuple[str, str]] = set()
@@ -98,19 +99,17 @@ def repeated(scene: Scene) -> frozenset[int]:
 
 INCH = 72
 MOST_CORNERS = 250
-"""A way with more corners goes straight: Graphviz reads no string beyond 16384 characters."""
+"""The most corners of a line. A longer one is straight: Graphviz reads strings of at most 16384 characters."""
 
 Spot = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Attributes in the words of DOT: of every box by its key, of every line by its place in the scene (``e3``), and
-    of every frame around a module.
+    """DOT attributes: of every box by its key, of every line by its number in the scene (``e3``), of every frame.
 
-    Pictures that follow one another say the same `legend`, below in a `room` of so many characters.
-    A `simple` one is our own layout, which knows one box for each node. The larger side has so many
-    `points`, if that is known.
+    Pictures of a series have the same `legend`, below the boxes, with `room` characters. A `simple` placing is gviz's
+    own layout, which has one box for each node. The larger side is `points` long, or 0 if that is unknown.
     """
 
     boxes: Mapping[str, dict[str, str]]
@@ -123,7 +122,7 @@ class Placing:
 
 
 def placing(scene: Scene) -> Placing:
-    """Where everything stands when the graph flows from top to bottom. Gradients have no lines of their own."""
+    """Return all places in a layout from top to bottom. Gradients have no lines of their own."""
     sizes = [LayoutBox.around(box.key, box.width, box.height) for box in scene.boxes]
     names = {
         LayoutEdge(edge.source, edge.target, edge.slot): f"e{number}"
@@ -142,7 +141,7 @@ def _box(place: PlacedBox) -> dict[str, str]:
 
 
 def _lines(found: Layout) -> Iterator[tuple[LayoutEdge, str]]:
-    """The lines that have a way, each as a chain of straight pieces."""
+    """Yield the lines with a route, each as a chain of straight pieces."""
     ways: dict[int, list[Point]] = {}
     for wire in found.wires:
         for number in range(wire.first, wire.last):
@@ -152,7 +151,7 @@ def _lines(found: Layout) -> Iterator[tuple[LayoutEdge, str]]:
 
 
 def _spline(way: list[Point]) -> str:
-    """A way as Graphviz writes a curve: the arrow's end, then each corner as often as straight pieces ask for."""
+    """Return a route as a Graphviz spline: the arrow's end, then each corner three times for straight pieces."""
     centres = [((x + 0.5) * CHARACTER, (y + 0.5) * ROW) for x, y in way]
     start, end = (centres[0][0], centres[0][1] - ROW / 2), (centres[-1][0], centres[-1][1] + ROW / 2)
     corners = _corners([start, *centres])
@@ -163,7 +162,7 @@ def _spline(way: list[Point]) -> str:
 
 
 def _corners(way: list[Spot]) -> list[Spot]:
-    """Where the way turns: not at its ends, nor at a point it runs straight through or stays at."""
+    """Return the points where a route turns, without its ends and without points on a straight piece."""
     corners = []
     before = way[0]
     for point, after in pairwise(way[1:]):

@@ -1,4 +1,4 @@
-"""DOT made a picture by Graphviz, in a process with a time limit; never by a ``dot`` that happens to be installed."""
+"""A picture of a DOT text, drawn in a process with a time limit. An installed ``dot`` is never used."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ NOTES = ("Fontconfig", "Warning", "Pango", "(process")
 
 
 class TooSlowError(GvizError):
-    """Graphviz was stopped because it took longer than it was given."""
+    """Graphviz was stopped because it exceeded its time limit."""
 
 
 def draw(dot: str, picture: Format, *, program: Program = "dot", timeout: float = 20.0) -> bytes:
-    """The picture of a DOT text.
+    """Return the picture of a DOT text.
 
-    Raises `TooSlowError` past `timeout` seconds, and `GvizError` with what Graphviz said if it cannot draw.
+    Raises `TooSlowError` after `timeout` seconds, and `GvizError` with Graphviz's message if it cannot draw.
     """
     return draw_all([dot], picture, program=program, timeout=timeout)[0]
 
 
 def draw_all(dots: Iterable[str], picture: Format, *, program: Program = "dot", timeout: float = 20.0) -> list[bytes]:
-    """The pictures of many DOT texts, drawn by one process; as `draw`."""
-    command = [sys.executable, "-P", str(WORKER), program, picture]  # -P: nothing in this folder hides a library
+    """Return the pictures of many DOT texts, drawn by one process. Raises as `draw` does."""
+    command = [sys.executable, "-P", str(WORKER), program, picture]  # -P: no file in this folder hides a library
     texts = "\0".join(dots).encode("utf-8")
     try:
         done = subprocess.run(command, input=texts, capture_output=True, timeout=timeout, check=False)
@@ -49,7 +49,7 @@ def draw_all(dots: Iterable[str], picture: Format, *, program: Program = "dot", 
 
 
 def _pictures(data: bytes) -> Iterator[bytes]:
-    """Each picture follows a line with its size."""
+    """Yield each picture; it follows a line with its size."""
     start = 0
     while start < len(data):
         end = data.index(b"\n", start) + 1
@@ -64,13 +64,13 @@ def _failure(why: str) -> GvizError:
 
 
 def complaints(stderr: str) -> list[str]:
-    """What Graphviz calls an error, with the lines that follow; notes about fonts and sizes are no reason to fail."""
+    """Return Graphviz's errors with the lines that follow them. Notes about fonts and sizes are no errors."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip() and not line.startswith(NOTES)]
     said = list(dropwhile(lambda line: not line.startswith("Error"), lines))
     return list(takewhile(lambda line: not line.startswith("Traceback"), said))
 
 
 def has_font() -> bool:
-    """Whether Graphviz finds any font on this machine; without one, PNG and PDF stay without text."""
+    """Return whether Graphviz finds any font on this machine. Without one, PNG and PDF have no text."""
     letter, blank = (draw(f'digraph {{n [shape=plain fixedsize=true width=1 label="{text}"]}}', "png") for text in "M ")
     return letter != blank

@@ -1,4 +1,4 @@
-"""The SVG that Graphviz writes, improved: how large it is drawn, and the same picture in fewer bytes."""
+"""Postprocessing of Graphviz's SVG: its size, and the same picture in fewer bytes."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from typing import Literal
 from gviz.render.theme import Form
 
 CELL = 620
-"""Points that a cell is wide, beside a list of files; what is wider has a scroll bar."""
+"""Points of a notebook cell's width next to a list of files. A wider picture has a scroll bar."""
 USUAL, READABLE = 0.75, 0.7
-"""How many times its size a picture is drawn there: its text as large as that beside it, and not much smaller."""
+"""The usual scale in a cell, at which the text is as large as the text around it, and the smallest readable scale."""
 
 SIZE = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"')
 
 
 def scaled(text: str, factor: float) -> str:
-    """The SVG so many times as large as its coordinates say."""
+    """Return the SVG, drawn larger than its coordinates by a factor."""
     return SIZE.sub(lambda size: '<svg width="{:g}pt" height="{:g}pt"'.format(*times(size, factor)), text, count=1)
 
 
 def times(size: re.Match[str], factor: float) -> tuple[float, float]:
-    """So many times the width and height of an SVG, in points."""
+    """Return the width and height of an SVG in points, multiplied by a factor."""
     return round(float(size[1]) * factor), round(float(size[2]) * factor)
 
 
 def in_a_cell(drawn: Callable[[Literal["auto", "TB"]], str]) -> str:
-    """What is drawn, as wide as a cell at most if its text can be read then; else from top to bottom, if that is less
-    wide."""
+    """Return a picture that is at most as wide as a cell if its text is readable then.
+
+    If it is not, the picture from top to bottom is used if that is narrower.
+    """
     text = drawn("auto")
     if _width(text) * READABLE > CELL:
         text = min(text, drawn("TB"), key=_width)
@@ -38,13 +40,13 @@ def in_a_cell(drawn: Callable[[Literal["auto", "TB"]], str]) -> str:
 
 
 def _width(text: str) -> float:
-    """How many points wide an SVG is; 0 if it does not say so."""
+    """Return the width of an SVG in points; 0 if it is not stated."""
     size = SIZE.search(text)
     return float(size[1]) if size else 0.0
 
 
 WRAPPED = re.compile(r'<title>[^<]*</title>\n<g id="a_[^"]*"><a xlink:title="([^"]*)">\n(.*?)</a>\n</g>\n', re.DOTALL)
-"""How Graphviz writes a tooltip, around what it belongs to."""
+"""Graphviz's form of a tooltip, around the element that has it."""
 
 EMPTY_TEXT = re.compile(r"<text [^>]*>(?: |\u00a0|&#160;)*</text>\n")
 COMMENT = re.compile(r"<!--.*?-->\n", re.DOTALL)
@@ -55,9 +57,9 @@ NUMBER = re.compile(r"-?[\d.]+")
 
 
 def slim(text: str, form: Form) -> str:
-    """The SVG without comments, empty texts and what every text repeats, which is said once; tooltips as titles.
+    """Return the SVG without comments, empty texts and repeated attributes, with tooltips as titles.
 
-    Places are given to a tenth of a point, those of a curve as distances from one another.
+    Coordinates are rounded to a tenth of a point. Those of a curve are distances from one another.
     """
     text = COMMENT.sub("", EMPTY_TEXT.sub("", text))
     text = PLACES.sub(lambda found: HUNDREDTHS.sub(_tenths, found[0]), text)
@@ -75,13 +77,13 @@ def _tenths(number: re.Match[str]) -> str:
 
 
 def _tenth(tenths: int) -> str:
-    """A number of tenths as SVG reads it in the fewest letters."""
+    """Return a number of tenths in the shortest form that SVG reads."""
     whole, rest = divmod(abs(tenths), 10)
     return f"{'-' if tenths < 0 else ''}{whole or ('' if rest else '0')}{f'.{rest}' if rest else ''}"
 
 
 def _curve(found: re.Match[str]) -> str:
-    """A curve with its knots as distances from where each part begins, and its straight parts as lines."""
+    """Return a curve with its knots relative to the start of each piece, and its straight pieces as lines."""
     numbers = [round(float(number) * 10) for number in NUMBER.findall(f"{found[1]} {found[2]}")]
     knots = [*zip(numbers[::2], numbers[1::2], strict=True)]
     path, letter = f"M{_joined(knots[0])}", "M"
@@ -95,7 +97,7 @@ def _curve(found: re.Match[str]) -> str:
 
 
 def _letter(steps: list[tuple[int, int]]) -> str:
-    """What a part of a curve is: a horizontal, vertical or other line, or bent."""
+    """Return the path command of a piece: a horizontal, vertical or other line, or a curve."""
     near, far, end = steps
     if near != (0, 0) or far != end:
         return "c"
@@ -103,5 +105,5 @@ def _letter(steps: list[tuple[int, int]]) -> str:
 
 
 def _joined(numbers: Iterable[int]) -> str:
-    """Numbers with blanks between them where a sign does not part them."""
+    """Return the numbers as text, with blanks between them unless a sign separates them."""
     return re.sub(" (?=-)", "", " ".join(map(_tenth, numbers)))

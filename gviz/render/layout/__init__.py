@@ -1,7 +1,7 @@
-"""Coordinates for the terminal: a layered layout on whole cells, a pure function of boxes and edges.
+"""Coordinates for the terminal: a layered layout on whole cells, as a pure function of boxes and edges.
 
-Longest-path layers, medians for the order within a layer, isotonic regression for the columns with the longest chain of
-operations pinned to one, and tracks between the layers on which no two nets ever overlap.
+The algorithm uses longest-path layers, medians for the order within a layer, and isotonic regression for the columns,
+with the longest chain of operations pinned to one column. Tracks between the layers never overlap for two nets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Link = tuple[int, int, int]
 def layout(boxes: Sequence[Box], edges: Sequence[Edge], *, room: int = SHELF) -> Layout:
     """Lay a graph out from top to bottom. The same boxes and edges always give the same layout.
 
-    What does not hang together stands side by side as far as `room` columns go, then below.
+    Disconnected components are placed next to each other in up to `room` columns, then below.
     """
     return _layout(boxes, edges, pitch=1, room=room)
 
@@ -58,7 +58,7 @@ def _links(count: int, links: list[Link]) -> tuple[Links, Links]:
 
 
 def _split(groups: list[list[int]], links: list[Link]) -> list[list[Link]]:
-    """The links of each component, in numbers that count its own boxes."""
+    """Return the links of each component, numbered within the component's own boxes."""
     home = {box: (group, local) for group, members in enumerate(groups) for local, box in enumerate(members)}
     parts: list[list[Link]] = [[] for _ in groups]
     for source, target, slot in links:

@@ -1,15 +1,16 @@
-"""The column of every item, and where lines meet the top of a box.
+"""The column of every item, and the points where lines meet the top of a box.
 
-The idea (step 4 of Sugiyama): each item wants to be centred under or over its neighbours, in the order of its row. One
+The idea (step 4 of Sugiyama): each item should be centred under or over its neighbours, in the order of its row. One
 row is solved exactly by isotonic regression: items that push each other form a block and share one mean. For example,
 two items of width 5 that both want column 10 end up around it, side by side. Rows are solved in sweeps down and up,
-with the other rows fixed. The spine, the longest chain of operations, is held in one column by weight, so that a deep
+with the other rows fixed. The spine, the longest chain of operations, is kept in one column by weight, so that a deep
 graph stays as wide as the terminal.
 
-Lines arrive spread over the top of a box, as straight as possible, and not under the start of a foreign line if there
-is a free column.
+Lines arrive spread over the top of a box, as straight as possible. If there is a free column, they do not arrive under
+the start of another net's line.
 
-Limits: only single rows are optimal, the whole is not; it stops after `SWEEPS` sweeps."""
+Limits: single rows are optimal, the whole layout is not. The search stops after `SWEEPS` sweeps.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ Wish = tuple[float, float]
 
 
 class Pull(NamedTuple):
-    """What draws an item to a column: its neighbours, each with a weight and the shift that puts centre over centre.
+    """The columns that attract an item: its neighbours, each with a weight and the shift that aligns the centres.
 
-    Without neighbours an item stays where it is; a `held` one goes to that column.
+    An item without neighbours does not move; an item that is `held` moves to that column.
     """
 
     item: int
@@ -39,7 +40,7 @@ class Pull(NamedTuple):
 
 
 class Rank(NamedTuple):
-    """A row in one direction. `offsets` is how far right of the first item each stands when they are packed."""
+    """A row in one direction. `offsets` are the distances of packed items from the first item."""
 
     pulls: tuple[Pull, ...]
     offsets: list[int]
@@ -81,7 +82,7 @@ def _offsets(grid: Grid, row: list[int]) -> list[int]:
 
 
 def _pull(grid: Grid, item: int, towards: list[int], centre: list[int], pinned: set[int]) -> Pull:
-    """Chains of operations stay straight before all others; leaves and passing points give way."""
+    """Return the pull of an item. Chains of operations stay straight; leaves and passing points give way."""
     if item in pinned:
         return Pull(item, (), 0.0, HELD, -centre[item])
     inner = item < grid.boxes and bool(grid.above[item])
@@ -100,7 +101,7 @@ def _weight(grid: Grid, other: int) -> float:
 
 
 def _place(x: list[int], row: Rank) -> None:
-    """Place one row, its neighbours in the other rows standing still."""
+    """Place one row, with its neighbours in the other rows fixed."""
     wishes = [(_wish(x, pull), pull.strength) for pull in row.pulls]
     if len(wishes) == 1:
         x[row.pulls[0].item] = round(wishes[0][0])
@@ -110,7 +111,7 @@ def _place(x: list[int], row: Rank) -> None:
 
 
 def _wish(x: list[int], pull: Pull) -> float:
-    """The column an item would like."""
+    """Return the ideal column of an item."""
     neighbours = pull.neighbours
     if len(neighbours) == 1:
         other, _, shift = neighbours[0]
@@ -121,8 +122,8 @@ def _wish(x: list[int], pull: Pull) -> float:
 
 
 def isotonic(wishes: list[Wish], offsets: list[int]) -> list[int]:
-    """The columns nearest to the (column, weight) wishes with items at least as far apart as their `offsets`."""
-    blocks: list[tuple[int, float, float]] = []  # how many items, their weight, their weighted sum
+    """Return the columns nearest to the (column, weight) wishes with items at least `offsets` apart."""
+    blocks: list[tuple[int, float, float]] = []  # number of items, their weight, their weighted sum
     for (column, weight), offset in zip(wishes, offsets, strict=True):
         count, total = 1, weight * (column - offset)
         while blocks and blocks[-1][2] * weight >= total * blocks[-1][1]:
@@ -140,12 +141,12 @@ SPREAD = 4
 
 
 def line_start(grid: Grid, item: int) -> int:
-    """The column at which the lines of an item leave it downwards."""
+    """Return the column at which the lines of an item leave it downwards."""
     return grid.x[item] + (grid.width[item] - 1) // 2
 
 
 def line_ends(grid: Grid, box: int, spine: set[int], tops: Mapping[int, int]) -> list[int]:
-    """The columns at which the lines of ``grid.above[box]`` arrive; `tops` maps columns above to their nets."""
+    """Return the columns at which the lines of ``grid.above[box]`` arrive; `tops` maps columns above to their nets."""
     feeders = grid.above[box]
     left, right = grid.x[box] + 1, grid.x[box] + grid.width[box] - 2
     order = [0] if len(feeders) == 1 else sorted(range(len(feeders)), key=lambda line: line_start(grid, feeders[line]))
@@ -165,7 +166,7 @@ def _line_weight(grid: Grid, feeder: int, spine: set[int]) -> float:
 
 
 def spread(wishes: Sequence[tuple[float, float]], left: int, right: int) -> list[int]:
-    """Columns from `left` to `right` nearest to the wishes, apart from each other if there is room."""
+    """Return columns from `left` to `right` nearest to the wishes, with gaps if there is room."""
     if len(wishes) == 1:
         return [_near(wishes[0][0], left, right)]
     last = len(wishes) - 1
@@ -176,7 +177,7 @@ def spread(wishes: Sequence[tuple[float, float]], left: int, right: int) -> list
 
 
 def _near(column: float, left: int, right: int) -> int:
-    """The column itself if it lies over the box, else one near the corner but clear of it."""
+    """Return the column itself if it is over the box, or else a column near the corner, clear of it."""
     if left <= column <= right:
         return int(column)
     clear = min(1, (right - left) // 2)
@@ -184,7 +185,7 @@ def _near(column: float, left: int, right: int) -> int:
 
 
 def _avoid(columns: list[int], nets: list[int], left: int, right: int, tops: Mapping[int, int]) -> None:
-    """Shift columns that lie under the start of another net to a free neighbour, where there is one."""
+    """Shift columns that are under the start of another net to a free neighbour, if there is one."""
     for rank, column in enumerate(columns):
         if tops.get(column, nets[rank]) == nets[rank]:
             continue

@@ -1,4 +1,4 @@
-"""Graphs that hang together, and how several of them share one canvas: on shelves, in the order of their first box."""
+"""Connected components, and their arrangement on one canvas: on shelves, in the order of their first box."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from gviz.render.layout.layers import Links
 
 SHELF = 100
-"""Columns of a shelf where it is not known how wide the picture may be."""
+"""Columns of a shelf if the width of the picture is unknown."""
 BETWEEN = 3
 
 
 def components(inputs: Links, outputs: Links) -> list[list[int]]:
-    """The connected components, each a sorted list of boxes, ordered by first box."""
+    """Return the connected components, each a sorted list of boxes, ordered by first box."""
     found: list[list[int]] = []
     seen = bytearray(len(inputs))
     for first in range(len(inputs)):
@@ -20,7 +20,7 @@ def components(inputs: Links, outputs: Links) -> list[list[int]]:
             continue
         seen[first] = 1
         members = [first]
-        for box in members:  # grows while it is walked
+        for box in members:  # the loop appends to it
             for other in inputs[box] + outputs[box]:
                 if not seen[other]:
                     seen[other] = 1
@@ -31,7 +31,7 @@ def components(inputs: Links, outputs: Links) -> list[list[int]]:
 
 
 def shelve(sizes: Sequence[tuple[int, int]], room: int, gap: int = BETWEEN) -> list[tuple[int, int]]:
-    """The upper left corner of each picture of the given sizes: left to right, and a new shelf when one is full.
+    """Return the upper left corner of each picture: from left to right, with a new shelf when one is full.
 
     A shelf has `room` columns, or as many as the widest picture.
     """
@@ -48,6 +48,6 @@ def shelve(sizes: Sequence[tuple[int, int]], room: int, gap: int = BETWEEN) -> l
 
 
 def extent(corners: Iterable[tuple[int, int]], sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """The width and height of the canvas that holds all pictures."""
+    """Return the width and height of the canvas that contains all pictures."""
     ends = [(x + width, y + height) for (x, y), (width, height) in zip(corners, sizes, strict=True)]
     return max([x for x, _ in ends], default=0), max([y for _, y in ends], default=0)

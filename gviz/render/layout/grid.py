@@ -1,12 +1,13 @@
-"""The layered graph while it is arranged, and the order of the items within each layer.
+"""The layered graph during the layout, and the order of the items within each layer.
 
 The idea (steps 2 and 3 of Sugiyama): a line that spans several layers gets a point in each layer that it passes, so
 that all lines lead from one layer to the next. Then each item moves to the median of its neighbours in the layer above,
 and in the layer below, in sweeps down and up, until nothing changes. For example, with ``a b`` above ``c d``, and lines
-``a-d`` and ``b-c``, the first sweep turns the lower row into ``d c``, and no lines cross.
+``a-d`` and ``b-c``, the first sweep changes the lower row to ``d c``, and no lines cross.
 
-Limits: medians are a heuristic, the fewest crossings are not promised; it stops after `SWEEPS` sweeps. Argument order
-is kept where possible: `slant` is the side of its user on which a line arrives."""
+Limits: medians are a heuristic and do not guarantee the fewest crossings. The search stops after `SWEEPS` sweeps.
+Argument order is kept where possible: `slant` is the side of its user on which a line arrives.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from gviz.render.layout.layers import Links
 
 @dataclass(slots=True)
 class Grid:
-    """Items are numbers: boxes first, then one passing point per net and layer (a net is all lines of one box).
+    """The layered graph. Items are numbers: boxes first, then one passing point per net and layer.
 
-    `above` and `below` list the neighbours of an item, one entry per line; `slant` says for each entry of `below`
-    which side of the user the line belongs to, by argument order. `edges` are (source, target, slot), those of a
-    source together and by layer of the target, so that a passing point carries all from one on.
+    A net is all lines of one box. `above` and `below` list the neighbours of an item, one entry per line. `slant` has
+    the side of the user, by argument order, for each entry of `below`. `edges` are (source, target, slot). The edges of
+    one source are together, ordered by the target's layer: a passing point feeds all edges from one index to the end.
     """
 
     boxes: int
@@ -41,7 +42,7 @@ class Grid:
 
 
 def build(order: list[int], layer: list[int], width: list[int], edges: list[tuple[int, int, int]]) -> Grid:
-    """The grid of some boxes, with rows in topological order. Edges that do not lead downwards are left out."""
+    """Return the grid of some boxes, with rows in topological order. Edges that do not lead downwards are left out."""
     down = [edge for edge in edges if layer[edge[0]] < layer[edge[1]]]
     down.sort(key=lambda edge: (edge[0], layer[edge[1]], edge[1], edge[2]))
     count = len(layer)
@@ -57,7 +58,7 @@ def build(order: list[int], layer: list[int], width: list[int], edges: list[tupl
 
 
 def _add_passing_points(grid: Grid) -> None:
-    """Give each net one point in every layer it crosses, and note for each edge which item feeds it."""
+    """Add one point per net in every layer that it crosses, and record the item that feeds each edge."""
     edges, layer = grid.edges, grid.layer
     grid.feeds = [0] * len(edges)
     ends = _net_ends(edges)

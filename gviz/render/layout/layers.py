@@ -1,4 +1,4 @@
-"""Which layer every box belongs to: below all its inputs, leaves just above their consumer."""
+"""The layer of every box: below all its inputs, with leaves just above their consumer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Links = list[list[int]]
 
 
 def topological(inputs: Links, outputs: Links) -> list[int]:
-    """All boxes, inputs before users. A cycle, which no program makes, is entered at its lowest number."""
+    """Return all boxes, inputs before users. A cycle, which no program makes, is entered at its lowest number."""
     missing = [len(sources) for sources in inputs]
     order = [box for box, count in enumerate(missing) if count == 0]
     done = bytearray(len(inputs))
@@ -38,7 +38,7 @@ def _enter_cycle(late: list[int], missing: list[int], done: bytearray, order: li
 
 
 def layers(order: Sequence[int], inputs: Links, outputs: Links) -> list[int]:
-    """The layer of every box, counted from 0 at the top, by longest paths; then leaves move down to their users."""
+    """Return the layer of every box, from 0 at the top, by longest paths; then leaves move down to their users."""
     layer = [0] * len(inputs)
     for box in order:
         below = layer[box] + 1
@@ -51,7 +51,7 @@ def layers(order: Sequence[int], inputs: Links, outputs: Links) -> list[int]:
 
 
 def _lower_leaves(order: Sequence[int], inputs: Links, outputs: Links, layer: list[int]) -> None:
-    """Move leaves, and what is computed from leaves alone, down to just above the first user."""
+    """Move leaves, and nodes computed only from leaves, down to just above the first user."""
     for box in order:
         if not inputs[box]:
             _lower(box, outputs, layer)
@@ -68,7 +68,7 @@ def _lower(box: int, outputs: Links, layer: list[int]) -> None:
 
 
 def spine(layer: Sequence[int], inputs: Links) -> list[int]:
-    """The longest chain of operations, from the lowest box upwards: it gets one column of its own."""
+    """Return the longest chain of operations, from the lowest box upwards. It gets one column of its own."""
     if not layer:
         return []
     box = max(range(len(layer)), key=layer.__getitem__)

@@ -1,4 +1,4 @@
-"""What goes into a layout and what comes out of it: plain data in whole terminal cells."""
+"""The input and the output of a layout: plain data in whole terminal cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Box(NamedTuple):
 
     @classmethod
     def around(cls, key: Key, width: int, height: int) -> Box:
-        """The box of a text of so many cells and rows, the first of which stands in the upper border."""
+        """Return the box of a text of this many cells and rows. The first row is in the upper border."""
         return cls(key, width + 4, height + 1)
 
 
@@ -32,7 +32,7 @@ class Edge(NamedTuple):
 
 
 class PlacedBox(NamedTuple):
-    """Where a box stands. `port` is the column (or, left to right, the row) at which its line leaves."""
+    """The place of a box. `port` is the column (or, left to right, the row) at which its line leaves."""
 
     key: Key
     x: int
@@ -52,7 +52,7 @@ class PlacedBox(NamedTuple):
         return self.y + self.height
 
     def holds(self, x: int, y: int) -> bool:
-        """Whether the cell lies in the box."""
+        """Return whether the box covers a cell."""
         return self.x <= x < self.right and self.y <= y < self.bottom
 
 
@@ -60,7 +60,7 @@ class Wire(NamedTuple):
     """A piece of line from one layer to the next, as the corners it runs through.
 
     Wires of one `net` (all lines that leave one box) may share cells, others only cross. ``Layout.edges[first:last]``
-    run over the piece. `enters` tells that it ends at a box, where its last cell holds the arrow head.
+    run over the piece. `enters` is true if it ends at a box: its last cell has the arrow head.
     """
 
     net: int
@@ -72,10 +72,9 @@ class Wire(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Coordinates of everything that is drawn. Depends on structure alone, so no step ever moves a box.
+    """Coordinates of everything that is drawn. They depend only on the structure, so no step ever moves a box.
 
-    `edges` are the given edges in drawing order, those of one source together; an edge against the order of the graph
-    has no wire.
+    `edges` are the input edges in drawing order, grouped by source. An edge against the order of the graph has no wire.
     """
 
     places: Mapping[Key, PlacedBox]
@@ -86,7 +85,7 @@ class Layout:
     rightward: bool = False
 
     def linked(self, key: Key) -> Iterator[Key]:
-        """The boxes that a line connects with one."""
+        """Yield the boxes that a line connects with this one."""
         for edge in self.edges:
             if key in (edge.source, edge.target):
                 yield edge.target if key == edge.source else edge.source

@@ -1,13 +1,14 @@
-"""The rows between two layers: which net runs on which row, so that no two nets ever share a cell of one direction.
+"""The rows between two layers: the row of each net, so that no two nets ever share a cell in one direction.
 
-Left-edge track assignment with vertical constraints: where net A starts above the column in which net B ends, A must
-turn off on a higher row than B. A ring of such constraints is opened by a dogleg: a net changes rows in a free column.
+The algorithm is left-edge track assignment with vertical constraints: where net A starts above the column in which net
+B ends, A must turn off on a higher row than B. A cycle of such constraints is broken by a dogleg: a net changes rows in
+a free column.
 
 For example, net A starts in column 5 and ends in 9, net B starts in 2 and ends in 5. If B ran on the higher row, it
 would come down column 5 over the start of A; so A gets the higher row. `draw` then turns an arranged grid into cells:
 the rows of layers and channels, and the corners of every wire.
 
-Limits: crossings are avoided only up to `UNTANGLED` nets in a channel, and the number of rows is not the least.
+Limits: crossings are avoided only up to `UNTANGLED` nets in a channel, and the number of rows is not minimal.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Net(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The row of a net; with a dogleg it runs to column `turn` on row `first` before. A straight net has row -1."""
+    """The row of a net. With a dogleg it first runs on row `first` to column `turn`. A straight net has row -1."""
 
     row: int
     turn: int = 0
@@ -44,7 +45,7 @@ STRAIGHT = Path(-1)
 
 @dataclass(slots=True)
 class Track:
-    """A horizontal stretch that waits for a row. It goes below all tracks in `before`; `after` is only better."""
+    """A horizontal segment that needs a row, below all tracks in `before` and, if possible, below those in `better`."""
 
     top: int
     low: int
@@ -56,7 +57,7 @@ class Track:
 
 
 def route(nets: Sequence[Net]) -> tuple[list[Path], int]:
-    """The path of every net, rows counted from 0 below the upper layer, and the number of rows."""
+    """Return the path of every net, with rows counted from 0 below the upper layer, and the number of rows."""
     bent = [number for number, net in enumerate(nets) if net.bottoms != (net.top,) * len(net.bottoms)]
     if not bent:
         return [STRAIGHT] * len(nets), 0
@@ -103,13 +104,13 @@ def _prefer(tracks: list[Track], first: int, second: int, cost: int) -> None:
 
 
 def _crossings(upper: Track, lower: Track) -> int:
-    """How often two nets cross if one lies above the other."""
+    """Return how often two nets cross if one is above the other."""
     crossings = int(upper.low < lower.top < upper.high)
     return crossings + sum([lower.low < column < lower.high for column in upper.bottoms])
 
 
 def _fill(tracks: list[Track], columns: set[int], turns: dict[int, tuple[int, int]]) -> int:
-    """Fill row after row from the left; returns the number of rows."""
+    """Fill the rows one by one from the left; return the number of rows."""
     waiting = sorted(range(len(tracks)), key=lambda number: (tracks[number].low, tracks[number].high, number))
     blanks, row = _blanks(columns), 0
     while waiting:
@@ -128,7 +129,7 @@ def _fill(tracks: list[Track], columns: set[int], turns: dict[int, tuple[int, in
 def _fill_row(
     tracks: list[Track], waiting: list[int], blanks: Mapping[int, int], row: int, *, strict: bool, ordered: bool
 ) -> set[int]:
-    """Place what fits on a row; of `ordered` tracks, those that begin too far left are passed over all at once."""
+    """Place the tracks that fit on a row. With `ordered` tracks, those that begin too far left are skipped at once."""
     placed: set[int] = set()
     end: int | None = None
     at = 0
@@ -151,7 +152,7 @@ def _blocked(tracks: list[Track], others: set[int], row: int) -> bool:
 
 
 def _blanks(columns: Collection[int]) -> dict[int, int]:
-    """For each column the nearest one left of it that no line comes down in: two nets of one row never touch."""
+    """Return, for each column, the nearest column to its left without a line: two nets in one row never touch."""
     blanks: dict[int, int] = {}
     for column in sorted(columns):
         blanks[column] = blanks.get(column - 1, column - 1)
@@ -159,7 +160,7 @@ def _blanks(columns: Collection[int]) -> dict[int, int]:
 
 
 def _open_ring(tracks: list[Track], waiting: list[int], columns: set[int], turns: dict[int, tuple[int, int]]) -> int:
-    """Split a track that waits for itself into an upper part that waits for nobody and a lower part."""
+    """Break a cycle: split a track that waits for itself into an upper part without constraints and a lower part."""
     number = waiting[0]
     seen: set[int] = set()
     while number not in seen:
@@ -198,7 +199,7 @@ class Line(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """The rows between two layers: the `first` track, how far tracks lie apart, and where all lines end."""
+    """The rows between two layers: the `first` track, the distance of tracks, and the ends of all lines."""
 
     first: int
     pitch: int
@@ -218,7 +219,7 @@ class Picture:
 
 
 def draw(grid: Grid, heights: Sequence[int], spine: Sequence[int], pitch: int) -> Picture:
-    """Give every row its place from top to bottom and every line its corners. Tracks lie `pitch` rows apart."""
+    """Give every row its place from top to bottom and every line its corners. Tracks are `pitch` rows apart."""
     spine_items = set(spine)
     y = [0] * grid.boxes
     wires: list[Wire] = []
@@ -241,7 +242,7 @@ def draw(grid: Grid, heights: Sequence[int], spine: Sequence[int], pitch: int) -
 
 
 def _entering(grid: Grid) -> dict[tuple[int, int], list[int]]:
-    """The numbers of the edges between an item and a box, last argument first, to be taken from the end."""
+    """Return the numbers of the edges between an item and a box, last argument first, for popping from the end."""
     entering: dict[tuple[int, int], list[int]] = {}
     for number in range(len(grid.edges) - 1, -1, -1):
         entering.setdefault((grid.feeds[number], grid.edges[number][1]), []).append(number)
@@ -249,7 +250,7 @@ def _entering(grid: Grid) -> dict[tuple[int, int], list[int]]:
 
 
 def _lines(grid: Grid, row: list[int], spine: set[int]) -> dict[int, list[Line]]:
-    """The lines that leave each item of a row; where they arrive is decided here, box by box."""
+    """Return the lines that leave each item of a row, with the columns where they arrive, box by box."""
     tops = {line_start(grid, item): grid.net[item] for item in row if grid.below[item]}
     lines: dict[int, list[Line]] = {item: [] for item in row if grid.below[item]}
     below: dict[int, None] = {other: None for item in lines for other in grid.below[item]}
@@ -269,7 +270,7 @@ def _net(grid: Grid, item: int, lines: list[Line]) -> Net:
 def _wire(
     grid: Grid, line: Line, path: Path, entering: dict[tuple[int, int], list[int]], channel: Channel, begin: int
 ) -> Wire:
-    """The wire of a line that begins in row `begin`."""
+    """Return the wire of a line that begins in row `begin`."""
     if line.target < grid.boxes:
         number = entering[line.item, line.target].pop()
         first, end = number, number + 1
@@ -290,7 +291,7 @@ def _points(start: Point, end: Point, path: Path, channel: Channel) -> tuple[Poi
 
 
 def _picture(grid: Grid, y: list[int], wires: list[Wire], height: int) -> Picture:
-    """The picture with its extent: doglegs may reach beyond the boxes."""
+    """Return the picture with its extent: doglegs may reach beyond the boxes."""
     turns = [x for wire in wires if len(wire.points) > 4 for x, _ in wire.points]
     left = min([*grid.x, *turns])
     right = max([x + width for x, width in zip(grid.x, grid.width, strict=True)] + [x + 1 for x in turns])

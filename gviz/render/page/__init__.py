@@ -1,4 +1,4 @@
-"""A part of a trace as one HTML file: step through it in any browser, without a network."""
+"""A part of a trace as one HTML file, which any browser can step through without a network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gviz.trace.timeline import Timeline
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    """The page that opens at moment `n`."""
+    """Return the page that opens at moment `n`."""
     check_moment(timeline, n)
     with uncollected():
         held = contents(timeline, n, options)

@@ -1,6 +1,6 @@
-"""What changes on a page, and when: for every event the boxes, lines and panels that differ, as cells of text.
+"""The changes of a page: for every event the boxes, lines and panels that differ, as cells of text.
 
-The panels are rows of text that `gviz.explain.panel` makes of a node. Rows that cannot have changed are not made again.
+`gviz.explain.panel` makes the panel of a node as rows of text. Rows that cannot have changed are not made again.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 
 RowKey = tuple[int, int, int]
-"""Where a row stands in its panel: the place of its section in `SECTIONS`, what it is about, and its place there."""
+"""The key of a row in its panel: the index of its section in `SECTIONS`, its subject, and its index there."""
 
 PanelRow = tuple[RowKey, str]
 
 States = tuple[NodeState | None, NodeState | None]
-"""A node as it is, and as its iteration shows it: what is said may hang on either."""
+"""The state of a node now, and in its iteration. The text may depend on either."""
 
 ALL = frozenset(range(len(SECTIONS)))
 STYLES = {"error": "bad", "title": "text", "": "text"}
-"""What `page.css` calls a style, where it has another name there."""
+"""The name of a style in `page.css`, where it has another name."""
 
 
 class PanelRows:
-    """Panels of many nodes, moment after moment; rows that cannot have changed are not worked out again."""
+    """The panels of many nodes, moment after moment. Rows that cannot have changed are not computed again."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -42,7 +42,7 @@ class PanelRows:
         self._seen: dict[int, States] = {}
 
     def rows(self, moment: Moment, node: int, state: NodeState | None) -> Iterator[PanelRow]:
-        """The rows that may have changed since the node was asked for last, those that are gone as empty texts.
+        """Yield the rows that may have changed since the last call for this node; rows that are gone have empty texts.
 
         Keys sort in the order of the panel.
         """
@@ -65,11 +65,11 @@ class PanelRows:
         yield from found.items()
 
     def forget(self) -> None:
-        """Inputs need a gradient now, or no longer: the rules read differently."""
+        """Compute all rows again: after a change of requires_grad, the backward rules of users read differently."""
         self._seen.clear()
 
     def _to_make(self, moment: Moment, node: int, states: States) -> Collection[int]:
-        """The sections that are made anew, by their place."""
+        """Return the indices of the sections that are computed again."""
         if node not in self._seen:
             return ALL
         before = self._seen[node]
@@ -88,12 +88,12 @@ def _may_differ(section: Section, before: States, now: States) -> bool:
 
 
 def _row(fact: Fact) -> str:
-    """A row as one text: its style, its label, and what it says."""
+    """Return a row as one text: its style, its label, and its parts."""
     return f"{_style(fact)}\t{fact.name}\t{''.join(part.text for part in fact.parts)}"
 
 
 def _style(fact: Fact) -> str:
-    """The one style of a row whose parts have several: what is wrong shows, links and asides do not count."""
+    """Return the style of a row whose parts have several: errors win, links and asides do not count."""
     styles = {part.style for part in fact.parts if part.text}
     if "error" in styles:
         return "bad"
@@ -102,34 +102,34 @@ def _style(fact: Fact) -> str:
 
 
 Cell = tuple[str, int] | tuple[int, RowKey]
-"""Row `r` of a box (0: its states) or a line: its key and `r`. A row of a panel: its node and the row's key."""
+"""A row of a box (0: its states) or of a line: its key and number. A row of a panel: its node and its key."""
 
 Change = tuple[int, Cell, str]
-"""From event `n` on, a cell says this. An empty text: the cell is not there."""
+"""The event, the cell, and its text from that event on. An empty text means that the cell disappears."""
 
 
 OF_PASSES = tuple(kind for kind in e.KINDS if {"node", "pass_nr"} <= {*kind.__struct_fields__})
-"""Events by which a pass may reach a node: what an earlier one has sent there is then over."""
+"""Events by which a pass may reach a node. The node then no longer shows the contributions of an earlier pass."""
 
 
 OF_NODES = ("leaf", "parameter", "constant", "op", "root")
-"""The roles of boxes that stand for one node alone."""
+"""The roles of boxes that represent only one node."""
 
 
 UNNAMED = "\u00a0"
-"""The label of a further line of a matrix, which stands at the right like its first."""
+"""The label of a further line of a matrix, right-aligned like its first line."""
 
 DIGIT = "\u2007"
 """A blank as wide as a digit."""
 
 
 def line_key(link: Link) -> str:
-    """The key of a line's cell."""
+    """Return the key of a line's cell."""
     return f"{link.source}>{link.target}.{link.slot}.{link.node}.{link.output_nr}.{link.kind}"
 
 
 def box_cells(box: Box, *, bare: bool = False) -> Iterator[tuple[Cell, str]]:
-    """The cells of a box: its states and the word for them, then style, label and text of each line."""
+    """Yield the cells of a box: its states and the word for them, then style, label and text of each line."""
     yield (box.key, 0), f"{' '.join(box.states)}\t{box.status}"
     if bare:
         return
@@ -140,7 +140,7 @@ def box_cells(box: Box, *, bare: bool = False) -> Iterator[tuple[Cell, str]]:
 
 
 def _lines(row: Row) -> Iterator[str]:
-    """A row in as many lines as it is high; a thumbnail says its text."""
+    """Yield a row in as many lines as its height. A thumbnail has only its text."""
     texts = ["  ".join(numbers) for numbers in row.grid] or [row.text]
     for number in range(row.lines):
         text = texts[number] if number < len(texts) else ""
@@ -148,12 +148,12 @@ def _lines(row: Row) -> Iterator[str]:
 
 
 def edge_cell(link: Link, edge: Edge) -> tuple[Cell, str]:
-    """The cell of a line: its states, and each line of what stands over it."""
+    """Return the cell of a line: its states, and each line of its label."""
     return (line_key(link), 0), "\t".join([" ".join(edge.states), *_over(edge)])
 
 
 def _over(edge: Edge) -> Iterator[str]:
-    """The label of a line, or the numbers of a part below one another, in columns."""
+    """Yield the label of a line, or the numbers of a contribution in rows and columns."""
     if not edge.grid:
         yield edge.label
     widths = [max(map(len, column)) for column in zip(*edge.grid, strict=True)]
@@ -165,7 +165,7 @@ def _over(edge: Edge) -> Iterator[str]:
 def dressed(
     shape: Structure, timeline: Timeline, moment: Moment, bare: Container[str] = ()
 ) -> Iterator[tuple[Cell, str]]:
-    """All cells of the boxes and lines of a structure at a moment; of the `bare` boxes the states alone."""
+    """Yield all cells of a structure's boxes and lines at a moment. Boxes that are `bare` have only their states."""
     boxes, edges = parts(shape, timeline, moment, bare=bare)
     for box in boxes:
         yield from box_cells(box, bare=box.key in bare)
@@ -175,13 +175,13 @@ def dressed(
 
 @dataclass(slots=True)
 class Recorder:
-    """Notes what a cell says whenever it is not what it said before."""
+    """A recorder of cells, which stores a text only if it differs from the last text of the cell."""
 
     changes: list[Change] = field(default_factory=list)
     now: dict[Cell, str] = field(default_factory=dict)
 
     def note(self, n: int, said: Iterable[tuple[Cell, str]]) -> None:
-        """Take down what cells say at event `n`."""
+        """Record the texts of cells at event `n`."""
         for cell, text in said:
             if self.now.get(cell, "") != text:
                 self.now[cell] = text
@@ -190,7 +190,7 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What may look different at a moment: nodes and lines. What it `marks` looks different again when it is over."""
+    """The nodes and lines that may change at a moment. Nodes in `marks` change again at the next moment."""
 
     nodes: Collection[int] = ()
     links: Collection[Link] = ()
@@ -199,7 +199,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the text of a node's box depends on; `adds` is the event that adds a gradient to another there, or 0."""
+    """The inputs of the text in a node's box. `adds` is the event if it adds to a gradient here, or else 0."""
 
     state: NodeState | None
     failed: e.Failed | None
@@ -208,13 +208,16 @@ class Look:
 
 
 def nodes_in(timeline: Timeline, iteration: Iteration, shape: Structure) -> tuple[int, ...]:
-    """The nodes of an iteration, and those that its boxes show besides, in order of creation."""
+    """Return the nodes of an iteration, and other nodes that its boxes represent, in order of creation."""
     nodes = {*timeline.nodes.of(iteration), *(node for place in shape.places for node in place.nodes)}
     return tuple(sorted(nodes, key=timeline.nodes.born))
 
 
 class Changes:
-    """The changes of one iteration: its structure, and the panels of its nodes, of `nodes` also if they have no box."""
+    """The changes of one iteration: of its structure, and of the panels of its nodes.
+
+    `nodes` are nodes whose panels are included even if they have no box.
+    """
 
     def __init__(self, timeline: Timeline, shape: Structure, nodes: Iterable[int] = ()) -> None:
         self._timeline = timeline
@@ -244,7 +247,10 @@ class Changes:
                 self._made_with.setdefault(user, []).append(link)
 
     def between(self, low: int, high: int, heard: Callable[[int], object] = lambda n: None) -> list[Change]:
-        """All that changes from moment `low`, at which everything is new, to moment `high`; `heard` hears how far."""
+        """Return the changes from moment `low` to moment `high`. At `low` everything is new.
+
+        `heard` is called with each moment.
+        """
         recorder = Recorder()
         over, before = Touched(), self._timeline.at(low)
         for n in range(low, high + 1):
@@ -252,7 +258,7 @@ class Changes:
             moment = self._timeline.at(n)
             if n > low and not isinstance(moment.event, e.BackwardStarted | e.BackwardFinished):
                 moment.follow(before, self._concerned(moment))
-            begins = n == self._timeline.iteration_at(n).start  # what the pass before brought is over
+            begins = n == self._timeline.iteration_at(n).start  # it ends the contributions of the pass before
             whole = n == low or begins or isinstance(moment.event, e.RequiresGradSet)
             here = self._everything if whole else self._touched(moment)
             self._note(recorder, moment, here, over, whole=whole)
@@ -260,7 +266,7 @@ class Changes:
         return recorder.changes
 
     def _note(self, recorder: Recorder, moment: Moment, here: Touched, over: Touched, *, whole: bool) -> None:
-        """Take down what is touched `here`, and what was by the event that is `over`."""
+        """Record the cells that are touched `here`, and those that the previous event marked (`over`)."""
         nodes = self._nodes if whole else [node for node in here.nodes if node in self._known]
         places, bare = self._shape.places, set[str]()
         if whole:
@@ -281,13 +287,13 @@ class Changes:
         return Touched(self._nodes, self._shape.links, self._known)
 
     def _concerned(self, moment: Moment) -> set[int]:
-        """The nodes that an event may change which does not begin or end a pass."""
+        """Return the nodes that an event may change. The event must not begin or end a pass."""
         event = moment.event
         living = self._living_in.get(event.storage, ()) if isinstance(event, e.StorageWritten) else ()
         return {moment.node, *living}
 
     def _changed(self, moment: Moment) -> list[int]:
-        """The nodes that are not what they were a moment before."""
+        """Return the nodes whose state differs from the moment before."""
         states = zip(moment.states(self._nodes), self._timeline.at(moment.n - 1).states(self._nodes), strict=True)
         return [node for node, (now, before) in zip(self._nodes, states, strict=True) if now != before]
 
@@ -301,7 +307,7 @@ class Changes:
                 links = self._made_with.get(node, [])
             case e.StorageWritten(storage=storage):
                 nodes |= self._living_in.get(storage, set())
-            case e.GradSet(node=node):  # if it clears what a pass has brought, that is over
+            case e.GradSet(node=node):  # it may clear the contributions of a pass
                 links = self._gradients.get(node, [])
             case e.Failed(node=node):
                 nodes.add(node)
@@ -311,7 +317,7 @@ class Changes:
         return Touched(nodes, links, marks)
 
     def _reached(self, moment: Moment) -> list[Link]:
-        """The gradient lines on which the event brings something; all of its node if another pass counts there now."""
+        """Return the gradient lines that an event reaches: all lines of its node if another pass has come to it."""
         links = self._gradients.get(moment.node, [])
         before, now = (self._timeline.at(n).state(moment.node) for n in (moment.n - 1, moment.n))
         if before is None or now is None or before.pass_nr != now.pass_nr:
@@ -320,7 +326,7 @@ class Changes:
         return [link for link in links if isinstance(event, e.GradFlowed) and (event.source, event.slot) in link.uses]
 
     def _changed_places(self, moment: Moment, nodes: Collection[int]) -> tuple[tuple[Outline, ...], set[str]]:
-        """The boxes of some nodes, but for those that look as before, and which of them only have another state."""
+        """Return the boxes of some nodes that look different now, and which of them differ only in their state."""
         places, bare = [], set()
         for node in nodes:
             for place in self._places.get(node, ()):

@@ -1,8 +1,9 @@
-"""Everything a page knows, as plain lists for JSON. `page.js` reads it; the names here are the names there.
+"""The contents of a page as plain lists for JSON. `page.js` reads them and uses the same names.
 
-A page holds an `Extent` of the trace: the iteration of a moment, and its neighbours as far as there is room. `Sources`
-are the text of the program and the places in it; `moves` is where every key leads, once for each moment, by the same
-functions that answer in the terminal."""
+A page contains an `Extent` of the trace: the iteration of a moment, and as many of its neighbours as there is room for.
+`Sources` are the program's text and the places in it. `moves` has the target of every key, once for each moment,
+computed by the functions that the terminal uses, too.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +33,15 @@ from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 
 WITH_GRIDS = 10
-"""Of more boxes, with grids of numbers in them, few windows show all at once; the panel has every number."""
+"""The most boxes with grids of numbers: few windows show more at once, and the panel has every number."""
 HEARD_OF = 200
-"""After so many moments somebody who waits hears how far the page is."""
+"""The number of moments between two progress reports."""
 MOST = 0.8
 """The part of the work that is done when all changes are known."""
 
 
 class Strings:
-    """Texts by number, each kept once; 0 is the empty one."""
+    """Texts by number, each stored once. The empty text has number 0."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {"": 0}
@@ -52,17 +53,17 @@ class Strings:
         return text in self._numbers
 
     def number(self, text: str) -> int:
-        """The number of a text."""
+        """Return the number of a text."""
         return self._numbers.setdefault(text, len(self._numbers))
 
     def all(self) -> list[str]:
-        """All texts in the order of their numbers."""
+        """Return all texts in the order of their numbers."""
         return list(self._numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Iteration number `nr` from event `low` to `high`: what is drawn of it, where, and how that changes."""
+    """Iteration `nr` from event `low` to `high`: its structure, its geometry, and its changes."""
 
     nr: int
     low: int
@@ -74,7 +75,7 @@ class _Drawn:
 
 
 def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, Any]:
-    """What the page that opens at moment `n` holds."""
+    """Return the contents of the page that opens at moment `n`."""
     held = extent(timeline, n, alone=bool(options.part.node), moments=options.moments)
     strings, sources = Strings(), Sources(timeline)
     graphs, titles, drawn = [], {}, set[int]()
@@ -106,7 +107,7 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
 
 
 def _drawn(timeline: Timeline, held: Extent, options: ExportOptions) -> Iterator[_Drawn]:
-    """The iterations of the page, one after the other."""
+    """Yield the iterations of the page, one after the other."""
 
     def heard(moment: int) -> None:
         if moment % HEARD_OF == 0:
@@ -124,7 +125,7 @@ def _drawn(timeline: Timeline, held: Extent, options: ExportOptions) -> Iterator
 
 
 def _shape(timeline: Timeline, iteration: Iteration, words: Options) -> Structure:
-    """The boxes of an iteration; where they are many and nothing else was asked for, each tensor in one line."""
+    """Return the boxes of an iteration. If there are many, tensors have one line each, unless the user chose a form."""
     shape = structure(timeline, iteration, words)
     if words.tensors is None and len(shape.places) > WITH_GRIDS:
         return structure(timeline, iteration, replace(words, tensors="line"))
@@ -132,7 +133,7 @@ def _shape(timeline: Timeline, iteration: Iteration, words: Options) -> Structur
 
 
 def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, Sequence[str]]:
-    """The largest label of each line at any moment, so that room is kept for it."""
+    """Return the largest label of each line at any moment, to reserve room for it."""
     numbers: dict[Cell, int] = {(line_key(link), 0): number for number, link in enumerate(shape.links)}
     widest: dict[int, Sequence[str]] = {}
     for _, cell, text in changes:
@@ -143,9 +144,9 @@ def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, Sequence[s
 
 
 def _graph(drawn: _Drawn, strings: Strings) -> dict[str, Any]:
-    """One iteration: its drawing, the rows of its panels, and its changes, event by event.
+    """Return one iteration: its drawing, the rows of its panels, and its changes, event by event.
 
-    Cells are numbered: those of the boxes (states, then a row each), those of the lines, those of the panels.
+    Cells are numbered: cells of the boxes (states, then one per row), cells of the lines, cells of the panels.
     """
     shape, placed, changes = drawn.shape, drawn.placed, drawn.changes
     cells: dict[Cell, int] = {}
@@ -177,7 +178,7 @@ def _graph(drawn: _Drawn, strings: Strings) -> dict[str, Any]:
 
 
 def _box(place: Outline, spot: Spot) -> list[Any]:
-    """What a box is and where it stands; last the nodes that one of a closed module stands for."""
+    """Return the description and the place of a box. The nodes of a collapsed module are at the end."""
     inside = () if place.group is None else place.nodes
     return [place.node, place.role, place.title, place.height, spot.x, spot.y, spot.width, spot.height, *inside]
 
@@ -191,8 +192,12 @@ def _panel_cells(changes: Sequence[Change]) -> dict[int, list[Any]]:
 
 
 def _encoded(changes: Sequence[Change], cells: Mapping[Cell, int], strings: Strings) -> dict[str, Any]:
-    """As columns of small numbers: at which events anything changes (as distances) and how much, then which cells (as
-    distances within the event), to which text: 0 for one that was not there before, else its number and 1."""
+    """Return the changes as columns of small numbers.
+
+    * `at`: the events with changes, each as the distance from the event before; `counts`: the number of their changes
+    * `cells`: the changed cells, each as the distance from the cell before in the same event
+    * `texts`: 0 for a new text, or else its number plus 1
+    """
     coded: dict[str, Any] = {"first": len(strings), "at": [], "counts": [], "cells": [], "texts": []}
     last = 0
     for n, group in groupby(changes, key=lambda change: change[0]):
@@ -211,7 +216,7 @@ def _encoded(changes: Sequence[Change], cells: Mapping[Cell, int], strings: Stri
 
 
 def _events(timeline: Timeline, low: int, high: int, strings: Strings, sources: Sources) -> dict[str, Any]:
-    """What happened at every moment: in words, to which node, in which phase, and where in the source."""
+    """Return, for every moment, the event in words, its node, its phase, and its place in the source."""
     moments = [timeline.at(n) for n in range(low, high + 1)]
     return {
         "texts": [strings.number(description(timeline, moment).rstrip(".")) for moment in moments],
@@ -222,7 +227,7 @@ def _events(timeline: Timeline, low: int, high: int, strings: Strings, sources: 
 
 
 def _marks(timeline: Timeline, moments: Iterable[Moment], sources: Sources) -> Iterator[tuple[int, int]]:
-    """Where each event happened if it is known, else where its node was made, else the place before."""
+    """Yield the place of each event, or else the place where its node was made, or else the last place."""
     last = -1
     for moment in moments:
         stack = getattr(moment.event, "stack", 0)
@@ -252,12 +257,12 @@ def _node(timeline: Timeline, node: int, name: str, low: int, high: int, sources
 EVENTS = 100_000
 NODES = 1500
 ITERATIONS = 24
-"""What fits: a browser shows it at once, and every iteration is laid out while somebody waits."""
+"""The limits of a page. A browser shows this much at once, and every iteration is laid out while the user waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Iterations in a row, and the moments ``low..high`` of them; `left_out` says in words what is not there."""
+    """Consecutive iterations, and their moments ``low..high``. `left_out` says in words what is not included."""
 
     iterations: tuple[Iteration, ...]
     low: int
@@ -266,8 +271,10 @@ class Extent:
 
 
 def extent(timeline: Timeline, n: int, *, alone: bool = False, moments: Sequence[int] = ()) -> Extent:
-    """What a page opened at moment `n` holds: its iteration `alone`, or as much around it as fits; of `moments`, if
-    they are given, nothing else."""
+    """Return the extent of a page that opens at moment `n`: as many iterations around it as fit.
+
+    With `alone` it is only the iteration of the moment, with `moments` only the iterations of these moments.
+    """
     every = timeline.iterations
     here = timeline.iteration_at(n)
     wanted = _around(every, moments) if moments else every
@@ -285,13 +292,13 @@ def extent(timeline: Timeline, n: int, *, alone: bool = False, moments: Sequence
 
 
 def _around(every: Sequence[Iteration], moments: Sequence[int]) -> Sequence[Iteration]:
-    """The iterations in which the moments lie; what is before the first one belongs to it."""
+    """Return the iterations that contain the moments. Moments before the first iteration belong to it."""
     within = [one for one in every if one.start <= moments[-1] and moments[0] <= one.end]
     return within or every[:1]
 
 
 def _grown(timeline: Timeline, every: Sequence[Iteration], at: int) -> tuple[Iteration, ...]:
-    """The iteration at a place, with those after and before it in turn until no more fit."""
+    """Return the iteration at an index, with later and earlier ones in turn until no more fit."""
     first = last = at
     events, nodes = _size(timeline, every[at])
     for _ in range(ITERATIONS - 1):
@@ -311,7 +318,7 @@ def _size(timeline: Timeline, iteration: Iteration) -> tuple[int, int]:
 
 
 def _held(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high: int, count: int) -> str:
-    """What is held, in words, where that is not everything."""
+    """Return in words which iterations and events are included; empty if all are."""
     words = []
     if len(kept) < len(every):
         first, last = kept[0].index + 1, kept[-1].index + 1
@@ -323,13 +330,15 @@ def _held(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high:
 
 
 Steps = tuple[list[int], list[int]]
-"""A function of the moment that keeps its value for a while: from which moments on, which value."""
+"""A step function of the moment: the moments at which its value changes, and the new values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Moments to stop at, ascending (`nodes`, `phases`, `stops`), those that a step passes (`silent`), and where
-    `finish` and its reverse lead to."""
+    """The moments to stop at, ascending (`nodes`, `phases`, `stops`), and the targets of `finish` and its reverse.
+
+    A step passes over the moments in `silent`.
+    """
 
     silent: list[int]
     nodes: list[int]
@@ -340,8 +349,10 @@ class Moves:
 
 
 def moves(timeline: Timeline, low: int, high: int, part: Collection[int] | None = None) -> Moves:
-    """The ways within moments ``low..high``; who would leave them stops at the border. Of a `part`, whole nodes are
-    those that lie in it."""
+    """Return the moves within moments ``low..high``. A move beyond them ends at the first or last moment.
+
+    In a `part` of a graph, a move by nodes stops only at the nodes of the part.
+    """
 
     def within(moments: Iterable[int]) -> list[int]:
         return [n for n in moments if low <= n <= high]
@@ -357,7 +368,7 @@ def moves(timeline: Timeline, low: int, high: int, part: Collection[int] | None 
 
 
 def steps(values: Iterable[tuple[int, int]]) -> Steps:
-    """Values by moment, with every repetition left out."""
+    """Return values by moment, without repetitions."""
     found: Steps = ([], [])
     for n, value in values:
         if not found[1] or found[1][-1] != value:
@@ -370,11 +381,11 @@ LARGEST = 400_000
 """A file with more characters than this is left out of the page."""
 
 Mark = tuple[int, int, int, int, int]
-"""File, line, column, last line, column behind the end; columns as the page counts them, -1 where not known."""
+"""File, line, column, last line, end column. Columns are counted as the page counts them; -1 means unknown."""
 
 
 class Sources:
-    """Files and marks in them, each once, numbered in the order in which they are asked for."""
+    """Files and marks in them, each stored once, numbered in the order of their first use."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -383,7 +394,7 @@ class Sources:
         self.marks: list[Mark] = []
 
     def mark(self, frames: Sequence[Frame]) -> int:
-        """The number of the place where a stack ends, -1 for an empty one."""
+        """Return the number of the innermost place of a call stack; -1 for an empty stack."""
         if not frames:
             return -1
         frame = frames[0]
@@ -393,7 +404,10 @@ class Sources:
         return self._marks[frame]
 
     def files(self) -> list[tuple[str, list[str]]]:
-        """Each file's name and its lines as they are shown; no lines where the text was not kept or is too long."""
+        """Return each file's name and its displayed lines.
+
+        A file has no lines if its text was not stored or is too long.
+        """
         return [
             (shown(PurePath(path).name), [] if lines is None else [display(line) for line in lines])
             for path, lines in self._files.items()
@@ -412,11 +426,11 @@ class Sources:
 
 
 def display(line: str) -> str:
-    """A line of source with tabs as blanks, and everything invisible made visible."""
+    """Return a line of source with tabs as blanks and with invisible characters made visible."""
     return shown(line.replace("\t", "    "))
 
 
 def _column(line: str, column: int) -> int:
-    """Where a column, counted in bytes of UTF-8, stands in the line as it is shown, counted as browsers do."""
+    """Return the displayed column, in UTF-16 units as browsers count, of a column that is counted in bytes of UTF-8."""
     before = line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "replace")
     return len(display(before).encode("utf-16-le", "surrogatepass")) // 2

@@ -1,4 +1,4 @@
-"""The page as one file: its data packed, its look and its script inside, and nothing that could be fetched."""
+"""The page as one file, with its packed data, its style sheet and its script. It loads nothing else."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SHAPES: Rows = (
     ("thick blue arrow", "a gradient"),
     ("dotted", "a view: shares the memory of its input"),
 )
-"""What the page draws, beside words."""
+"""The shapes that the page draws besides words."""
 
 
 def document(contents: Mapping[str, Any], theme: str) -> str:
-    """The HTML text of a page; `theme` is ``light``, ``dark``, or ``auto``: as the reader's system is set."""
+    """Return the HTML text of a page. `theme` is ``light``, ``dark``, or ``auto`` (the reader's system setting)."""
     style = "\n".join([_colours(), _part("page.css")])
     script = "\n".join(map(_part, SCRIPTS))
     return Template(_part("page.html")).substitute(
@@ -46,25 +46,25 @@ def document(contents: Mapping[str, Any], theme: str) -> str:
 
 
 def pack(contents: Mapping[str, Any]) -> str:
-    """The data as JSON, deflated, in letters that mean nothing in HTML."""
+    """Return the data as deflated JSON, in letters without a meaning in HTML."""
     text = json.dumps(contents, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return b64encode(compress(text.encode("utf-8", "backslashreplace"), 6)).decode()
 
 
 def _part(name: str) -> str:
-    """A file of the page without its indentation and whole lines of comment, which only its writers read."""
+    """Return a file of the page without indentation and comment lines."""
     lines = files(__package__).joinpath(name).read_text("utf-8").splitlines()
     return "\n".join(line for line in map(str.strip, lines) if line and not line.startswith(("//", "/*")))
 
 
 def _words() -> str:
-    """What the words and marks in boxes mean, as rows of a list of definitions."""
+    """Return the meanings of the words and marks in boxes, as rows of a definition list."""
     rows = (*SHAPES, *RULES, *NUMBERS, *MEANINGS)
     return "\n".join(f"<dt>{escape(word)}</dt><dd>{escape(means)}</dd>" for word, means in rows)
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing is loaded; only this style and this script are obeyed."""
+    """Return a content security policy: nothing is loaded, and only this style sheet and this script are used."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -76,7 +76,7 @@ def _hash(text: str) -> str:
 
 
 def _colours() -> str:
-    """Both themes: what the reader chose, else what the system prefers; paper is light."""
+    """Return both themes: the reader's choice comes first, then the system setting. Paper is light."""
     light, dark = "\n".join(_rules(LIGHT)), "\n".join(_rules(DARK))
     return "\n".join(
         [

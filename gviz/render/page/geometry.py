@@ -1,4 +1,4 @@
-"""Where the boxes and lines of a page stand: once for an iteration, so that no step moves anything."""
+"""The places of a page's boxes and lines: computed once per iteration, so that no step moves anything."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from gviz.render.theme import Direction
 
 SIDE, TOP = 18, 10
 LETTER, LINE = 6, 13
-"""Points that a character of a label over a line takes, and its height."""
+"""Points of a character in the label of a line: its width and its height."""
 
 FRAME_TITLE = 'labelloc=t labeljust=l label=<<table border="0"><tr><td width="60" height="9"></td></tr></table>>'
-"""The room that Graphviz keeps for the title of a module."""
+"""A label that reserves room for the title of a module in Graphviz's layout."""
 
 Knot = tuple[int, int]
 
 Words = Mapping[int, Sequence[str]]
-"""The largest label that a line, by its number in the scene, ever carries."""
+"""The largest label of a line at any moment, by the line's number in the scene."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A line as an SVG path from maker to user (empty: it has none of its own), and the middle of its label."""
+    """A line as an SVG path from maker to user (empty: it has none of its own), and the centre of its label."""
 
     path: str = ""
     label: tuple[int, int] | None = None
@@ -61,8 +61,10 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Everything's place, in the order of the scene, and the size of the whole; `frames` are titles and rectangles
-    of the open modules, the outermost first."""
+    """All places, in the order of the scene, and the size of the drawing.
+
+    `frames` are titles and rectangles of the expanded modules, the outermost first.
+    """
 
     width: int
     height: int
@@ -72,7 +74,7 @@ class Geometry:
 
 
 def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
-    """Lay a scene out with Graphviz; past its budget with our own layout, in which gradients have no lines."""
+    """Lay a scene out with Graphviz, or beyond its limits with gviz's own layout, in which gradients have no lines."""
 
     def laid_out() -> Geometry:
         dot = _dot(scene, words, options.direction)
@@ -82,7 +84,7 @@ def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
 
 
 def _dot(scene: Scene, words: Words, direction: Direction) -> str:
-    """The boxes as empty rectangles; nothing a program said is in it."""
+    """Return the boxes as empty rectangles. The DOT text contains no text from the program."""
     labelled = len(scene.edges) <= LABELLED_EDGES
     straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
     spaced = " ".join(f"{name}={value}" for name, value in spacing(scene).items())
@@ -104,7 +106,7 @@ def _dot_box(box: Box) -> str:
 
 
 def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
-    """The open modules as clusters, with room for a title that is not in them."""
+    """Yield the expanded modules as clusters, which reserve room for their titles."""
     inner: dict[str, list[Box]] = {}
     for box in boxes:
         if len(box.within) > depth:
@@ -137,7 +139,7 @@ def _size(box: Box) -> tuple[int, int]:
 
 
 def _read(found: dict[str, Any], scene: Scene) -> Geometry:
-    """The positions out of the JSON of Graphviz, whose y grows upwards."""
+    """Read the positions from Graphviz's JSON, whose y axis points upwards."""
     _, _, right, top = map(float, found["bb"].split(","))
     centres = {each["name"]: _point(each["pos"], top) for each in found["objects"] if "pos" in each}
     edges = {int(each["id"]): each for each in found.get("edges", ())}
@@ -148,7 +150,7 @@ def _read(found: dict[str, Any], scene: Scene) -> Geometry:
 
 
 def _frames(objects: Iterable[dict[str, Any]], scene: Scene, top: float) -> Iterator[tuple[str, Spot]]:
-    """Where Graphviz put the frames."""
+    """Yield the frames at Graphviz's positions."""
     corners = {each["name"]: [float(x) for x in each["bb"].split(",")] for each in objects if "bb" in each}
     for key, title in dict(each for box in scene.boxes for each in box.within).items():
         left, low, right, high = corners[f"cluster_{key}"]
@@ -166,9 +168,9 @@ def _way(edge: dict[str, Any], top: float) -> Way:
 
 
 def _path(pos: str, top: float) -> str:
-    """A curve in the words of Graphviz (``e,x,y`` or ``s,x,y``: the tip of an arrow, then knots) as an SVG path.
+    """Return a Graphviz spline (``e,x,y`` or ``s,x,y`` for the tip of an arrow, then knots) as an SVG path.
 
-    All but the first knot are said as distances, which are short.
+    All knots except the first are relative, which is shorter.
     """
     knots: list[Knot] = []
     tips: dict[str, Knot] = {}
@@ -200,7 +202,7 @@ def _point(text: str, top: float) -> tuple[float, float]:
 
 
 def _simple(scene: Scene) -> Geometry:
-    """Our own layout, whose answers are in the words of Graphviz too."""
+    """Return gviz's own layout, which also uses Graphviz's notation."""
     found = placing(scene)
     boxes = [found.boxes[box.key] for box in scene.boxes]
     spots = [_spot(_point(box["pos"], 0), (_points(box["width"]), _points(box["height"]))) for box in boxes]
