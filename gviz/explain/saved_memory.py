@@ -27,7 +27,7 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from gviz.events import Edge, NodeCreated
+from gviz.events import Edge, NodeCreated, StepFinished
 from gviz.explain.computation import parameter, saved_places
 from gviz.explain.display_names import innermost, is_mask, label
 from gviz.explain.finding import Finding, Number
@@ -89,27 +89,28 @@ class SavedMemory:
             for state in timeline.at(end).states([*infos])
             if state is not None
         }
-        checkpoints = _Checkpoints(infos)
+        checkpoints = _Checkpoints(timeline, infos)
         self.checkpointed = len(checkpoints.inside)
         makers: dict[int, tuple[Edge, int, bool]] = {}
-        savers: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        savers: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for node, info in infos.items():
-            held: Iterable[tuple[Edge | None, int]] = ((edge, info.born) for edge in self._saved_by(info))
             if checkpoints.is_second(info):
                 continue
+            saved, until = [*self._saved_by(info)], released.get(node, end + 1)
+            kept: Iterable[tuple[Edge | None, int, int]] = ((edge, info.born, until) for edge in saved)
             if node in checkpoints.inside:
-                held = checkpoints.holds(info, held, released[node])
-            for edge, since in held:
+                kept = checkpoints.kept(info, saved, until)
+            for edge, since, last in kept:
                 if edge is None:
                     self.unknown += 1
                 elif (memory := _memory(timeline, edge, makers)) is not None:
-                    savers[memory].append((node, since))
+                    savers[memory].append((node, since, last))
         for memory, users in savers.items():
             made, nbytes, is_leaf = makers[memory]
-            first = max(start, min(since for _, since in users))
-            until = max(released.get(node, end + 1) for node, _ in users)
-            if not is_leaf and nbytes and until > first:
-                yield SavedTensor(made, nbytes, tuple(dict.fromkeys(node for node, _ in users)), first, until)
+            if nbytes and not is_leaf:
+                for first, until, nodes in _merged(users):
+                    if until > max(start, first):
+                        yield SavedTensor(made, nbytes, nodes, max(start, first), until)
 
     def _saved_by(self, info: NodeInfo) -> Iterator[Edge | None]:
         """The outputs that a node keeps; None for a tensor that only its operation knows."""
@@ -207,6 +208,19 @@ def _curve(kept: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(zip(events, accumulate(changes[event] for event in events), strict=True))
 
 
+def _merged(users: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """From when to when one memory is kept, with the nodes that keep it then. `users` are node, start and end."""
+    first = until = 0
+    nodes: dict[int, None] = {}
+    for node, start, end in sorted(users, key=lambda user: user[1]):
+        if nodes and start > until:
+            yield first, until, tuple(nodes)
+            nodes = {}
+        first, until = (min(first, start), max(until, end)) if nodes else (start, end)
+        nodes[node] = None
+    yield first, until, tuple(nodes)
+
+
 def _memory(timeline: Timeline, edge: Edge, makers: dict[int, tuple[Edge, int, bool]]) -> int | None:
     """The storage of an output. `makers` gets the output that owns it, its bytes, and whether that is a leaf."""
     node, nr = edge
@@ -227,8 +241,10 @@ def _base(timeline: Timeline, created: NodeCreated, nr: int) -> tuple[NodeCreate
     seen = set()
     while (owner := created.outputs[nr].view_of) and owner not in seen:
         seen.add(owner)
-        storage, created = created.outputs[nr].storage, timeline.nodes.created(owner)
-        nr = next((place for place, output in enumerate(created.outputs) if output.storage == storage), 0)
+        storage, base = created.outputs[nr].storage, timeline.nodes.created(owner)
+        if not base.outputs:
+            break  # a damaged trace
+        created, nr = base, next((place for place, output in enumerate(base.outputs) if output.storage == storage), 0)
     return created, nr
 
 
@@ -239,67 +255,111 @@ class _Checkpoints:
     the nodes that were made during the step of one node, the needed one, repeat a stretch of the forward before it in
     the same order:
 
-        forward    linear #4   relu #5   linear #6       the function
-        backward   step of #6: linear #9   relu #10      #9 repeats #4, #10 repeats #5
+        forward    x #3   linear #4   gelu #5   gelu #6   linear #7       the function
+        backward   step of #7: linear #9   gelu #10   gelu #11            #9 repeats #4, #10 #5, #11 #6
 
-    Operations, shapes and modules are compared, not lines: the second run of a library's module is called by the line
-    of ``backward()``.
+    Two stretches repeat each other where operations and shapes are equal, and each input is made by nodes that repeat
+    each other, or is one memory from outside of both, or a constant. The operation alone would not do: a second
+    ``gelu`` looks like the first. Modules and lines are not compared: the second run is called by the line of
+    ``backward()``, perhaps without the modules around it.
     """
 
-    def __init__(self, infos: Mapping[int, NodeInfo]) -> None:
-        self.second: dict[int, list[NodeInfo]] = defaultdict(list)
+    def __init__(self, timeline: Timeline, infos: Mapping[int, NodeInfo]) -> None:
         self.inside: dict[int, int] = {}  # by node, the last node of its checkpoint
-        computed = [info for info in infos.values() if _is_tracked(info.created) or is_mask(info.created)]
+        self.runs: defaultdict[int, list[list[NodeInfo]]] = defaultdict(list)  # by last node, what was computed again
+        self._timeline = timeline
+        self._first: dict[int, int] = {}  # of a node that was computed again, the node of the forward
+        computed = sorted((info for info in infos.values() if _is_of_program(info.created)), key=lambda info: info.born)
         forward = [info for info in computed if info.created.during == (0, 0)]
-        forward.sort(key=lambda info: info.born)
         places = {info.node: place for place, info in enumerate(forward)}
         groups: defaultdict[Edge, list[NodeInfo]] = defaultdict(list)
         for info in computed:
             if info.created.during != (0, 0):
                 groups[info.created.during].append(info)
         for (_, needed), again in groups.items():
-            if needed not in places or not any(info.created.requires_grad for info in again):
+            last = self._first.get(needed, needed)  # a checkpoint in another one is needed by a node computed again
+            if last not in places or not any(info.created.requires_grad for info in again):
                 continue  # what a rule computes, without a graph
-            again.sort(key=lambda info: info.born)
-            looks = [_look(info) for info in again]
-            end = places[needed] + 1
+            end = places[last] + 1
             for start in range(end - len(again), -1, -1):
-                if [_look(info) for info in forward[start : start + len(again)]] == looks:
-                    self.inside |= dict.fromkeys((info.node for info in forward[start:end]), needed)
-                    for first, second in zip(forward[start:end], again, strict=False):
-                        self.second[first.node].append(second)
+                pairs = [*zip(forward[start:end], again, strict=False)]
+                if self._repeats(pairs):
+                    self.inside = dict.fromkeys((info.node for info in forward[start:end]), last) | self.inside
+                    self._first |= {second.node: first.node for first, second in pairs}
+                    self.runs[last].append([second for _, second in pairs])
                     break
 
-    def holds(
-        self, info: NodeInfo, saved: Iterable[tuple[Edge | None, int]], released: int
-    ) -> Iterator[tuple[Edge | None, int]]:
-        """What a checkpoint keeps for an operation in it, each from which event on.
+    def _repeats(self, pairs: Sequence[tuple[NodeInfo, NodeInfo]]) -> bool:
+        """Whether the second node of each pair computes what the first one did."""
+        twins: dict[int, int] = {}
+        for first, second in pairs:
+            if _look(first) != _look(second):
+                return False
+            for edge, again in zip(first.created.inputs, second.created.inputs, strict=False):
+                if again[0] in twins:
+                    if (twins[again[0]], again[1]) != edge:
+                        return False
+                elif not self._is_same_outside(edge, again):
+                    return False
+            twins[second.node] = first.node
+        return True
 
-        It keeps what comes in from outside. A tensor made inside is kept from its second computation on, which is the
-        last one before the operation's own rule has run.
+    def _is_same_outside(self, edge: Edge, again: Edge) -> bool:
+        """Whether two inputs that are made outside of both stretches are one memory."""
+        if edge == again or (self._first.get(again[0], again[0]), again[1]) == edge:
+            return True
+        if not edge[0] or not again[0]:
+            return False
+        one, other = self._timeline.nodes.created(edge[0]), self._timeline.nodes.created(again[0])
+        if one.kind == other.kind == "constant":
+            return True  # a number, which each run makes anew
+        return _storage(one, edge[1]) == _storage(other, again[1]) != 0
+
+    def kept(self, info: NodeInfo, saved: Iterable[Edge | None], released: int) -> Iterator[tuple[Edge, int, int]]:
+        """What a checkpoint keeps for an operation in it, each from which event to which.
+
+        It keeps what comes in from outside until the operation is released. A tensor made inside is computed again in
+        each pass, and kept until the operation's own rule has run. The run ends with the last tensor that is needed,
+        sometimes before its operation is recorded; such a tensor is kept from the end of the run.
         """
-        here = self.inside[info.node]
+        last = self.inside[info.node]
         for edge in info.created.inputs:
-            if edge[0] and self.inside.get(edge[0]) != here:
-                yield edge, info.born
-        for kept, _ in saved:
-            if kept is not None and self.inside.get(kept[0]) == here:
-                twins = [one for one in self.second.get(kept[0], ()) if info.born < one.born < released]
-                if twins:
-                    yield (twins[-1].node, kept[1]), twins[-1].born
+            if edge[0] and self.inside.get(edge[0]) != last:
+                yield edge, info.born, released
+        for edge in filter(None, saved):
+            if self.inside.get(edge[0]) != last:
+                continue
+            latest = {}
+            for run in self.runs[last]:
+                same = [second for second in run if self._first[second.node] == edge[0]]
+                made = ((same[-1].node, edge[1]), same[-1].born) if same else (edge, run[-1].born)
+                latest[run[-1].created.during[0]] = made
+            for made, since in latest.values():
+                yield made, since, min(released, self._rule_end(info.node, since))
+
+    def _rule_end(self, node: int, n: int) -> int:
+        """The event at which the node's backward rule ends the next time, after moment `n`."""
+        timeline = self._timeline
+        later = (seq for seq in timeline.events_of(node) if seq > n)
+        return next((seq for seq in later if isinstance(timeline.event(seq), StepFinished)), len(timeline) + 1)
 
     def is_second(self, info: NodeInfo) -> bool:
         """Whether a pass computed the node again. It is counted at the operation that it was computed for."""
-        return info.created.during[1] in self.inside
+        return info.node in self._first
 
 
-def _is_tracked(created: NodeCreated) -> bool:
-    return created.kind == "op" and not created.untracked
+def _is_of_program(created: NodeCreated) -> bool:
+    """Whether it is what a checkpoint computes again: an operation with autograd switched on, or a dropout's mask."""
+    return is_mask(created) or (created.kind == "op" and created.untracked in ("", "inputs"))
+
+
+def _storage(created: NodeCreated, nr: int) -> int:
+    return created.outputs[nr].storage if nr < len(created.outputs) else 0
 
 
 def _look(info: NodeInfo) -> tuple[object, ...]:
     shapes = tuple(output.value.shape if output.value is not None else None for output in info.created.outputs)
-    return info.created.kind, info.op.name, shapes, info.scope
+    return info.created.kind, info.op.name, shapes
 
 
 def _common(scopes: Sequence[str]) -> str:

@@ -159,6 +159,92 @@ def test_a_checkpoint_of_library_modules_is_seen(tmp_path, engine):
     assert found.peak[1] == advice.peak == (3 * 2 + 8) * KIB  # inputs that are no leaf, and one block computed again
 
 
+EQUAL = """
+from torch.utils.checkpoint import checkpoint
+
+w = torch.rand(256, requires_grad=True)
+
+
+def function(x):
+    return F.gelu(F.gelu(F.gelu(x))).exp()
+
+
+h = w * 2
+y = {}
+y.sum().backward()
+"""
+
+
+@on_both_engines
+def test_equal_operations_in_a_checkpoint_are_told_apart_by_their_inputs(tmp_path, engine):
+    plain = account(EQUAL.format("function(h)"), tmp_path, engine)
+    assert plain.peak[1] == 4 * KIB  # the inputs of three gelus, and the result of exp
+    found = account(EQUAL.format("checkpoint(function, h, use_reentrant=False)"), tmp_path, engine)
+    assert found.checkpointed == 4
+    forward = [size for event, size in found.curve if event < found.timeline.pass_start(1)]
+    assert forward == [KIB]  # h alone
+    assert found.peak[1] == 4 * KIB  # all of it, computed again
+
+
+TWICE = """
+from torch.utils.checkpoint import checkpoint
+
+w = torch.rand(256, requires_grad=True)
+y = checkpoint(lambda x: (x * 2).exp().sigmoid(), w, use_reentrant=False)
+y.sum().backward(retain_graph=True)
+y.sum().backward()
+"""
+
+
+@on_both_engines
+def test_a_checkpoint_is_computed_again_in_each_pass(tmp_path, engine):
+    found = account(TWICE, tmp_path, engine)
+    each = [2 * KIB, KIB, 0] if engine == "torch" else [KIB, 2 * KIB, KIB, 0]  # PyTorch stops within the last operation
+    assert [size for _, size in found.curve] == each
+
+
+WRAPPED = """
+from torch.utils.checkpoint import checkpoint
+
+
+class Wrapped(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        for layer in self.net:
+            x = checkpoint(layer, x, use_reentrant=False)
+        return x
+
+
+net = Wrapped(nn.ModuleList([nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 16)) for _ in range(4)]))
+net(torch.rand(32, 16)).pow(2).mean().backward()
+"""
+
+
+@on_both_engines
+def test_a_checkpoint_inside_a_module_is_seen(tmp_path, engine):
+    assert account(WRAPPED, tmp_path, engine).peak[1] == (3 * 2 + 8) * KIB
+
+
+NESTED = """
+from torch.utils.checkpoint import checkpoint
+
+w = torch.rand(256, requires_grad=True)
+inner = lambda x: x.exp().sigmoid().exp()
+outer = lambda x: checkpoint(inner, (x * 2).exp(), use_reentrant=False).sigmoid()
+checkpoint(outer, w * 3, use_reentrant=False).sum().backward()
+"""
+
+
+@pytest.mark.torch
+def test_a_checkpoint_in_a_checkpoint_keeps_its_inputs_only(tmp_path):
+    found = account(NESTED, tmp_path, "torch")
+    forward = [size for event, size in found.curve if event < found.timeline.pass_start(1)]
+    assert forward == [KIB]
+
+
 def test_a_module_has_what_is_inside_of_it(tmp_path):
     found = account(ORDINARY, tmp_path, "builtin")
     modules = found.by_module(found.peak[0])

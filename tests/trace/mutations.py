@@ -85,6 +85,7 @@ h.sum().backward()
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("show", "T", "stats"), ("show", "T", "passes"), ("show", "T", "tape"), ("show", "T", "events"),
     ("show", "T", "events", "--format", "json"), ("show", "T", "node", "loss"), ("show", "T", "node", "#9"),
+    ("show", "T", "memory"), ("show", "T", "training"),
     ("check", "T"), ("check", "T", "--format", "json"),
     ("why", "loss", "T"), ("why", "w.grad", "T"), ("why", "error", "T"), ("why", "nan", "T"),
     ("explain", "T"), ("explain", "T", "alive"), ("explain", "T", "#12.grad"),
