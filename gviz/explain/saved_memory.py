@@ -23,7 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 
 import msgspec
 
@@ -108,9 +108,9 @@ class SavedMemory:
         for memory, users in savers.items():
             made, nbytes, is_leaf = makers[memory]
             if nbytes and not is_leaf:
-                for first, until, nodes in _merged(users):
+                for first, until, holders in _merged(users):
                     if until > max(start, first):
-                        yield SavedTensor(made, nbytes, nodes, max(start, first), until)
+                        yield SavedTensor(made, nbytes, holders, max(start, first), until)
 
     def _saved_by(self, info: NodeInfo) -> Iterator[Edge | None]:
         """The outputs that a node keeps; None for a tensor that only its operation knows."""
@@ -258,17 +258,18 @@ class _Checkpoints:
         forward    x #3   linear #4   gelu #5   gelu #6   linear #7       the function
         backward   step of #7: linear #9   gelu #10   gelu #11            #9 repeats #4, #10 #5, #11 #6
 
-    Two stretches repeat each other where operations and shapes are equal, and each input is made by nodes that repeat
-    each other, or is one memory from outside of both, or a constant. The operation alone would not do: a second
-    ``gelu`` looks like the first. Modules and lines are not compared: the second run is called by the line of
-    ``backward()``, perhaps without the modules around it.
+    Two stretches repeat each other where operations and shapes are equal, and what they take in from outside is one
+    memory, or a constant. The operations alone would not do: a second ``gelu`` looks like the first, but takes in what
+    the first one made. Modules and lines are not compared: the second run is called by the line of ``backward()``,
+    perhaps without the modules around it.
     """
 
     def __init__(self, timeline: Timeline, infos: Mapping[int, NodeInfo]) -> None:
-        self.inside: dict[int, int] = {}  # by node, the last node of its checkpoint
-        self.runs: defaultdict[int, list[list[NodeInfo]]] = defaultdict(list)  # by last node, what was computed again
+        # The last node of its outermost checkpoint, by node; and, by that last node, what was computed again for what.
+        self.inside: dict[int, int] = {}
+        self.runs: defaultdict[int, list[dict[int, NodeInfo | None]]] = defaultdict(list)
         self._timeline = timeline
-        self._first: dict[int, int] = {}  # of a node that was computed again, the node of the forward
+        self._again: set[int] = set()
         computed = sorted((info for info in infos.values() if _is_of_program(info.created)), key=lambda info: info.born)
         forward = [info for info in computed if info.created.during == (0, 0)]
         places = {info.node: place for place, info in enumerate(forward)}
@@ -277,36 +278,33 @@ class _Checkpoints:
             if info.created.during != (0, 0):
                 groups[info.created.during].append(info)
         for (_, needed), again in groups.items():
-            last = self._first.get(needed, needed)  # a checkpoint in another one is needed by a node computed again
-            if last not in places or not any(info.created.requires_grad for info in again):
+            if needed not in places or not any(info.created.requires_grad for info in again):
                 continue  # what a rule computes, without a graph
-            end = places[last] + 1
+            end = places[needed] + 1
             for start in range(end - len(again), -1, -1):
                 pairs = [*zip(forward[start:end], again, strict=False)]
                 if self._repeats(pairs):
-                    self.inside = dict.fromkeys((info.node for info in forward[start:end]), last) | self.inside
-                    self._first |= {second.node: first.node for first, second in pairs}
-                    self.runs[last].append([second for _, second in pairs])
+                    self.inside = dict.fromkeys((info.node for info in forward[start:end]), needed) | self.inside
+                    self._again |= {second.node for second in again}
+                    run = {first.node: second for first, second in zip_longest(forward[start:end], again)}
+                    self.runs[self.inside[needed]].append(run)
                     break
 
     def _repeats(self, pairs: Sequence[tuple[NodeInfo, NodeInfo]]) -> bool:
         """Whether the second node of each pair computes what the first one did."""
-        twins: dict[int, int] = {}
-        for first, second in pairs:
-            if _look(first) != _look(second):
-                return False
-            for edge, again in zip(first.created.inputs, second.created.inputs, strict=False):
-                if again[0] in twins:
-                    if (twins[again[0]], again[1]) != edge:
-                        return False
-                elif not self._is_same_outside(edge, again):
-                    return False
-            twins[second.node] = first.node
-        return True
+        inside = {second.node for _, second in pairs}
+        return all(
+            _look(first) == _look(second)
+            and all(
+                again[0] in inside or self._is_same_outside(edge, again)
+                for edge, again in zip(first.created.inputs, second.created.inputs, strict=False)
+            )
+            for first, second in pairs
+        )
 
     def _is_same_outside(self, edge: Edge, again: Edge) -> bool:
         """Whether two inputs that are made outside of both stretches are one memory."""
-        if edge == again or (self._first.get(again[0], again[0]), again[1]) == edge:
+        if edge == again:
             return True
         if not edge[0] or not again[0]:
             return False
@@ -319,7 +317,8 @@ class _Checkpoints:
         """What a checkpoint keeps for an operation in it, each from which event to which.
 
         It keeps what comes in from outside until the operation is released. A tensor made inside is computed again in
-        each pass, and kept until the operation's own rule has run. The run ends with the last tensor that is needed,
+        each pass, and kept until the operation's own rule has run; of a checkpoint in a checkpoint the last run counts,
+        because the one before keeps only the inputs of the inner one. The run ends with the last tensor that is needed,
         sometimes before its operation is recorded; such a tensor is kept from the end of the run.
         """
         last = self.inside[info.node]
@@ -329,13 +328,15 @@ class _Checkpoints:
         for edge in filter(None, saved):
             if self.inside.get(edge[0]) != last:
                 continue
-            latest = {}
+            latest: dict[int, tuple[Edge, int]] = {}
             for run in self.runs[last]:
-                same = [second for second in run if self._first[second.node] == edge[0]]
-                made = ((same[-1].node, edge[1]), same[-1].born) if same else (edge, run[-1].born)
-                latest[run[-1].created.during[0]] = made
-            for made, since in latest.values():
-                yield made, since, min(released, self._rule_end(info.node, since))
+                if edge[0] in run:
+                    *_, end = filter(None, run.values())
+                    second = run[edge[0]]
+                    again = ((second.node, edge[1]), second.born) if second else (edge, end.born)
+                    latest[end.created.during[0]] = again
+            for tensor, since in latest.values():
+                yield tensor, since, min(released, self._rule_end(info.node, since))
 
     def _rule_end(self, node: int, n: int) -> int:
         """The event at which the node's backward rule ends the next time, after moment `n`."""
@@ -345,7 +346,7 @@ class _Checkpoints:
 
     def is_second(self, info: NodeInfo) -> bool:
         """Whether a pass computed the node again. It is counted at the operation that it was computed for."""
-        return info.node in self._first
+        return info.node in self._again
 
 
 def _is_of_program(created: NodeCreated) -> bool:

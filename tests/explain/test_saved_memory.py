@@ -166,7 +166,7 @@ w = torch.rand(256, requires_grad=True)
 
 
 def function(x):
-    return F.gelu(F.gelu(F.gelu(x))).exp()
+    return F.gelu(F.gelu(F.gelu(x)))
 
 
 h = w * 2
@@ -176,14 +176,14 @@ y.sum().backward()
 
 
 @on_both_engines
-def test_equal_operations_in_a_checkpoint_are_told_apart_by_their_inputs(tmp_path, engine):
+def test_the_inputs_of_equal_operations_show_which_one_was_computed_again(tmp_path, engine):
     plain = account(EQUAL.format("function(h)"), tmp_path, engine)
-    assert plain.peak[1] == 4 * KIB  # the inputs of three gelus, and the result of exp
+    assert plain.peak[1] == 3 * KIB  # the inputs of three gelus
     found = account(EQUAL.format("checkpoint(function, h, use_reentrant=False)"), tmp_path, engine)
-    assert found.checkpointed == 4
+    assert found.checkpointed == 3
     forward = [size for event, size in found.curve if event < found.timeline.pass_start(1)]
     assert forward == [KIB]  # h alone
-    assert found.peak[1] == 4 * KIB  # all of it, computed again
+    assert found.peak[1] == 3 * KIB  # all of it, computed again
 
 
 TWICE = """
@@ -241,8 +241,8 @@ checkpoint(outer, w * 3, use_reentrant=False).sum().backward()
 @pytest.mark.torch
 def test_a_checkpoint_in_a_checkpoint_keeps_its_inputs_only(tmp_path):
     found = account(NESTED, tmp_path, "torch")
-    forward = [size for event, size in found.curve if event < found.timeline.pass_start(1)]
-    assert forward == [KIB]
+    forward, outer, inner = [1], [2, 3, 2], [3, 5, 4, 3, 2, 1, 0]  # the input of the inner one stays until its rule
+    assert [size // KIB for _, size in found.curve] == forward + outer + inner
 
 
 def test_a_module_has_what_is_inside_of_it(tmp_path):
