@@ -1,21 +1,22 @@
 """Answers from a timeline: why a number is what it is, what is wrong, and what would follow from another number.
 
-An answer is a `Finding`: a text with its events, nodes and the facts it rests on. Answers are read from the recording;
-the program never runs again. (`whatif`, `gradcheck` and a few findings run recorded operations again: `gviz.rerun`.)
+An answer is a `Finding`: a text with its events, its nodes and the facts that support it. Answers are read from the
+recording; the program never runs again. (`whatif`, `gradcheck` and a few findings run recorded operations again:
+`gviz.rerun`.)
 
 Read first:
 
-1. `kinds`: the one table of findings, with name, level, meaning and the functions that find each. 2. `why`: from a
-question (``why x.grad``) through `question` to the first kind that answers it. 3. `check`: every search of the table
-over a whole recording (`survey`).
+1. `kinds`: the table of findings, with name, level, meaning, and the functions that find each.
+2. `why`: from a question (``why x.grad``) through `question` to the first kind that answers it.
+3. `check`: every search of the table over a whole recording (`recording_overview.Survey`).
 
-The findings are in `findings/`, by what a person sees: no gradient, zero, nan, an error, the loss, the loop. They share
-`outgoing` (what a rule sends, with numbers), `contributions` (what arrived, and the sum), `computation` (how a value
-was computed), `names` (what nodes are called), `tracking`, `optimizer_steps`, `grad_history` and `program_text`.
-`panel` and `event_description` use the same for the debugger.
+The findings are in `findings/`, by the symptom that a user sees: no gradient, zero, nan, an error, the loss, the loop.
+They share `outgoing_gradients` (what a backward rule sends, with numbers), `contributions` (what arrived, and the sum),
+`computation` (how a value was computed), `display_names` (names of nodes), `tracking`, `parameter_updates`,
+`grad_history` and `program_text`. `panel` and `event_description` use the same modules for the debugger.
 
 A walk: ``gviz why x.grad`` reaches `why.answer` with the text ``x.grad``. `gviz.query` finds the node ``#1 x`` and the
-aspect ``grad``; `question` looks at the state of ``#1`` and says its topic is ``gradient``. Of the kinds with that
+aspect ``grad``. `question` looks at the state of ``#1`` and returns the topic ``gradient``. Of the kinds with that
 topic the first ones decline (the gradient is not zero, the program did not write it), and `gradient.grad_sum` answers:
-one line for each contribution, ``+= 3 from #4 y = Mul at demo.py:3: g * y = 1 * 3``, made by `outgoing`.
+one line for each contribution, ``+= 3 from #4 y = Mul at demo.py:3: g * y = 1 * 3``, made by `outgoing_gradients`.
 """

@@ -1,4 +1,4 @@
-"""Backward passes: where each began, what was asked of it, and the losses that it began at."""
+"""Backward passes: where each began, with which arguments, and from which losses."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from gviz.values.number_text import number
 
 
 def start_of_pass(timeline: Timeline, pass_nr: int) -> int:
-    """The event with which a pass began; 0 without a pass, for a nested one, and if it was not recorded."""
+    """Return the event with which a pass began; 0 without a pass, for a nested one, and if it was not recorded."""
     latest_first = reversed(timeline.phases)
     return next((phase.start for phase in latest_first if pass_nr and phase.pass_nr == pass_nr), 0)
 
 
 def pass_started(timeline: Timeline, pass_nr: int) -> BackwardStarted | None:
-    """What was asked of a pass; None where `start_of_pass` knows no event."""
+    """Return the event that describes a pass; None where `start_of_pass` has no event."""
     start = start_of_pass(timeline, pass_nr)
     event = timeline.event(start) if start else None
     return event if isinstance(event, BackwardStarted) else None
 
 
-# The numbers that passes began at
+# The numbers at which passes began
 
 _MOST_NAMES = 4
 _GROWING, _TIMES = 3, 10.0
@@ -34,9 +34,9 @@ _GROWING, _TIMES = 3, 10.0
 
 
 def loss_at(timeline: Timeline, start: int) -> tuple[int, float] | None:
-    """The node of the one number that the pass of event `start` began at, and it; None if it is not one, or not known.
+    """Return the node and the number at which the pass of event `start` began; None if it is not one known number.
 
-    Of a multiple without a name, as a `GradScaler` makes it, or ``(loss / 4).backward()``, the number that has one.
+    An unnamed multiple, as a `GradScaler` or ``(loss / 4).backward()`` makes, is replaced by the named number.
     """
     event = timeline.event(start)
     if not isinstance(event, BackwardStarted) or len(event.roots) != 1 or event.roots[0][0] not in timeline.nodes:
@@ -48,7 +48,7 @@ def loss_at(timeline: Timeline, start: int) -> tuple[int, float] | None:
 
 
 def root_value(timeline: Timeline, start: int) -> float | None:
-    """The value of the loss that a pass began at; see `loss_at`."""
+    """Return the value of the loss at which a pass began; see `loss_at`."""
     found = loss_at(timeline, start)
     return found[1] if found is not None else None
 
@@ -60,7 +60,7 @@ def _number(timeline: Timeline, output: Edge, n: int) -> float | None:
 
 
 def _scaled_output(timeline: Timeline, root: Edge) -> Edge | None:
-    """The named output of which an unnamed root is a multiple, as in ``(loss / 4).backward()``; else None."""
+    """Return the named output that an unnamed root is a multiple of, as in ``(loss / 4).backward()``; else None."""
     info = timeline.info(root[0])
     if info.name or info.op.base_name not in ("mul", "div"):
         return None
@@ -72,12 +72,12 @@ def _scaled_output(timeline: Timeline, root: Edge) -> Edge | None:
 
 
 def loss_values(timeline: Timeline) -> Iterator[float]:
-    """The loss that each backward pass began at, in order, as far as it was one number that is known."""
+    """Yield the loss of each backward pass, in order, if it is one known number."""
     return (value for _, value in _losses_in_order(timeline))
 
 
 def loss_values_by_name(timeline: Timeline) -> dict[str, list[float]]:
-    """The losses by name, if there are a few names and some repeat; else all under the empty name."""
+    """Return the losses by name, if there are a few names and some repeat; else all under the empty name."""
     found: dict[str, list[float]] = {}
     for root, value in _losses_in_order(timeline):
         found.setdefault(timeline.info(root).title, []).append(value)
@@ -86,7 +86,7 @@ def loss_values_by_name(timeline: Timeline) -> dict[str, list[float]]:
 
 
 def _losses_in_order(timeline: Timeline) -> Iterator[tuple[int, float]]:
-    """The node that each backward pass began at and its number, in order, where it was one that is known."""
+    """Yield the node and the number at which each backward pass began, in order, if it is one known number."""
     for phase in timeline.phases:
         found = loss_at(timeline, phase.start)
         if found is not None:
@@ -94,7 +94,7 @@ def _losses_in_order(timeline: Timeline) -> Iterator[tuple[int, float]]:
 
 
 def growing_losses(timeline: Timeline, n: int) -> Sequence[float]:
-    """The losses up to event `n` that grew from pass to pass, in order; empty if they did not grow."""
+    """Return the losses up to event `n` that grew from pass to pass, in order; empty if they did not grow."""
     row: list[float] = []
     for value in _finite_losses_before(timeline, n):
         if row and value >= row[-1]:
@@ -105,13 +105,13 @@ def growing_losses(timeline: Timeline, n: int) -> Sequence[float]:
 
 
 def row_text(values: Sequence[float]) -> str:
-    """The first three and the last two: ``0.2924, 857.3, 9.391e+07, …, 5.1e+28, 4.9e+33``."""
+    """Return the first three and the last two: ``0.2924, 857.3, 9.391e+07, …, 5.1e+28, 4.9e+33``."""
     told = [number(value) for value in values]
     return ", ".join(told if len(told) <= 6 else [*told[:3], "…", *told[-2:]])
 
 
 def _finite_losses_before(timeline: Timeline, n: int) -> Iterator[float]:
-    """The finite losses before event `n`, the last first."""
+    """Yield the finite losses before event `n`, the last first."""
     for phase in reversed(timeline.phases):
         value = root_value(timeline, phase.start) if phase.kind == "backward" and phase.start < n else None
         if value is not None and math.isfinite(value):
@@ -121,7 +121,7 @@ def _finite_losses_before(timeline: Timeline, n: int) -> Iterator[float]:
 # The losses whose sum is the root of a pass
 
 MOST_LOSSES = 20
-"""A sum of more is one loss of many steps or rows."""
+"""A sum of more terms is one loss of many steps or rows."""
 
 _SUMS = {"add", "sub", "sum", "mean", *LISTS}
 _SCALES = {"mul", "div", "neg", *RESHAPING}
@@ -129,16 +129,16 @@ _SCALES = {"mul", "div", "neg", *RESHAPING}
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """By loss the nodes of the sum that use it, and all nodes of the sum."""
+    """For each loss, the nodes of the sum that use it; and all nodes of the sum."""
 
     uses: Mapping[int, frozenset[int]]
     summing: frozenset[int]
 
 
 def losses_of(timeline: Timeline, roots: Sequence[int]) -> Losses | None:
-    """The losses that a pass from these roots began with; None if there is only one.
+    """Return the losses whose sum is the root of a pass; None if there is only one.
 
-    Factors on the way down belong to the sum: of ``l1 + 0.1 * l2`` the losses are ``l1`` and ``l2``.
+    Factors between the root and the losses belong to the sum: the losses of ``l1 + 0.1 * l2`` are ``l1`` and ``l2``.
     """
     uses: dict[int, frozenset[int]] = {}
     summing: set[int] = set()
@@ -146,7 +146,7 @@ def losses_of(timeline: Timeline, roots: Sequence[int]) -> Losses | None:
     while waiting and len(uses) <= MOST_LOSSES:
         node, user = waiting.pop()
         if node in summing:
-            continue  # a sum that is used twice, as in x + dt * x: all below it is known
+            continue  # a sum that is used twice, as in x + dt * x: its terms are known
         below = _summands(timeline, timeline.info(node))
         if below:
             summing.add(node)
@@ -157,7 +157,7 @@ def losses_of(timeline: Timeline, roots: Sequence[int]) -> Losses | None:
 
 
 def _summands(timeline: Timeline, info: NodeInfo) -> list[int]:
-    """What a node of the sum is the sum of, or a multiple of; nothing if it is a loss itself."""
+    """Return the terms of a sum, or the tensor that a multiple is made from; nothing for a loss."""
     sources = _tracked(timeline, info)
     op = info.op.base_name
     known = (op in _SUMS and bool(sources)) or (op in _SCALES and len(sources) == 1)
@@ -181,7 +181,7 @@ def _is_scalar(info: NodeInfo) -> bool:
 
 
 def loss_scale(timeline: Timeline, pass_nr: int) -> float:
-    """The number that a loss was multiplied by before a pass, as a ``GradScaler`` does; 1 where it was not."""
+    """Return the factor by which a loss was multiplied before a pass, as by a ``GradScaler``; 1 without one."""
     start = pass_started(timeline, pass_nr)
     node = start.roots[0][0] if start is not None and len(start.roots) == 1 else 0
     info = timeline.info(node) if node in timeline.nodes else None

@@ -1,6 +1,4 @@
-"""Everything that is wrong in a recording: each error is explained, each leaf is asked about, each kind is searched
-for.
-"""
+"""The check of a recording: it explains each error, looks at each leaf, and searches for each kind of finding."""
 
 from __future__ import annotations
 
@@ -30,12 +28,12 @@ Level = Literal["error", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 MOST_NAMED = 5
 MOST_ASKED = 200
-"""The number of leaves that are asked about one by one."""
+"""The most leaves that are examined one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One finding of a check, how grave it is, how many more of its kind have the same line, and which those are."""
+    """One finding of a check, its level, and how many more of its kind have the same line, and where."""
 
     finding: Finding
     level: Level
@@ -44,7 +42,7 @@ class Checked:
 
     @property
     def heading(self) -> str:
-        """Where, how grave, what, and how often else."""
+        """Return the place, the level, the title, and the number of repetitions."""
         where = f"{self.finding.where}: " if self.finding.where else ""
         named = ", ".join(self.others[:MOST_NAMED]) + (", …" if len(self.others) > MOST_NAMED else "")
         of = f": {named}" if named else ""
@@ -52,18 +50,21 @@ class Checked:
         return f"{where}{self.level}: {self.finding.text} [{self.finding.kind}]{more}"
 
     def __str__(self) -> str:
-        """The heading, and the facts below."""
+        """Return the heading, and the facts below."""
         _, *rest = str(self.finding).split("\n")
         return "\n".join([self.heading, *rest])
 
 
 def check(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> list[Checked]:
-    """What is wrong in a recording, the gravest first; of several findings of one kind and line the first."""
+    """Return the problems of a recording, the most severe first.
+
+    Findings of one kind and line are merged into the first of them.
+    """
     return finished(checking(timeline, kinds))
 
 
 def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[Checked]]:
-    """The same, a little at a time."""
+    """Compute `check` cooperatively."""
     wanted = {kind.name: kind for kind in kinds}
     kept: dict[tuple[object, ...], Checked] = {}
     for found in findings(timeline):
@@ -80,7 +81,10 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[C
 
 
 def _with_another(timeline: Timeline, first: Checked, other: Finding) -> Checked:
-    """The first finding of a line, with one more of its kind: by its node, or by its event where it is of the same."""
+    """Return the first finding of a line, with the place of one more of its kind.
+
+    The place is the node, or the event if the node is the same.
+    """
     is_named = other.node and other.node != first.finding.node
     name = label(timeline, other.node) if is_named else f"event {other.event}" if other.event else ""
     others = first.others if not name or name in first.others else (*first.others, name)
@@ -95,7 +99,7 @@ def _checked(finding: Finding) -> Checked | None:
 
 
 def findings(timeline: Timeline) -> Iterator[Finding | Far]:
-    """All that is looked for in a recording, every single one; some of it may be no more than a fact.
+    """Yield every single finding in a recording. Some of them may be no more than facts.
 
     Between findings it yields its progress, often enough for a screen to stay responsive.
     """
@@ -117,9 +121,9 @@ def findings(timeline: Timeline) -> Iterator[Finding | Far]:
 
 
 def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
-    """Why leaves got no gradient from any pass, or zero from the last."""
+    """Yield why leaves got no gradient from any pass, or zero from the last."""
     if all(event.inputs for _, event in survey.passes):
-        return  # there is none, or each was asked for some gradients only
+        return  # no pass, or only passes for some gradients
     timeline, end = survey.timeline, survey.timeline.at(survey.end)
     last = {event.node: (seq, event) for seq, event in survey.accumulated}
     alive = list(survey.alive(survey.passes[-1][0]))
@@ -137,25 +141,25 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         elsewhere = bool(survey.optimized) and node not in survey.optimized
         if _is_taken_as_data(survey, found) or _is_of_no_call(survey, found):
             continue
-        if not (looked_at and elsewhere):  # else it follows another model, as the target of one that learns
+        if not (looked_at and elsewhere):  # else it follows another model, as a target network does
             yield replace(found, suspected=found.suspected or elsewhere or (looked_at and node not in idle))
     if survey.passes[-1][1].pass_nr in _failed(survey):
-        return  # of a program that got no further, one zero says little
-    added = [made.node for made in alive if made.node in last]  # also a result on which requires_grad_() was called
+        return  # a program that stopped early: a single zero is no sign of a mistake
+    added = [made.node for made in alive if made.node in last]  # includes results on which requires_grad_() was called
     for node in [node for node in added if is_zero(last[node][1].part)][:MOST_ASKED]:
         yield None
         yield why(timeline, timeline.at(last[node][0]), node, "grad")
 
 
 def _is_for_some_gradients(survey: Survey, node: int) -> bool:
-    """Whether a leaf was first used when only passes followed that were asked for some gradients."""
+    """Return whether only passes for some gradients followed the first use of a leaf."""
     users = survey.timeline.nodes.users(node)
     whole = max(seq for seq, event in survey.passes if not event.inputs)
     return bool(users) and min(map(survey.timeline.nodes.born, users)) > whole
 
 
 def _before_failed_passes(survey: Survey) -> set[int]:
-    """The nodes that a pass which ended with an error would have reached, or may have."""
+    """Return the nodes that a pass which ended with an error would have reached, or may have."""
     failed = _failed(survey)
     if survey.passes[-1][1].pass_nr in failed:
         return set(survey.nodes)
@@ -164,12 +168,12 @@ def _before_failed_passes(survey: Survey) -> set[int]:
 
 
 def _failed(survey: Survey) -> set[int]:
-    """The passes that ended with an error."""
+    """Return the passes that ended with an error."""
     return {event.pass_nr for _, event in survey.select(BackwardFinished) if event.error}
 
 
 def _is_never_trained(found: Finding) -> bool:
-    """Whether every path to the leaf ends where autograd is off, as for a copy that follows another model."""
+    """Return whether every path to the leaf ends where autograd is off, as for a copy that follows another model."""
     ends = [part.text for part in found.parts]
     return found.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)
 
@@ -178,9 +182,9 @@ _ALL_PARAMETERS = re.compile(r"\bparameters\(|named_parameters\(|state_dict\(|st
 
 
 def _is_taken_as_data(survey: Survey, found: Finding) -> bool:
-    """Whether a program takes all parameters of a model as data, and no optimizer has this one.
+    """Return whether a program takes all parameters of a model as data, and no optimizer has this one.
 
-    ``{k: v.detach() for k, v in model.named_parameters()}`` is how `torch.func` wants them.
+    ``{k: v.detach() for k, v in model.named_parameters()}`` is the form that `torch.func` expects.
     """
     if found.kind != "cut" or found.node in survey.optimized or not found.parts:
         return False
@@ -194,7 +198,7 @@ def _is_taken_as_data(survey: Survey, found: Finding) -> bool:
 
 
 def _is_of_no_call(survey: Survey, found: Finding) -> bool:
-    """Whether a parameter is of a model that was never called, and that no optimizer holds: a template of copies."""
+    """Return whether a parameter belongs to a template of copies: an uncalled model without an optimizer."""
     made = survey.nodes.get(found.node)
     is_parameter = made is not None and made.created.kind == "parameter"
     elsewhere = bool(survey.optimized) and found.node not in survey.optimized
@@ -202,13 +206,14 @@ def _is_of_no_call(survey: Survey, found: Finding) -> bool:
 
 
 _SEVERAL = re.compile(r",(?![^\[]*\])\s*")
-"""What separates several places; a comma within brackets is a part of an index."""
+"""The separator of several places; a comma within brackets is a part of an index."""
 
 
 def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list[Finding]:
-    """Why a place is as it is at moment `n` (the end without one), or several; without one why the program failed.
+    """Return why one or several places are as they are at moment `n` (default: the end).
 
-    A program that did not fail is checked instead. GvizError for an empty place.
+    Without a place, return why the program failed, or the findings of a check if it did not. Raises `GvizError` for an
+    empty place.
     """
     if place is not None and not place.strip():
         raise unreadable("a place is missing")
@@ -226,7 +231,7 @@ def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list
 
 @dataclass(frozen=True, slots=True)
 class RankFinding:
-    """A finding of several `ranks` with one kind and line, as the first of them has it, and whether all are equal.
+    """A finding that several `ranks` have with one kind and line, in the form of the first, and whether all are equal.
 
     Ranks are counted from 0.
     """
@@ -237,7 +242,7 @@ class RankFinding:
 
 
 def check_ranks(found: Sequence[Sequence[Checked]]) -> list[RankFinding]:
-    """What was found on each rank, the gravest first, then what most ranks have."""
+    """Return the findings of each rank: the most severe first, then those that most ranks have."""
     kept: dict[tuple[object, ...], RankFinding] = {}
     for rank, findings in enumerate(found):
         for one in findings:
@@ -252,11 +257,11 @@ def check_ranks(found: Sequence[Sequence[Checked]]) -> list[RankFinding]:
     )
 
 
-# What was looked for where nothing was found
+# What was searched if nothing was found
 
 
 def nothing_found(timelines: Sequence[Timeline], kinds: int, ranks: str = "") -> str:
-    """That a check found nothing, in one line: in how much, how many kinds it looked for, and what it cannot judge."""
+    """Return one line for a check without findings: the amount of data, the kinds, and what it cannot judge."""
     events = sum(map(len, timelines))
     left = "; ".join(dict.fromkeys(what for timeline in timelines for what in not_judged(timeline)))
     looked_for = f"{kinds} kind{'s' * (kinds != 1)} looked for"
@@ -264,7 +269,7 @@ def nothing_found(timelines: Sequence[Timeline], kinds: int, ranks: str = "") ->
 
 
 def not_judged(timeline: Timeline) -> Iterator[str]:
-    """What a check cannot judge in a recording, the most important first."""
+    """Yield what a check cannot judge in a recording, the most important first."""
     phases = {phase.kind for phase in timeline.phases}
     if "backward" not in phases:
         yield "gradients, as no backward pass ran"
@@ -274,7 +279,7 @@ def not_judged(timeline: Timeline) -> Iterator[str]:
 
 
 def _has_arrays(timeline: Timeline) -> bool:
-    """Whether the elements of most values were kept: sums of rows, for example, need them."""
+    """Return whether the elements of most values were stored: sums of rows, for example, need them."""
     made = (event for _, event in timeline.select([NodeCreated]))
     values = [output.value for event in made for output in event.outputs if output.value is not None]
     kept = [value.data is not None or value.blob is not None for value in values if value.size > 1]

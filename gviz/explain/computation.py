@@ -1,4 +1,4 @@
-"""How the value of one node was computed: the formula of its operation with the numbers that its inputs had then.
+"""The computation of a node's value: the formula of its operation with the numbers that its inputs had then.
 
 Everything is read from the timeline. A formula is the operation's own text with numbers put in, never evaluated.
 """
@@ -29,14 +29,14 @@ from gviz.values.value import Value
 from gviz.values.value_text import short
 
 _MOST_RESULTS = 4
-"""Outputs of one operation whose values are shown after its formula."""
+"""The most outputs of one operation whose values are shown after its formula."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One input of a node: which output of which node, under which parameter name, and its value when it was used.
+    """One input of a node: an output of another node, the name of the parameter, and its value when it was used.
 
-    `born` is the event that made that node. Of an input whose origin is not known both are 0.
+    `born` is the event that made the other node. If the origin of an input is unknown, both are 0.
     """
 
     slot: int
@@ -50,8 +50,10 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """How a node's value came to be: the op's `formula` with few numbers in it and many by their name (empty for a
-    leaf), and the `shapes` of these. `results` are its outputs, by name where there are several.
+    """The computation of a node's value.
+
+    `formula` is the op's formula with few numbers in it and many by their name; it is empty for a leaf. `shapes` are
+    those of the names. `results` are the outputs, by name if there are several.
     """
 
     node: int
@@ -64,22 +66,22 @@ class Computation:
 
     @property
     def result(self) -> Value | None:
-        """What it gave; of several outputs the first."""
+        """The first output."""
         return self.results[0][1] if self.results else None
 
     @property
     def text(self) -> str:
-        """The formula, what it gave, and the shapes: ``x @ W = [1 2 3], with W (8,3)``; empty for a leaf."""
+        """Return the formula, the results, and the shapes: ``x @ W = [1 2 3], with W (8,3)``; empty for a leaf."""
         return f"{self.without_shapes}, with {self.shapes}" if self.formula and self.shapes else self.without_shapes
 
     @property
     def without_shapes(self) -> str:
-        """The formula and what it gave; empty for a leaf."""
+        """Return the formula and the results; empty for a leaf."""
         return f"{self.formula}{_result_text(self.results)}" if self.formula else ""
 
     @property
     def brief(self) -> str:
-        """The formula, and what it gave if that is few numbers."""
+        """Return the formula, and the result if it consists of few numbers."""
         few = all(result is not None and is_small(result) for _, result in self.results)
         return f"{self.formula}{_result_text(self.results if few and len(self.results) <= _MOST_RESULTS else ())}"
 
@@ -96,7 +98,7 @@ def _value(result: Value) -> str:
 
 
 def computation(timeline: Timeline, node: int, again: int = 0) -> Computation:
-    """How the node's value was computed, with the values its inputs had then; `again` is the event of a replay."""
+    """Return how the node's value was computed, with its inputs' values then; `again` is the event of a replay."""
     return timeline.once(_computed_again, again) if again else timeline.once(_computation, node)
 
 
@@ -115,7 +117,7 @@ def _computed(timeline: Timeline, info: NodeInfo, at: int, held: Sequence[Value 
     operands = tuple(_operands(timeline, info, at))
     attributes = tuple((shown(name), attribute_word(value)) for name, value in info.created.attrs)
     formula, shapes = _formula(info, operands, attributes) if info.created.kind == "op" else ("", "")
-    apart = len(held) > 1 and len(info.variables) > 1  # one name alone may be that of any, or of all of them
+    apart = len(held) > 1 and len(info.variables) > 1  # a single name may belong to any output, or to all
     results = tuple((info.output_name(nr) if apart else "", value) for nr, value in enumerate(held))
     return Computation(info.node, formula, shapes, operands, attributes, results, at)
 
@@ -130,14 +132,14 @@ def _operands(timeline: Timeline, info: NodeInfo, at: int) -> Iterator[Operand]:
 
 
 def parameter(op: OpSeen, slot: int) -> str:
-    """The name of the parameter that input `slot` fills; the last one takes the rest of a list."""
+    """Return the name of the parameter that input `slot` fills; the last one takes the rest of a list."""
     if not op.slots:
         return ""
     return op.slots[min(slot, len(op.slots) - 1)]
 
 
 def _formula(info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    """The formula in the words of one moment, and the shapes of what has only its name there."""
+    """Return the formula with the names and numbers of one moment, and the shapes of the names in it."""
     names = {operand.parameter: _operand_word(operand) for operand in operands}
     values = {operand.parameter: (operand.name, operand.value) for operand in operands}
     formula = formula_text(info)
@@ -159,7 +161,7 @@ _WORD = re.compile(r"\w+")
 
 
 def saved_names(timeline: Timeline, node: int) -> tuple[str, ...]:
-    """The tensors that a node saves, by the names in its operation: of ``x * 2`` only the 2."""
+    """Return the tensors that a node saves, by the names in its operation: for ``x * 2`` only the 2."""
     info = timeline.info(node)
     then = timeline.at(info.born)
 
@@ -171,9 +173,9 @@ def saved_names(timeline: Timeline, node: int) -> tuple[str, ...]:
 
 
 def saved_places(info: NodeInfo, requires_grad: Callable[[int], bool]) -> Iterator[int]:
-    """The places of what a node keeps among all that its operation may; the nodes that it is made of are asked about.
+    """Yield the indices of the tensors that a node saves among all that its operation may save.
 
-    Where no rule names a tensor, it is kept in any case.
+    `requires_grad` is called with the inputs of the node. A tensor that no rule names is always saved.
     """
     if info.created.kind != "op" or info.created.untracked:
         return
@@ -191,7 +193,7 @@ def saved_places(info: NodeInfo, requires_grad: Callable[[int], bool]) -> Iterat
 
 
 def dropout_effect(timeline: Timeline, node: int) -> str:
-    """``4 of 10 elements became 0, the others times 1/(1 - p) = 1.429``; empty for a node whose mask is not known."""
+    """Return ``4 of 10 elements became 0, the others times 1/(1 - p) = 1.429``; empty if the node's mask is unknown."""
     created = timeline.nodes.created(node)
     p = dict(created.attrs).get("p")
     source = created.inputs[1][0] if len(created.inputs) == 2 else 0

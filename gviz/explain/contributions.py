@@ -1,8 +1,8 @@
 """The contributions that arrived at a node in one backward pass, and their sum.
 
-Each contribution is shown with the rule that made it, the numbers in it, and how far it agrees with the sum. Where all
-come from the steps of one loop, a summary says which step sent most. Where the pass began at a sum of losses,
-`by_loss` says how much is due to each. `silent_uses` names the uses that sent nothing.
+Each contribution is shown with the rule that made it, the numbers in it, and how far it agrees with the sum. If all
+come from the steps of one loop, a summary says which step sent most. If the pass began at a sum of losses, `by_loss`
+says how much each loss contributed. `silent_uses` names the uses that sent nothing.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from gviz.values.value_text import bad_text, norm, share
 
 MOST_PARTS = 50
 _DIRECTIONS = ((-0.2, "against"), (0.2, "nearly at right angles to"), (0.7, "only partly the way of"))
-"""By the cosine that it stays below, where a part of a sum points; two that have nothing to do with each other, and are
-of one length, both point about the way of their sum, at 0.7."""
+"""The direction of a contribution by the upper bound of its cosine with the sum.
+
+Two independent contributions of equal norm both have a cosine of 0.7 with their sum.
+"""
 
 
 def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Value | None = None) -> tuple[Finding, ...]:
-    """What came over every edge, and how far each agrees with the `total` they have made; of very many the first."""
+    """Return the contribution of every edge and how far it agrees with the `total`; of very many only the first."""
     known = loop_steps(timeline, (part.source for part in parts))
     shown = tuple(contribution(timeline, part, known.get(part.source)) for part in parts[:MOST_PARTS])
     if total is not None and len(parts) > 1:
@@ -54,7 +56,7 @@ def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Valu
 
 
 def contribution(timeline: Timeline, part: Contribution, step: LoopStep | None = None) -> Finding:
-    """What came over one edge, and the rule that made it, with its numbers; from which step of a loop."""
+    """Return the contribution of one edge: the rule that made it, with its numbers, and its step of a loop."""
     if not part.source:
         return Finding("seed", f"{share(part.value)} is what backward started with", part.seq)
     which = f"step {step.nth} of {step.count}, " if step is not None else ""
@@ -65,28 +67,28 @@ def contribution(timeline: Timeline, part: Contribution, step: LoopStep | None =
 
 
 def origin(timeline: Timeline, part: Contribution) -> str:
-    """The node that a contribution came from, and the rule that made it: ``#4 y = Mul at demo.py:3: g * x = 1 * 4``."""
+    """Return the node of a contribution and the rule that made it: ``#4 y = Mul at demo.py:3: g * x = 1 * 4``."""
     sent = outgoing_of(timeline, part)
     arithmetic = f": {_arithmetic(sent, part.value)}" if sent.rule else ""
     return f"{label_at(timeline, part.source)}{arithmetic}"
 
 
 def _arithmetic(sent: OutgoingGradient, part: Value) -> str:
-    """``g * x = 1 * 4 = 4``, each form once; of arrays too large for a formula only what is computed."""
+    """Return ``g * x = 1 * 4 = 4``, each form once; for large arrays only the rule in names."""
     written_out = is_small(part) and not bad_text(part)
     rule, numbers = sent.summed, () if sent.reduced else (sent.numbers,)
     return " = ".join(dict.fromkeys((rule, *numbers, share(part)) if written_out else (rule,)))
 
 
 def outgoing_of(timeline: Timeline, part: Contribution) -> OutgoingGradient:
-    """The rule that made a contribution, as it ran."""
+    """Return the rule that made a contribution, as it ran."""
     return timeline.once(outgoing_gradient, part.seq)
 
 
 def with_agreement(timeline: Timeline, found: Finding, part: Value, total: Value) -> Finding:
-    """The fact about a part of a sum, with its length, its cosine to the sum, and how many signs are the same.
+    """Return the fact about a term of a sum, with its norm, its cosine to the sum, and the share of equal signs.
 
-    The text mentions it only if the part points another way than the sum and its elements are not shown.
+    The text mentions them only if the term has another direction than the sum and its elements are not shown.
     """
     one, whole = timeline.array(part), timeline.array(total)
     size = norm(part)
@@ -102,45 +104,45 @@ def with_agreement(timeline: Timeline, found: Finding, part: Value, total: Value
 
 
 def _direction(cosine: float) -> str:
-    """Where a part points compared with the sum, with their cosine; empty for nearly the same direction."""
+    """Return the direction of a term compared with the sum, with their cosine; empty for nearly the same direction."""
     where = next((where for most, where in _DIRECTIONS if cosine < most), "")
     return f"; it points {where} the sum (cosine {number(cosine, 2)})" if where else ""
 
 
 def _alike(one: Array, whole: Array) -> tuple[float, float]:
-    """The cosine between two arrays, and the share of elements of equal sign."""
+    """Return the cosine between two arrays, and the share of elements of equal sign."""
     a, b = one.astype(np.float64).ravel(), whole.astype(np.float64).ravel()
     lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / lengths if lengths else 0.0, float(np.mean(np.sign(a) == np.sign(b)))
 
 
 def arriving_gradient(timeline: Timeline, part: Contribution) -> Value | None:
-    """The gradient with which the rule of a contribution ran; of several the first nan or inf, else the first."""
+    """Return the incoming gradient of a contribution's rule; of several the first bad one, or else the first."""
     ran = step_event(timeline, timeline.at(part.seq), part.source)
     grads = [grad for grad in step_grads(timeline, ran) if grad is not None] if ran else []
     return next((grad for grad in grads if bad_text(grad)), grads[0] if grads else None)
 
 
 def rule_words(timeline: Timeline, part: Contribution) -> str:
-    """The rule that made a contribution, in names and in numbers."""
+    """Return the rule that made a contribution, in names and in numbers."""
     sent = outgoing_of(timeline, part)
     steps = (sent.rule, sent.numbers, value_word(part.value, "")) if sent.rule else ()
     return f": {' = '.join(dict.fromkeys(steps))}" if steps else ""
 
 
-# Time steps of a loop: one operation of one line that ran several times, each time a new node
+# Time steps of a loop: an operation of one line that ran several times, each time as a new node
 
 
 @dataclass(frozen=True, slots=True)
 class LoopStep:
-    """A node is the `nth` of `count` that its line made, the first is 1."""
+    """The position of a node among those that its line made: the `nth` of `count`, from 1."""
 
     nth: int
     count: int
 
 
 def loop_steps(timeline: Timeline, nodes: Iterable[int]) -> dict[int, LoopStep]:
-    """By node: which time it is of those of its line; nodes whose line made no other of them are left out."""
+    """Return the loop step of each node. Nodes whose line made no other of them are left out."""
     by_line: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for node, created in timeline.nodes.all_created(sorted({*nodes} - {0})):
         by_line[created.stack, created.op].append(node)
@@ -150,7 +152,10 @@ def loop_steps(timeline: Timeline, nodes: Iterable[int]) -> dict[int, LoopStep]:
 
 
 def loop_summary(timeline: Timeline, parts: Sequence[Contribution], known: Mapping[int, LoopStep]) -> Finding | None:
-    """Which step of a loop sent most and which least, where all contributions come from the `known` steps of one."""
+    """Return which step of a loop sent most and which least.
+
+    All contributions must come from the `known` steps of one loop.
+    """
     if len(parts) < 3 or len(known) < len(parts) or len({step.count for step in known.values()}) > 1:
         return None
     sizes = [(norm(part.value), part) for part in parts if not bad_text(part.value)]
@@ -167,25 +172,25 @@ def loop_summary(timeline: Timeline, parts: Sequence[Contribution], known: Mappi
     return Finding("steps", text, first.seq, first.source, at=innermost(info), numbers=numbers)
 
 
-# A gradient by loss: in one backward pass of ``l1 + l2``, how much each of the two contributed
-#
+# A gradient by loss: how much each loss contributed in one backward pass of ``l1 + l2``
+# |
 # Where the paths from two losses meet, only the sum was recorded. A backward rule is linear in the gradient that
-# arrives, so it is run again on the part of each loss. The parts must add up to what was recorded, or nothing is
+# arrives, so it is run again with the share of each loss. The shares must add up to the recorded sum, or nothing is
 # reported.
 
 MOST_OPERATIONS = 1000
 """The most operations between the losses and a node for which one answer is computed."""
 
 _TOLERANCE = 1e-3
-"""By how much of their length the shares may miss the recorded sum: it was added up in the program's dtype."""
+"""The relative error that the sum of the shares may have: the recorded sum was computed in the program's dtype."""
 
 _ByLoss = dict[int, Array]
-"""By loss: its share of one gradient."""
+"""loss -> its share of one gradient"""
 
 
 @dataclass(slots=True)
 class _LossPass:
-    """One pass: what was recorded by node and slot, and how it splits by loss."""
+    """One pass: the recorded values by node and slot, and their shares by loss."""
 
     timeline: Timeline
     moment: Moment
@@ -195,9 +200,9 @@ class _LossPass:
 
 
 def by_loss(timeline: Timeline, node: int, parts: Sequence[Contribution], total: Value | None) -> Iterator[Finding]:
-    """What each loss of the pass that brought `parts` to a node has brought of it; nothing if there is but one.
+    """Yield what each loss of the pass has contributed to `parts`; nothing if there is only one loss.
 
-    Nothing either where each contribution comes from another loss at once, and says so itself.
+    It also yields nothing if each contribution comes from only one loss, which its own text mentions.
     """
     started = pass_started(timeline, timeline.at(parts[-1].seq).pass_nr) if parts else None
     losses = losses_of(timeline, [root for root, _ in started.roots if root]) if started is not None else None
@@ -218,7 +223,7 @@ def by_loss(timeline: Timeline, node: int, parts: Sequence[Contribution], total:
 
 
 def _loss_title(timeline: Timeline, loss: int, losses: Losses) -> str:
-    """A loss and where it was made; an entry of a list that is summed is no loss, but a part of one."""
+    """Return the name of a loss and its place. An element of a summed list is called a summand."""
     label_of_it = label_at(timeline, loss)
     if not any(timeline.info(node).op.name in LISTS for node in losses.summing):
         return f"the loss {label_of_it}"
@@ -226,7 +231,7 @@ def _loss_title(timeline: Timeline, loss: int, losses: Losses) -> str:
 
 
 def _loss_finding(timeline: Timeline, loss: int, title: str, brought: Array, seq: int, total: Value | None) -> Finding:
-    """The share of one loss in the `total`; without one it is all of it."""
+    """Return the share of one loss in the `total`; without a total, it is all of it."""
     value = capture(np.asarray(brought), limit=brought.nbytes)
     text = f"{'all' if total is None else share(value)} of it because of {title}"
     found = Finding("by-loss", text, seq, loss, at=innermost(timeline.info(loss)))
@@ -234,14 +239,14 @@ def _loss_finding(timeline: Timeline, loss: int, title: str, brought: Array, seq
 
 
 def _split(apart: _LossPass, node: int) -> _ByLoss:
-    """The part of a node's gradient that is due to each loss; nodes nearer to the losses are split first."""
+    """Return the share of each loss in a node's gradient. Nodes nearer to the losses are split first."""
     for source in _nodes_between(apart, node):
         apart.sent[source] = _sent_by_loss(apart, source)
     return _arrived_by_loss(apart, node, 0)
 
 
 def _nodes_between(apart: _LossPass, node: int) -> list[int]:
-    """The nodes between the losses and a node that have sent something, in the order in which they ran."""
+    """Return the nodes between the losses and a node that have sent something, in the order in which they ran."""
     found: dict[int, int] = {}
     waiting = [node, *apart.losses.summing]
     while waiting:
@@ -265,7 +270,7 @@ def _parts(apart: _LossPass, node: int) -> list[Contribution]:
 
 
 def _arrived_by_loss(apart: _LossPass, node: int, output_nr: int) -> _ByLoss:
-    """The shares of what has arrived at one output of a node, over all edges."""
+    """Return the share of each loss in what has arrived at one output of a node, over all edges."""
     state, found = apart.moment.state(node), _ByLoss()
     for part in state.outputs[output_nr].parts if state is not None else ():
         of_sum = part.source in apart.losses.uses.get(node, ())
@@ -276,7 +281,7 @@ def _arrived_by_loss(apart: _LossPass, node: int, output_nr: int) -> _ByLoss:
 
 
 def _sent_by_loss(apart: _LossPass, source: int) -> dict[int, _ByLoss]:
-    """The shares of what a node has sent, by slot."""
+    """Return the share of each loss in what a node has sent, by slot."""
     state = apart.moment.state(source)
     outputs = range(len(state.outputs)) if state is not None else ()
     arrived = {nr: shares for nr in outputs if (shares := _arrived_by_loss(apart, source, nr))}
@@ -284,7 +289,7 @@ def _sent_by_loss(apart: _LossPass, source: int) -> dict[int, _ByLoss]:
     recorded = apart.recorded[source]
     if len(losses) == 1:
         return {slot: {losses[0]: _array(apart, part)} for slot, part in recorded.items()}
-    from gviz.rerun.forward import vector_jacobian_products  # the engine, which few answers need
+    from gviz.rerun.forward import vector_jacobian_products  # imports the engine, which few answers need
 
     each = [{nr: shares[loss] for nr, shares in arrived.items() if loss in shares} for loss in losses]
     sent = vector_jacobian_products(apart.timeline, apart.timeline.info(source), each)
@@ -297,7 +302,7 @@ def _sent_by_loss(apart: _LossPass, source: int) -> dict[int, _ByLoss]:
 
 
 def _require_sum(apart: _LossPass, part: Contribution, shares: _ByLoss) -> _ByLoss:
-    """The shares, if they add up to what was recorded."""
+    """Return the shares, if they add up to the recorded sum."""
     recorded = _array(apart, part)
     missed = np.linalg.norm(sum(shares.values(), np.zeros(())) - recorded)
     if not missed <= _TOLERANCE * max(np.linalg.norm(array) for array in (recorded, *shares.values())):
@@ -317,9 +322,9 @@ def _array(apart: _LossPass, part: Contribution) -> Array:
 
 
 def silent_uses(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Iterator[Finding]:
-    """How many of the uses that the pass could have come through sent nothing, for each line that cuts them off.
+    """Yield, for each line that cuts off uses, how many of the reachable uses sent nothing.
 
-    `parts` is what the pass has brought to the node.
+    `parts` are the contributions that the pass has brought to the node.
     """
     window = _forward_before(timeline, parts)
     if window is None:
@@ -337,13 +342,13 @@ def silent_uses(timeline: Timeline, node: int, parts: Sequence[Contribution]) ->
 
 
 def _is_use(timeline: Timeline, node: int, user: int) -> bool:
-    """Whether a node was made of another in a forward; a step of an optimizer writes to it instead."""
+    """Return whether a node was made from another in a forward; a step of an optimizer only writes to it."""
     made, own = timeline.info(user).created, timeline.info(node).created.outputs
     return not made.during[0] and not (made.untracked and {o.storage for o in made.outputs} & {o.storage for o in own})
 
 
 def _lines_of_cuts(timeline: Timeline, window: range) -> list[set[int]]:
-    """The untracked operations born in a `window` that lead to what the pass after it began at, line by line."""
+    """Return the untracked operations in a `window` that lead to the root of the following pass, grouped by line."""
     lines: defaultdict[int, set[int]] = defaultdict(set)
     for node in sorted(_leading_to_pass(timeline, window.stop)):
         if timeline.nodes.born(node) in window and (created := timeline.nodes.created(node)).untracked:
@@ -352,7 +357,7 @@ def _lines_of_cuts(timeline: Timeline, window: range) -> list[set[int]]:
 
 
 def _cut_off(timeline: Timeline, uses: Sequence[int], cuts: set[int], window: range) -> list[int]:
-    """The uses with a path to one of the cuts, found by one walk back from the cuts."""
+    """Return the uses with a path to one of the cuts, found by one walk backwards from the cuts."""
     seen, waiting = {*cuts}, [*cuts]
     while waiting:
         for source in timeline.nodes.made_from.get(waiting.pop(), ()):
@@ -364,7 +369,7 @@ def _cut_off(timeline: Timeline, uses: Sequence[int], cuts: set[int], window: ra
 
 
 def _forward_before(timeline: Timeline, parts: Sequence[Contribution]) -> range | None:
-    """The events between the pass that brought contributions and the one before it."""
+    """Return the events between the pass that brought contributions and the pass before it."""
     at = timeline.at(parts[-1].seq).pass_nr if parts else 0
     start = start_of_pass(timeline, at)
     ends = (phase.end for phase in timeline.phases if phase.kind == "backward" and phase.end < start)
@@ -378,7 +383,7 @@ def _leading_to_pass(timeline: Timeline, start: int) -> set[int]:
 
 
 def _silent_finding(timeline: Timeline, cut: NodeInfo, silent: int, count: int) -> Finding:
-    """What the line of a cut cuts off: ``2 of 5 uses``."""
+    """Return how many uses the line of a cut cuts off: ``2 of 5 uses``."""
     at = f"{label(timeline, cut.node)}{made_at(cut.frames)}: {why_untracked(cut.created)}"
     text = f"{silent} of its {count} uses sent nothing: cut at {at}"
     return Finding("silent", text, cut.born, cut.node, at=innermost(cut))

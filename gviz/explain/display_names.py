@@ -1,4 +1,4 @@
-"""What nodes, operations and phases are called, in every view."""
+"""The names of nodes, operations and phases in every view."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gviz.values.value_text import CUT, short
 
 MAX_TITLE = 28
 MAX_NAME = 80
-"""Characters of a name in a sentence: a longer one is abridged to both ends."""
+"""Characters of a name in a sentence: a longer name is abridged to both ends."""
 
 _FURTHER = 3
-"""The most further names of a tensor that are shown: a layer that a list repeats has one for each place."""
+"""The most further names of a tensor that are shown: a layer that a list repeats has one for each index."""
 
 _COMPARED = 4
 _LOOKED_AT = 100
-"""The number of iterations, and of nodes of each, that show whether a program repeats itself."""
+"""The number of iterations, and of nodes in each, that are examined to see whether a program repeats itself."""
 
 UNTRACKED = {
     "no_grad": ("inside no_grad", "not tracked: no_grad"),
@@ -35,22 +35,22 @@ UNTRACKED = {
     "numbers": ("it takes the numbers, and leaves their history behind", "not tracked: numbers only"),
     "inputs": ("no input requires a gradient", "no input needs grad"),
 }
-"""Why autograd does not track an op: what follows "not tracked", and all of it in brief."""
+"""Why autograd does not track an op: the text after "not tracked", and a brief text by itself."""
 
 
 def op_title(info: NodeInfo) -> str:
-    """The operation as a title: ``Mul``, ``Relu_``."""
+    """Return the operation as a title: ``Mul``, ``Relu_``."""
     name = shown(info.op.name)
     return name[:1].upper() + name[1:]
 
 
 def is_mask(created: NodeCreated) -> bool:
-    """Whether it is what a dropout drew."""
+    """Return whether it is the random mask of a dropout."""
     return dict(created.attrs).get("mask") is True and created.kind == "constant"
 
 
 def called(info: NodeInfo) -> str:
-    """A node without its number: ``b = Mul``, ``Mul``; a leaf by its name, else by its kind."""
+    """Return a node without its number: ``b = Mul``, ``Mul``; a leaf by its name, or else by its kind."""
     name = abridged(info.name, MAX_NAME)
     if info.created.kind != "op":
         return name or ("mask" if is_mask(info.created) else info.created.kind)
@@ -58,32 +58,35 @@ def called(info: NodeInfo) -> str:
 
 
 def label(timeline: Timeline, node: int) -> str:
-    """A node inside a sentence: ``#4 b = Mul``, ``#1 x``, ``#5 Add``."""
+    """Return a node for use in a sentence: ``#4 b = Mul``, ``#1 x``, ``#5 Add``."""
     return f"#{node} {called(timeline.info(node))}"
 
 
 def further_names(also: Sequence[str]) -> list[str]:
-    """What else a tensor is called elsewhere in its model; of many names the number."""
+    """Return the other names of a tensor in its model; if they are many, their number."""
     left = len(also) - _FURTHER
     told = [abridged(name, MAX_NAME) for name in also[:_FURTHER]]
     return [*told, f"{left} more"] if left > 0 else told
 
 
 def output_called(info: NodeInfo, nr: int) -> str:
-    """One of several outputs: ``q``, ``output 1``; of the only one nothing."""
+    """Return one of several outputs: ``q``, ``output 1``; empty if there is only one."""
     if len(info.created.outputs) < 2:
         return ""
     return abridged(info.output_name(nr), MAX_NAME) or f"output {nr}"
 
 
 def output_label(timeline: Timeline, node: int, nr: int) -> str:
-    """An output inside a sentence: ``q of #2 p, q = Split``, ``output 1 of #5 Split``; the only one is its node."""
+    """Return an output for use in a sentence: ``q of #2 p, q = Split``, ``output 1 of #5 Split``.
+
+    A single output is called by its node.
+    """
     info = timeline.info(node)
     return " of ".join(filter(None, (output_called(info, nr), f"#{node} {called(info)}")))
 
 
 def title(info: NodeInfo) -> str:
-    """A node above its box: ``z = Add #8``, ``x leaf #1``, ``W param #2``."""
+    """Return the title of a node's box: ``z = Add #8``, ``x leaf #1``, ``W param #2``."""
     kind = {"leaf": "leaf", "parameter": "param", "constant": "const"}.get(info.created.kind, "")
     name = clipped_name(info.name, MAX_TITLE)
     if kind:
@@ -93,7 +96,7 @@ def title(info: NodeInfo) -> str:
 
 
 def constant_value(info: NodeInfo) -> str:
-    """What a nameless constant number is called: its value; empty for any other node."""
+    """Return the value of a nameless constant number as its name; empty for any other node."""
     outputs = info.created.outputs
     value = outputs[0].value if len(outputs) == 1 else None
     if info.name or value is None or value.size != 1 or info.created.kind != "constant":
@@ -102,9 +105,9 @@ def constant_value(info: NodeInfo) -> str:
 
 
 def symbol(timeline: Timeline, node: int, output_nr: int = 0) -> str:
-    """What to call a tensor in a formula: its name, else its number; empty for a small constant, whose value is shown.
+    """Return the name of a tensor in a formula, or else its number; empty for a small constant, shown as its value.
 
-    It is an output of a node; ``?`` stands for an unknown one.
+    The tensor is an output of a node; ``?`` means that it is unknown.
     """
     if not node:
         return "?"
@@ -118,46 +121,46 @@ def symbol(timeline: Timeline, node: int, output_nr: int = 0) -> str:
 
 
 def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
-    """Why autograd does not track an op; `brief` is a text of its own of at most `MAX_TITLE` characters."""
+    """Return why autograd does not track an op. A `brief` text has at most `MAX_TITLE` characters."""
     known = UNTRACKED.get(created.untracked)
     return known[brief] if known else clipped(created.untracked, MAX_TITLE)
 
 
 def why_cut(info: NodeInfo) -> str:
-    """Why no gradient goes back through an op that autograd does not track."""
+    """Return why no gradient flows back through an op that autograd does not track."""
     return "it takes no more than a shape and a dtype" if takes_shape(info) else why_untracked(info.created)
 
 
 def takes_shape(info: NodeInfo) -> bool:
-    """Whether an op that is not tracked would send nothing but 0 anyway: ``ones_like(x)``, ``x.new_zeros(3)``."""
+    """Return whether an untracked op would send only zeros anyway: ``ones_like(x)``, ``x.new_zeros(3)``."""
     name = info.op.base_name
     is_new = name.startswith("new_") and name != "new_tensor"
-    is_other = name == "broadcast_tensors"  # of several tensors this is one without a gradient
+    is_other = name == "broadcast_tensors"  # this one of several tensors has no gradient
     return info.created.untracked == "numbers" and (is_new or is_other or name.endswith("_like"))
 
 
 def untracked_word(reason: str) -> str:
-    """The same in one word."""
+    """Return the same reason in one word."""
     return "no grad" if reason == "inputs" else clipped(reason, 9)
 
 
 def made_at(frames: tuple[Frame, ...]) -> str:
-    """The place in the source, after what was made there: `` at demo.py:4``."""
+    """Return the place in the source, for use after "made": `` at demo.py:4``."""
     at = own_frame(frames)
     return f" at {file_line(at.path, at.line)}" if at is not None else ""
 
 
 _LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python3[\d.]*[/\\]", re.IGNORECASE)
-"""Where Python keeps what is not the program's own: installed packages, and its standard library."""
+"""Where Python keeps code that is not the program's own: installed packages and the standard library."""
 
 
 def own_frame(frames: Sequence[Frame]) -> Frame | None:
-    """The innermost frame of the program itself, not of an installed package; without one the innermost of all."""
+    """Return the innermost frame of the program itself, not of an installed package; or else the innermost of all."""
     return next((frame for frame in frames if not _LIBRARIES.search(frame.path)), frames[0] if frames else None)
 
 
 def frame_text(frame: Frame, width: int = 60) -> str:
-    """A frame in one line: ``demo.py:4 in train``; a long file name loses its beginning, never the line."""
+    """Return a frame in one line: ``demo.py:4 in train``. A long file name is clipped at its beginning."""
     function = "" if frame.function == "<module>" else f" in {clipped(frame.function, 60)}"
     name, line = file_name(frame.path), f":{frame.line}"
     room = max(width - len(line), 8)
@@ -166,10 +169,10 @@ def frame_text(frame: Frame, width: int = 60) -> str:
 
 
 def phase_words(timeline: Timeline, moment: Moment, *, numbered: bool = True) -> str:
-    """The phase, and from the second on the number of its backward pass: ``forward``, ``backward pass 2``.
+    """Return the phase, with the number of its backward pass from the second on: ``forward``, ``backward pass 2``.
 
-    `numbered=False` leaves the number out, for a caller that shows the iteration and knows of only one pass.
-    Where several threads were recorded, first the one whose moment it is: ``thread 2, backward pass 2``.
+    With `numbered=False` there is no number, for a caller that shows the iteration and has only one pass. If several
+    threads were recorded, the thread of the moment comes first: ``thread 2, backward pass 2``.
     """
     thread = f"thread {moment.thread}" if moment.thread else ""
     if moment.phase is None:
@@ -181,19 +184,22 @@ def phase_words(timeline: Timeline, moment: Moment, *, numbered: bool = True) ->
 
 
 def step_kind(timeline: Timeline, said: int) -> str:
-    """The class of the optimizer of a step event."""
+    """Return the class of the optimizer of a step event."""
     event = timeline.event(said)
     return event.kind if isinstance(event, OptimizerStarted | OptimizerStepped) else "optimizer"
 
 
 def iteration_called(timeline: Timeline) -> str:
-    """What a program's graphs are called one by one: ``iteration`` where a loop makes them, else ``graph``."""
+    """Return the word for one graph of the program: ``iteration`` if a loop makes them, else ``graph``."""
     first = timeline.iterations[:_COMPARED]
     return "iteration" if timeline.once(_run_again, first[-1].end) else "graph"
 
 
 def _run_again(timeline: Timeline, end: int) -> bool:
-    """Whether one of the first iterations ran a place of the one before, or there are several and no place is known."""
+    """Return whether an early iteration ran a place of the one before.
+
+    It is also true for several iterations without known places.
+    """
     seen: set[int] = set()
     ran: list[set[Frame]] = []
     for iteration in timeline.iterations[:_COMPARED]:
@@ -204,14 +210,14 @@ def _run_again(timeline: Timeline, end: int) -> bool:
 
 
 def made_in(timeline: Timeline, info: NodeInfo) -> str:
-    """In which iteration a node was made, or that it was before the loop: ``from iteration 2``."""
+    """Return in which iteration a node was made, or that it was before the loop: ``from iteration 2``."""
     if info.iteration == 0 and info.born < timeline.once(_loop_began, 0):
         return "made before the loop"
     return f"from {iteration_called(timeline)} {info.iteration + 1}"
 
 
 def _loop_began(timeline: Timeline, _: int) -> int:
-    """The first node made where the second iteration makes its own, too; 0 where nothing is repeated, or not known."""
+    """Return the event of the first node at a place that the second iteration runs again; 0 if none repeats."""
     if timeline.dropped.events or len(timeline.iterations) == 1:
         return 0
     first, second = timeline.iterations[:2]
@@ -222,11 +228,11 @@ def _loop_began(timeline: Timeline, _: int) -> int:
 
 
 def label_at(timeline: Timeline, node: int) -> str:
-    """A node and the line that made it: ``#4 b = Mul at demo.py:4``."""
+    """Return a node and the line that made it: ``#4 b = Mul at demo.py:4``."""
     info = timeline.info(node)
     return f"#{node} {called(info)}{made_at(info.frames)}"
 
 
 def innermost(info: NodeInfo) -> Frame | None:
-    """The line of the program that made a node, if it is known."""
+    """Return the line of the program that made a node, if it is known."""
     return own_frame(info.frames)

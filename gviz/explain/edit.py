@@ -1,8 +1,8 @@
-"""A fix as data: the lines of the program that it changes, and what to write there instead.
+"""A fix as an edit: the lines of the program that it changes, and their new text.
 
-The recorded text is parsed, never run. An edit is made only where its statement is found as the trace has it, and where
-the program is still Python after it. Else there is none, and the fix stays advice in words. Each function is one kind
-of change: it gives the `Edit`, or None.
+The recorded text is parsed, never run. An edit is made only if its statement is found as the trace has it, and only if
+the program is still valid Python after it. Otherwise there is no edit, and the fix is only described in words. Each
+function makes one kind of change and returns the `Edit`, or None.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gviz.source.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
 Change: TypeAlias = Callable[[ast.expr], str | None]
-"""What to write instead of an expression; None where it stays."""
+"""The new text of an expression, or None if it stays."""
 
 STEP = 4
 """The spaces of one more level of indentation."""
@@ -28,7 +28,7 @@ STEP = 4
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Whole lines of a program, from `line` on: `old` is what they are, `new` what they become, with their ends."""
+    """A replacement of whole lines of a program from `line`: `old` and `new` are their texts, with line ends."""
 
     path: str
     line: int
@@ -41,12 +41,12 @@ class Edit:
         return self.line + self.old.count("\n") - 1
 
     def diff(self) -> list[str]:
-        """The change as lines that begin with ``-`` and ``+``, and with a space where they stay."""
+        """Return the change as lines that begin with ``-``, ``+`` or, if they stay, a space."""
         rows = unified_diff(self.old.splitlines(), self.new.splitlines(), lineterm="", n=0)
         return [row for row in rows if not row.startswith(("---", "+++", "@@"))]
 
     def applied(self, text: str) -> str:
-        """The text of the program after the edit; ValueError where its lines are others by now."""
+        """Return the text of the program after the edit. Raises ValueError if its lines have changed since."""
         rows = [f"{row}\n" for row in source_lines(text)]
         first, count = self.line - 1, self.old.count("\n")
         if "".join(rows[first : first + count]) != self.old:
@@ -56,7 +56,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement of a program without its body, the block it is in, and its place there."""
+    """A statement of a program without its body, its block, and its index there."""
 
     node: ast.stmt
     block: Sequence[ast.stmt]
@@ -64,7 +64,7 @@ class _Statement:
 
     @property
     def first(self) -> int:
-        """Its first line, with its decorators."""
+        """Its first line, including decorators."""
         decorators: list[ast.expr] = getattr(self.node, "decorator_list", [])
         return min([self.node.lineno, *(one.lineno for one in decorators)])
 
@@ -76,7 +76,7 @@ class _Statement:
 
 
 class _Text:
-    """A program's text as lines and tree."""
+    """A program's text as lines and as a syntax tree."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class _Text:
         self.statements = list(_statements(self.tree, ()))
 
     def at(self, line: int, column: int = -1) -> _Statement | None:
-        """The innermost statement on a line; of several next to each other that of a column, else the first."""
+        """Return the innermost statement on a line; of several, the one at that column, or else the first."""
         found = [one for one in self.statements if one.first <= line <= one.last]
         there = [one for one in found if (one.node.lineno, one.node.col_offset) <= (line, column)]
         if column >= 0 and there:
@@ -93,7 +93,7 @@ class _Text:
         return max(found, key=lambda one: (len(one.around), -one.node.col_offset), default=None)
 
     def segment(self, node: ast.expr | ast.stmt) -> str:
-        """The text of a part of the program; of one on several lines, with their indentation."""
+        """Return the text of a node of the syntax tree. Several lines keep their indentation."""
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
         rows = [row.encode() for row in self.rows[first : last + 1]]
         rows[-1] = rows[-1][: node.end_col_offset]
@@ -101,14 +101,14 @@ class _Text:
         return b"\n".join(rows).decode()
 
     def instead(self, node: ast.expr | ast.stmt, text: str) -> Edit | None:
-        """The edit that writes a text in the place of a part."""
+        """Return the edit that replaces a node of the syntax tree with a text."""
         first, last = node.lineno, node.end_lineno or node.lineno
         rows = [row.encode() for row in self.rows[first - 1 : last]]
         head, tail = rows[0][: node.col_offset].decode(), rows[-1][node.end_col_offset :].decode()
         return self.lines(first, last, f"{head}{text}{tail}\n")
 
     def lines(self, first: int, last: int, new: str) -> Edit | None:
-        """The edit that replaces lines; None if the program would be none, or the same."""
+        """Return the edit that replaces lines; None if the result is the same or not a valid program."""
         old = "".join(f"{row}\n" for row in self.rows[first - 1 : last])
         edit = Edit(self.path, first, old, new)
         after = "".join(f"{row}\n" for row in self.rows[: first - 1]) + new
@@ -119,12 +119,12 @@ class _Text:
         return edit if old != new else None
 
     def indent(self, one: _Statement) -> str:
-        """What stands before the line of a statement."""
+        """Return the indentation of a statement."""
         row = self.rows[one.first - 1]
         return row[: len(row) - len(row.lstrip())]
 
     def is_alone(self, one: _Statement) -> bool:
-        """Whether no other statement is on its lines."""
+        """Return whether no other statement is on its lines."""
         head = self.rows[one.first - 1].encode()[: one.node.col_offset].strip()
         tail = self.rows[(one.node.end_lineno or 1) - 1].encode()[one.node.end_col_offset :].strip()
         return not head and (not tail or tail.startswith(b"#"))
@@ -134,7 +134,7 @@ def _statements(node: ast.AST, around: tuple[ast.AST, ...]) -> Iterator[_Stateme
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
         block: list[ast.AST] = getattr(node, name, None) or []
         if not isinstance(block, list):
-            continue  # of a lambda
+            continue  # the body of a lambda
         for one in block:
             if isinstance(one, ast.stmt):
                 yield _Statement(one, [part for part in block if isinstance(part, ast.stmt)], (*around, node))
@@ -164,7 +164,10 @@ def _found(timeline: Timeline, at: Frame | None) -> tuple[_Text, _Statement] | N
 
 
 def rewritten(timeline: Timeline, at: Frame | None, change: Callable[[_Text], Change]) -> Edit | None:
-    """Change the first expression that `change` knows: of the one that ran at a frame, else of its statement."""
+    """Change the first matching expression: in the one that ran at a frame, or else in its statement.
+
+    `change` returns the new text of an expression that matches.
+    """
     found = _found(timeline, at)
     if found is None or at is None:
         return None
@@ -185,7 +188,7 @@ def _is_at(part: ast.expr, at: Frame) -> bool:
 
 
 def without_method(timeline: Timeline, at: Frame | None, *names: str) -> Edit | None:
-    """``x`` for ``x.detach()``."""
+    """Replace ``x.detach()`` with ``x``."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -200,7 +203,7 @@ def without_method(timeline: Timeline, at: Frame | None, *names: str) -> Edit | 
 
 
 def without_attribute(timeline: Timeline, at: Frame | None, attribute: str) -> Edit | None:
-    """``x`` for ``x.data``."""
+    """Replace ``x.data`` with ``x``."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -215,7 +218,7 @@ def without_attribute(timeline: Timeline, at: Frame | None, attribute: str) -> E
 
 
 def without_call(timeline: Timeline, at: Frame | None, *names: str) -> Edit | None:
-    """``x`` for ``nn.Parameter(x)`` and ``torch.sigmoid(x)``: the first argument for the whole call."""
+    """Replace ``nn.Parameter(x)`` or ``torch.sigmoid(x)`` with ``x``, the first argument of the call."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -233,7 +236,7 @@ _TO_ARRAYS = ("numpy", "tolist", "detach", "cpu", "item")
 
 
 def without_arrays(timeline: Timeline, at: Frame | None) -> Edit | None:
-    """``x`` for ``torch.from_numpy(x.detach().numpy())``."""
+    """Replace ``torch.from_numpy(x.detach().numpy())`` with ``x``."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -252,7 +255,7 @@ def without_arrays(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 
 def renamed_call(timeline: Timeline, at: Frame | None, old: str, new: str) -> Edit | None:
-    """``dist.rsample()`` for ``dist.sample()``."""
+    """Replace ``dist.sample()`` with ``dist.rsample()``."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -267,7 +270,7 @@ def renamed_call(timeline: Timeline, at: Frame | None, old: str, new: str) -> Ed
 
 
 def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str, value: str) -> Edit | None:
-    """A keyword of a call, added or with another value: ``create_graph=True``."""
+    """Add a keyword to a call, or change its value: ``create_graph=True``."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -287,7 +290,7 @@ def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str,
 
 
 def _with(text: _Text, call: ast.Call, keyword: ast.keyword, value: str) -> str:
-    """The text of a call with another value of a keyword."""
+    """Return the text of a call with another value of a keyword."""
     given = [text.segment(one) for one in call.args]
     others = [
         f"{one.arg}={value if one is keyword else text.segment(one.value)}"
@@ -299,7 +302,7 @@ def _with(text: _Text, call: ast.Call, keyword: ast.keyword, value: str) -> str:
 
 
 def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edit | None:
-    """``fake.detach()`` for the first ``fake`` that an expression reads."""
+    """Replace the first ``fake`` that an expression reads with ``fake.detach()``."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -312,7 +315,7 @@ def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edi
 
 
 def operand(timeline: Timeline, at: Frame | None, number: int, suffix: str) -> Edit | None:
-    """A suffix for one of two operands: of the difference that ran at a frame, or of the arguments of a call."""
+    """Append a suffix to one of two operands: of the difference that ran at a frame, or of the arguments of a call."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -338,7 +341,7 @@ def operand(timeline: Timeline, at: Frame | None, number: int, suffix: str) -> E
 
 
 def within(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> Edit | None:
-    """A suffix for what a function, or a method without arguments, is applied to: ``torch.log(x.clamp())``."""
+    """Append a suffix to the argument of a function, or the object of a method: ``torch.log(x.clamp())``."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -359,7 +362,7 @@ def within(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> 
 
 
 def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:
-    """``(loss / 4).backward()`` for ``loss.backward()``."""
+    """Replace ``loss.backward()`` with ``(loss / 4).backward()``."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -376,7 +379,7 @@ def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:
 
 
 def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
-    """``torch.log(torch.where(c, x, 1.0))`` for the ``torch.log(x)`` in ``torch.where(c, torch.log(x), y)``."""
+    """Replace ``torch.log(x)`` in ``torch.where(c, torch.log(x), y)`` with ``torch.log(torch.where(c, x, 1.0))``."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -404,7 +407,7 @@ def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 
 def _called(call: ast.Call) -> str:
-    """The last name of what a call calls: ``item`` of ``x.sum().item()``."""
+    """Return the last name of the called function: ``item`` for ``x.sum().item()``."""
     match call.func:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
@@ -415,7 +418,7 @@ _MODULES = ("torch", "nn", "F", "functional", "np", "numpy")
 
 
 def _is_method(call: ast.Call) -> bool:
-    """Whether a call is of a method of a value, not of a function in a package."""
+    """Return whether a call is of a method of a value, not of a function in a package."""
     func = call.func
     if not isinstance(func, ast.Attribute):
         return False
@@ -425,11 +428,11 @@ def _is_method(call: ast.Call) -> bool:
     return not (isinstance(root, ast.Name) and root.id in _MODULES)
 
 
-# Statements: added, taken away, moved, or put into a block
+# Statements: added, removed, moved, or put into a block
 
 
 def before(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
-    """A statement on a line of its own before another, or on the same line where that is not its first."""
+    """Add a statement on a line of its own before another, or on the same line if that one is not the first there."""
     found = _found(timeline, at)
     if found is None:
         return None
@@ -441,7 +444,7 @@ def before(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
 
 
 def after(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
-    """A statement on a line of its own after another."""
+    """Add a statement on a line of its own after another."""
     found = _found(timeline, at)
     if found is None or getattr(found[1].node, "body", None):
         return None
@@ -453,7 +456,7 @@ def after(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
 
 
 def removed(timeline: Timeline, at: Frame | None) -> Edit | None:
-    """The program without a statement."""
+    """Remove a statement from the program."""
     found = _found(timeline, at)
     if found is None or getattr(found[1].node, "body", None):
         return None
@@ -462,7 +465,7 @@ def removed(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 
 def _without(text: _Text, one: _Statement) -> Edit | None:
-    """Take a statement away; `pass` stays where it was the only one of its block."""
+    """Remove a statement. If it was the only one of its block, `pass` replaces it."""
     if len(one.block) == 1:
         return text.instead(one.node, "pass")
     if text.is_alone(one):
@@ -475,7 +478,7 @@ def _without(text: _Text, one: _Statement) -> Edit | None:
 
 
 def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool = False) -> Edit | None:
-    """A statement taken away, and written after another of the same file; `ahead`: before it."""
+    """Move a statement behind another one of the same file, or with `ahead` before it."""
     one, other = _found(timeline, at), _found(timeline, to)
     if one is None or other is None or one[0] is not other[0] or one[1].node is other[1].node:
         return None
@@ -487,7 +490,7 @@ def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool
     first, last = min(one[1].first, other[1].first), max(one[1].last, other[1].last)
     gone = _without(text, one[1])
     if gone is None or (one[1].first <= other[1].last and other[1].first <= one[1].last):
-        return None  # on one line
+        return None  # both are on one line
     indent = text.indent(other[1])
     there = "".join(f"{rows[number]}\n" for number in range(other[1].first, other[1].last + 1))
     there = f"{indent}{statement}\n{there}" if ahead else f"{there}{indent}{statement}\n"
@@ -498,7 +501,7 @@ def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool
 
 
 def in_block(timeline: Timeline, at: Frame | None, head: str, statement: str = "", then: str = "") -> Edit | None:
-    """A statement, or another in its place, in the block of a ``with``: ``with torch.no_grad():``."""
+    """Put a statement, or another in its place, into the block of a ``with``: ``with torch.no_grad():``."""
     found = _found(timeline, at)
     if found is None or getattr(found[1].node, "body", None) or not found[0].is_alone(found[1]):
         return None
@@ -510,7 +513,7 @@ def in_block(timeline: Timeline, at: Frame | None, head: str, statement: str = "
 
 
 def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit | None:
-    """A statement before a loop that becomes the first of its body; `used` is in the loop."""
+    """Move a statement from before a loop to the start of its body; the line `used` is in the loop."""
     found, inner = _found(timeline, at), _found(timeline, used)
     if found is None or inner is None or found[0] is not inner[0]:
         return None
@@ -523,7 +526,7 @@ def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit 
 
 
 def without_option(timeline: Timeline, at: Frame | None, option: str) -> Edit | None:
-    """The one call in a file that is given an option as True, ``nn.ReLU(inplace=True)``, without it."""
+    """Remove an option that is True, ``nn.ReLU(inplace=True)``, from the only call in a file that has it."""
     text = _text(timeline, at)
     calls = [
         (part, keyword)
@@ -541,7 +544,7 @@ def without_option(timeline: Timeline, at: Frame | None, option: str) -> Edit | 
 
 
 def statement_instead(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
-    """Another statement in the place of one."""
+    """Replace a statement with another."""
     found = _found(timeline, at)
     if found is None or getattr(found[1].node, "body", None):
         return None
@@ -552,7 +555,10 @@ _IN_PLACE = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
 
 
 def without_in_place(timeline: Timeline, at: Frame | None) -> Edit | None:
-    """``x = x.mul(2)`` for ``x.mul_(2)``, ``x = x + y`` for ``x += y``, without ``.data`` and ``.detach()`` of it."""
+    """Replace ``x.mul_(2)`` with ``x = x.mul(2)``, and ``x += y`` with ``x = x + y``.
+
+    A ``.data`` or ``.detach()`` of the target is removed.
+    """
     found = _found(timeline, at)
     if found is None:
         return None
@@ -580,7 +586,7 @@ def without_in_place(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 
 def _read(part: ast.AST) -> set[str]:
-    """The variables that a part of a program reads."""
+    """Return the variables that a node of the syntax tree reads."""
     return {one.id for one in ast.walk(part) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
@@ -590,7 +596,7 @@ _SIGNS: dict[type[ast.operator], str] = {
 
 
 def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
-    """``w = (torch.randn(4) * 0.1).requires_grad_()`` for ``w = torch.randn(4, requires_grad=True) * 0.1``."""
+    """Replace ``w = torch.randn(4, requires_grad=True) * 0.1`` with ``w = (torch.randn(4) * 0.1).requires_grad_()``."""
     found = _found(timeline, at)
     value = getattr(found[1].node, "value", None) if found is not None else None
     if found is None or not isinstance(found[1].node, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.expr):
@@ -619,7 +625,7 @@ def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """Where gradients are switched off: the line of a ``with``, a decorator or a call, and the edit that mends it."""
+    """Where gradients are switched off: the line of a ``with``, a decorator or a call, and the edit that fixes it."""
 
     at: Frame
     how: str
@@ -631,7 +637,7 @@ _OFF = ("no_grad", "inference_mode")
 
 
 def switch_of(timeline: Timeline, frames: Sequence[Frame]) -> Switch | None:
-    """The ``with`` block or the decorator around what ran, from the innermost call on, that switches gradients off."""
+    """Return the ``with`` block or decorator that switches gradients off, from the innermost call outwards."""
     for frame in frames:
         found = _found(timeline, frame)
         if found is None:
@@ -652,7 +658,7 @@ def switch_of(timeline: Timeline, frames: Sequence[Frame]) -> Switch | None:
 
 
 def switched_off_for_good(timeline: Timeline, paths: Sequence[str]) -> Switch | None:
-    """The first call of ``set_grad_enabled(False)`` that is a statement, and a block that ends with its function."""
+    """Return the first statement ``set_grad_enabled(False)``, and an edit to a block that ends with its function."""
     for path in dict.fromkeys(paths):
         text = _parsed(path, timeline.source(path) or "")
         for one in text.statements if text is not None else ():
@@ -679,7 +685,7 @@ def _switches(part: ast.expr) -> bool:
 
 
 def _dedented(text: _Text, block: ast.With) -> Edit | None:
-    """The statements of a block without its head."""
+    """Return the statements of a block without its head."""
     first, last = block.lineno, block.end_lineno or block.lineno
     if len(block.items) > 1 or block.body[0].lineno == first:
         return None
@@ -689,7 +695,7 @@ def _dedented(text: _Text, block: ast.With) -> Edit | None:
 
 
 def _until_the_end(text: _Text, one: _Statement) -> Edit | None:
-    """``with torch.no_grad():`` around the rest of a block, in the place of a call that holds for good."""
+    """Replace a call that lasts to the end with ``with torch.no_grad():`` around the rest of its block."""
     rest = [other for other in one.block if other.lineno > one.last]
     if not rest or not text.is_alone(one):
         return None
@@ -699,11 +705,11 @@ def _until_the_end(text: _Text, one: _Statement) -> Edit | None:
     return text.lines(one.first, last, "".join(f"{row}\n" for row in [head, *rows]))
 
 
-# What a statement is
+# Properties of a statement
 
 
 def receiver(timeline: Timeline, at: Frame | None, method: str) -> str:
-    """``opt`` of a line ``opt.step()``; empty for any other."""
+    """Return ``opt`` for a line ``opt.step()``; empty for any other line."""
     found = _found(timeline, at)
     if found is None or getattr(found[1].node, "body", None):
         return ""
@@ -716,7 +722,7 @@ def receiver(timeline: Timeline, at: Frame | None, method: str) -> str:
 
 
 def arguments(timeline: Timeline, at: Frame | None, method: str) -> list[str]:
-    """The arguments of the first call of a method on a line: ``["opt"]`` of ``scaler.step(opt)``."""
+    """Return the arguments of the first call of a method on a line: ``["opt"]`` for ``scaler.step(opt)``."""
     found = _found(timeline, at)
     if found is None:
         return []
@@ -726,7 +732,9 @@ def arguments(timeline: Timeline, at: Frame | None, method: str) -> list[str]:
 
 
 def optimizer_named(timeline: Timeline, at: Frame | None) -> str:
-    """The one name that a program gives to an optimizer: ``opt = torch.optim.SGD(...)``; empty for none or several."""
+    """Return the only optimizer's name in a program, as in ``opt = torch.optim.SGD(...)``; empty
+    for none or several.
+    """
     text = _text(timeline, at)
     names = set()
     for one in text.statements if text is not None else ():
@@ -739,9 +747,9 @@ def optimizer_named(timeline: Timeline, at: Frame | None) -> str:
 
 
 def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple[Frame, Edit | None] | None:
-    """The line that keeps one of these tensors, ``history.append(loss)`` or ``total += loss``; with ``.item()`` then.
+    """Return the line that keeps one of these tensors, ``history.append(loss)`` or ``total += loss``, and an edit.
 
-    It lies in the loop of the line that made them.
+    The line is in the loop of the line that made them. The edit adds ``.item()``.
     """
     found = _found(timeline, at)
     if found is None:
@@ -772,7 +780,7 @@ def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple
 
 
 def method_self(timeline: Timeline, at: Frame | None) -> str:
-    """The first parameter of the method that a line is in: ``self``; empty outside of classes."""
+    """Return the first parameter of the method that contains a line: ``self``; empty outside of classes."""
     found = _found(timeline, at)
     around = found[1].around if found is not None else ()
     for outer, inner in pairwise(around):
@@ -782,14 +790,14 @@ def method_self(timeline: Timeline, at: Frame | None) -> str:
 
 
 def called_at(timeline: Timeline, at: Frame | None, *names: str) -> bool:
-    """Whether a line calls one of these functions or methods."""
+    """Return whether a line calls one of these functions or methods."""
     found = _found(timeline, at)
     heads = [part for part in ast.iter_child_nodes(found[1].node) if not isinstance(part, ast.stmt)] if found else []
     return any(isinstance(part, ast.Call) and _called(part) in names for head in heads for part in ast.walk(head))
 
 
 def assignment(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
-    """The last line up to a frame that assigns to a name, in the file of the frame; None if there is none."""
+    """Return the last line up to a frame that assigns to a name, in the file of the frame; None if there is none."""
     text = _text(timeline, at)
     if text is None or at is None:
         return None
@@ -804,7 +812,7 @@ _NUMBERS = ("item", "tolist", "numpy", "float", "int")
 
 
 def numbers_read(timeline: Timeline, at: Frame | None) -> tuple[str, Frame] | None:
-    """A variable that a line makes a tensor of, and the line above that made it of numbers of tensors."""
+    """Return a variable from which a line makes a tensor, and the earlier line that made it from numbers of tensors."""
     text = _text(timeline, at)
     one = text.at(at.line) if text is not None and at is not None else None
     if text is None or one is None or at is None:
@@ -822,7 +830,7 @@ def numbers_read(timeline: Timeline, at: Frame | None) -> tuple[str, Frame] | No
 
 
 def keyword_or_argument(timeline: Timeline, at: Frame | None, function: str, number: int, name: str) -> set[str]:
-    """The variables in one argument of a call on a line, which may be a keyword."""
+    """Return the variables in one argument of a call on a line. The argument may be a keyword."""
     found = _found(timeline, at)
     for part in ast.walk(found[1].node) if found is not None else ():
         if isinstance(part, ast.Call) and _called(part) == function:
@@ -841,7 +849,7 @@ def _targets(node: ast.stmt) -> Iterator[ast.expr]:
 
 
 def target_of(timeline: Timeline, at: Frame | None) -> str:
-    """The one name that a line assigns to; empty for any other line."""
+    """Return the only name that a line assigns to; empty for any other line."""
     found = _found(timeline, at)
     match found[1].node if found is not None else None:
         case ast.Assign(targets=[ast.Name(id=name)]):

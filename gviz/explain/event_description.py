@@ -1,6 +1,4 @@
-"""What happened at one event, in one sentence: for line mode, screen readers and the row that says why the program
-stopped.
-"""
+"""One event in one sentence: for line mode, for screen readers, and for the row about why the program stopped."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ from gviz.values.value_text import added, grad, share, short
 
 
 def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
-    """One full sentence about the moment: event number, phase, node, and what happened; see `happening`."""
+    """Return one full sentence about the moment: event number, phase, node, and what happened."""
     if n == 0:
         return f"start of the recording, before event 1 of {len(timeline)}."
     moment = timeline.at(n)
@@ -76,9 +74,9 @@ _STARTING = "starting: no tensors yet (importing PyTorch can take a few seconds)
 
 
 def description(timeline: Timeline, moment: Moment, told: int = 0) -> str:
-    """What the event of the moment says, without the full stop.
+    """Return what happened at the event of the moment, without the full stop.
 
-    At the end of a rule it mentions all that the rule has sent since event `told`.
+    At the end of a rule it mentions everything that the rule has sent since event `told`.
     """
     event = moment.event
     if event is None:
@@ -89,7 +87,7 @@ def description(timeline: Timeline, moment: Moment, told: int = 0) -> str:
 
 
 def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
-    """Events about nodes and memory; empty for any other."""
+    """Return the text for events of nodes and memory; empty for any other."""
     match event:
         case NodeCreated():
             return _created(timeline, event)
@@ -117,7 +115,7 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
 
 
 def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> str:
-    """Events of a backward pass and of ``.grad``; empty for any other."""
+    """Return the text for events of a backward pass and of ``.grad``; empty for any other."""
     match event:
         case BackwardStarted(roots=roots, retain_graph=retain):
             kept = ", keeping the graph" if retain else ""
@@ -149,7 +147,7 @@ def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> st
 
 
 def _program(moment: Moment, event: Event) -> str:
-    """Events of the program around the graph."""
+    """Return the text for events of the program around the graph."""
     match event:
         case ScopeEntered(name=name, kind=kind):
             of_class = f" ({shown(kind)})" if name not in ("", kind) else ""
@@ -196,7 +194,7 @@ def _created(timeline: Timeline, event: NodeCreated) -> str:
 
 
 def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
-    """Whose memory: that of the tensor the writer was called on, and of what that in turn wrote to."""
+    """Return which tensors were written: the tensor of the call, and tensors that share its memory."""
     owner = event.node
     while owner and timeline.info(owner).created.inputs:
         first, output_nr = timeline.info(owner).created.inputs[0]
@@ -214,7 +212,7 @@ def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
 
 
 def _step_taken(timeline: Timeline, moment: Moment, node: int, nr: int, now: Value, version: int) -> str:
-    """The optimizer step that wrote a tensor at this moment, with old and new value; empty if there was none."""
+    """Return the optimizer step that wrote a tensor at this moment, with old and new value; empty if there was none."""
     step = step_of(timeline, node, moment.n)
     if step is None:
         return ""
@@ -229,7 +227,7 @@ def _value_before(timeline: Timeline, moment: Moment, node: int, nr: int) -> Val
 
 
 def _set(timeline: Timeline, moment: Moment, event: DataSet) -> str:
-    """What a tensor shows that got other memory, or lies in a part of what was written."""
+    """Return the new value of a tensor that got other memory, or that is part of the written memory."""
     by_none = event.writer in (0, moment.actor)
     if by_none and event.value == _value_before(timeline, moment, event.node, event.output_nr):
         return f"its memory was written elsewhere: it is {short(event.value)} as before"
@@ -242,7 +240,7 @@ def _set(timeline: Timeline, moment: Moment, event: DataSet) -> str:
 
 
 def _written_output(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten) -> tuple[int, Value | None]:
-    """The output of a node that was written at this moment, and its value; None if no output was."""
+    """Return the output of a node that was written at this moment, and its value; None if no output was."""
     state = moment.state(owner) if owner else None
     if state is None:
         return 0, None
@@ -266,13 +264,13 @@ def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
 
 
 def _target_at(timeline: Timeline, n: int, event: GradFlowed) -> OutputState | None:
-    """What had arrived at moment `n` where a share goes."""
+    """Return the state, at moment `n`, of the output that receives a contribution."""
     state = timeline.at(n).state(event.node)
     return state.outputs[event.output_nr] if state is not None else None
 
 
 def _ran(timeline: Timeline, moment: Moment, event: StepFinished, told: int) -> str:
-    """What the rule has sent since `told`, with the sum where a target has several contributions."""
+    """Return what the rule has sent since `told`, with the sum if a target has several contributions."""
     sent = [
         each
         for each in outgoing_gradients(timeline, moment, event.node)
@@ -288,7 +286,7 @@ def _ran(timeline: Timeline, moment: Moment, event: StepFinished, told: int) -> 
 
 
 def _sent(timeline: Timeline, sent: OutgoingGradient) -> str:
-    """One share, and what it made of those before it: ``3 to #1 x, 3 += 3, now 6 (2 of 2)``."""
+    """Return one contribution, and the sum with those before it: ``3 to #1 x, 3 += 3, now 6 (2 of 2)``."""
     assert sent.part is not None  # it has been sent
     target = output_label(timeline, sent.operand.node, sent.operand.output_nr)
     count = f" ({sent.nth} of {sent.expected})" if sent.expected > 1 else ""
@@ -308,7 +306,7 @@ def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> 
 
 
 def _grads(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> str:
-    """What came to each output: ``p [2 2], q [3]``; of very many to the first."""
+    """Return the gradient of each output, ``p [2 2], q [3]``; of very many outputs only the first."""
     info = timeline.info(node)
     told = [
         f"{output_called(info, nr)} {short(grad) if grad is not None else None}".lstrip()
@@ -318,13 +316,13 @@ def _grads(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> st
 
 
 def _of_one(timeline: Timeline, node: int, nr: int) -> str:
-    """Which of several outputs is meant: `` of q``; nothing where there is but one."""
+    """Return which of several outputs it is, `` of q``; empty if there is only one."""
     which = output_called(timeline.info(node), nr)
     return f" of {which}" if which else ""
 
 
 def _owned(timeline: Timeline, node: int, nr: int, what: str) -> str:
-    """What belongs to an output: ``.grad``, ``its data``; of one of several ``.grad of q``, ``the data of q``."""
+    """Return a property of an output: ``.grad``, ``its data``; of one of several ``.grad of q``, ``the data of q``."""
     whose = _of_one(timeline, node, nr)
     article = "" if what.startswith(".") else "the " if whose else "its "
     return f"{article}{what}{whose}"

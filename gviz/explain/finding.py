@@ -1,4 +1,4 @@
-"""What an explanation is made of: facts with their events, never a text that only a person can read."""
+"""Findings: the facts of an explanation, with their events, so that programs can read them, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gviz.values.plain_text import file_line
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number an explanation speaks of, and the event that made it (0: it was counted or divided from others)."""
+    """A number in an explanation, and the event that made it (0: it was counted, or computed from others)."""
 
     name: str
     value: float
@@ -22,11 +22,11 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Displayed):
-    """One fact: its kind (a word for programs), what it says, the event that shows it and the node it is about.
+    """One fact: its kind (a word for programs), its text, the event that shows it, and its node.
 
-    `event` and `node` are 0 where there is none; `parts` are the facts it rests on; `fix` says what to write instead.
-    `edit` is the fix as a change of the program, where it is one. `at` is the line to change, None if it is not known.
-    `suspected` says that it may well be meant so.
+    `event` and `node` are 0 if there is none. `parts` are the facts that support it. `fix` describes what to write
+    instead, and `edit` is the fix as an edit of the program, if possible. `at` is the line to change, None if it is
+    unknown. `suspected` means that it may be intended.
     """
 
     kind: str
@@ -42,20 +42,20 @@ class Finding(Displayed):
 
     @property
     def where(self) -> str:
-        """The place in the program as ``demo.py:4``, empty if it is not known."""
+        """The place in the program as ``demo.py:4``, empty if it is unknown."""
         return file_line(self.at.path, self.at.line) if self.at is not None else ""
 
     def __str__(self) -> str:
-        """The explanation as a person reads it, a line for each fact."""
+        """Return the explanation as text, one line for each fact."""
         return "\n".join("  " * depth + text for depth, text, _ in lines(self))
 
 
 MOST_LINES = 6
-"""Lines of an answer unless all are asked for."""
+"""Lines of an answer, unless all are requested."""
 
 
 def lines(finding: Finding, depth: int = 0) -> Iterator[tuple[int, str, int]]:
-    """An explanation as rows: how deep, what, and the event to go to (0: none)."""
+    """Yield an explanation as rows: its depth, its text, and its event (0: none)."""
     yield depth, finding.text, finding.event
     for part in finding.parts:
         yield from lines(part, depth + 1)
@@ -64,7 +64,7 @@ def lines(finding: Finding, depth: int = 0) -> Iterator[tuple[int, str, int]]:
 
 
 def brief(finding: Finding, rest: str = "with --all") -> list[tuple[int, str, int]]:
-    """The first of the `lines`, how many are left out and how to see the `rest`, and what to try."""
+    """Return the first of the `lines`, how many are left out, how to see the `rest`, and the fix."""
     rows = list(lines(finding))
     if len(rows) <= MOST_LINES:
         return rows
@@ -75,23 +75,23 @@ def brief(finding: Finding, rest: str = "with --all") -> list[tuple[int, str, in
 
 
 def edit_of(finding: Finding) -> Edit | None:
-    """The change of the program that the finding carries, or else the first of what it rests on."""
+    """Return the edit that the finding carries, or else the first edit among its parts."""
     return next((one.edit for one in whole(finding) if one.edit is not None), None)
 
 
 def whole(finding: Finding) -> Iterator[Finding]:
-    """The finding, and everything it rests on."""
+    """Yield the finding and everything that supports it."""
     yield finding
     for part in finding.parts:
         yield from whole(part)
 
 
 def events(finding: Finding) -> tuple[int, ...]:
-    """The events an explanation rests on, in order of time."""
+    """Return the events of an explanation, in order of time."""
     seqs = {one.event for one in whole(finding)} | {number.event for one in whole(finding) for number in one.numbers}
     return tuple(sorted(seqs - {0}))
 
 
 def nodes(finding: Finding) -> tuple[int, ...]:
-    """The nodes an explanation speaks of, the one it is about first."""
+    """Return the nodes of an explanation, beginning with the node that it is about."""
     return tuple(dict.fromkeys(one.node for one in whole(finding) if one.node))

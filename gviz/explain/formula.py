@@ -1,7 +1,7 @@
-"""Formulas and gradient rules of operations as text, with the names and numbers of one moment.
+"""Formulas and backward rules of operations as text, with the names and numbers of one moment.
 
 An operation declares ``g * other`` as the rule of its input. With the program's names it reads ``g * y``, with numbers
-``1 * 3``. Text in, text out: nothing is evaluated.
+``1 * 3``. Input and output are text: nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOW_PRECEDENCE = re.compile(r" [-+*/@·] ")
 
 
 def with_numbers(text: str, words: Mapping[str, str]) -> str:
-    """`text` with every name that has a word replaced by it; a negative number gets parentheses where it needs them.
+    """Return `text` with names replaced by their words; a negative number gets parentheses where it needs them.
 
     A name that is called or has an attribute (``self.shape``) is not replaced, except a transposed one.
     """
@@ -43,14 +43,14 @@ def with_numbers(text: str, words: Mapping[str, str]) -> str:
 
 
 def value_word(value: Value | None, name: str) -> str:
-    """How a value reads inside a formula: its number, its few elements, else its name, or its shape if it has none."""
+    """Return a value as it reads in a formula: its number or few elements, or else its name, or else its shape."""
     if value is None:
         return name
     return short(value).removeprefix("! ") if is_small(value) else name or shape_text(value.shape)
 
 
 def shapes_in(text: str, values: Mapping[str, tuple[str, Value | None]]) -> str:
-    """The shapes of the tensors that a formula or rule shows only by name: ``X (16,4), W (4,8)``."""
+    """Return the shapes of the tensors that a formula or rule shows only by name: ``X (16,4), W (4,8)``."""
     met = [values[name] for name, _ in _NAME.findall(text) if name in values]
     large = [
         (name, value) for name, value in met if name and value is not None and value.size != 1 and not is_small(value)
@@ -59,18 +59,18 @@ def shapes_in(text: str, values: Mapping[str, tuple[str, Value | None]]) -> str:
 
 
 def named_word(value: Value | None, name: str) -> str:
-    """As `word`, with the name of a small value behind it: ``3 (x)``."""
+    """Return a value as in `value_word`, with the name of a small value after it: ``3 (x)``."""
     text = value_word(value, name)
     return f"{text} ({name})" if name and value is not None and is_small(value) else text
 
 
 def is_small(value: Value) -> bool:
-    """Whether all elements are known and few enough to stand in a formula."""
+    """Return whether all elements are known and few enough for a formula."""
     return value.data is not None and 0 < value.size <= FEW
 
 
 def attribute_word(value: object) -> str:
-    """How a non-tensor argument reads: ``2``, ``(0,)``, ``'mean'``."""
+    """Return a non-tensor argument as text: ``2``, ``(0,)``, ``'mean'``."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return shown(repr(tuple(value) if isinstance(value, list) else value))
     return number(value)
@@ -82,12 +82,12 @@ _GRADIENT = re.compile(r"\bg\b")
 
 
 def formula_text(info: NodeInfo) -> str:
-    """The value of the node as text, in the names of its operation; empty where the call itself says what it is."""
+    """Return the formula of the node, with the names of its operation; empty if the call itself is clear enough."""
     return shown(_reading(info).formula)
 
 
 def rule_text(info: NodeInfo, slot: int) -> str:
-    """The gradient of an input of the node as text, in the same names; empty where there is none."""
+    """Return the gradient of an input of the node as text, with the same names; empty if there is none."""
     rules = info.op.rules
     text = rules[min(slot, len(rules) - 1)] if rules else ""
     text = with_numbers(shown(text), {name: shown(word) for name, word in _reading(info).words})
@@ -95,7 +95,7 @@ def rule_text(info: NodeInfo, slot: int) -> str:
 
 
 def _rule_of_part(rule: str, slot: int) -> str:
-    """The rule of a write through a view, in terms of the base of the view."""
+    """Return the rule of a write through a view, in terms of the base of the view."""
     if not slot:
         return f"g, its part now {rule}"
     return "its part of g" if rule == "g" else _GRADIENT.sub("(its part of g)", rule)
@@ -117,16 +117,16 @@ def _fits(reading: Reading, info: NodeInfo) -> bool:
 # Arguments that are not tensors
 
 _LEFT_OUT = {"dim": "all dims", "dims": "all dims", "correction": "1", "weight": "1", "bias": "0"}
-"""What these arguments stand for where the program gave none, and None was recorded."""
+"""The meaning of these arguments if the program did not pass them, and None was recorded."""
 
 
 def attribute_words(attributes: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """The word for each argument of an op in its formula and rules."""
+    """Return the word for each argument of an op in its formula and rules."""
     return {name: _attribute_text(name, value) for name, value in attributes}
 
 
 def _attribute_text(name: str, value: str) -> str:
-    """A dimension by its number, as ``dim 1``: it is no factor. Dtypes and devices are no texts."""
+    """Return an argument as text: a dimension as ``dim 1``, because it is no factor; none for dtypes and devices."""
     if name in ("dtype", "device", "source"):
         return value.strip("'")
     if value == "None":

@@ -18,7 +18,10 @@ from gviz.values.value_text import bad_text, grad
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
-    """``.grad``: `before` (there since pass `since`, 0: not from a pass, by event `event`) += `part`."""
+    """One addition to a ``.grad``: `before` += `part`.
+
+    `before` is there since pass `since` (0: it is not from a pass), by event `event`.
+    """
 
     before: Value
     part: Value
@@ -27,7 +30,7 @@ class Accumulation:
 
 
 def accumulation(timeline: Timeline, node: int, output: OutputState) -> Accumulation | None:
-    """How the ``.grad`` of a leaf came to be, if there was one before."""
+    """Return how the ``.grad`` of a leaf was added up, if there was one before."""
     event = timeline.event(output.grad_seq) if output.grad_seq else None
     if not isinstance(event, GradAccumulated) or event.value is None:
         return None
@@ -41,9 +44,9 @@ def accumulation(timeline: Timeline, node: int, output: OutputState) -> Accumula
 
 
 def passes_added(timeline: Timeline, node: int, seq: int) -> list[tuple[int, GradAccumulated]]:
-    """The passes that add up to the ``.grad`` of event `seq`, in order; empty if it has other parts, too.
+    """Return the passes that add up to the ``.grad`` of event `seq`, in order; empty if it has other parts, too.
 
-    A program may have set or changed it in between.
+    For example, a program may have set or changed it in between.
     """
     added: list[tuple[int, GradAccumulated]] = []
     for earlier in reversed([n for n in timeline.events_of(node) if n <= seq]):
@@ -58,20 +61,20 @@ def passes_added(timeline: Timeline, node: int, seq: int) -> list[tuple[int, Gra
 
 
 def is_zero(value: Value | None) -> bool:
-    """Whether every element is zero."""
+    """Return whether every element is zero."""
     stats = value.statistics() if value is not None and value.size else None
     return value is not None and stats is not None and stats.zero == value.size
 
 
-# Writes of the program: who wrote, at which line, and what that did to the numbers
+# Writes of the program: the writer, its line, and the effect on the numbers
 
 _PRECISION = {name: float(np.finfo(name).eps) for name in ("float16", "float32", "float64")} | {"bfloat16": 2.0**-7}
-"""By how much a number differs from the next one, in parts of it: so exact is what a program computes."""
+"""The relative distance between neighbouring numbers of a dtype, which is the precision of the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradWrite:
-    """A write to a ``.grad`` by event `seq` at a line of the program, that made `after` of `before` (None: no grad)."""
+    """A write to a ``.grad`` by event `seq` at a line of the program, from `before` to `after` (None: no grad)."""
 
     seq: int
     before: Value | None
@@ -85,7 +88,7 @@ class GradWrite:
 
 
 def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, list[GradWrite]]:
-    """The event that filled a ``.grad`` last (0: none is known), and the writes since then up to event `seq`.
+    """Return the event that filled a ``.grad`` last (0: unknown), and the writes since then up to event `seq`.
 
     A write that changed no number is left out, and so is the second half of ``w.grad /= 2``.
     """
@@ -110,7 +113,7 @@ def _changes(timeline: Timeline, filled: int, sets: list[tuple[int, GradSet]]) -
 
 
 def _is_second_half(timeline: Timeline, previous: GradSet | None, write: GradSet) -> bool:
-    """Whether a write assigns what the same line has just changed in place, as ``w.grad /= 2`` does."""
+    """Return whether a write assigns what the same line has just changed in place, as ``w.grad /= 2`` does."""
     if previous is None or (previous.how, write.how) != ("in place", "assigned"):
         return False
     lines = [[(frame.path, frame.line) for frame in timeline.stack(one.stack)[:1]] for one in (previous, write)]
@@ -118,17 +121,18 @@ def _is_second_half(timeline: Timeline, previous: GradSet | None, write: GradSet
 
 
 def write_at(timeline: Timeline, seq: int) -> GradWrite | None:
-    """The write at an event; None if the event is no write, or changed no number."""
+    """Return the write at an event; None if the event is no write, or changed no number."""
     event = timeline.event(seq) if seq else None
     writes = writes_since_pass(timeline, event.node, seq)[1] if isinstance(event, GradSet) else []
     return writes[-1] if writes and writes[-1].seq == seq else None
 
 
 def write_effect(timeline: Timeline, write: GradWrite, *, brief: bool = False) -> str:
-    """What a write did: ``multiplied by 0.05``, ``cut off at 5 in 3 of 12 elements``, ``changed from a to b``.
+    """Return the effect of a write: ``multiplied by 0.05``, ``cut off at 5 in 3 of 12 elements``,
+    ``changed from a to b``.
 
-    What is said of elements holds of each, and is not said of an array that was not kept. In brief, where both values
-    are told beside it, it is ``changed``.
+    A text about elements holds for each of them, and needs a stored array. In `brief`, where both values are shown next
+    to it, it is ``changed``.
     """
     if write.after is None:
         return "cleared"
@@ -146,7 +150,7 @@ def _from_to(before: Value | None, after: Value, *, brief: bool) -> str:
 
 
 def uniform_effect(timeline: Timeline, was: Value | None, became: Value | None) -> str:
-    """What was done to all elements alike; empty if that is not known."""
+    """Return what was done to all elements alike; empty if that is unknown."""
     before, after = _elements(timeline, was), _elements(timeline, became)
     if became is None or before is None or after is None or before.shape != after.shape:
         return ""
@@ -160,7 +164,7 @@ def uniform_effect(timeline: Timeline, was: Value | None, became: Value | None) 
 
 
 def uniform_factor(timeline: Timeline, was: Value | None, became: Value | None) -> float | None:
-    """The one number that all elements were multiplied by, None if there is none or it is not known."""
+    """Return the one factor of all elements; None if there is none or it is unknown."""
     before, after = _elements(timeline, was), _elements(timeline, became)
     if became is None or before is None or after is None or before.shape != after.shape:
         return None
@@ -168,9 +172,9 @@ def uniform_factor(timeline: Timeline, was: Value | None, became: Value | None) 
 
 
 def common_factor(before: Array, after: Array, precision: float) -> float | None:
-    """The one number, not 1, that each element was multiplied by, None if there is none.
+    """Return the one number, not 1, by which each element was multiplied; None if there is none.
 
-    Of elements that are all the same it is not known: they may as well have been set.
+    It is unknown for elements that are all the same: they may have been set.
     """
     if len(np.unique(before[before != 0])) < 2:
         return None
@@ -183,11 +187,11 @@ def common_factor(before: Array, after: Array, precision: float) -> float | None
 
 
 def _is_known(value: Value | None) -> bool:
-    """Whether the numbers are known; they are, where there is no gradient."""
+    """Return whether the numbers are known. They are if there is no gradient."""
     return value is None or value.is_known
 
 
 def _elements(timeline: Timeline, value: Value | None) -> Array | None:
-    """All elements in double precision, if they were kept and are real and finite."""
+    """Return all elements in double precision, if they were stored and are real and finite."""
     array = timeline.array(value) if value is not None and not bad_text(value) else None
     return array.astype(np.float64) if array is not None and array.dtype.kind == "f" else None

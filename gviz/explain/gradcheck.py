@@ -1,4 +1,4 @@
-"""The gradients that a node sent, next to what small changes of its inputs say: a verdict, and rows of text."""
+"""The gradients that a node sent, compared with finite differences: a verdict, and rows of text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from gviz.values.number_text import number
 from gviz.values.plain_text import shown
 
 Verdict = Literal["wrong", "deliberate", "not tried", "agrees"]
-"""What was found of a rule. A deliberate one differs as those do that are meant to (`deliberate.KINDS`)."""
+"""The verdict about a rule. A deliberate one differs as a surrogate gradient does (`deliberate.KINDS`)."""
 
 _SHOWN = 6
-"""Elements that are written out of an input whose gradient is another."""
+"""The most elements that are listed for an input with a different gradient."""
 
 
 def checkable_nodes(timeline: Timeline, node: int) -> list[int]:
-    """The node itself, or what uses a leaf and sends gradients to it; GvizError that says what to check instead."""
+    """Return the node itself, or the users of a leaf that send gradients to it.
+
+    Raises `GvizError`, with what to check instead, if there is none.
+    """
     if timeline.info(node).created.kind == "op":
         return [node]
     name, users = shown(label(timeline, node)), timeline.nodes.users(node)
@@ -37,10 +40,10 @@ def checkable_nodes(timeline: Timeline, node: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class NodeCheck:
-    """A node, and what was found of each input that its rule sent a gradient to, or why that cannot be tried.
+    """A node, and the result for each input to which its rule sent a gradient, or why that could not be tested.
 
-    `kind` is the key in `deliberate.KINDS` of what it most likely does on purpose, if it differs, else empty. What is
-    known of its second derivatives is asked of functions of the program only.
+    If it differs, `kind` is the key in `deliberate.KINDS` of its most likely purpose, else empty. Second derivatives
+    are tested only for functions of the program.
     """
 
     node: int
@@ -61,7 +64,7 @@ class NodeCheck:
 
     @property
     def why_not(self) -> str:
-        """Why it could not be tried, or nothing of it; empty if it could."""
+        """Why nothing of it could be tested; empty if something was."""
         if self.refusal is not None:
             return ": ".join(filter(None, [self.refusal.what, self.refusal.why]))
         if not self.found:
@@ -71,12 +74,12 @@ class NodeCheck:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether it was not tried because the user interrupted."""
+        """Whether it was not tested because the user interrupted."""
         return self.refusal is _INTERRUPTED
 
     @property
     def verdict(self) -> Verdict:
-        """What was found, in a word."""
+        """The result in a word."""
         if self.why_not:
             return "not tried"
         if not self.differs:
@@ -85,7 +88,7 @@ class NodeCheck:
 
 
 def check_node(timeline: Timeline, node: int, n: int) -> NodeCheck:
-    """The rule of a node as it ran in the last pass up to moment `n`, else in the first later one."""
+    """Return the check of a node's rule as it ran in the last pass up to moment `n`, or else in the first later one."""
     try:
         found = check_gradients(timeline, node, n)
         return NodeCheck(node, found, surrogate_kind(timeline, node, n, found), _second_order_of(timeline, node, found))
@@ -103,12 +106,12 @@ _INTERRUPTED = GvizError("not tried: interrupted")
 
 
 def interrupted_check(node: int) -> NodeCheck:
-    """The check of a node that was not tried because the user interrupted."""
+    """Return the check of a node that was not tested because the user interrupted."""
     return NodeCheck(node, refusal=_INTERRUPTED)
 
 
 def check_rows(timeline: Timeline, tried: NodeCheck) -> Iterator[str]:
-    """What was found, in rows that are indented by what they belong to."""
+    """Yield the results as rows. Details are indented."""
     name = label(timeline, tried.node)
     if tried.why_not and not tried.found:
         hint = tried.refusal.hint if tried.refusal is not None and not tried.refusal.why else ""
@@ -136,7 +139,7 @@ _WRONG = "the rule is wrong, or is meant to send something else in a way that is
 
 
 def _shared_input_words(found: Sequence[GradientCheck], both: GradientCheck) -> str:
-    """How the inputs of `both` were distinguished."""
+    """Return how the inputs of `both` were distinguished."""
     if any(one.node == both.node and not one.together for one in found):
         return "which of them an operation used is not recorded, and taken as it fits best"
     return "each alone is not tried, as which of them an operation used is not recorded"
@@ -153,7 +156,7 @@ def _agreement_words(one: GradientCheck) -> str:
 
 
 def _elements(one: GradientCheck) -> Iterator[str]:
-    """The first elements that differ, and then those at kinks."""
+    """Yield the first elements that differ, and then elements at kinks."""
     order = [*one.differs.nonzero()[0].tolist(), *one.at_kink.nonzero()[0].tolist()]
     for at in order[:_SHOWN]:
         sent, expected = number(one.recorded[at]), number(one.differences[at])
@@ -164,6 +167,6 @@ def _elements(one: GradientCheck) -> Iterator[str]:
 
 
 def element(one: GradientCheck, at: int) -> str:
-    """An element that was tried, by its index, and what it holds: ``[3, 9] = 2.31``."""
+    """Return an element that was tested, by its index, and its value: ``[3, 9] = 2.31``."""
     index = ", ".join(map(str, one.indices[at]))
     return f"[{index}] = {number(one.numbers[at])}" if one.shape else f"at {number(one.numbers[at])}"

@@ -1,8 +1,8 @@
-"""What hooks made of the gradients of a backward pass: which ran, in what order, and what each one changed.
+"""Hooks on the gradients of a backward pass: which ran, in what order, and what each one changed.
 
-A hook of a tensor, or of a node before its rule, sees what has arrived and may replace it. A hook of a node after its
-rule may replace what the rule sends to an input. So a gradient is the sum of its contributions only until the first
-hook: ``[2 2 2]`` arrives, the hook ``mask`` makes ``[2 0 0]`` of it, and that is what goes on.
+A hook of a tensor, or of a node before its rule, receives the incoming gradient and may replace it. A hook of a node
+after its rule may replace what the rule sends to an input. So a gradient is the sum of its contributions only until the
+first hook: ``[2 2 2]`` arrives, the hook ``mask`` changes it to ``[2 0 0]``, and backward continues with that.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from gviz.values.value_text import grad
 HOOK_FIX = "return the gradient from the hook as it should go on, or remove the hook with its handle"
 
 MOST_HOOKS = 20
-"""The most hooks of one gradient that are listed; of more, their number."""
+"""The most hooks of one gradient that are listed; further ones are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookEffect:
-    """A hook that ran, by event `seq`: the gradient `before` it and `after` it (None: not known).
+    """A hook that ran, by event `seq`: the gradient `before` it and `after` it (None: unknown).
 
-    `changed` says whether it replaced the gradient or wrote to it.
+    `changed` is true if it replaced the gradient or wrote to it.
     """
 
     seq: int
@@ -41,38 +41,38 @@ class HookEffect:
 
     @property
     def changed(self) -> bool:
-        """Whether it gave another gradient."""
+        """Whether it returned another gradient."""
         return self.ran.value is not None
 
     @property
     def made_zero(self) -> bool:
-        """Whether it gave zero for a gradient that is known not to have been zero."""
+        """Whether it returned zero for a gradient that is known not to have been zero."""
         before = self.before
         known = before is not None and before.is_known
         return self.changed and known and is_zero(self.after) and not is_zero(before)
 
     def factor(self, timeline: Timeline) -> float | None:
-        """The one number that the hook multiplied every element by; None if there is none."""
+        """Return the one number by which the hook multiplied every element; None if there is none."""
         return uniform_factor(timeline, self.before, self.after) if self.changed else None
 
     def is_opposite(self, timeline: Timeline) -> bool:
-        """Whether each element is now the opposite of what it was, which no hook sets by accident."""
+        """Return whether each element changed its sign, which no hook does by accident."""
         before, after = (timeline.array(one) if one is not None else None for one in (self.before, self.after))
         if not self.changed or before is None or after is None or before.shape != after.shape:
             return False
         return bool(before.any()) and bool((before == -after).all())
 
     def at(self, timeline: Timeline) -> Frame | None:
-        """The line that registered it, if it is known."""
+        """Return the line that registered it, if it is known."""
         return next(iter(timeline.stack(self.ran.stack)), None) if self.ran.stack else None
 
     def registered(self, timeline: Timeline) -> str:
-        """``, registered at demo.py:4``; empty if the line is not known."""
+        """Return ``, registered at demo.py:4``; empty if the line is unknown."""
         at = self.at(timeline)
         return f", registered at {file_line(at.path, at.line)}" if at is not None else ""
 
     def words(self, timeline: Timeline) -> str:
-        """``the hook mask changed [2 2 2] to [2 0 0]``, with what was done to all elements alike."""
+        """Return ``the hook mask changed [2 2 2] to [2 0 0]``, with a change that is the same for all elements."""
         name = f"the hook {shown(self.ran.name)}"
         if self.ran.when == "post accumulate":
             return f"{name} ran after that was added"
@@ -85,13 +85,13 @@ class HookEffect:
 
 
 def hooks_of(timeline: Timeline, node: int, output_nr: int, pass_nr: int, upto: int) -> list[HookEffect]:
-    """The hooks that saw the gradient of an output in a pass, up to event `upto`, in the order in which they ran."""
+    """Return the hooks that received the gradient of an output in a pass, up to event `upto`, in order of time."""
     effects = []
     for seq in timeline.events_of(node):
         ran = timeline.event(seq) if seq <= upto else None
         if not isinstance(ran, HookRan) or ran.pass_nr != pass_nr or ran.when == "post":
             continue
-        of_all = ran.when == "pre" and ran.value is None  # a node's hook sees all outputs, and changed none of them
+        of_all = ran.when == "pre" and ran.value is None  # a node's hook receives all outputs, and changed none of them
         if ran.output_nr != output_nr and not of_all:
             continue
         state = timeline.at(seq - 1).state(node)
@@ -103,7 +103,7 @@ def hooks_of(timeline: Timeline, node: int, output_nr: int, pass_nr: int, upto: 
 
 
 def hook_findings(timeline: Timeline, node: int, output_nr: int, pass_nr: int, upto: int) -> Iterator[Finding]:
-    """A row for each hook that saw what arrived at an output in a pass; none where there was no hook."""
+    """Yield a row for each hook that received the incoming gradient of an output in a pass."""
     effects = hooks_of(timeline, node, output_nr, pass_nr, upto)
     for effect in effects[:MOST_HOOKS]:
         text = f"{effect.words(timeline)}{effect.registered(timeline)}"
@@ -113,7 +113,7 @@ def hook_findings(timeline: Timeline, node: int, output_nr: int, pass_nr: int, u
 
 
 def source_hooks(timeline: Timeline, part: Contribution) -> Iterator[Finding]:
-    """The hooks that changed a contribution on its way: those of the node it came from, before and after its rule."""
+    """Yield the hooks that changed a contribution on its way: those of its source node, before and after its rule."""
     if not part.source or part.source not in timeline.nodes:
         return
     pass_nr = timeline.at(part.seq).pass_nr
@@ -134,10 +134,10 @@ def source_hooks(timeline: Timeline, part: Contribution) -> Iterator[Finding]:
 
 
 def _after_rule(timeline: Timeline, part: Contribution, pass_nr: int) -> Iterator[HookEffect]:
-    """The hooks of a node that replaced what its rule gave for the input of this contribution.
+    """Yield the hooks of a node that replaced the result of its rule for the input of this contribution.
 
-    The events number what a rule gives, and a number in the program (the 3 of ``x * 3``) is counted or not as PyTorch
-    does it for that operation. So the input is known by what was sent: it is what the last of its hooks gave.
+    The events number the results of a rule. A number in the program (the 3 of ``x * 3``) counts or not, as PyTorch does
+    it for that operation. So the input is identified by the gradient that was sent: it is the result of the last hook.
     """
     by_number: dict[int, list[HookEffect]] = {}
     for seq in timeline.events_of(part.source):
@@ -151,13 +151,13 @@ def _after_rule(timeline: Timeline, part: Contribution, pass_nr: int) -> Iterato
 
 
 def zeroing_hook(timeline: Timeline, node: int, pass_nr: int, upto: int) -> HookEffect | None:
-    """The hook that made zero of a gradient of a node that was not zero before, or None."""
+    """Return the hook that changed a nonzero gradient of a node to zero, or None."""
     outputs = range(len(timeline.info(node).created.outputs))
     effects = (effect for nr in outputs for effect in hooks_of(timeline, node, nr, pass_nr, upto))
     return next((one for one in effects if one.made_zero), None)
 
 
 def zeroing_hook_after_rule(timeline: Timeline, part: Contribution) -> HookEffect | None:
-    """The hook that put zero in the place of what a rule gave, which is not known then; or None."""
+    """Return the hook that replaced the result of a rule, which is then unknown, with zero; or None."""
     effects = _after_rule(timeline, part, timeline.at(part.seq).pass_nr)
     return next((one for one in effects if is_zero(one.after)), None)

@@ -34,16 +34,22 @@ from gviz.explain.question import Question, Topic
 from gviz.explain.recording_overview import Survey
 
 Severity = Literal["error", "warning", "note", "fact"]
-"""It raised or certainly computes something wrong; it most likely does; it may be meant so; it only says what is."""
+"""The level of a finding.
+
+- error: it raised an error, or the result is certainly wrong.
+- warning: the result is most likely wrong.
+- note: it may be intended.
+- fact: it only describes what happened.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of finding.
 
-    `answer` explains a node whose question is one of `topics`, or passes with None; of several kinds the first in the
-    table has the word. `explain` does the same for an error. `find` looks for it in a whole recording; where that can
-    take long it gives None now and then, so that others have their turn.
+    `answer` explains a node whose question has one of the `topics`, or returns None; of several kinds the first in the
+    table answers. `explain` does the same for an error. `find` searches a whole recording; if that can take long, it
+    yields None now and then, so that other work can run.
     """
 
     name: str
@@ -321,5 +327,5 @@ BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 def findable() -> list[Kind]:
-    """The kinds that a check may report: all that are more than a fact."""
+    """Return the kinds that a check may report: all that are more than a fact."""
     return [kind for kind in KINDS if kind.severity != "fact"]

@@ -1,4 +1,4 @@
-"""The outgoing gradients of a node: its backward rule with numbers, and what each is added to at the input.
+"""The outgoing gradients of a node: its backward rule with numbers, and the sum at the input to which each is added.
 
 Everything is read from the timeline. A rule is the operation's own text with numbers put in, never evaluated.
 """
@@ -26,13 +26,14 @@ from gviz.values.value import Value
 
 @dataclass(frozen=True, slots=True)
 class OutgoingGradient:
-    """What a node sends to one of its inputs in one pass.
+    """The outgoing gradient of a node for one of its inputs in one pass.
 
-    `rule` is the op's text in the names of the program, `numbers` the same with few numbers in it and many by their
-    name, which have these `shapes`. Once it has been sent (by
-    `event`, 0 before), `part` was added to `before` (None: it was the first) and made `after`, as number `nth` of
-    `expected`. `reduced` names the broadcast dimensions that are summed away; `missing` says why nothing
-    will ever be sent.
+    `rule` is the op's rule with the program's names. `numbers` is the rule with few numbers in it and many by their
+    name, whose shapes are `shapes`.
+
+    Once it has been sent (by `event`, before that 0), `part` was added to `before` (None: it was the first), with the
+    result `after`, as contribution `nth` of `expected`. `reduced` names the broadcast dimensions that are summed away.
+    `missing` says why nothing will ever be sent.
     """
 
     operand: Operand
@@ -50,7 +51,7 @@ class OutgoingGradient:
 
     @property
     def summed(self) -> str:
-        """The rule, and for an input that was broadcast the sum that gives it its own shape back."""
+        """Return the rule. For an input that was broadcast it includes the sum that restores its shape."""
         if not self.reduced or not self.rule:
             return self.rule
         rule = self.rule if re.fullmatch(r"\w+", self.rule) else f"({self.rule})"
@@ -59,7 +60,7 @@ class OutgoingGradient:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How an op's rule reads for one input: in names, with numbers, what its result is summed over, and shapes."""
+    """An op's rule for one input: with names, with numbers, the dimensions it is summed over, and shapes."""
 
     text: str
     numbers: str
@@ -68,7 +69,7 @@ class _Rule:
 
 
 def outgoing_gradients(timeline: Timeline, moment: Moment, node: int) -> tuple[OutgoingGradient, ...]:
-    """What the node sends to each input that is part of the graph, as far as it has happened at `moment`."""
+    """Return the outgoing gradients of a node for each input in the graph, as far as they are sent at `moment`."""
     started = step_event(timeline, moment, node)
     sent = dict(_sent(timeline, moment, node, started))
     rules = timeline.once(_rules_run, started) if started else timeline.once(_rules, node)
@@ -82,7 +83,7 @@ def outgoing_gradients(timeline: Timeline, moment: Moment, node: int) -> tuple[O
 
 
 def outgoing_gradient(timeline: Timeline, seq: int) -> OutgoingGradient:
-    """What event `seq`, a `GradFlowed` from a node, brought to one of its inputs."""
+    """Return the outgoing gradient of event `seq`, a `GradFlowed` from a node."""
     event = expect(timeline, seq, GradFlowed)
     node, slot = event.source, event.slot
     started = step_event(timeline, timeline.at(seq), node)
@@ -103,12 +104,12 @@ def _unsent(timeline: Timeline, moment: Moment, node: int, operand: Operand, rul
 
 
 def _rules(timeline: Timeline, node: int) -> tuple[_Rule, ...]:
-    """How the rules of a node read before they run."""
+    """Return the rules of a node before they run."""
     return _read_rules(timeline, node, ())
 
 
 def _rules_run(timeline: Timeline, started: int) -> tuple[_Rule, ...]:
-    """How the rules of a node read when they run, by event `started`."""
+    """Return the rules of a node as they ran by event `started`."""
     event = expect(timeline, started, StepStarted)
     return _read_rules(timeline, event.node, step_grads(timeline, started))
 
@@ -137,7 +138,7 @@ def _read_rules(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) 
 def _rule_values(
     timeline: Timeline, info: NodeInfo, computed: Computation, grads: tuple[Value | None, ...]
 ) -> dict[str, tuple[str, Value | None]]:
-    """What every name in a rule means, and what it is called; `g` only once the gradient is here."""
+    """Return the word and the value of every name in a rule; `g` only once the gradient has arrived."""
     values = {operand.parameter: (operand.name, operand.value) for operand in computed.operands}
     values["result"] = symbol(timeline, info.node), computed.result
     present = [grad for grad in grads if grad is not None]
@@ -147,7 +148,7 @@ def _rule_values(
 
 
 def step_event(timeline: Timeline, moment: Moment, node: int) -> int:
-    """The event at which the node's rule ran last, at or before the moment, in its latest pass; 0 if it has not."""
+    """Return the event at which the node's rule last ran by the moment, in its latest pass; 0 if it has not."""
     state = moment.state(node)
     if state is None or not state.pass_nr:
         return 0
@@ -160,7 +161,7 @@ def step_event(timeline: Timeline, moment: Moment, node: int) -> int:
 
 
 def _numbers_given(info: NodeInfo, computed: Computation) -> dict[str, str]:
-    """The words for arguments that are numbers, ``exponent`` as 2, and for dimensions."""
+    """Return the words for arguments that are numbers, ``exponent`` as 2, and for dimensions."""
     words = attribute_words(computed.attributes)
     numbers = [
         name for name, value in info.created.attrs if isinstance(value, int | float) and not isinstance(value, bool)
@@ -169,7 +170,7 @@ def _numbers_given(info: NodeInfo, computed: Computation) -> dict[str, str]:
 
 
 def _sent(timeline: Timeline, moment: Moment, node: int, started: int) -> Iterator[tuple[int, int]]:
-    """The contributions since the step began: slot -> event number."""
+    """Yield the contributions since the step began: slot and event number."""
     if not started:
         return
     for seq in range(started + 1, moment.n + 1):
@@ -181,7 +182,7 @@ def _sent(timeline: Timeline, moment: Moment, node: int, started: int) -> Iterat
 
 
 def _sum_before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int, int]:
-    """The sum at the target just before event `seq`, and which share of how many that event brings."""
+    """Return the sum at the target just before event `seq`, the number of the contribution, and the expected number."""
     node, output_nr = edge
     after = timeline.at(seq).state(node)
     before = timeline.at(seq - 1).state(node)
@@ -193,7 +194,7 @@ def _sum_before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None,
 
 
 def _counted(timeline: Timeline, rule: str, info: NodeInfo, operand: Operand) -> str:
-    """A rule with the counts that its words stand for, as far as they are known."""
+    """Return a rule with numbers instead of words such as "count", as far as they are known."""
     for words, count in _COUNTS.items():
         if words in rule and (known := count(timeline, info, operand)) is not None:
             rule = rule.replace(words, str(known))
@@ -201,7 +202,7 @@ def _counted(timeline: Timeline, rule: str, info: NodeInfo, operand: Operand) ->
 
 
 def _elements_per_result(timeline: Timeline, info: NodeInfo, operand: Operand) -> int | None:
-    """How many elements each result is the mean of."""
+    """Return how many elements are averaged for each result."""
     result = info.created.first_value
     if operand.value is None or result is None or not result.size:
         return None
@@ -209,7 +210,7 @@ def _elements_per_result(timeline: Timeline, info: NodeInfo, operand: Operand) -
 
 
 def _targets(timeline: Timeline, info: NodeInfo, operand: Operand) -> int | None:
-    """How many targets of a loss over classes count, as far as they are stored."""
+    """Return how many targets of a loss over classes count, as far as they are stored."""
     computed = computation(timeline, info.node)
     value = next((operand.value for operand in computed.operands if operand.parameter == "target"), None)
     array = None if value is None else timeline.array(value)
@@ -218,7 +219,7 @@ def _targets(timeline: Timeline, info: NodeInfo, operand: Operand) -> int | None
 
 
 def _classes(timeline: Timeline, info: NodeInfo, operand: Operand) -> int | None:
-    """The number of classes of a loss: the second dimension, or the only one."""
+    """Return the number of classes of a loss: the second dimension, or the only one."""
     shape = operand.value.shape if operand.value is not None else ()
     return next(iter(shape[1:] or shape), None)
 
@@ -229,7 +230,7 @@ _COUNTS: Mapping[str, Callable[[Timeline, NodeInfo, Operand], int | None]] = {
     "number of targets": _targets,
     "number of classes": _classes,
 }
-"""What is counted for a rule, by the words that it has for it."""
+"""A word in a rule -> the function that returns its number."""
 
 
 def _missing(moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:
@@ -244,7 +245,7 @@ def _missing(moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str
 
 
 def _reduced(operand: Operand, large: Shape | None) -> str:
-    """How an input that was broadcast to the shape `large` gets its gradient back into its own."""
+    """Return how the gradient of an input that was broadcast to the shape `large` is reduced to its own shape."""
     if operand.value is None or large is None or operand.value.shape == large:
         return ""
     small = operand.value.shape
@@ -258,14 +259,14 @@ def _reduced(operand: Operand, large: Shape | None) -> str:
 Shape = tuple[int, ...]
 
 MOST_INPUTS = 8
-"""No elementwise operation has more; the thousands of a stack would be looked at once for each of them."""
+"""The most inputs of an elementwise operation. A stack has thousands, and each would cost a search through all."""
 
 
 def broadcast_shape(info: NodeInfo, shapes: Iterable[Shape | None]) -> Shape | None:
-    """The shape that the inputs of an op are broadcast to (None among `shapes`: not known).
+    """Return the shape to which the inputs of an op are broadcast (None among `shapes`: unknown).
 
-    None where they do not meet element by element: the only input, a matrix product, a result of another shape, a
-    write through a view, which meets a part of it.
+    Return None if the inputs do not meet element by element: a single input, a matrix product, a result of another
+    shape, or a write through a view, which meets only a part of it.
     """
     result = info.created.outputs[0].value if len(info.created.outputs) == 1 else None
     if result is None or not 2 <= len(info.created.inputs) <= MOST_INPUTS or _meets_otherwise(info):

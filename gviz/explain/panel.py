@@ -1,7 +1,7 @@
-"""What the panel of a node says at one moment; terminal and page only draw it.
+"""The text in the panel of a node at one moment; terminal and page only draw it.
 
-A panel is a list of `SECTIONS`. Each section yields facts: rows with a name, and parts whose style is a word and which
-may lead to an event.
+A panel is a list of `SECTIONS`. Each section yields facts: rows with a name and parts. A part has a named style and may
+have an event to go to.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LIST = 8
 
 
 class Part(NamedTuple):
-    """A text, its style (as in `gviz.tui.lines`), the event it leads to (0: none), and how it reads in less room."""
+    """A text, its style (as in `gviz.tui.lines`), its event (0: none), and a shorter text."""
 
     text: str
     style: str = ""
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One row: its name and what it says. `about` numbers the output, input or user that it is about.
+    """One row: its name and its parts. `about` is the number of its output, input or user.
 
     A `further` row (above 0) belongs to the one before it.
     """
@@ -59,8 +59,8 @@ class Fact:
 class NodeView:
     """A node at a moment, and how much of it is shown.
 
-    In `full` every digit is, and what a panel in which nothing can be followed would leave unsaid. A file name may
-    have `room` characters. With a `branch` the numbers that it sends (by input) stand beside the recorded ones.
+    A `full` view shows every digit, and facts that a panel without links would omit. A file name may have `room`
+    characters. With a `branch` its outgoing gradients (by input) are shown next to the recorded ones.
     """
 
     timeline: Timeline
@@ -73,17 +73,17 @@ class NodeView:
 
     @property
     def info(self) -> NodeInfo:
-        """How the node was made."""
+        """Return how the node was made."""
         return self.timeline.info(self.node)
 
 
 def event_part(seq: int) -> Part:
-    """An event by its number, ``event 12``."""
+    """Return an event by its number, ``event 12``."""
     return Part(f"event {seq}", "key", seq)
 
 
 def listed(nodes: Sequence[int], named: Callable[[int], Part]) -> Iterator[Part]:
-    """Nodes as they are named, with commas between them; of very many the first, and how many more there are."""
+    """Yield the names of nodes, with commas between them; of very many the first, and the number of the others."""
     for at, node in enumerate(nodes[:LIST]):
         if at:
             yield Part(", ")
@@ -92,7 +92,7 @@ def listed(nodes: Sequence[int], named: Callable[[int], Part]) -> Iterator[Part]
         yield Part(f" and {len(nodes) - LIST} more", "muted")
 
 
-# How a node was made: formula, value, operands, what it is to autograd, who uses it, and where in the source
+# How a node was made: formula, value, operands, tracking, users, and place in the source
 
 NOT_RECORDED = "a tensor that is not recorded"
 INSIDE_CALL = "it was computed within a call of PyTorch, which gives it to nobody: its shape alone is known"
@@ -101,26 +101,26 @@ _TRANSPOSES = re.compile(r"\.m?T\b|\.t\(|transpose|permute|swapaxes|swapdims|adj
 
 
 def unborn_facts(view: NodeView) -> Iterator[Fact]:
-    """When a node of the future will be made."""
+    """Yield when a node of the future will be made."""
     if view.state is None:
         yield Fact("", (Part("not made yet: "), event_part(view.info.born), Part(" makes it")))
 
 
 def formula_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """The operation with its numbers."""
+    """Yield the operation with its numbers."""
     computed = _computed(view, state)
     if computed.formula:
         yield Fact("formula", (Part(computed.brief), *shapes_behind(computed.shapes)))
 
 
 def shapes_behind(shapes: str) -> Iterator[Part]:
-    """The shapes of what has only its name in a formula or rule, behind it."""
+    """Yield the shapes of the tensors that a formula or rule shows only by name, for use after it."""
     if shapes:
         yield Part(f"   {shapes}", "muted")
 
 
 def _computed(view: NodeView, state: NodeState) -> Computation:
-    """How its value came to be: a replay of a captured graph, or a run of a static one, computes it again."""
+    """Return the computation of its value. A replay of a captured graph or a run of a static one repeats it."""
     made = view.info.created
     if made.kind != "op" or not state.outputs:
         return computation(view.timeline, view.node)
@@ -131,7 +131,7 @@ def _computed(view: NodeView, state: NodeState) -> Computation:
 
 
 def value_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """What every output holds, and who has written to it since it was made."""
+    """Yield the value of every output, and its later writers."""
     for nr, output in enumerate(state.outputs):
         value, since = output.value, output.value_seq
         held = _no_value(view, nr) if value is None else _value(value, since, in_full=view.full)
@@ -147,32 +147,32 @@ def value_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
 
 
 def _by_optimizer(view: NodeView, since: int) -> str:
-    """The optimizer whose step wrote to it, with its learning rate."""
+    """Return the optimizer whose step wrote to it, with its learning rate."""
     step = step_of(view.timeline, view.node, since)
     lr = options_of(view.timeline, view.node, since).get("lr")
     return f" by {shown(step.kind)}{f', lr={option_text(lr)}' * (lr is not None)}" if step is not None else ""
 
 
 def _is_inside_call(view: NodeView, value: Value | None) -> bool:
-    """Whether a value is not stored because no call of the program has given it."""
+    """Return whether a value is not stored because no call of the program returned it."""
     unknown = value is not None and value.size > 0 and value.statistics() is None
     return unknown and view.info.created.kind == "op" and view.timeline.once(_only_inside_calls, 0)
 
 
 def _only_inside_calls(timeline: Timeline, start: int) -> bool:
-    """Whether values inside of calls are the only values that the recording reports as missing."""
+    """Return whether values inside of calls are the only values that the recording reports as missing."""
     warned = timeline.select((Warned,), start + 1, len(timeline) + 1)
     unseen = {event.unseen for _, event in warned if event.category == NOT_SEEN}
     return "composite" in unseen and unseen.isdisjoint(("transform", "forward", "modules", "replay"))
 
 
 def of_output(name: str, nr: int, state: NodeState) -> str:
-    """The name of a row about an output, with the number of one among several."""
+    """Return the name of a row about an output, with its number if there are several."""
     return f"{name} {nr}" if len(state.outputs) > 1 else name
 
 
 def own_name(view: NodeView, nr: int) -> Iterator[Part]:
-    """What the program calls one of several outputs."""
+    """Yield the program's name of one of several outputs."""
     name = view.info.output_name(nr) if len(view.info.created.outputs) > 1 else ""
     if name:
         yield Part(f"{abridged(name, MAX_NAME)}  ", "key")
@@ -186,19 +186,19 @@ def _value(value: Value, since: int, *, in_full: bool) -> Iterator[Part]:
 
 
 def _no_value(view: NodeView, nr: int) -> Iterator[Part]:
-    """Of a graph that is built before its numbers, they come; of one that was there before the recording, never."""
+    """Yield why there is no value: a static graph gets it later, a graph older than the recording never."""
     last = view.timeline.at(len(view.timeline)).state(view.node)
     comes = last is not None and last.outputs[nr].value is not None
     yield Part("none yet: the graph is built before its numbers" if comes else "not stored", "muted")
 
 
 def number_style(value: Value, style: str) -> str:
-    """The style of a number, which is another where something is wrong with it."""
+    """Return the style of a number, or the error style if it is bad."""
     return "error" if bad_text(value) else style
 
 
 def operand_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """With what it was computed."""
+    """Yield the operands."""
     for at, operand in enumerate(_computed(view, state).operands):
         yield Fact("" if at else "with", tuple(_operand(operand)), at)
 
@@ -214,12 +214,12 @@ def _operand(operand: Operand) -> Iterator[Part]:
 
 
 def numbered(operand: Operand) -> str:
-    """An operand by its number, and by its name if it has one: ``#1 x``; ``#2 output 1``."""
+    """Return an operand by its number, and by its name if it has one: ``#1 x``; ``#2 output 1``."""
     return operand.name if operand.name.startswith("#") else f"#{operand.node} {operand.name}".rstrip()
 
 
 def argument_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """The arguments that are no tensors."""
+    """Yield the arguments that are not tensors."""
     given = computation(view.timeline, view.node).attributes
     if given and view.info.created.kind == "op":
         yield Fact("args", (Part(clipped(", ".join(f"{name} {value}" for name, value in given), 400)),))
@@ -228,7 +228,7 @@ def argument_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
 
 
 def kind_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """What is special about the node; nothing for a tracked operation, whose grad_fn is shown above."""
+    """Yield special properties of the node; none for a tracked operation, whose grad_fn is shown above."""
     created = as_at(view.info, state).created
     text = ""
     if created.kind != "op":
@@ -246,7 +246,7 @@ def kind_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
 
 
 def saved_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """What it keeps for its backward rule, or when it was released."""
+    """Yield the tensors that it saves for its backward rule, or when they were released."""
     if state.saved == "freed":
         yield Fact("saved", (Part("released, ", "muted"), event_part(state.saved_freed)))
     elif state.saved == "held":
@@ -269,7 +269,7 @@ def _saved_name(operand: Operand | None, name: str, node: int) -> str:
 
 
 def user_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """The nodes that were made with it so far; whether any will be is known of what is recorded."""
+    """Yield the nodes that were made from it so far; whether there will be others is known only in a recording."""
     found = view.timeline.nodes.users(view.node, view.moment.n)
 
     def named(user: int) -> Part:
@@ -285,7 +285,7 @@ def _no_user(view: NodeView) -> Part:
 
 
 def place_facts(view: NodeView) -> Iterator[Fact]:
-    """The place in the source, the event, and the callers."""
+    """Yield the place in the source, the event, and the callers."""
     info = view.info
     made = (Part("  "), event_part(info.born))
     if not info.frames:
@@ -300,8 +300,10 @@ def place_facts(view: NodeView) -> Iterator[Fact]:
 
 
 def module_facts(view: NodeView) -> Iterator[Fact]:
-    """The module in whose forward it was made; of the transposed weight of a linear layer, which no line of the
-    program writes, what it is there for."""
+    """Yield the module in whose forward it was made.
+
+    The transposed weight of a linear layer, which no line of the program writes, also has its purpose.
+    """
     if view.info.scope:
         yield Fact("in module", (Part(clipped(view.info.scope, 200)),))
     if _is_weight_of_a_layer(view):
@@ -310,7 +312,7 @@ def module_facts(view: NodeView) -> Iterator[Fact]:
 
 
 def _is_weight_of_a_layer(view: NodeView) -> bool:
-    """Whether a node transposes a parameter in a line that transposes nothing."""
+    """Return whether a node transposes a parameter in a line that transposes nothing."""
     info, timeline = view.info, view.timeline
     if info.op.name != "t" or not info.frames or timeline.info(info.created.inputs[0][0]).created.kind != "parameter":
         return False
@@ -319,13 +321,13 @@ def _is_weight_of_a_layer(view: NodeView) -> bool:
     return bool(lines) and not _TRANSPOSES.search("\n".join(lines))
 
 
-# Gradients: what came in, what ``.grad`` holds, and what goes out to every input
+# Gradients: the incoming gradient, ``.grad``, and the outgoing gradient for every input
 
 IN_BRANCH = "not known in the branch"
 
 
 def incoming_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """What has arrived in the latest pass, contribution by contribution."""
+    """Yield what has arrived in the latest pass, contribution by contribution."""
     for nr, output in enumerate(state.outputs if state.requires_grad else ()):
         yield Fact(of_output("grad in", nr, state), (*own_name(view, nr), *_incoming_parts(view, output)), nr)
         if view.full or len(output.parts) > 1:
@@ -346,7 +348,7 @@ def _incoming_parts(view: NodeView, output: OutputState) -> Iterator[Part]:
 
 
 def _contributions(view: NodeView, nr: int, output: OutputState) -> Iterator[Fact]:
-    """Every share of a sum, in the order of arrival."""
+    """Yield every contribution to a sum, in the order of arrival."""
     for at, part in enumerate(output.parts[:LIST], 1):
         number = Part(share(part.value), "grad", part.seq)
         if view.full:
@@ -358,7 +360,7 @@ def _contributions(view: NodeView, nr: int, output: OutputState) -> Iterator[Fac
 
 
 def _source(view: NodeView, part: Contribution) -> str:
-    """Where a share came from: a node, or the call of ``backward()`` itself."""
+    """Return the source of a contribution: a node, or the call of ``backward()`` itself."""
     return label(view.timeline, part.source) if part.source else "backward()"
 
 
@@ -367,7 +369,7 @@ def _rule_of(view: NodeView, part: Contribution) -> str:
 
 
 def grad_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """``.grad`` where the node can have one."""
+    """Yield ``.grad`` if the node can have one."""
     if not state.requires_grad:
         return
     leaf = as_at(view.info, state).created.kind in ("leaf", "parameter")
@@ -377,7 +379,7 @@ def grad_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
 
 
 def _grad_parts(view: NodeView, output: OutputState) -> Iterator[Part]:
-    """``.grad``, and what a pass found there: ``3 += 3 -> 6  (the former since pass 1)``."""
+    """Yield ``.grad``, and its value before the pass: ``3 += 3 -> 6  (the former since pass 1)``."""
     value = output.grad
     if value is None:
         yield Part("None", "muted", output.grad_seq)
@@ -396,9 +398,9 @@ def _grad_parts(view: NodeView, output: OutputState) -> Iterator[Part]:
 
 
 def outgoing_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """For every input the rule with its numbers, and ``old += new -> sum``; only the rule before it has run.
+    """Yield the rule with its numbers for every input, and ``old += new -> sum``; before it has run only the rule.
 
-    In a branch the numbers are those of the branch, with the recorded ones below where they differ.
+    In a branch the numbers are those of the branch, with the recorded ones below if they differ.
     """
     created = view.info.created
     if created.kind != "op" or created.untracked:
@@ -415,12 +417,12 @@ def outgoing_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
 
 
 def _is_told(value: Value) -> bool:
-    """Whether anything is known of its elements. Not in a graph before its numbers, nor if they were not stored."""
+    """Return whether anything is known of its elements. Nothing is before a graph runs, or if they were not stored."""
     return not value.size or value.statistics() is not None
 
 
 def _rule(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fact]:
-    """``to #1 x``: ``g * x = 1 * 5 = 5``, and where the recording had other numbers ``recorded 1 * 3 = 3``."""
+    """Yield ``to #1 x``: ``g * x = 1 * 5 = 5``, and if the recording had other numbers ``recorded 1 * 3 = 3``."""
     slot, name = sent.operand.slot, f"to {numbered(sent.operand)}" if sent.operand.node else "to ?"
     if sent.missing:
         yield Fact(name, (Part(sent.missing, "muted"),), slot)
@@ -433,7 +435,7 @@ def _rule(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fa
 
 
 def _numbers(sent: OutgoingGradient) -> str:
-    """The rule with numbers, and what comes of it where that is few."""
+    """Return the rule with numbers, and its result if that is few numbers."""
     if sent.part is not None and not _is_told(sent.part):
         return ""
     steps = [sent.numbers] if not sent.reduced and sent.numbers != sent.rule else []
@@ -443,7 +445,7 @@ def _numbers(sent: OutgoingGradient) -> str:
 
 
 def _sum(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fact]:
-    """``incoming 1 += 3 -> 4  (2 of 2)``; below it the recorded one."""
+    """Yield ``incoming 1 += 3 -> 4  (2 of 2)``, and the recorded sum below it."""
     slot, total = sent.operand.slot, _arrival(sent if there is None or there.part is None else there, sent.event)
     of = Part(f"  ({sent.nth} of {sent.expected})", "muted", close=f" ({sent.nth}/{sent.expected})")
     yield Fact("incoming", (*total, of) if sent.expected > 1 else total, slot, 2)
@@ -453,7 +455,7 @@ def _sum(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fac
 
 
 def _arrival(sent: OutgoingGradient, seq: int) -> tuple[Part, ...]:
-    """What arrives, and what it is added to; it leads to the event of the recording."""
+    """Return the contribution and the sum to which it is added, with a link to the event of the recording."""
     assert sent.part is not None  # it has been sent
     if sent.before is None or sent.after is None:
         return (Part(share(sent.part), "grad", seq),)
@@ -461,27 +463,27 @@ def _arrival(sent: OutgoingGradient, seq: int) -> tuple[Part, ...]:
 
 
 def _addition(before: Value, part: Value, after: Value, seq: int = 0, to: int = 0) -> Iterator[Part]:
-    """``1 += 3 -> 4``; what was added leads to event `seq`, what has come of it to event `to`."""
+    """Yield ``1 += 3 -> 4``. The term links to event `seq`, the result to event `to`."""
     old, new, total = addition(before, part, after)
     yield from (Part(old, "grad"), Part(" += "), Part(new, "grad", seq), Part(" -> "))
     yield Part(total, number_style(after, "sum"), to)
 
 
-# The sections in their order, each with the part of a node's state that its facts depend on
+# The sections in their order, each with the part of a node's state on which its facts depend
 
 Facts = Callable[[NodeView], Iterator[Fact]]
 
 
 def _fixed(state: NodeState | None) -> object:
-    """What is known as soon as the node is made never changes."""
+    """Return the state of facts that never change once the node is made."""
     return state is None
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section: its name, its `facts`, and what part of a node's state they `hang_on`.
+    """A section: its name, its `facts`, and the part of a node's state on which they depend (`hang_on`).
 
-    At a moment that is `news` to a node they may be others though its state is the same.
+    At a moment that is `news` for a node they may differ though its state is the same.
     """
 
     name: str
@@ -491,7 +493,7 @@ class Section:
 
 
 def _once_made(facts: Callable[[NodeView, NodeState], Iterator[Fact]]) -> Facts:
-    """A section that is empty before the node is made."""
+    """Return a section that is empty before the node is made."""
     return lambda view: facts(view, view.state) if view.state is not None else iter(())
 
 
@@ -509,7 +511,7 @@ def _arrivals(state: NodeState) -> object:
 
 
 def _rule_state(state: NodeState) -> object:
-    """Before a rule has run it reads the same at any moment."""
+    """Return the state of a rule, which is constant before it has run."""
     return (state.pass_nr, state.step) if state.step in ("running", "done", "failed") else ()
 
 

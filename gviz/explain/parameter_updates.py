@@ -1,4 +1,4 @@
-"""Steps of optimizers: who wrote to a parameter, with which options, and which steps found nothing to do."""
+"""Steps of optimizers: what wrote to a parameter, with which options, and which steps had nothing to do."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gviz.values.plain_text import shown
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of all optimizers by a moment: how many, the parameters they have, and those that never found any.
+    """The steps of all optimizers by a moment: their number, their parameters, and those that never had a gradient.
 
-    `idle` are the last events of calls of ``step()`` that have found no gradient, any of the times.
+    `idle` are the last events of calls of ``step()`` that found no gradient, any of the times.
     """
 
     count: int
@@ -28,12 +28,12 @@ class Steps:
 
 
 def has_stepped(timeline: Timeline, n: int) -> bool:
-    """Whether an optimizer has stepped by event `n`."""
+    """Return whether an optimizer has stepped by event `n`."""
     return next(iter(timeline.select((OptimizerStepped,), 1, n + 1)), None) is not None
 
 
 def steps_by(timeline: Timeline, n: int) -> Steps:
-    """The steps of all optimizers up to event `n`."""
+    """Return the steps of all optimizers up to event `n`."""
     return timeline.once(_steps_by, n)
 
 
@@ -46,24 +46,24 @@ def _steps_by(timeline: Timeline, n: int) -> Steps:
 
 
 def never_found(timeline: Timeline, n: int) -> frozenset[int]:
-    """The parameters of steps that have found no gradient at all by event `n`, any of the times."""
+    """Return the parameters of optimizers whose steps found no gradient at all by event `n`, any of the times."""
     steps = (timeline.event(seq) for seq in steps_by(timeline, n).idle)
     return frozenset(node for step in steps if isinstance(step, OptimizerStepped) for node in step.skipped)
 
 
 def next_step(timeline: Timeline, node: int, n: int) -> int:
-    """The first step after event `n` of an optimizer that has a parameter; 0 if there is none."""
+    """Return the first step after event `n` of an optimizer that has a parameter; 0 if there is none."""
     steps = timeline.select((OptimizerStepped,), n + 1)
     return next((seq for seq, step in steps if node in step.parameters or node in step.skipped), 0)
 
 
 def all_frozen(moment: Moment, step: OptimizerStepped) -> bool:
-    """Whether a step that ends at a moment found parameters, and none of them requires a gradient."""
+    """Return whether a step that ends at a moment has parameters, and none of them requires a gradient."""
     return bool(step.skipped) and not any(state and state.requires_grad for state in moment.states(step.skipped))
 
 
 def why_nothing(moment: Moment, step: OptimizerStepped) -> str:
-    """Why a step that ends at a moment had nothing to do: ``all of its 2 parameters are frozen``."""
+    """Return why a step that ends at a moment had nothing to do: ``all of its 2 parameters are frozen``."""
     count = len(step.skipped)
     if not count:
         return "none of its parameters is used in what is recorded, so no gradient comes to them"
@@ -78,22 +78,22 @@ Write = StorageWritten | DataSet
 
 
 def writer_of(write: Write) -> int:
-    """The node that wrote; that of the tensor itself, or 0, where it was no operation."""
+    """Return the node that wrote; if it was no operation, the tensor's own node or 0."""
     return write.writer if isinstance(write, DataSet) else write.node
 
 
 def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
-    """Whether a write was not a recorded operation, for example by an optimizer of PyTorch."""
+    """Return whether a write was not a recorded operation, for example by an optimizer of PyTorch."""
     return writer in (0, owner) or timeline.info(writer).created.kind != "op"
 
 
 def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStarted | OptimizerStepped | None:
-    """The step of an optimizer that wrote to a node by event `seq`, if it was one; of an older trace, as it ends."""
+    """Return the optimizer step that wrote to a node by event `seq`, if it was one; in an older trace, its end."""
     return next((said for said, _ in _steps_of(timeline, node, seq)), None)
 
 
 def options_of(timeline: Timeline, node: int, seq: int) -> dict[str, Option]:
-    """The options of the parameter's group in that step; empty if they are unknown."""
+    """Return the options of the parameter's group in that step; empty if they are unknown."""
     for said, ended in _steps_of(timeline, node, seq):
         if isinstance(said, OptimizerStarted):
             return options_in(said.options, _group_of(node, said, ended))
@@ -101,13 +101,13 @@ def options_of(timeline: Timeline, node: int, seq: int) -> dict[str, Option]:
 
 
 def step_words(timeline: Timeline, node: int, seq: int) -> str:
-    """That step as text: ``SGD (lr=0.15, momentum=0.9)``; empty if no step wrote to the node."""
+    """Return that step as text: ``SGD (lr=0.15, momentum=0.9)``; empty if no step wrote to the node."""
     step, told = step_of(timeline, node, seq), options_text(options_of(timeline, node, seq))
     return f"{shown(step.kind)}{f' ({told})' * bool(told)}" if step is not None else ""
 
 
 def _group_of(node: int, said: OptimizerStarted, ended: Event | None) -> int:
-    """The group that a parameter is in, -1 if that is not known."""
+    """Return the group of a parameter, -1 if it is unknown."""
     if len(said.options) < 2:
         return 0
     if not isinstance(ended, OptimizerStepped):
@@ -119,7 +119,7 @@ def _group_of(node: int, said: OptimizerStarted, ended: Event | None) -> int:
 def _steps_of(
     timeline: Timeline, node: int, seq: int
 ) -> Iterator[tuple[OptimizerStarted | OptimizerStepped, Event | None]]:
-    """The steps that may have written to a node by event `seq`: the first event of each, and its end."""
+    """Yield the steps that may have written to a node by event `seq`: the first event of each, and its end."""
     phase = timeline.phase_at(seq)
     for step in timeline.contexts.steps_at(seq):
         said, ended = timeline.event(step.said), timeline.event(step.end) if step.end else None
@@ -133,7 +133,7 @@ def _steps_of(
 
 
 def write_place(timeline: Timeline, n: int, write: StorageWritten) -> tuple[Frame, ...]:
-    """Where the program was at a write: at the operation that wrote, or at the step of the optimizer."""
+    """Return the place of a write in the program: the operation that wrote, or the step of the optimizer."""
     node = write.node
     if node not in timeline.nodes:
         return ()
@@ -148,16 +148,16 @@ _GROUPS = 3
 
 
 _REDUNDANT = "decoupled_weight_decay"
-"""What the name of an optimizer says already."""
+"""An option that the name of an optimizer already implies."""
 
 
 def options_text(options: Mapping[str, Option], before: Mapping[str, Option] | None = None) -> str:
-    """The options that are on, and those that changed with their old values; empty if there are none."""
+    """Return the options that are on, and those that changed with their old values; empty if there are none."""
     return ", ".join(_option_words(options, before or {}))
 
 
 def all_options(event: OptimizerStarted) -> str:
-    """The options of the first groups, of further ones where they differ: ``lr=0.5; group 1: lr=0.05``."""
+    """Return the options of the first groups, with differences of further ones: ``lr=0.5; group 1: lr=0.05``."""
     parts = [options_text(options_in(event.options, 0), options_in(event.before, 0))]
     told = 0
     for at, differing in list(enumerate(event.options))[1:]:

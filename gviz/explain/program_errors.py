@@ -20,7 +20,7 @@ _LOOKED_AT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One error at event `seq`: its class and message, the node at fault (0: none), the stack where it was raised.
+    """One error at event `seq`: its class and message, its node (0: none), and the stack where it was raised.
 
     It ended the program, or else a backward pass.
     """
@@ -34,36 +34,36 @@ class Failure:
 
     @property
     def ended(self) -> str:
-        """What it ended, in words."""
+        """Return in words what it ended."""
         return "the program failed" if isinstance(self.timeline.event(self.seq), Failed) else "a backward pass ended"
 
     @property
     def at(self) -> Frame | None:
-        """The line that raised it."""
+        """Return the line that raised it."""
         return self.frames[0] if self.frames else None
 
     def says(self, pattern: str) -> bool:
-        """Whether its words match a regular expression."""
+        """Return whether its class and message match a regular expression."""
         return re.search(pattern, self.message, re.DOTALL) is not None
 
     @property
     def line(self) -> str:
-        """The text of the line that raised it, without its comment; empty if it is not known."""
+        """Return the text of the line that raised it, without its comment; empty if it is unknown."""
         return line_text(self.timeline, self.at).split("#")[0]
 
     def made_before(self) -> Iterator[NodeInfo]:
-        """The last nodes that were made before it, the latest first: what it is about is among them, if anywhere."""
+        """Yield the last nodes that were made before it, the latest first. Usually the error is about one of them."""
         born = self.timeline.nodes.born
         before = (node for node in reversed(self.timeline.nodes) if born(node) < self.seq)
         return map(self.timeline.info, islice(before, _LOOKED_AT))
 
     def names_on_its_line(self) -> tuple[str, ...]:
-        """The names on the line that raised it, in the order of the line."""
+        """Return the names on the line that raised it, in the order of the line."""
         return tuple(re.findall(r"[A-Za-z_]\w*", self.line))
 
 
 def failure_at(timeline: Timeline, seq: int) -> Failure | None:
-    """The error at an event; None for any other event, and for moment 0."""
+    """Return the error at an event; None for any other event, and for moment 0."""
     if not seq:
         return None
     event = timeline.event(seq)
@@ -76,7 +76,7 @@ def failure_at(timeline: Timeline, seq: int) -> Failure | None:
 
 
 def all_failures(timeline: Timeline) -> Iterator[Failure]:
-    """All errors: those that ended a pass and were caught, and those with which the program failed."""
+    """Yield all errors: those that ended a pass and were caught, and those that ended the program."""
     found = (failure_at(timeline, seq) for seq in timeline.errors)
     return (failure for failure in found if failure is not None)
 

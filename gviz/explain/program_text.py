@@ -18,16 +18,16 @@ from gviz.values.plain_text import clipped
 
 
 def line_text(timeline: Timeline, at: Frame | None) -> str:
-    """A line of the program as it was recorded; empty if it is not known."""
+    """Return a line of the program as it was recorded; empty if it is unknown."""
     text = timeline.source(at.path) if at is not None else None
     rows = source_lines(text) if text else []
     return rows[at.line - 1] if at is not None and 0 < at.line <= len(rows) else ""
 
 
 def underlined(timeline: Timeline, at: Frame | None) -> list[str]:
-    """A line of the program, and below it a row that marks the expression at the frame; nothing if it is not known.
+    """Return a line of the program, and below it a row that marks the expression at the frame; empty if it is unknown.
 
-    Of an expression on several lines the part on the first is marked. A line begins with its number.
+    Of an expression on several lines, the part on the first is marked. A line begins with its number.
     """
     row = line_text(timeline, at)
     if at is None or not row.strip():
@@ -54,19 +54,19 @@ _BLANK = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE)
 
 
 def about(timeline: Timeline) -> str:
-    """The docstring of the file the program began in, as it was when it ran; empty if there is none."""
+    """Return the docstring of the file in which the program began, as it was when it ran; empty if there is none."""
     frames = timeline.info(int(timeline.nodes[0])).frames if len(timeline.nodes) else ()
     return docstring(timeline.source(frames[-1].path) or "") if frames else ""
 
 
 def docstring(text: str) -> str:
-    """The string a Python text begins with; only this one token is read."""
+    """Return the string with which a Python text begins. Only this token is read."""
     try:
         tokens = tokenize.generate_tokens(StringIO(text).readline)
         first = next((token for token in tokens if token.type not in _BLANK), None)
         said = ast.literal_eval(first.string) if first is not None and first.type == tokenize.STRING else ""
     except (tokenize.TokenError, SyntaxError, ValueError):
-        return ""  # whatever this file is, it does not begin with a docstring
+        return ""  # it does not begin with a docstring
     return cleandoc(said) if isinstance(said, str) else ""
 
 
@@ -74,7 +74,7 @@ def docstring(text: str) -> str:
 
 
 def expression(timeline: Timeline, at: Frame | None) -> ast.AST | None:
-    """The expression that ran at a frame, or its whole lines if columns are unknown; None if there is none."""
+    """Return the expression that ran at a frame, or its whole lines if columns are unknown; None if there is none."""
     text = timeline.source(at.path) if at is not None else None
     if at is None or not text:
         return None
@@ -85,19 +85,19 @@ def expression(timeline: Timeline, at: Frame | None) -> ast.AST | None:
     running = b"\n".join(rows).decode(errors="replace")
     try:
         return syntax.program(f"({running})" if at.column >= 0 else dedent(running))
-    except (SyntaxError, ValueError):  # the file is another by now, or these lines are a part of a statement
+    except (SyntaxError, ValueError):  # the file has changed since, or these lines are a part of a statement
         return None
 
 
 def called_function(timeline: Timeline, at: Frame | None) -> str:
-    """The function that the outermost call at a frame calls, by its last name; empty if unknown."""
+    """Return the last name of the function in the outermost call at a frame; empty if unknown."""
     running = expression(timeline, at)
     calls = (node for node in ast.walk(running) if isinstance(node, ast.Call)) if running is not None else ()
     return next(map(called_name, calls), "")
 
 
 def called_name(call: ast.Call) -> str:
-    """The last name of what a call calls: ``item`` of ``x.sum().item()``."""
+    """Return the last name of the called function: ``item`` for ``x.sum().item()``."""
     match call.func:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
@@ -105,12 +105,12 @@ def called_name(call: ast.Call) -> str:
 
 
 def names_in(part: ast.AST) -> set[str]:
-    """The variables that a part of an expression reads."""
+    """Return the variables that a part of an expression reads."""
     return {node.id for node in ast.walk(part) if isinstance(node, ast.Name)}
 
 
 def update_in_place(text: str, name: str) -> str:
-    """``w -= lr * w.grad`` for a line ``w = w - lr * w.grad``; empty for any other."""
+    """Return ``w -= lr * w.grad`` for a line ``w = w - lr * w.grad``; empty for any other line."""
     try:
         (statement,) = syntax.program(text.strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -124,7 +124,7 @@ def update_in_place(text: str, name: str) -> str:
     return ""
 
 
-# Which function each variable belongs to, as Python resolves names
+# The function that owns each variable, as Python resolves names
 
 MODULE = "<module>"
 
@@ -138,12 +138,12 @@ _NAMELESS = {
     ast.DictComp: "dictcomp",
     ast.GeneratorExp: "genexpr",
 }
-"""The syntax without a name that has variables of its own, and what Python calls it."""
+"""Syntax without a name that has variables of its own -> its name in Python."""
 
 
 @lru_cache(64)
 def variable_owners(text: str) -> Mapping[Variable, str]:
-    """By a name and the function that uses it, whose variable it is; empty for a text that is no Python."""
+    """Return the owner of each variable, by its name and the function that uses it; empty for invalid Python."""
     try:
         with syntax.unwarned():
             table = symtable.symtable(text, MODULE, "exec")
@@ -153,7 +153,7 @@ def variable_owners(text: str) -> Mapping[Variable, str]:
 
 
 def variables_read(text: str, attribute: str) -> set[Variable]:
-    """The variables of a program that an attribute is read of."""
+    """Return the variables of a program whose attribute is read."""
     try:
         return set(_attribute_reads(syntax.program(text), attribute, (MODULE,), variable_owners(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -163,7 +163,7 @@ def variables_read(text: str, attribute: str) -> set[Variable]:
 def _owners(
     table: symtable.SymbolTable, function: str, around: tuple[tuple[str, symtable.SymbolTable], ...]
 ) -> Iterator[tuple[Variable, str]]:
-    """What a scope and those within it use; `around` are the functions around it from the innermost on."""
+    """Yield the variables that a scope and its inner scopes use. `around` are the outer functions, innermost first."""
     for symbol in table.get_symbols():
         name = symbol.get_name()
         holders = (
@@ -174,7 +174,7 @@ def _owners(
     if table.get_type() == "function":
         around = ((function, table), *around)
     for child in table.get_children():
-        named = child.get_type() in ("function", "class")  # else type parameters, which are in no qualified name
+        named = child.get_type() in ("function", "class")  # type parameters are in no qualified name
         of_class = table.get_type() == "class"
         yield from _owners(
             child, _qualified_name(function, child.get_name(), of_class=of_class) if named else function, around
@@ -184,7 +184,7 @@ def _owners(
 def _attribute_reads(
     node: ast.AST, attribute: str, scopes: tuple[str, ...], known: Mapping[Variable, str], *, of_class: bool = False
 ) -> Iterator[Variable]:
-    """The reads below a node; `scopes` are those around it from the innermost on."""
+    """Yield the reads below a node; `scopes` are the scopes around it, the innermost first."""
     match node:
         case ast.Attribute(attr=attr, ctx=ast.Load(), value=ast.Name(id=name)) if attr == attribute:
             yield name, next((known[name, scope] for scope in scopes if (name, scope) in known), MODULE)
@@ -197,21 +197,21 @@ def _attribute_reads(
 
 
 def _qualified_name(outer: str, name: str, *, of_class: bool) -> str:
-    """The qualified name of what has a name within a function, class or module, as Python writes it."""
+    """Return the qualified name of an object within a function, class or module, as Python writes it."""
     called = f"<{name}>" if name in _NAMELESS.values() else name
     return called if outer == MODULE else f"{outer}.{called}" if of_class else f"{outer}.<locals>.{called}"
 
 
-# Where the program takes numbers out of tensors, or decides by a tensor itself
+# Where the program takes numbers out of tensors, or branches by a tensor
 
 _METHODS = frozenset({"argmax", "argmin", "argsort", "item", "numpy", "tolist"})
 _FUNCTIONS = frozenset({"asarray", "bool", "float", "index", "int"})
 
 
 def reads_tensors(source: str, names: Container[str]) -> bool:
-    """Whether it may: by ``.item()``, ``float``, ``if loss:``, ``range(n)``; `names` are those of tensors.
+    """Return whether it may: by ``.item()``, ``float``, ``if loss:``, ``range(n)``; `names` are those of tensors.
 
-    What it decides by a comparison is an operation, and needs no guess. True for what cannot be read.
+    A branch by a comparison is an operation, and needs no guess. True for a text that is not valid Python.
     """
     try:
         tree = syntax.program(source)
@@ -234,7 +234,7 @@ def _is_read(node: ast.AST, names: Container[str]) -> bool:
 
 
 def _truths(node: ast.AST) -> Iterator[ast.expr]:
-    """What a part of the program asks the truth of, or counts to."""
+    """Yield the expressions whose truth a program tests, or up to which it counts."""
     match node:
         case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test) | ast.IfExp(test=test):
             yield test
@@ -247,7 +247,7 @@ def _truths(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _names_one(test: ast.expr, names: Container[str]) -> bool:
-    """Whether a test that is no comparison is of one of the tensors."""
+    """Return whether a test that is no comparison is of one of the tensors."""
     match test:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name in names

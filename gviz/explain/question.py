@@ -1,4 +1,4 @@
-"""The question about a node: which output, at which moment, and what there is to be explained."""
+"""The question about a node: which output, at which moment, and which topic."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gviz.values.value_text import bad_text
 from gviz.where.place import Aspect
 
 Topic = Literal["unborn", "sent", "value", "bad value", "gradient", "bad gradient", "missing"]
-"""What a question about a node comes down to."""
+"""The topic of a question about a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An output of a node at a moment: `state` is the node's then, `topic` what there is to be explained."""
+    """An output of a node at a moment: `state` is the node's state then, `topic` is what to explain."""
 
     timeline: Timeline
     moment: Moment
@@ -30,12 +30,12 @@ class Question:
 
     @property
     def output(self) -> OutputState:
-        """The output that is asked about, which is there for every topic but ``unborn``."""
+        """Return the output of the question. It exists for every topic except ``unborn``."""
         assert self.state is not None
         return self.state.outputs[self.output_nr]
 
     def at(self, n: int) -> Question:
-        """The same question about another moment."""
+        """Return the same question about another moment."""
         moment = self.timeline.at(n)
         return replace(self, moment=moment, state=moment.state(self.node))
 
@@ -43,10 +43,10 @@ class Question:
 def question(
     timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0
 ) -> Question:
-    """What to explain of an output of a node; without `aspect` whatever is most in need of it.
+    """Return what to explain of an output of a node; without `aspect`, its most urgent topic.
 
-    That is a nan or inf, else the gradient once a backward pass has come to it, else the value; after the pass
-    the value of a result, as it keeps no gradient.
+    That is a nan or inf, or else the gradient once a backward pass has reached it, or else the value. After the pass it
+    is the value of a result, which keeps no gradient.
     """
     state = moment.state(node)
     topic: Topic = "unborn"
@@ -65,7 +65,7 @@ def _topic(timeline: Timeline, moment: Moment, state: NodeState, output: OutputS
     made = timeline.info(state.node).created.kind
     waits = moment.pass_nr and not output.parts and output.grad is None
     if aspect is None and waits and (output.expected or made != "parameter"):
-        return "value"  # the pass has not come to it
+        return "value"  # the pass has not reached it
     gradient = output.incoming if output.grad is None else output.grad
     if bad_text(gradient):
         return "bad gradient"

@@ -1,4 +1,4 @@
-"""A recording seen as a whole: what a question about all of it needs, read in one go and only once asked for."""
+"""A whole recording: the events that questions about all of it need, read once and only on demand."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Made:
 
     @property
     def node(self) -> int:
-        """Its number."""
+        """Return its number."""
         return self.created.node
 
     @property
     def value(self) -> Value | None:
-        """What its first output held then."""
+        """Return the value of its first output when it was made."""
         return self.created.first_value
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of its first output; that of a scalar where it is not known."""
+        """Return the shape of its first output, or that of a scalar if it is unknown."""
         return self.value.shape if self.value is not None else ()
 
 
@@ -47,16 +47,16 @@ _READ: tuple[type[e.Event], ...] = (
     e.NodeCreated, e.BackwardStarted, e.BackwardFinished, e.GradAccumulated, e.GradSet, e.GradRetained, e.GradCaptured,
     e.OptimizerStepped, e.StorageWritten, e.DataSet, e.ScopeEntered,
 )  # fmt: skip
-"""What is read in one go: to read it kind by kind would be to read the file as often."""
+"""The events that are read together: reading each class by itself would read the file as many times."""
 
 STRETCH = 16_384
-"""Events that are read in one go."""
+"""Events that are read at a time."""
 
 _Events = list[tuple[int, e.Event]]
 
 
 class Survey:
-    """All nodes and passes of a timeline. It can be read a little at a time beforehand; else the first answer does."""
+    """All nodes and passes of a timeline, read cooperatively in advance or else by the first answer."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -67,7 +67,7 @@ class Survey:
         self._names: dict[int, str] = {}
 
     def reading(self) -> Iterator[int]:
-        """Read what all answers need; gives how many events were read, now and then."""
+        """Read what all answers need; yield how many events were read."""
         while self._read_to < self.end:
             start, self._read_to = self._read_to + 1, min(self._read_to + STRETCH, self.end)
             for seq, event in self.timeline.select(_READ, start, self._read_to + 1):
@@ -86,21 +86,21 @@ class Survey:
         return self._names[op]
 
     def select(self, *kinds: type[E]) -> Iterator[tuple[int, E]]:
-        """The events of these classes, which are of `_READ`, in order."""
+        """Yield the events of these classes, which must be in `_READ`, in order."""
         self._read()
         selected = merge(*(self._selected[kind] for kind in kinds), key=itemgetter(0))
         return cast("Iterator[tuple[int, E]]", selected)
 
     @property
     def nodes(self) -> dict[int, Made]:
-        """Every node, in order of creation."""
+        """Return every node, in order of creation."""
         if self._read_to < self.end:
             self._read()
         return self._nodes
 
     @cached_property
     def by_op(self) -> dict[str, list[Made]]:
-        """By name of the operation: its nodes."""
+        """Return the nodes of each operation, by its name."""
         found: defaultdict[str, list[Made]] = defaultdict(list)
         for made in self.nodes.values():
             if made.created.kind == "op":
@@ -109,56 +109,56 @@ class Survey:
 
     @cached_property
     def accumulated(self) -> list[tuple[int, e.GradAccumulated]]:
-        """What was added to the ``.grad`` of leaves."""
+        """Return the additions to the ``.grad`` of leaves."""
         return list(self.select(e.GradAccumulated))
 
     @cached_property
     def passes(self) -> list[tuple[int, e.BackwardStarted]]:
-        """The backward passes that began."""
+        """Return the backward passes that began."""
         return list(self.select(e.BackwardStarted))
 
     @cached_property
     def optimized(self) -> frozenset[int]:
-        """The parameters that an optimizer has."""
+        """Return the parameters of optimizers."""
         steps = self.select(e.OptimizerStepped)
         return frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))
 
     @cached_property
     def skipped(self) -> frozenset[int]:
-        """The parameters that an optimizer has and no step has ever found a gradient of."""
+        """Return the parameters of optimizers for which no step has ever found a gradient."""
         updated = {node for _, step in self.select(e.OptimizerStepped) for node in step.parameters}
         return self.optimized - updated
 
     @cached_property
     def scopes(self) -> dict[int, e.ScopeEntered]:
-        """The module calls by number."""
+        """Return the module calls by number."""
         return {event.scope: event for _, event in self.select(e.ScopeEntered)}
 
     def outermost(self, scope: int) -> int:
-        """The module call around a module call that no other is around."""
+        """Return the outermost module call around a module call."""
         while (parent := self.scopes[scope].parent) in self.scopes:
             scope = parent
         return scope
 
     def alive(self, n: int) -> Iterator[Made]:
-        """The nodes that something still refers to at moment `n`."""
+        """Yield the nodes that are still referenced at moment `n`."""
         freed = self.timeline.nodes.freed(n)
         return (made for made in self.nodes.values() if made.seq <= n and made.node not in freed)
 
     def ops(self, *names: str) -> Iterator[Made]:
-        """The nodes of some operations, in order of creation."""
+        """Yield the nodes of some operations, in order of creation."""
         return merge(*[self.by_op.get(name, ()) for name in names], key=attrgetter("seq"))
 
     def sources(self, made: Made) -> Iterator[Made]:
-        """The inputs of a node, as far as they are known."""
+        """Yield the known inputs of a node."""
         return (self.nodes[node] for node, _ in made.created.inputs if node in self.nodes)
 
     def unwrapped(self, made: Made) -> Made:
-        """The node that a node is a view, a reshaping or a copy of; else itself."""
+        """Return the node of which a node is a view, a reshaping or a copy; or else itself."""
         while made.op in SAME_NUMBERS and made.created.inputs and made.created.inputs[0][0] in self.nodes:
             made = self.nodes[made.created.inputs[0][0]]
         return made
 
     def at(self, made: Made) -> Frame | None:
-        """The line that made a node."""
+        """Return the line that made a node."""
         return own_frame(self.timeline.stack(made.created.stack))

@@ -1,4 +1,4 @@
-"""What autograd tracks: what a node was made from, where tracking was lost, and what a node is to autograd now."""
+"""Tracking by autograd: what a node was made from, where tracking was lost, and the node's kind now."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gviz.values.plain_text import clipped, file_line
 
 
 def ancestors(timeline: Timeline, *nodes: int, up_to: Collection[int] = ()) -> Iterator[int]:
-    """What nodes were made from, tracked or not, nearest first; nothing that leads only through those in `up_to`."""
+    """Yield what nodes were made from, tracked or not, nearest first, without anything behind the nodes in `up_to`."""
     seen, waiting = set(nodes), deque(node for node in nodes if node)
     while waiting:
         for source in timeline.nodes.made_from.get(waiting.popleft(), ()):
@@ -60,7 +60,7 @@ _FIXES = {
     "dtype": "gradients flow through floating-point results only: not through indices, comparisons, integers",
     "numbers": STACK,
 }
-"""By the reason for which an operation is not tracked: what to write instead."""
+"""The reason why an operation is not tracked -> what to write instead."""
 
 
 _LOSING = {"no_grad", "inference", "detach", "data", "dtype", "numbers"}
@@ -68,7 +68,7 @@ _LOSING = {"no_grad", "inference", "detach", "data", "dtype", "numbers"}
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """How a cut is mended: in words, at which line (None: where it cuts), and as an edit where it is one."""
+    """The fix of a cut: in words, its line (None: the line of the cut), and an edit if possible."""
 
     fix: str = ""
     at: Frame | None = None
@@ -76,7 +76,7 @@ class Mend:
 
 
 def mend(timeline: Timeline, info: NodeInfo) -> Mend:
-    """What to write instead of an operation that is not tracked; empty if nothing is known."""
+    """Return what to write instead of an operation that is not tracked; empty if nothing is known."""
     why, at = info.created.untracked, innermost(info)
     if takes_shape(info):
         return Mend()
@@ -96,7 +96,7 @@ def mend(timeline: Timeline, info: NodeInfo) -> Mend:
 
 
 def _switched_off(timeline: Timeline, info: NodeInfo) -> Mend:
-    """By what gradients are off at an operation: a draw, a decorator, a block, or a call that holds to the end."""
+    """Return the fix of the draw, decorator, block or lasting call that switched gradients off at an operation."""
     at, why = innermost(info), info.created.untracked
     if update := update_in_place(line_text(timeline, at), info.name):
         edit = statement_instead(timeline, at, f"{update}; {info.name}.grad = None")
@@ -118,7 +118,7 @@ def _switched_off(timeline: Timeline, info: NodeInfo) -> Mend:
 
 
 def loses_tracking(timeline: Timeline, node: int) -> bool:
-    """Whether an operation lost track of something that requires a gradient."""
+    """Return whether an operation lost track of a tensor that requires a gradient."""
     info, inputs = timeline.info(node), timeline.nodes.made_from.get(node, ())
     if info.created.untracked not in _LOSING or takes_shape(info):
         return False
@@ -126,7 +126,7 @@ def loses_tracking(timeline: Timeline, node: int) -> bool:
 
 
 def cuts_after(timeline: Timeline, node: int, window: range) -> Iterator[NodeInfo]:
-    """The untracked operations where the paths forward from a node leave the graph, if made in a `window`."""
+    """Yield the untracked operations, made in a `window`, at which the paths forward from a node leave the graph."""
     seen, waiting = {node}, deque([node])
     while waiting:
         here = waiting.popleft()
@@ -139,11 +139,11 @@ def cuts_after(timeline: Timeline, node: int, window: range) -> Iterator[NodeInf
         waiting.extend(new)
 
 
-# `requires_grad_()` makes a leaf of what was made as a constant, or was cut off
+# `requires_grad_()` makes a leaf from a node that was made as a constant, or was cut off
 
 
 def as_at(info: NodeInfo, state: NodeState | None) -> NodeInfo:
-    """The node as if it had been made what it is now."""
+    """Return the node as if it had been made with its present properties."""
     created = info.created
     if state is None or not state.requires_grad or created.requires_grad:
         return info
@@ -152,7 +152,10 @@ def as_at(info: NodeInfo, state: NodeState | None) -> NodeInfo:
 
 
 def as_in(timeline: Timeline, iteration: Iteration, infos: Mapping[int, NodeInfo]) -> dict[int, NodeInfo]:
-    """The nodes as if each had been made what it is at the end of an iteration, which has only one picture."""
+    """Return the nodes as if each had been made with its properties at the end of an iteration.
+
+    An iteration has only one picture.
+    """
     asked = [node for node, info in infos.items() if not info.created.requires_grad]
     states = dict(zip(asked, timeline.at(iteration.end).states(asked), strict=True)) if asked else {}
     return {node: as_at(info, states.get(node)) for node, info in infos.items()}
@@ -164,7 +167,7 @@ RECORD_ALL = "record everything around it, without --module and --phase"
 
 
 def is_partial(timeline: Timeline) -> bool:
-    """Whether only some modules were recorded, or only backward passes."""
+    """Return whether only some modules were recorded, or only backward passes."""
     return timeline.once(_is_partial, 0)
 
 

@@ -1,4 +1,4 @@
-"""What a backward pass left in the parameters, and how losses and gradients went from pass to pass."""
+"""The result of a backward pass in the parameters, and the losses and gradients from pass to pass."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from gviz.values.value_text import bad_text, norm
 
 @dataclass(frozen=True, slots=True)
 class ModuleGradient:
-    """The length (Euclidean norm) of the accumulated gradients of the parameters right in one module.
+    """The norm of the accumulated gradients of the parameters directly in one module.
 
-    None where no gradient is known. A leaf that is in no module counts as a module of its own. `bad` says which
-    elements are no numbers: ``64 nan``.
+    It is None if no gradient is known. A leaf that is in no module counts as a module of its own. `bad` lists bad
+    elements: ``64 nan``.
     """
 
     module: str
@@ -35,9 +35,10 @@ class ModuleGradient:
 class PassResult:
     """The end of a backward pass: where it began, and which leaves that require a gradient have one.
 
-    `root` is the node that the pass began at (0: several, or not recorded), `loss` the one number of the loss, `at` the
-    line that called ``backward()``. `bad` are those of `received` with a nan or an infinity in their gradient. `asked`
-    says that the pass was for some inputs only: others may well have none. `noun` is what the leaves are.
+    `root` is the node at which the pass began (0: several, or not recorded), `loss` the one number of the loss, and
+    `at` the line that called ``backward()``. `bad` are those of `received` with a nan or an infinity in their gradient.
+    If `asked` is true, the pass was for some inputs only, so others may well have none. `noun` is the word for the
+    leaves.
     """
 
     pass_nr: int
@@ -76,7 +77,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def pass_result(timeline: Timeline, n: int) -> PassResult | None:
-    """What the pass left that ended with event `n`; None for any other event, a pass that failed, and one in a pass."""
+    """Return the result of the pass that ended with event `n`; None for other events, failed and nested passes."""
     return timeline.once(_pass_result, n)
 
 
@@ -100,7 +101,7 @@ def _pass_result(timeline: Timeline, n: int) -> PassResult | None:
 
 
 def root_of_pass(timeline: Timeline, pass_nr: int) -> int:
-    """The node that a pass began at, or the loss that this is a multiple of; 0 if there are several, or none known."""
+    """Return the node at which a pass began, or the loss that it is a multiple of; 0 for several or unknown ones."""
     start = start_of_pass(timeline, pass_nr)
     began = timeline.event(start) if start else None
     if not isinstance(began, BackwardStarted) or len(began.roots) != 1 or began.roots[0][0] not in timeline.nodes:
@@ -110,7 +111,7 @@ def root_of_pass(timeline: Timeline, pass_nr: int) -> int:
 
 
 def last_pass(timeline: Timeline, n: int) -> int:
-    """The event that ended the last whole backward pass by moment `n`, 0 if there is none."""
+    """Return the event that ended the last whole backward pass by moment `n`, 0 if there is none."""
     for phase in reversed(timeline.phases):
         if phase.kind == "backward" and phase.start <= n and (end := _end_of(timeline, phase, n)):
             return end
@@ -123,14 +124,14 @@ def _end_of(timeline: Timeline, phase: Phase, n: int) -> int:
 
 
 def trained_leaves(timeline: Timeline, n: int) -> tuple[int, ...]:
-    """The leaves at moment `n` that require a gradient and that something still refers to, in order of creation."""
+    """Return the leaves at moment `n` that require a gradient and are still referenced, in order of creation."""
     leaves = timeline.once(_leaves_of_iteration, timeline.iteration_at(n).index) if timeline.iterations else ()
     freed = timeline.nodes.freed(n)
     return tuple(made.node for born, made in leaves if born <= n and made.node not in freed)
 
 
 def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, NodeCreated], ...]:
-    """Those made up to the end of the first iteration, where models are made, and those of this iteration."""
+    """Return the leaves of this iteration, and those made by the end of the first one, where models are made."""
     first, here = timeline.iterations[0], timeline.iterations[index - timeline.iterations[0].index]
     nodes = np.asarray(timeline.nodes[:], np.int64)
     is_leaf = np.isin(timeline.nodes.origins.op, _leaf_ops(timeline))
@@ -142,7 +143,7 @@ def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, Nod
 
 
 def _leaf_ops(timeline: Timeline) -> list[int]:
-    """The numbers of the operations that stand for tensors which no operation made."""
+    """Return the numbers of the operations that represent tensors which no operation made."""
     numbers, first = np.unique(timeline.nodes.origins.op, return_index=True)
     made = (timeline.nodes.created(timeline.nodes[place]) for place in first.tolist())
     return [number for number, created in zip(numbers.tolist(), made, strict=True) if created.kind != "op"]
@@ -152,9 +153,9 @@ _Gradients = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[Modu
 
 
 def _gradients(timeline: Timeline, n: int) -> _Gradients:
-    """At a moment: the leaves with a gradient, those without, those with a bad one; and the gradients by module.
+    """Return, at a moment, the leaves with a gradient, without one, and with a bad one; and the gradients by module.
 
-    The longest is first; one with a nan comes before it.
+    The largest norm is first; a module with a nan comes before it.
     """
     nodes = trained_leaves(timeline, n)
     received, missing, bad = list[int](), list[int](), list[int]()
@@ -181,7 +182,7 @@ def _together(lengths: Sequence[float | None]) -> float | None:
 
 
 def module_of(timeline: Timeline, node: int) -> str:
-    """The path of the module that a parameter is in, by its name; of a leaf in no module its own name."""
+    """Return the path of a parameter's module, from its name; for a leaf in no module its own name."""
     info = timeline.info(node)
     return info.name.rpartition(".")[0] or info.name or f"#{node}"
 
@@ -193,9 +194,9 @@ def module_of(timeline: Timeline, node: int) -> str:
 class Progress:
     """Losses and gradients over the backward passes of a recording, in order: one entry for each pass shown.
 
-    `ends` are the events that ended the passes; `losses` are None where a pass did not begin at one known number.
-    `modules` has a series of lengths for each module, None where a module had no gradient, nan for a bad one. Of a
-    long recording some passes are left out; `passes` counts all.
+    `ends` are the events that ended the passes; `losses` are None if a pass did not begin at one known number.
+    `modules` has a series of norms for each module: None if a module had no gradient, nan for a bad one. For a long
+    recording some passes are left out; `passes` counts all.
     """
 
     passes: int
@@ -206,21 +207,21 @@ class Progress:
 
     @property
     def known_losses(self) -> tuple[float, ...]:
-        """The losses that are numbers known to the recording."""
+        """Return the losses that are known numbers."""
         return tuple(loss for loss in self.losses if loss is not None)
 
 
 MOST_PASSES = 60
-"""Passes that are looked at, spread evenly over a longer recording."""
+"""The most passes that are examined, spread evenly over a longer recording."""
 
 
 def progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> Progress:
-    """The progress up to moment `n` (0: the end), of at most `most` passes."""
+    """Return the progress up to moment `n` (0: the end), of at most `most` passes."""
     return finished(reading_progress(timeline, n, most))
 
 
 def reading_progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> Driven[Progress]:
-    """The same, a little at a time."""
+    """Compute `progress` cooperatively."""
     n = n or len(timeline)
     phases = [phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= n]
     chosen = _spread(phases, most)
@@ -247,7 +248,7 @@ def reading_progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) ->
 
 
 def _spread(phases: Sequence[Phase], most: int) -> Sequence[Phase]:
-    """The first and the last, and as many between them as there is room for."""
+    """Return the first and the last, and as many between them as there is room for."""
     if len(phases) <= most:
         return phases
     return [phases[round(at * (len(phases) - 1) / (most - 1))] for at in range(most)]

@@ -1,4 +1,4 @@
-"""What follows from a changed number, in words and curves: for the debugger and the command line."""
+"""The consequences of a changed number, in words and curves: for the debugger and the command line."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ PLACES = 3
 
 
 def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Branch:
-    """What an iteration would have been with these changes. GvizError if it cannot be run again."""
+    """Return the iteration as it would have been with these changes. Raises `GvizError` if it cannot be run again."""
     require_engine(timeline)
-    from gviz.rerun.iteration import rerun_iteration  # it needs the engine, which a viewer otherwise does not
+    from gviz.rerun.iteration import rerun_iteration  # imports the engine, which a viewer otherwise does not need
 
     evaluator = Evaluator(timeline)
     output_of, is_name = partial(_output_of, evaluator, iteration), partial(_is_name, evaluator, iteration)
@@ -40,7 +40,7 @@ def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) 
 
 
 def ambiguous_names(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Iterator[str]:
-    """Which node each change is of, where the iteration uses several of that name."""
+    """Yield the node of each change, if the iteration uses several nodes of that name."""
     evaluator = Evaluator(timeline)
     targets = (parse_target(change.partition("=")[0], partial(_is_name, evaluator, iteration)) for change in changes)
     for place in dict.fromkeys(of.place for of in targets):
@@ -52,27 +52,27 @@ def ambiguous_names(timeline: Timeline, iteration: Iteration, changes: Sequence[
 
 
 def _is_name(evaluator: Evaluator, iteration: Iteration, text: str) -> bool:
-    """Whether the whole text is the name of a tensor by the end of an iteration, as ``parts[1]`` may be."""
+    """Return whether the whole text is the name of a tensor by the end of an iteration, as ``parts[1]`` may be."""
     return bool(evaluator.names.called(text, iteration.end))
 
 
 def _output_of(evaluator: Evaluator, iteration: Iteration, place: str) -> Edge:
-    """The output that a place refers to. GvizError if there is none, or if it names several together."""
+    """Return the output at a place. Raises `GvizError` if there is none, or if it names several together."""
     node = _nodes_of(evaluator, iteration, place)[0]
     return node, evaluator.names.output_nr(node, place, iteration.end)
 
 
 def _nodes_of(evaluator: Evaluator, iteration: Iteration, place: str) -> list[int]:
-    """The nodes that a place means of those that the iteration uses, in order, else the last one made by then.
+    """Return the nodes at a place that the iteration uses, in order, or else the last one made by then.
 
-    GvizError if there is none.
+    Raises `GvizError` if there is none.
     """
     meant = places.place(place)
     if meant.kind == "node":
         return [evaluator.last(place, iteration.end)]
     infos = [evaluator.timeline.info(node) for node in evaluator.timeline.nodes.of(iteration)]
     named = [info.node for info in infos if info.name == place] or [info.node for info in infos if info.means(place)]
-    if not named and "[" in meant.word:  # an index of an index: as a pattern it would mean another name
+    if not named and "[" in meant.word:  # an index of an index: as a pattern it would match another name
         near = evaluator.names.near(place, iteration.end)
         raise GvizError(f"there is no {clipped(place, 40)}", hint=f"did you mean {near}?" if near else "", exit_code=2)
     return named or [info.node for info in infos if meant.fits(info)] or [evaluator.last(place, iteration.end)]
@@ -94,7 +94,7 @@ _NAME, _NUMBER = 20, 24
 
 
 def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
-    """What runs again: which iteration and what its passes add to, where there is more than one; what does not."""
+    """Yield what runs again, if that is not obvious: which iteration, what its passes add to, and what does not run."""
     if len(timeline.iterations) > 1:
         from gviz.compare.side import Side
 
@@ -107,7 +107,7 @@ def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
 
 def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
-    """Whether a file of the program that made the iteration's nodes says so anywhere."""
+    """Return whether a file of the program that made the iteration's nodes takes numbers out of tensors."""
     from gviz.explain.program_text import reads_tensors
 
     infos = [timeline.info(node) for node in timeline.nodes.of(iteration)]
@@ -117,7 +117,7 @@ def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
 
 
 def stop_sentences(timeline: Timeline, branch: Branch) -> Iterator[str]:
-    """A sentence for each place where the program would have branched differently, or where the branch stopped."""
+    """Yield a sentence for each place where the program would branch differently, or where the branch stopped."""
     yield from _decision_sentences(timeline, branch)
     places: dict[tuple[str, bool], list[int]] = {}
     for stopped in branch.stopped:
@@ -140,7 +140,7 @@ def _decision_sentences(timeline: Timeline, branch: Branch) -> Iterator[str]:
 
 
 def value_in_branch(evaluator: Evaluator, beside: BranchView, text: str, n: int) -> str:
-    """What an expression about the recording is in its branch at moment `n`; GvizError if it cannot be computed."""
+    """Return an expression's value in the branch at moment `n`. Raises `GvizError` if it cannot be computed."""
     try:
         return evaluator.evaluated(text, n, partial(beside.states, n=n))
     except GvizError:
@@ -150,7 +150,7 @@ def value_in_branch(evaluator: Evaluator, beside: BranchView, text: str, n: int)
 
 
 def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
-    """Everything that is another number in the branch, old and new, a row for each node."""
+    """Yield a row for each node whose numbers differ in the branch, old and new."""
     from gviz.compare.comparison import compare
     from gviz.compare.side import Side
     from gviz.compare.tolerance import SAME_NUMBERS
@@ -170,7 +170,7 @@ def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) ->
         yield f"{set_cell_size(clipped(label(timeline, node), _NAME), _NAME)} {', '.join(changed)}"
 
 
-# In curves: one number over a range, and what follows from it at each point
+# In curves: one number over a range, and the results at each point
 
 SHOW = "--show"
 
@@ -178,14 +178,14 @@ Curve = tuple[str, list[tuple[float, float]]]
 
 
 def expressions_in(text: str) -> list[str]:
-    """The expressions of a list with commas, ``z,x.grad``."""
+    """Return the expressions of a list with commas, ``z,x.grad``."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def default_expressions(timeline: Timeline, iteration: Iteration, what: str) -> list[str]:
-    """What is shown unless something is asked for: the result of the iteration, and the gradient of what is changed.
+    """Return the default expressions: the result of the iteration, and the gradient of the changed tensor.
 
-    GvizError where a gradient is changed, and where there is neither.
+    Raises `GvizError` if a gradient is changed, and if there is neither.
     """
     evaluator = Evaluator(timeline)
     root = _root(timeline, iteration)
@@ -206,12 +206,12 @@ def curves(
     shows: Sequence[str],
     kept: Sequence[str] = (),
 ) -> Driven[tuple[list[Curve], list[str]]]:
-    """The points of each expression, nan where a branch had to stop before it; and what is said of the first
-    branch that had to, or of which the program would have gone another way.
+    """Return the points of each expression, and the sentences about the first branch that stopped or went another way.
 
-    GvizError for an expression that is more than one number.
+    A point is nan if its branch had to stop before it. Raises `GvizError` for an expression that is more than one
+    number.
     """
-    from gviz.rerun.branch import BranchView  # it needs the engine, which a viewer otherwise does not
+    from gviz.rerun.branch import BranchView  # imports the engine, which a viewer otherwise does not need
 
     _require_one_number(timeline, iteration, shows)
     evaluator, end = Evaluator(timeline), iteration.end
@@ -235,14 +235,14 @@ def curves(
 
 
 def _root(timeline: Timeline, iteration: Iteration) -> int:
-    """Where the last backward pass of an iteration began, else its last node; 0 where there is none."""
+    """Return where the last backward pass of an iteration began, or else its last node; 0 if there is none."""
     started = timeline.select([BackwardStarted], max(iteration.start, 1), iteration.end + 1)
     roots = [event.roots[0][0] for _, event in started if event.roots]
     return roots[-1] if roots else max(timeline.nodes.of(iteration), default=0)
 
 
 def _as_one_number(evaluator: Evaluator, text: str, n: int) -> str:
-    """The expression, or its sum if it has several elements; empty if it has none."""
+    """Return the expression, or its sum if it has several elements; empty if it has none."""
     try:
         count = evaluator.elements(text, n)
     except GvizError:

@@ -1,7 +1,7 @@
 """The answer to ``why``: why a node has its value, its gradient, or no gradient; why the program failed.
 
-`answer` takes the question as people write it, `why` a node and a moment. Both return the finding of the first kind in
-`gviz.explain.kinds` that has an answer.
+`answer` takes the question as people write it, `why` takes a node and a moment. Both return the finding of the first
+kind in `gviz.explain.kinds` that has an answer.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from gviz.where.place import Aspect, split_aspect
 
 
 def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0) -> Finding:
-    """Explain the value or gradient of an output of a node; without `aspect` whatever is most in need of it.
+    """Explain the value or gradient of an output of a node; without `aspect`, its most urgent topic.
 
-    That is the error of this moment if it is about the node, else what `question` says.
+    That is the error of this moment if it is about the node, or else the topic that `question` returns.
     """
     failure = failure_at(timeline, moment.n) if aspect is None else None
     if failure is not None and failure.node == node:
@@ -53,13 +53,14 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
             if found.text.startswith(head):
                 found = replace(found, text=_with_all_names(timeline, node) + found.text.removeprefix(head))
             return _with_what_it_was(asked, found) if found.kind == "cleared" else found
-    raise AssertionError(asked.topic)  # the last kind of every topic answers all
+    raise AssertionError(asked.topic)  # the last kind of every topic always answers
 
 
 def _with_all_names(timeline: Timeline, node: int) -> str:
-    """A node in the sentence that answers, by all its names.
+    """Return a node for use in the answer, with all its names.
 
-    ``#2 encoder.weight = decoder.weight`` is a tied weight, ``#9 x = out = Mul`` of a function that returned its `x`.
+    ``#2 encoder.weight = decoder.weight`` is a tied weight, ``#9 x = out = Mul`` is from a function that returned its
+    `x`.
     """
     info, head = timeline.info(node), label(timeline, node)
     own, is_made_by, op = head.partition(" = ") if info.created.kind == "op" else (head, "", "")
@@ -67,7 +68,7 @@ def _with_all_names(timeline: Timeline, node: int) -> str:
 
 
 def _with_what_it_was(asked: Question, found: Finding) -> Finding:
-    """A ``.grad`` that was set to None, with what it was until then, why, and how to ask about that moment."""
+    """Return the finding about a ``.grad`` that was set to None, with its last value and a question about it."""
     before = asked.at(found.event - 1)
     if before.state is None or before.output.grad is None:
         return found
@@ -83,7 +84,10 @@ def why_failure(failure: Failure) -> Finding:
 
 
 def _with_the_missing(failure: Failure, found: Finding) -> Finding:
-    """An error because of a None, with why the first ``.grad`` on its line that is None is so."""
+    """Return the finding about an error because of a None, with the reason for it.
+
+    The reason is that of the first ``.grad`` on the line that is None.
+    """
     timeline, names = failure.timeline, NamedNodes(failure.timeline)
     moment = timeline.at(failure.seq)
     for name in dict.fromkeys(re.findall(r"([A-Za-z_][\w.]*)\.grad\b", failure.line)):
@@ -98,7 +102,7 @@ def _with_the_missing(failure: Failure, found: Finding) -> Finding:
 
 
 def _node_of_module(names: NamedNodes, name: str, n: int) -> int:
-    with suppress(GvizError):  # several have it: then it is not known which one is meant
+    with suppress(GvizError):  # several have that name: then the node is unknown
         return names.of_a_module(name, n)
     return 0
 
@@ -107,11 +111,16 @@ def _node_of_module(names: NamedNodes, name: str, n: int) -> int:
 
 
 def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
-    """Why the place of `text` (the selected node without one) is as it is at moment `n`; of several nodes the last.
+    """Return why the place of `text` is as it is at moment `n`; of several nodes the last. Without a text: `selected`.
 
-    ``alive`` asks which graphs are, ``memory`` what the graph keeps for backward, ``error`` why the last error by then
-    was raised, else the first, ``nan`` where the first nan came from, without any the first infinity, ``inf`` where
-    that did. GvizError for a place there is not.
+    Some questions are words:
+
+    * ``alive``: which graphs are still referenced
+    * ``memory``: what the graph saves for backward
+    * ``error``: why the last error by then was raised, or else the first
+    * ``nan``: where the first nan came from, or else the first infinity; ``inf``: where the first infinity came from
+
+    Raises `GvizError` for a place that does not exist.
     """
     moment = names.timeline.at(n)
     if text.strip() in BAD and not names.last(text.strip(), len(names.timeline)):
@@ -155,7 +164,7 @@ _MOST_SHOWN = 8
 
 
 def _indexed(names: NamedNodes, place: str, index: str, n: int, selected: int) -> Finding:
-    """A part of a gradient: what it is, and what each contribution has brought there."""
+    """Return a part of a gradient: its value, and what each contribution has added there."""
     found = answer(names, f"{place}.grad", n, selected)
     timeline, node = names.timeline, found.node
     state = timeline.at(n).state(node) if node else None
@@ -189,7 +198,7 @@ def _indexed(names: NamedNodes, place: str, index: str, n: int, selected: int) -
 
 
 def _index(text: str, shape: tuple[int, ...]) -> tuple[int | slice, ...]:
-    """An index as it is written, of whole numbers and ranges; GvizError for one that is outside of the shape."""
+    """Return an index from its text, as whole numbers and ranges. Raises `GvizError` if it is outside of the shape."""
     found: list[int | slice] = []
     for word, length in zip(text.split(","), (*shape, *[0] * len(text)), strict=False):
         numbers = [int(one) if one.strip() else None for one in word.split(":")]
@@ -214,13 +223,13 @@ def _part_text(part: Array | np.generic) -> str:
 
 
 def _of_words(names: NamedNodes, text: str) -> str:
-    """The word that a question is, if no tensor is called so."""
+    """Return the question if it is one of the words, and no tensor has that name."""
     word = " ".join(text.lower().split())
     return "" if names.last(text.strip(), len(names.timeline)) else word
 
 
 def _why_loss(names: NamedNodes, n: int) -> Finding:
-    """The value of the loss that the last backward pass by a moment began at."""
+    """Return the value of the loss at which the last backward pass by a moment began."""
     starts = [(seq, event) for seq, event in names.timeline.select((BackwardStarted,), 1, n + 1)]
     if not starts:
         raise names.without("backward pass", "loss")
@@ -229,7 +238,7 @@ def _why_loss(names: NamedNodes, n: int) -> Finding:
 
 
 def _why_step(names: NamedNodes, n: int) -> Finding:
-    """What the last step of an optimizer by a moment did, and to which parameters."""
+    """Return the effect of the last optimizer step by a moment, and its parameters."""
     timeline = names.timeline
     seq, step = next(reversed([*timeline.select((OptimizerStepped,), 1, n + 1)]), (0, None))
     if step is None:
@@ -254,7 +263,7 @@ def _why_step(names: NamedNodes, n: int) -> Finding:
 
 
 def _why_no_gradient(names: NamedNodes, n: int) -> Finding:
-    """The leaves that require a gradient and have none at a moment, each with its reason."""
+    """Return the leaves that require a gradient and have none at a moment, each with its reason."""
     timeline = names.timeline
     moment, missing = timeline.at(n), []
     for node in timeline.nodes:
@@ -276,7 +285,7 @@ _WORDS = {"loss": _why_loss, "step": _why_step, "no gradient": _why_no_gradient}
 
 
 def _took_no_part(timeline: Timeline, unknown: TookNoPart) -> Finding:
-    """A name means an object that has no part in the recording: that, and what could be mixed up with it."""
+    """Return that a name belongs to an object outside of the recording, and which names may be confused with it."""
     text = f"{unknown.what}: {unknown.why}"
     parts = tuple(
         Finding("namesake", f"{label_at(timeline, node)} is another tensor", timeline.info(node).born, node)
@@ -291,12 +300,12 @@ def _took_no_part(timeline: Timeline, unknown: TookNoPart) -> Finding:
 
 
 def _is_written(event: Event | None, node: int) -> bool:
-    """Whether an event is that a node got other numbers: then these are what there is to ask about."""
+    """Return whether an event gave a node other numbers: then the question is about them."""
     return isinstance(event, StorageWritten | DataSet) and event.node == node
 
 
 def _before_the_last_pass(timeline: Timeline, moment: Moment, node: int, same: list[int]) -> int:
-    """Of the nodes of one name that of an evaluation has no gradient to ask about: that of the training before it."""
+    """Return the node of the training before an evaluation if the evaluation's node of that name has no gradient."""
     state, ended = moment.state(node), moment.n == len(timeline) and not timeline.growing
     if len(same) < 2 or node != same[-1] or (state is not None and state.requires_grad and not ended):
         return node
@@ -306,7 +315,7 @@ def _before_the_last_pass(timeline: Timeline, moment: Moment, node: int, same: l
 
 
 def _namesakes(same: list[int], node: int, name: str) -> Finding:
-    """Which of several nodes of one name was asked about, and how to ask for another."""
+    """Return which of several nodes of one name the answer is about, and how to ask about another."""
     if node != same[-1]:
         text = f"this is #{node}, the last of {len(same)} called {shown(name)} with a backward pass after it"
         return Finding("which", f"{text}; #{same[-1]} is the last of all", node=node)
@@ -315,13 +324,13 @@ def _namesakes(same: list[int], node: int, name: str) -> Finding:
 
 
 def _asked_place(text: str) -> str:
-    """The place in what people type: ``is x.grad 8?`` asks about ``x.grad``."""
+    """Return the place in what people type: ``is x.grad 8?`` is about ``x.grad``."""
     asked = re.fullmatch(r"(?:is|are|was|has|does)\s+(?:the\s+)?(\S+?)(?:\s.*)?\??", text.strip())
     return asked[1] if asked else text.strip()
 
 
 def _first_bad_number(names: NamedNodes, word: str) -> Finding:
-    """Where the first nan or infinity came from."""
+    """Return where the first nan or infinity came from."""
     moment = names.timeline.at(event_at(names.timeline, word))
     return why(names.timeline, moment, moment.node)
 
@@ -333,7 +342,7 @@ def _last_error(names: NamedNodes, n: int) -> Failure:
     return next((failure for failure in reversed(found) if failure.seq <= n), found[0])
 
 
-# The failure at a moment, for the debugger: who, where and what to try, next to PyTorch's own words
+# The failure at a moment, for the debugger: its node, its cause and its remedy, next to PyTorch's own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +362,7 @@ class Diagnosis:
 
 
 def diagnosis(timeline: Timeline, moment: Moment) -> Diagnosis | None:
-    """The failure at this moment, or None."""
+    """Return the failure at this moment, or None."""
     failure = failure_at(timeline, moment.n) if moment.n else None
     if failure is None:
         return None
