@@ -1,4 +1,4 @@
-"""Memory that a graph keeps for backward: which tensors, from when to when, and which module and line kept them.
+"""Memory that a graph saves for backward: which tensors, from when to when, and for which module and line.
 
 A node saves tensors that its backward rule needs. They stay in memory until the rule has run, or the node is freed.
 Example, with activations of 4 KiB each:
@@ -10,11 +10,13 @@ Example, with activations of 4 KiB each:
     z = torch.sigmoid(y)    # saves its result z                8 KiB, the peak
     z.sum().backward()      # releases z, then h                0
 
-The account is exact where the recording knows what an operation saves (`OpSeen.saved`): its inputs and results. Counted
-once is what shares memory. Not counted are leaves and parameters, which the program keeps anyway; tensors that only the
-operation knows (the mean of a layer norm, the indices of a pooling); their number is `unknown`. A checkpoint keeps its
-inputs only, and computes the rest again during the backward pass. Only that second computation shows which operations
-were in a checkpoint, so without a backward pass they count in full.
+The account is exact for the inputs and results that the recording lists as saved by an operation (`OpSeen.saved`).
+Tensors that share memory count once. Leaves and parameters do not count, because the program keeps them anyway. Tensors
+that only the operation knows (the mean of a layer norm, the indices of a pooling) do not count either; their number is
+`unknown`.
+
+A checkpoint saves only its inputs, and computes the rest again during the backward pass. Only that second computation
+shows which operations were in a checkpoint, so without a backward pass they count in full.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from gviz.values.number_text import bytes_text, count_text, shape_text
 from gviz.values.plain_text import file_line
 
 MOST_ROWS = 8
-"""Modules, lines and tensors that a report lists, the largest first."""
+"""The most modules, lines and tensors in a report, the largest first."""
 
 WORTH = 0.1
 """The least share of the peak that a checkpoint must save to be suggested."""
@@ -46,10 +48,10 @@ WORTH = 0.1
 
 @dataclass(frozen=True, slots=True)
 class SavedTensor:
-    """One memory that nodes keep for backward.
+    """One memory that nodes save for backward.
 
-    `made` is the output that it was made as, `nbytes` its size, `savers` the nodes that keep it. It is kept from event
-    `start` to event `end`, not included.
+    `made` is the output whose memory it is, `nbytes` its size, and `savers` are the nodes that save it. It is kept from
+    event `start` to event `end`, not included.
     """
 
     made: Edge
@@ -61,7 +63,7 @@ class SavedTensor:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What checkpointing each of some modules would save: the peak would fall to about `peak` bytes.
+    """The effect of checkpointing each of some modules: the peak would fall to about `peak` bytes.
 
     `operations` is the number of operations that would run a second time.
     """
@@ -72,7 +74,7 @@ class Checkpoint:
 
 
 class SavedMemory:
-    """The memory that the graph of one iteration keeps for backward, at every moment."""
+    """The memory that the graph of one iteration saves for backward, at every moment."""
 
     def __init__(self, timeline: Timeline, iteration: Iteration) -> None:
         self.timeline, self.iteration = timeline, iteration
@@ -113,7 +115,7 @@ class SavedMemory:
                         yield SavedTensor(made, nbytes, holders, max(start, first), until)
 
     def _saved_by(self, info: NodeInfo) -> Iterator[Edge | None]:
-        """The outputs that a node keeps; None for a tensor that only its operation knows."""
+        """Yield the outputs that a node saves; None for a tensor that only its operation knows."""
         created = info.created
         inputs = {parameter(info.op, slot): edge for slot, edge in enumerate(created.inputs)}
         for place in saved_places(info, self._requires_grad):
@@ -130,22 +132,22 @@ class SavedMemory:
 
     @cached_property
     def curve(self) -> tuple[tuple[int, int], ...]:
-        """Each event that changes what is kept, with the bytes kept from it on."""
+        """Return each event that changes the saved memory, with the bytes from it on."""
         return _curve((one.start, one.end, one.nbytes) for one in self.tensors)
 
     @cached_property
     def peak(self) -> tuple[int, int]:
-        """The first event at which most is kept, and how many bytes; (0, 0) if nothing is."""
+        """Return the first event with the most bytes, and that number; (0, 0) if nothing is saved."""
         return max(self.curve, key=lambda point: (point[1], -point[0]), default=(0, 0))
 
     def at(self, n: int) -> list[SavedTensor]:
-        """What is kept at moment `n`, the largest first."""
+        """Return the saved tensors at moment `n`, the largest first."""
         return sorted((one for one in self.tensors if one.start <= n < one.end), key=lambda one: -one.nbytes)
 
     def by_module(self, n: int) -> Counter[str]:
-        """Bytes kept at moment `n` by what was made in each module, and in those inside it, by path.
+        """Return the bytes at moment `n` of tensors made in each module, including those inside it, by path.
 
-        The empty path is what was made outside of modules. Modules around everything else are left out.
+        The empty path is for tensors made outside of modules. Modules around everything else are left out.
         """
         kept: Counter[str] = Counter()
         for one in self.at(n):
@@ -155,7 +157,7 @@ class SavedMemory:
         return Counter({path: size for path, size in kept.items() if size and path not in around[:-1]})
 
     def by_line(self, n: int) -> Counter[Frame]:
-        """Bytes kept at moment `n`, by the line of the program that made the tensor, where it is known."""
+        """Return the bytes at moment `n`, by the line of the program that made the tensor, if it is known."""
         kept: Counter[Frame] = Counter()
         for one in self.at(n):
             if (line := innermost(self.timeline.info(one.made[0]))) is not None:
@@ -163,10 +165,10 @@ class SavedMemory:
         return kept
 
     def checkpoint(self) -> Checkpoint | None:
-        """The sibling modules whose checkpoints would lower the peak most; None if none would by a `WORTH`.
+        """Return the sibling modules whose checkpoints would lower the peak most; None if none would by a `WORTH`.
 
-        A checkpoint keeps the inputs of a module and drops what is only used inside, until the backward pass comes to
-        the module and computes it again.
+        A checkpoint keeps the inputs of a module and drops tensors that are only used inside, until the backward pass
+        reaches the module and computes them again.
         """
         peak = self.peak[1]
         inside: defaultdict[str, list[SavedTensor]] = defaultdict(list)
@@ -199,7 +201,10 @@ class SavedMemory:
 
 
 def _curve(kept: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
-    """The sum of sizes at each event that changes it. A size counts from its first event to its end, not included."""
+    """Return the sum of sizes at each event that changes it.
+
+    A size counts from its first event to its end, not included.
+    """
     changes: Counter[int] = Counter()
     for start, end, size in kept:
         changes[start] += size
@@ -209,7 +214,7 @@ def _curve(kept: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _merged(users: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """From when to when one memory is kept, with the nodes that keep it then. `users` are node, start and end."""
+    """Yield the spans in which one memory is kept, with the nodes that keep it. `users` are node, start and end."""
     first = until = 0
     nodes: dict[int, None] = {}
     for node, start, end in sorted(users, key=lambda user: user[1]):
@@ -222,7 +227,7 @@ def _merged(users: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int, t
 
 
 def _memory(timeline: Timeline, edge: Edge, makers: dict[int, tuple[Edge, int, bool]]) -> int | None:
-    """The storage of an output. `makers` gets the output that owns it, its bytes, and whether that is a leaf."""
+    """Return the storage of an output. `makers` gets the output that owns it, its bytes, and whether that is a leaf."""
     node, nr = edge
     created = timeline.nodes.created(node)
     if nr >= len(created.outputs):
@@ -237,7 +242,7 @@ def _memory(timeline: Timeline, edge: Edge, makers: dict[int, tuple[Edge, int, b
 
 
 def _base(timeline: Timeline, created: NodeCreated, nr: int) -> tuple[NodeCreated, int]:
-    """The node and output whose memory an output is a view of, or the output itself."""
+    """Return the node and output whose memory an output is a view of, or the output itself."""
     seen = set()
     while (owner := created.outputs[nr].view_of) and owner not in seen:
         seen.add(owner)
@@ -251,21 +256,21 @@ def _base(timeline: Timeline, created: NodeCreated, nr: int) -> tuple[NodeCreate
 class _Checkpoints:
     """Which nodes ran in a checkpoint, and the nodes that a backward pass computed again for them.
 
-    A checkpoint runs its function once more when backward needs a tensor of it, and stops when it has what it needs. So
-    the nodes that were made during the step of one node, the needed one, repeat a stretch of the forward before it in
-    the same order:
+    A checkpoint runs its function again when backward needs a tensor of it, and stops when that is computed. So the
+    nodes that were made during the step of one node, the needed one, repeat a part of the forward before it in the same
+    order:
 
         forward    x #3   linear #4   gelu #5   gelu #6   linear #7       the function
         backward   step of #7: linear #9   gelu #10   gelu #11            #9 repeats #4, #10 #5, #11 #6
 
-    Two stretches repeat each other where operations and shapes are equal, and what they take in from outside is one
-    memory, or a constant. The operations alone would not do: a second ``gelu`` looks like the first, but takes in what
-    the first one made. Modules and lines are not compared: the second run is called by the line of ``backward()``,
-    perhaps without the modules around it.
+    One part repeats another if operations and shapes are equal, and each input from outside is one memory, or a
+    constant. Operations are not enough: a second ``gelu`` looks like the first, but its input is the first one's
+    result. Modules and lines are not compared: the second run is called by the line of ``backward()``, perhaps without
+    the modules around it.
     """
 
     def __init__(self, timeline: Timeline, infos: Mapping[int, NodeInfo]) -> None:
-        # The last node of its outermost checkpoint, by node; and, by that last node, what was computed again for what.
+        # node -> the last node of its outermost checkpoint; that last node -> the repeated nodes of each run.
         self.inside: dict[int, int] = {}
         self.runs: defaultdict[int, list[dict[int, NodeInfo | None]]] = defaultdict(list)
         self._timeline = timeline
@@ -279,7 +284,7 @@ class _Checkpoints:
                 groups[info.created.during].append(info)
         for (_, needed), again in groups.items():
             if needed not in places or not any(info.created.requires_grad for info in again):
-                continue  # what a rule computes, without a graph
+                continue  # computed by a rule, without a graph
             end = places[needed] + 1
             for start in range(end - len(again), -1, -1):
                 pairs = [*zip(forward[start:end], again, strict=False)]
@@ -291,7 +296,7 @@ class _Checkpoints:
                     break
 
     def _repeats(self, pairs: Sequence[tuple[NodeInfo, NodeInfo]]) -> bool:
-        """Whether the second node of each pair computes what the first one did."""
+        """Return whether the second node of each pair computes what the first one did."""
         inside = {second.node for _, second in pairs}
         return all(
             _look(first) == _look(second)
@@ -303,23 +308,23 @@ class _Checkpoints:
         )
 
     def _is_same_outside(self, edge: Edge, again: Edge) -> bool:
-        """Whether two inputs that are made outside of both stretches are one memory."""
+        """Return whether two inputs from outside of both parts are one memory."""
         if edge == again:
             return True
         if not edge[0] or not again[0]:
             return False
         one, other = self._timeline.nodes.created(edge[0]), self._timeline.nodes.created(again[0])
         if one.kind == other.kind == "constant":
-            return True  # a number, which each run makes anew
+            return True  # a number, which each run makes again
         return _storage(one, edge[1]) == _storage(other, again[1]) != 0
 
     def kept(self, info: NodeInfo, saved: Iterable[Edge | None], released: int) -> Iterator[tuple[Edge, int, int]]:
-        """What a checkpoint keeps for an operation in it, each from which event to which.
+        """Yield what a checkpoint keeps for an operation in it, with the first and the last event.
 
-        It keeps what comes in from outside until the operation is released. A tensor made inside is computed again in
-        each pass, and kept until the operation's own rule has run; of a checkpoint in a checkpoint the last run counts,
-        because the one before keeps only the inputs of the inner one. The run ends with the last tensor that is needed,
-        sometimes before its operation is recorded; such a tensor is kept from the end of the run.
+        Tensors from outside are kept until the operation is released. A tensor made inside is computed again in each
+        pass, and kept until the operation's own rule has run. In nested checkpoints the last run counts, because the
+        run before keeps only the inputs of the inner one. The run ends with the last tensor that is needed, sometimes
+        before its operation is recorded; such a tensor is kept from the end of the run.
         """
         last = self.inside[info.node]
         for edge in info.created.inputs:
@@ -339,18 +344,18 @@ class _Checkpoints:
                 yield tensor, since, min(released, self._rule_end(info.node, since))
 
     def _rule_end(self, node: int, n: int) -> int:
-        """The event at which the node's backward rule ends the next time, after moment `n`."""
+        """Return the next event after moment `n` at which the node's backward rule ends."""
         timeline = self._timeline
         later = (seq for seq in timeline.events_of(node) if seq > n)
         return next((seq for seq in later if isinstance(timeline.event(seq), StepFinished)), len(timeline) + 1)
 
     def is_second(self, info: NodeInfo) -> bool:
-        """Whether a pass computed the node again. It is counted at the operation that it was computed for."""
+        """Return whether a pass computed the node again. It is counted at the operation for which it was computed."""
         return info.node in self._again
 
 
 def _is_of_program(created: NodeCreated) -> bool:
-    """Whether it is what a checkpoint computes again: an operation with autograd switched on, or a dropout's mask."""
+    """Return whether a checkpoint computes the node again: an operation with autograd on, or a dropout's mask."""
     return is_mask(created) or (created.kind == "op" and created.untracked in ("", "inputs"))
 
 
@@ -364,7 +369,7 @@ def _look(info: NodeInfo) -> tuple[object, ...]:
 
 
 def _common(scopes: Sequence[str]) -> str:
-    """The innermost module that all of these are in."""
+    """Return the innermost module that contains all of these."""
     parts = [scope.split(".") for scope in scopes]
     shared = []
     for level in zip(*parts, strict=False):
@@ -375,7 +380,7 @@ def _common(scopes: Sequence[str]) -> str:
 
 
 def _paths(scope: str) -> list[str]:
-    """A module and those around it: ``net``, ``net.layers``, ``net.layers.0``; none outside of modules."""
+    """Return a module and those around it: ``net``, ``net.layers``, ``net.layers.0``; empty outside of modules."""
     return [*accumulate(scope.split("."), "{}.{}".format)] if scope else []
 
 
@@ -383,7 +388,7 @@ def _paths(scope: str) -> list[str]:
 
 
 def saved_memory(timeline: Timeline, n: int) -> SavedMemory:
-    """The account of the iteration at moment `n`; of the one before it if its graph saves nothing yet."""
+    """Return the account of the iteration at moment `n`, or of the one before it if its graph saves nothing yet."""
     iteration = timeline.iteration_at(n)
     account = SavedMemory(timeline, iteration)
     while not account.tensors and iteration.index:
@@ -393,7 +398,7 @@ def saved_memory(timeline: Timeline, n: int) -> SavedMemory:
 
 
 def memory_finding(timeline: Timeline, n: int) -> Finding:
-    """The peak of the iteration at moment `n`, what it consists of, and what a checkpoint would save."""
+    """Return the peak of the iteration at moment `n`, its composition, and the effect of a checkpoint."""
     account = saved_memory(timeline, n)
     event, peak = account.peak
     if not peak:
@@ -418,7 +423,7 @@ def memory_finding(timeline: Timeline, n: int) -> Finding:
 
 
 def _sections(account: SavedMemory, n: int) -> Iterator[Finding]:
-    """What is kept at an event: by module, by line, and the largest tensors."""
+    """Yield the saved memory at an event: by module, by line, and the largest tensors."""
     timeline, kept = account.timeline, account.at(n)
     total = sum(one.nbytes for one in kept)
     modules, lines = account.by_module(n), account.by_line(n)
@@ -454,7 +459,7 @@ def _tensor(timeline: Timeline, one: SavedTensor, total: int) -> Finding:
 
 
 def _reserves(account: SavedMemory) -> Iterator[Finding]:
-    """What the account leaves out."""
+    """Yield what the account leaves out."""
     if account.unknown:
         count = account.unknown
         yield Finding(
@@ -474,7 +479,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def curve_text(account: SavedMemory, width: int) -> str:
-    """The bytes kept over the events of the iteration as bars, each the most of its share of the events."""
+    """Return the saved bytes over the events of the iteration as bars, each the maximum of its share of the events."""
     start, end = account.iteration.start, account.iteration.end + 1
     width = min(width, end - start)
     highest, peak = [0] * width, account.peak[1]
@@ -487,7 +492,7 @@ def curve_text(account: SavedMemory, width: int) -> str:
 
 
 def memory_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
-    """The report as lines of text: the peak, the curve, what was kept at the peak, and what would lower it."""
+    """Yield the report as lines of text: the peak, the curve, the saved memory at the peak, and a way to lower it."""
     finding = memory_finding(timeline, n)
     yield finding.text
     account = saved_memory(timeline, n)
@@ -507,7 +512,7 @@ def memory_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
 
 
 def memory_data(timeline: Timeline, n: int) -> dict[str, object]:
-    """The report for programs: sizes in bytes, and the curve as pairs of event and bytes kept from it on."""
+    """Return the report for programs: sizes in bytes, and the curve as pairs of event and bytes from it on."""
     account = saved_memory(timeline, n)
     event, peak = account.peak
     checkpoint = account.checkpoint()
