@@ -1,4 +1,4 @@
-"""The operation that made a nan or inf: at which element, of which numbers, and what is usually written instead."""
+"""The operation that made a nan or inf: at which element, from which numbers, and the usual fix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Named = tuple[str, Value | None]
 
 
 def made_at_element(timeline: Timeline, info: NodeInfo) -> str:
-    """Where an operation made the first bad element, and of what; empty where that is not known, or to be seen."""
+    """Return the first bad element that an operation made, and its inputs; empty if unknown or visible anyway."""
     computed = computation(timeline, info.node)
     if not _is_by_element(info) or (not computed.shapes and _is_to_be_seen(computed.result)):
         return ""
@@ -38,7 +38,7 @@ def made_at_element(timeline: Timeline, info: NodeInfo) -> str:
 
 
 def sent_at_element(timeline: Timeline, part: Contribution) -> str:
-    """Where a backward rule made the first bad element, and of what; empty where that is not known."""
+    """Return the first bad element that a backward rule made, and its inputs; empty if they are unknown."""
     info, sent = timeline.info(part.source), outgoing_of(timeline, part)
     if not _is_by_element(info) or sent.reduced or not sent.rule:
         return ""
@@ -49,14 +49,14 @@ def sent_at_element(timeline: Timeline, part: Contribution) -> str:
 
 
 def made_of(timeline: Timeline, node: int) -> str:
-    """The formula of a node, what it gave, and of arrays that have only their name there what is known of them."""
+    """Return the formula of a node, its result, and the known properties of arrays that it shows only by name."""
     computed = computation(timeline, node)
     large = ", ".join(dict.fromkeys(f"{name} {short(value)}" for name, value in _in_shapes(computed)))
     return f"{computed.without_shapes}{', with ' * bool(large)}{large}"
 
 
 def _is_to_be_seen(value: Value | None) -> bool:
-    """Whether a value is shown in full anyway, or is unknown."""
+    """Return whether a value is shown in full anyway, or is unknown."""
     return value is None or is_small(value)
 
 
@@ -76,7 +76,7 @@ def _words(rule: str) -> Sequence[str]:
 
 
 def _element_words(timeline: Timeline, bad: Value | None, given: Iterable[Named]) -> str:
-    """The first bad element, and what each of the others has there."""
+    """Return the first bad element, and the corresponding elements of the other arrays."""
     array = timeline.array(bad) if bad is not None else None
     if array is None or array.size < 2 or array.dtype.kind != "f":
         return ""
@@ -90,7 +90,7 @@ def _element_words(timeline: Timeline, bad: Value | None, given: Iterable[Named]
 
 
 def _first_bad(array: Array) -> tuple[int, ...] | None:
-    """The index of the first nan, else of the first infinity."""
+    """Return the index of the first nan, or else of the first infinity."""
     for bad in (np.isnan(array), np.isinf(array)):
         if bad.any():
             return tuple(int(at) for at in np.unravel_index(int(np.argmax(bad)), array.shape))
@@ -98,13 +98,13 @@ def _first_bad(array: Array) -> tuple[int, ...] | None:
 
 
 def _held(timeline: Timeline, value: Value | None, like: Array, place: tuple[int, ...] | None) -> object:
-    """The element of another array that met this one; None where that is not known."""
+    """Return the element of another array that corresponds to this one; None if it is unknown."""
     array = timeline.array(value) if value is not None else None
     if array is None or place is None:
         return None
     try:
         return np.broadcast_to(array, like.shape)[place].item()
-    except ValueError:  # of another shape
+    except ValueError:  # it has another shape
         return None
 
 
@@ -112,14 +112,14 @@ def _held(timeline: Timeline, value: Value | None, like: Array, place: tuple[int
 
 
 def meeting_numbers(timeline: Timeline, node: int) -> str:
-    """``0 * -inf in 40 of 64 elements``; empty where the arrays were not kept, or no two numbers met."""
+    """Return ``0 * -inf in 40 of 64 elements``; empty if the arrays were not stored, or no two numbers met."""
     if timeline.info(node).op.base_name in SOFTMAXES:
         return _hidden(timeline, node)
     return _pairs(timeline, node)
 
 
 def _hidden(timeline: Timeline, node: int) -> str:
-    """``scores[2, 0, :] is all -inf, as are 4 more``: the rows whose softmax is nan."""
+    """Return ``scores[2, 0, :] is all -inf, as are 4 more``: the rows whose softmax is nan."""
     (given, *_), dim = computation(timeline, node).operands, dict(timeline.info(node).created.attrs).get("dim")
     array = timeline.array(given.value) if given.value is not None else None
     if array is None or array.dtype.kind != "f" or not isinstance(dim, int) or not -array.ndim <= dim < array.ndim:
@@ -151,12 +151,12 @@ def _pairs(timeline: Timeline, node: int) -> str:
 
 
 def _alike(array: Array) -> str:
-    """The one number that all elements are, else how far they reach."""
+    """Return the one number that all elements are, or else their range."""
     least, most = array.min(), array.max()
     return number(float(least)) if least == most else f"{number(float(least))} .. {number(float(most))}"
 
 
-# What is usually written instead
+# The usual fix
 
 _SMALL = "add a small number first: sqrt(x + 1e-8)"
 _FIXES = {
@@ -172,7 +172,7 @@ _FIXES = {
     "acos": "clamp its input to a little less than 1",
     "asin": "clamp its input to a little less than 1",
 }
-"""By operation: what to write where it makes a nan or inf."""
+"""The operation -> what to write instead if it makes a nan or inf."""
 
 _AT_ZERO = _FIXES.keys() - {"exp", "pow"}
 """Operations that are infinite at some input, however small all numbers are."""
@@ -184,11 +184,11 @@ _DATA = "it came with the data: look there for what is missing, with torch.isfin
 _NARROW = f"float16 has no number above 65504, a greater one becomes inf (bfloat16, float32 have them); else {_DATA}"
 _SMALLER = "take a smaller number, or compute in float32 or bfloat16, which have greater ones"
 DIVERGING = "a smaller learning rate; else smaller numbers going in, by normalization, or smaller weights at the start"
-"""Where a loss grew until something became too large."""
+"""The fix if a loss grew until some number became too large."""
 
 _OF_SIZE = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
 LEAPT = "a smaller learning rate, or clip_grad_norm_ before the step"
-"""Where a step has made a parameter many times as large."""
+"""The fix if a step has made a parameter many times as large."""
 
 _OF_ONE = "one number has no spread: take it over a dim with more elements, or with unbiased=False"
 _OTHER = "look at the numbers that go in, and keep them away from where it is not defined"
@@ -201,9 +201,9 @@ _LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64
 def usual_fix(
     info: NodeInfo, made: Value | None, operands: Iterable[Value | None], *, diverging: bool = False, line: str = ""
 ) -> str:
-    """What to write instead of an operation that has made a bad value of these operands.
+    """Return what to write instead of an operation that has made a bad value from these operands.
 
-    `diverging`: the loss grew; `line` is that of the program.
+    `diverging` is true if the loss grew; `line` is the line of the program.
     """
     op, operands = info.op.base_name, list(operands)
     if info.created.kind != "op":
@@ -227,11 +227,14 @@ def usual_fix(
 
 SAFE_INPUT = "make the input safe before where(): x = torch.where(condition, x, 1.0), then where(condition, f(x), 0)"
 _NEAR_WHERE = 3
-"""Operations between one that is not defined and the ``where`` that is to hide its result."""
+"""The most operations between an undefined result and the ``where`` that hides it."""
 
 
 def is_behind_where(timeline: Timeline, node: int) -> bool:
-    """Whether the result of an operation is a branch of a ``where``, which hides it forward and not in backward."""
+    """Return whether the result of an operation is a branch of a ``where``.
+
+    The ``where`` hides it in forward but not in backward.
+    """
     reached = {node}
     for _ in range(_NEAR_WHERE):
         users = [timeline.info(user) for one in reached for user in timeline.nodes.users(one)]
@@ -251,7 +254,7 @@ _BY_SCALER = (
 
 
 def overflow(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) -> str:
-    """That elements are beyond the largest number of float16 or bfloat16; empty if the infinities are no overflow."""
+    """Return that elements exceed the largest number of float16 or bfloat16; empty without an overflow."""
     stats = made.statistics() if made is not None else None
     if made is None or stats is None or made.dtype not in _SHORT or not stats.inf or stats.nan:
         return ""
@@ -263,19 +266,19 @@ def overflow(info: NodeInfo, made: Value | None, operands: Iterable[Value | None
 
 
 def overflow_fix(*, backward: bool, scale: float) -> str:
-    """What to write instead of what overflows a short type, in a pass whose loss was scaled (1: it was not)."""
+    """Return the fix for an overflow of a short type, in a pass whose loss was scaled (1: it was not)."""
     if not backward:
         return _IN_FLOAT32
     return _BY_SCALER if scale > 1 else _SCALED_DOWN
 
 
 def is_of_size(remedy: str) -> bool:
-    """Whether what is to be written instead is to keep numbers small."""
+    """Return whether the fix is to keep numbers small."""
     return remedy == DIVERGING or remedy.endswith(_OF_SIZE)
 
 
 def is_beyond(info: NodeInfo, made: Value | None, line: str) -> bool:
-    """Whether a bad value is one number that float16 has no room for, and the line does not write as infinite."""
+    """Return whether a bad value is one number that float16 cannot represent, unless the line writes an infinity."""
     one = (
         "inf" not in line.lower()
         and info.created.kind == "constant"
@@ -287,7 +290,7 @@ def is_beyond(info: NodeInfo, made: Value | None, line: str) -> bool:
 
 
 def _is_huge(value: Value | None) -> bool:
-    """Whether the product of two such numbers has no place in their dtype."""
+    """Return whether the product of two such numbers overflows their dtype."""
     stats = value.statistics() if value is not None else None
     if value is None or stats is None or value.dtype not in _LARGEST:
         return False
@@ -305,11 +308,11 @@ LEAP = 10
 """A step is too large if it makes a parameter this many times as large, and larger than this."""
 
 Leap = tuple[float, float, int, int]
-"""What a parameter was after a step and before it, which parameter it is, and by which event."""
+"""A parameter's value after a step and before it, the parameter, and the event."""
 
 
 def parameter_leap(timeline: Timeline, node: int, n: int) -> Finding | None:
-    """The leap that led furthest, of the parameters of a node, in the last write to each before event `n`."""
+    """Return the leap that led furthest, of the parameters of a node, in the last write to each before event `n`."""
     leaves = (source for source in ancestors(timeline, node) if timeline.info(source).created.kind != "op")
     leap = max((leap for leaf in leaves for leap in _last_leap(timeline, leaf, n)), default=None)
     if leap is None:
@@ -324,7 +327,7 @@ def parameter_leap(timeline: Timeline, node: int, n: int) -> Finding | None:
 
 
 def _last_leap(timeline: Timeline, leaf: int, n: int) -> Iterator[Leap]:
-    """The last step that wrote to a leaf, if it was too long."""
+    """Yield the last step that wrote to a leaf, if it was too large."""
     seqs = (seq for seq in reversed(timeline.events_of(leaf)) if seq < n)
     seq = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten | DataSet)), 0)
     if not seq or step_of(timeline, leaf, seq) is None:

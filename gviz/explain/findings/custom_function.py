@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 _CALLS = 3
-"""The calls of each function that are tried; a recording keeps whole values of as many."""
+"""The calls of each function that are tested; a recording stores whole values of the same number."""
 
 _ELEMENTS, _MORE_ELEMENTS = 8, 32
-"""The elements of each input that are moved, and how many more once a call is wrong."""
+"""The elements of each input that are changed, and how many more once a call is wrong."""
 
 _MOST_WORK = 2_000_000
-"""Operations on one element in a forward that is run again, some hundred times."""
+"""The most operations on single elements in a forward that is run again some hundred times."""
 
 _FEW = 4
 """The most numbers that are shown."""
 
 
 def wrong_rule(survey: Survey) -> Iterator[Finding | None]:
-    """The first call of each function whose backward differs from finite differences."""
+    """Yield the first call of each function whose backward differs from finite differences."""
     calls: defaultdict[int, list[Made]] = defaultdict(list)
     for made in survey.nodes.values():
         if _is_of_program(survey.timeline, made.created):
@@ -52,23 +52,23 @@ def wrong_rule(survey: Survey) -> Iterator[Finding | None]:
 
 
 def wrong_rules_behind(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
-    """The functions by moment `n` that most likely sent something wrong towards a node."""
+    """Yield the functions by moment `n` that most likely sent something wrong towards a node."""
     names = itertools.takewhile(lambda op: op is not UNKNOWN_OP, map(timeline.op, itertools.count(1)))
     if not any(op.is_of_program for op in names):
-        return  # to look for them would be to read the whole recording
+        return  # a search would read the whole recording
     for one in filter(None, wrong_rule(Survey(timeline))):
         if one.event <= n and node in ancestors(timeline, one.node):
             yield replace(one, text=f"on the way {one.text}")
 
 
 def untried_functions(timeline: Timeline) -> dict[str, str]:
-    """The functions of the program whose first calls could not be tried, with the reason for the first call."""
+    """Return the functions of the program whose first calls could not be tested, with the reason for the first call."""
     reasons = {op: [_refusal(timeline, event) for _, event in calls] for op, calls in first_calls(timeline).items()}
     return {timeline.op(op).name: why[0] for op, why in reasons.items() if all(why)}
 
 
 def first_calls(timeline: Timeline) -> dict[int, list[tuple[int, e.NodeCreated]]]:
-    """The calls of each function of the program that are tried, by operation, with their events."""
+    """Return the calls of each function of the program that are tested, by operation, with their events."""
     calls: defaultdict[int, list[tuple[int, e.NodeCreated]]] = defaultdict(list)
     for seq, event in timeline.select((e.NodeCreated,)):
         if _is_of_program(timeline, event) and len(calls[event.op]) < _CALLS:
@@ -77,7 +77,7 @@ def first_calls(timeline: Timeline) -> dict[int, list[tuple[int, e.NodeCreated]]
 
 
 def _refusal(timeline: Timeline, created: e.NodeCreated) -> str:
-    """Why the recording does not show whether the rule of a call is right; empty if it does."""
+    """Return why the recording does not show whether the rule of a call is right; empty if it does."""
     from gviz.rerun.finite_differences import work_of
     from gviz.rerun.forward import forward_of
 
@@ -97,7 +97,7 @@ def _is_of_program(timeline: Timeline, created: e.NodeCreated) -> bool:
 
 
 def _needed(timeline: Timeline, created: e.NodeCreated) -> Iterator[Value | None]:
-    """What a call was given, and the gradients that arrived at it."""
+    """Yield the inputs of a call, and the gradients that arrived at it."""
     from gviz.rerun.inputs import input_value
 
     info = timeline.info(created.node)
@@ -112,7 +112,7 @@ def _is_stored(value: Value | None) -> bool:
 
 
 def _wrong_call(survey: Survey, made: Made) -> Finding | None:
-    """What is wrong with a call; None if nothing is, or if the recording does not show it."""
+    """Return what is wrong with a call; None if nothing is, or if the recording does not show it."""
     if _wrong_input(survey, made, _ELEMENTS) is None:
         return None
     found = _wrong_input(survey, made, _MORE_ELEMENTS)
@@ -120,8 +120,8 @@ def _wrong_call(survey: Survey, made: Made) -> Finding | None:
 
 
 def _wrong_input(survey: Survey, made: Made, elements: int) -> GradientCheck | None:
-    """The first input that most likely got a wrong gradient, by this many of its elements."""
-    from gviz.rerun.finite_differences import check_gradients  # the engine, which few answers need
+    """Return the first input that most likely got a wrong gradient, tested at this many of its elements."""
+    from gviz.rerun.finite_differences import check_gradients  # imports the engine, which few answers need
     from gviz.rerun.surrogates import surrogate_kind
 
     try:
@@ -155,13 +155,13 @@ def _numbers(array: Array) -> str:
 
 
 def _last_step(survey: Survey, made: Made) -> int:
-    """The event with which its backward ran for the last time."""
+    """Return the event with which its backward ran for the last time."""
     events = reversed(survey.timeline.events_of(made.node))
     return next(seq for seq in events if isinstance(survey.timeline.event(seq), e.StepStarted))
 
 
 def _backward_line(survey: Survey, made: Made, step: int) -> Frame | None:
-    """The last line that its backward ran in a step, else the one that called its forward."""
+    """Return the last line that its backward ran in a step, or else the line that called its forward."""
     timeline = survey.timeline
     ran = innermost(timeline.info(made.node))
     for _, event in timeline.select((e.NodeCreated, e.StepFinished), step):

@@ -1,5 +1,7 @@
-"""Other errors: backward of a tensor without a graph, a gradient of another shape, a number instead of a tensor, and
-any error at all.
+"""Other errors.
+
+They are backward of a tensor without a graph, a gradient of another shape, a number instead of a tensor, and any error
+that no other kind explains.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _NO_HISTORY = "requires_grad=True on what it is made from; data that went throug
 
 
 def explain_untracked_loss(failure: Failure) -> Finding | None:
-    """Where the history of the tensor begins too late."""
+    """Return the place at which the tensor's history begins too late."""
     if not failure.says(_UNTRACKED):
         return None
     timeline = failure.timeline
@@ -56,7 +58,7 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
 
 
 def _frozen(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
-    """The line that froze the parameters a loss was made from."""
+    """Return the line that froze the parameters of a loss."""
     behind = [node for node in ancestors(timeline, root) if timeline.info(node).created.kind == "parameter"]
     set_off = [
         (seq, event)
@@ -76,7 +78,7 @@ def _frozen(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
 
 
 def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
-    """The new data on the path to the root: a gradient from ``autograd.grad``, or numbers of results."""
+    """Return the new data on the path to the root: a gradient from ``autograd.grad``, or numbers of results."""
     taken_by = gradients_taken(timeline)
     for node in (root, *ancestors(timeline, root)):
         info = timeline.info(node)
@@ -105,7 +107,7 @@ _SUM = "add up the tensors themselves, without .item(), float() or numpy: then t
 
 
 def gradients_taken(timeline: Timeline) -> dict[Value, int]:
-    """The gradients that were taken without being kept in a ``.grad``, each with the event that gave it first."""
+    """Return the gradients that were returned instead of stored in a ``.grad``, each with its first event."""
     taken: dict[Value, int] = {}
     for seq, event in timeline.select((GradCaptured,)):
         taken.setdefault(event.value, seq)
@@ -120,19 +122,19 @@ def _tracking_fix(timeline: Timeline, lost: int) -> Mend:
 
 
 def _root(failure: Failure) -> int:
-    """The tensor on whose line backward was called: by its name there, else the last one that was made."""
+    """Return the tensor whose backward was called: the one with the name on that line, or else the last one made."""
     names, last = failure.names_on_its_line(), next(failure.made_before(), None)
     named = (info.node for info in failure.made_before() if info.name in names)
     return next(named, last.node if last is not None else 0)
 
 
 def _lost_at(timeline: Timeline, root: int) -> int:
-    """The earliest operation on the path to the root that lost track of something that requires a gradient."""
+    """Return the earliest operation on the path to the root that lost track of a tensor that requires a gradient."""
     lost = [node for node in (root, *ancestors(timeline, root)) if loses_tracking(timeline, node)]
     return min(lost, key=timeline.nodes.born, default=0)
 
 
-# The gradient that backward starts with
+# The gradient with which backward starts
 
 SEVERAL = r"implicitly created only for scalar outputs"
 _SIZE = r"has a shape of torch\.Size\((.*?)\)"
@@ -140,7 +142,7 @@ MISFIT = rf"Mismatch in shape: grad_output\[\d+\] {_SIZE} and output\[\d+\] {_SI
 
 
 def explain_given_gradient(failure: Failure) -> Finding | None:
-    """What shape was given and what shape it must have."""
+    """Return the shape that was passed and the shape that is required."""
     if failure.says(SEVERAL):
         return _several(failure)
     found = re.search(MISFIT, failure.message, re.DOTALL)
@@ -193,7 +195,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 
 
 def explain_other(failure: Failure) -> Finding:
-    """The error in its own words, with cause and remedy where they are known."""
+    """Return the error in its own words, with cause and remedy if they are known."""
     cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if failure.says(words)), ("", _for_labels(failure)))
     if name := number_called(failure):
         return _on_a_number(failure, name)
@@ -213,7 +215,7 @@ def explain_other(failure: Failure) -> Finding:
 
 
 def _on_a_number(failure: Failure, name: str) -> Finding:
-    """``backward`` of a number, and the line that took it out of its tensor."""
+    """Return the finding about ``backward`` of a number, with the line that took it out of its tensor."""
     text = f"{failure.ended} with {shown(failure.error)}: {name} is a number and no tensor, it has no graph to go back"
     made = made_number(failure, name)
     parts = (Finding("made-number", f"it was made one at {made}", failure.seq),) if made else ()
@@ -222,14 +224,14 @@ def _on_a_number(failure: Failure, name: str) -> Finding:
 
 
 def _result_on_its_line(failure: Failure) -> NodeInfo | None:
-    """The last result of an operation that is tracked and has a name on the line that raised the error."""
+    """Return the last tracked result whose name is on the line that raised the error."""
     names = failure.names_on_its_line()
     tracked = (info for info in failure.made_before() if info.created.kind == "op" and info.created.requires_grad)
     return next((info for info in tracked if info.name in names), None)
 
 
 def _for_an_optimizer(failure: Failure, result: NodeInfo) -> Finding:
-    """An optimizer that was given no leaf."""
+    """Return the finding about an optimizer that got a tensor that is no leaf."""
     what, name = label_at(failure.timeline, result.node), shown(result.name)
     text = f"{what} is no leaf: an optimizer cannot change what an operation made"
     fix = f"make the leaf last: {name} = (...).detach().requires_grad_(), and device and dtype before that"
@@ -245,7 +247,7 @@ _NEEDS_NONE = r"One of the differentiated Tensors does not require grad"
 
 
 def _of_a_frozen_input(failure: Failure) -> Finding | None:
-    """`autograd.grad` with respect to a tensor that requires no gradient: which one, where it was made."""
+    """Return which input of `autograd.grad` requires no gradient, and where it was made."""
     given = keyword_or_argument(failure.timeline, failure.at, "grad", 1, "inputs")
     made = (info for info in failure.made_before() if info.name and info.name in given)
     info = next((info for info in made if not info.created.requires_grad), None)
@@ -263,7 +265,7 @@ _OF_SEVERAL_VIEWS = r"is a view and is being modified inplace. This view is the 
 
 
 def _of_several_views(failure: Failure) -> Finding:
-    """A write to one of the views that `unbind`, `split` or `chunk` gave."""
+    """Return the finding about a write to one of the views that `unbind`, `split` or `chunk` returned."""
     names = failure.names_on_its_line()
     made = (info for info in failure.made_before() if info.name in names or info.output_name(0) in names)
     info = next(made, None)
@@ -275,7 +277,7 @@ def _of_several_views(failure: Failure) -> Finding:
 
 
 def _for_labels(failure: Failure) -> str:
-    """The fix for a class label without a score; empty for any other error."""
+    """Return the fix for a class label without a score; empty for any other error."""
     asked = re.match(r"Target (-?\d+) is out of bounds", failure.message)
     if asked is None:
         return ""
@@ -290,7 +292,7 @@ def _for_labels(failure: Failure) -> str:
 
 
 def _classes(info: NodeInfo) -> int:
-    """How many classes a tensor can hold scores for; 0 if it can be no scores."""
+    """Return the number of classes for which a tensor may hold scores; 0 if it holds no scores."""
     value = info.created.first_value
     if value is None or not value.dtype.startswith(("float", "bfloat")) or not value.shape:
         return 0
@@ -303,7 +305,7 @@ _CONVERSION = r"\.item\(\)|\.tolist\(\)|\.numpy\(\)|\bfloat\(|\bint\("
 
 
 def number_called(failure: Failure) -> str:
-    """The name on which ``backward`` was called though it is a number; empty for any other error."""
+    """Return the name on which ``backward`` was called though it is a number; empty for any other error."""
     if not re.match(r"'(float|int|list|numpy\.\w+)' object has no attribute 'backward'", failure.message):
         return ""
     called = re.search(r"([A-Za-z_]\w*)\.backward\b", failure.line)
@@ -311,7 +313,7 @@ def number_called(failure: Failure) -> str:
 
 
 def made_number(failure: Failure, name: str) -> str:
-    """The last line up to that of the error that made a name a number: ``train.py:9: loss = loss.item()``, or empty."""
+    """Return the last line before the error that made a name a number: ``train.py:9: loss = loss.item()``, or empty."""
     at = failure.at
     text = failure.timeline.source(at.path) if at is not None else None
     if at is None or text is None:

@@ -1,4 +1,4 @@
-"""A gradient as the sum of what it was made from: earlier passes, contributions of this pass, writes of the program."""
+"""A gradient as a sum: of earlier passes, contributions of this pass, and writes of the program."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ MOST_PASSES = 20
 """The most earlier passes that are listed below their number: the latest."""
 
 _ROOM = 40
-"""Characters for what one of many passes has brought: a few numbers, or their length."""
+"""Characters for the addition of one of many passes: a few numbers, or their norm."""
 
 Added = tuple[int, GradAccumulated]
-"""What a pass has added to a ``.grad``, and the event that says so."""
+"""The event of a pass's addition to a ``.grad``."""
 
 
 def sent_contribution(asked: Question) -> Finding:
-    """What the node sends at this very moment."""
+    """Return what the node sends in this event."""
     event = asked.moment.event
     assert isinstance(event, GradFlowed)
     return contribution(asked.timeline, Contribution(event.source, event.slot, event.part, asked.moment.n))
 
 
 def incoming_sum(asked: Question) -> Finding | None:
-    """What has arrived so far in a pass, as a sum."""
+    """Return what has arrived so far in a pass, as a sum."""
     timeline, output = asked.timeline, asked.output
     if output.grad is not None:
         return None
@@ -67,7 +67,7 @@ def incoming_sum(asked: Question) -> Finding | None:
 
 
 def grad_sum(asked: Question) -> Finding | None:
-    """The ``.grad`` of a node as a sum."""
+    """Return the ``.grad`` of a node as a sum."""
     timeline, node, output = asked.timeline, asked.node, asked.output
     if output.grad is None:
         return None
@@ -91,7 +91,7 @@ def grad_sum(asked: Question) -> Finding | None:
 
 
 def _hooks(asked: Question) -> Iterator[Finding]:
-    """The hooks that saw the sum of the contributions, in the pass that brought them."""
+    """Yield the hooks that received the sum of the contributions, in the pass that brought them."""
     parts = asked.output.parts
     if parts:
         pass_nr = asked.timeline.at(parts[-1].seq).pass_nr
@@ -99,9 +99,9 @@ def _hooks(asked: Question) -> Iterator[Finding]:
 
 
 def turning_hooks(survey: Survey) -> Iterator[Finding | None]:
-    """Hooks that make zero of a gradient that had arrived, or turn it round: each once, at the first such gradient.
+    """Yield hooks that change an incoming gradient to zero or reverse it: each once, at the first such gradient.
 
-    Either may be meant: to freeze a part of a tensor, or as the gradient reversal of domain adaptation.
+    Either may be intended: to freeze a part of a tensor, or as the gradient reversal of domain adaptation.
     """
     yield from _hooks_again(survey)
     timeline, seen = survey.timeline, set[tuple[str, int]]()
@@ -126,7 +126,7 @@ _MOST_JUDGED = 100
 
 
 def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
-    """Hooks that one line registered several times on one tensor: in one pass each of them ran, and changed it."""
+    """Yield hooks that one line registered several times on one tensor. In one pass each of them ran and changed it."""
     timeline = survey.timeline
     ran: defaultdict[tuple[int, int, int], list[tuple[int, HookRan]]] = defaultdict(list)
     for seq, event in timeline.select((HookRan,)):
@@ -153,7 +153,7 @@ def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
 def _earlier_passes(
     timeline: Timeline, node: int, total: Value, added: Sequence[Added], before: Accumulation
 ) -> Iterator[Finding]:
-    """What was there before the last pass, by pass where that is known."""
+    """Yield the value before the last pass, split by pass if that is known."""
     passes = [(n, event.part, event.pass_nr) for n, event in added]
     for n, part, pass_nr in passes or [(before.event, before.before, before.since)]:
         since = f", from {pass_words(timeline, pass_nr)}" if pass_nr else ""
@@ -162,14 +162,14 @@ def _earlier_passes(
 
 
 def _sum_of_passes(node: int, earlier: Sequence[Added], seq: int) -> Finding:
-    """That many passes have added up, the first of them since when nothing has cleared it."""
+    """Return the number of passes that have added up since the ``.grad`` was last cleared, and the first of them."""
     since = earlier[0][1].pass_nr
     text = f".grad is the sum of {len(earlier) + 1:,} backward passes: nothing has cleared it since pass {since}"
     return Finding("sum", text, seq, node, numbers=(Number("passes", len(earlier) + 1, seq),))
 
 
 def _further_passes(timeline: Timeline, node: int, earlier: Sequence[Added]) -> Finding:
-    """What the passes before this one had brought: of the last few in one row, of more below it."""
+    """Return the additions of earlier passes: of a few in one row, of more below it."""
     last = list(reversed(earlier[-MOST_PASSES:]))
     told = ", ".join(f"{share(event.part, _ROOM)} in pass {event.pass_nr}" for _, event in last[:FEW_PASSES])
     text = f"before it {told}, and {len(earlier) - FEW_PASSES:,} more passes"
@@ -183,17 +183,20 @@ def _further_passes(timeline: Timeline, node: int, earlier: Sequence[Added]) -> 
 
 
 def pass_words(timeline: Timeline, pass_nr: int) -> str:
-    """``backward pass 1 of #7 loss = Mean at train.py:9``."""
+    """Return ``backward pass 1 of #7 loss = Mean at train.py:9``."""
     started = pass_started(timeline, pass_nr)
     roots = started.roots if started is not None else ()
     return f"backward pass {pass_nr}" + (f" of {label_at(timeline, roots[0][0])}" if roots and roots[0][0] else "")
 
 
-# What a pass has brought that is not in the ``.grad``
+# A contribution of a pass that is not in the ``.grad``
 
 
 def not_added(asked: Question) -> Finding | None:
-    """A ``.grad`` to which the pass that reached the node last has not added: as it was made, and what has arrived."""
+    """Return the finding about a ``.grad`` to which the last pass that reached the node has not added.
+
+    It shows how the ``.grad`` was made, and what has arrived.
+    """
     pass_nr, output = _later_pass(asked), asked.output
     if output.grad is None or not pass_nr:
         return None
@@ -206,13 +209,13 @@ def not_added(asked: Question) -> Finding | None:
 
 
 def _later_pass(asked: Question) -> int:
-    """The pass of the node's state if it began after the ``.grad`` was set, else 0."""
+    """Return the pass of the node's state if it began after the ``.grad`` was set, or else 0."""
     pass_nr = asked.state.pass_nr if asked.state is not None else 0
     return pass_nr if 0 < asked.output.grad_seq < start_of_pass(asked.timeline, pass_nr) else 0
 
 
 def _not_yet(asked: Question, pass_nr: int) -> str:
-    """What has arrived of a pass that has not added it, and why it has not."""
+    """Return what has arrived from a pass that has not added it, and why it has not."""
     timeline, parts = asked.timeline, asked.output.parts
     which = pass_words(timeline, pass_nr)
     arrived = f"{grad(asked.output.incoming)} has arrived in {which}"
@@ -238,7 +241,7 @@ _WIDTH = 80
 
 
 def changed_by_program(asked: Question) -> Finding | None:
-    """What the writes since the last pass have done to the numbers, and how these had come about."""
+    """Return the effect of the writes since the last pass on the numbers, and the origin of the numbers before them."""
     timeline, output = asked.timeline, asked.output
     if output.grad is None or not output.grad_seq or not isinstance(timeline.event(output.grad_seq), GradSet):
         return None
@@ -258,13 +261,13 @@ def changed_by_program(asked: Question) -> Finding | None:
 
 
 def _set_before_recording(asked: Question) -> Finding:
-    """A ``.grad`` that was there before it was recorded."""
+    """Return the finding about a ``.grad`` that is older than the recording."""
     text = f"{label(asked.timeline, asked.node)}: .grad is {grad(asked.output.grad)}, set before it was recorded"
     return Finding("assigned", text, asked.output.grad_seq, asked.node, at=innermost(asked.info))
 
 
 def _write_findings(timeline: Timeline, node: int, writes: list[GradWrite]) -> Iterator[Finding]:
-    """The writes with their source lines; what a single write did is in the title."""
+    """Yield the writes with their source lines; the effect of a single write is in the title."""
     if len(writes) > MOST_WRITES:
         yield Finding("more", f"{len(writes) - MOST_WRITES} writes before these")
     for write in writes[-MOST_WRITES:]:
@@ -275,7 +278,7 @@ def _write_findings(timeline: Timeline, node: int, writes: list[GradWrite]) -> I
 
 
 def _before_writes(asked: Question, filled: int) -> Iterator[Finding]:
-    """What backward had made of it before the program wrote to it."""
+    """Yield the result of backward before the program wrote to it."""
     if filled and (found := grad_sum(asked.at(filled))) is not None:
         value = asked.at(filled).output.grad
         yield replace(found, text=f"before that it was {grad(value)}, from backward", fix="")

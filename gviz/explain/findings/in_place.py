@@ -27,7 +27,7 @@ _NAMED_VERSION = re.compile(r"expected version (\d+)")
 
 
 def explain_saved(failure: Failure) -> Finding | None:
-    """Explain the write that came between saving and backward: by an operation, or by the step of an optimizer."""
+    """Explain the write between saving and backward: by an operation, or by the step of an optimizer."""
     if not failure.says(_CHANGED):
         return None
     timeline = failure.timeline
@@ -61,7 +61,7 @@ def explain_saved(failure: Failure) -> Finding | None:
 
 
 def _owner(timeline: Timeline, output: Edge) -> int:
-    """The node whose memory an output lies in: of a view, the tensor that it is a view of."""
+    """Return the node that owns an output's memory: for a view, the tensor that it is a view of."""
     node, nr = output
     while True:
         outputs = timeline.info(node).created.outputs
@@ -75,10 +75,10 @@ _STEP_FIX = "run this backward pass before the step, or compute the loss anew af
 
 
 def _write_of(timeline: Timeline, failure: Failure) -> tuple[Edge, int, Write] | None:
-    """The write to what the rule had saved: of several tensors that were written to, the one that the error describes.
+    """Return the write to a tensor that the rule had saved; of several tensors, the one that the error describes.
 
-    The message gives the shape of the saved tensor and the version that was expected. An operation may not have saved
-    the first of its inputs: a step changes ``b`` and ``w`` of ``addmm(b, x, w.t())``, but only ``w.t()`` is saved.
+    The message has the shape of the saved tensor and the expected version. An operation may not have saved the first of
+    its inputs: a step changes ``b`` and ``w`` of ``addmm(b, x, w.t())``, but only ``w.t()`` is saved.
     """
     shape, version = (pattern.search(failure.message) for pattern in (_NAMED_SHAPE, _NAMED_VERSION))
     born = timeline.at(timeline.info(failure.node).born)
@@ -93,7 +93,7 @@ def _write_of(timeline: Timeline, failure: Failure) -> tuple[Edge, int, Write] |
     return min(_writes(timeline, failure), key=mismatch, default=None)
 
 
-_ASSIGNING = ("copy", "setitem")  # as which ``s[1] = v`` is recorded
+_ASSIGNING = ("copy", "setitem")  # recorded operations of an assignment ``s[1] = v``
 _FIX = "use the operation that makes a new tensor, or clone() before the change"
 
 
@@ -108,7 +108,7 @@ def _fix(writer: NodeInfo | None) -> str:
 
 
 def _writes(timeline: Timeline, failure: Failure) -> Iterator[tuple[Edge, int, Write]]:
-    """The first write to whatever the node had saved, after it was made: ``((node, version), event, write)``."""
+    """Yield the first write to each tensor that the node had saved: ``((node, version), event, write)``."""
     info = timeline.info(failure.node)
     before = timeline.at(info.born)
     for holder, output_nr in [*((info.node, nr) for nr in range(len(info.created.outputs))), *info.created.inputs]:
@@ -133,7 +133,7 @@ _LEAF = r"leaf [Vv]ariable that requires grad .*in-place"
 
 
 def explain_leaf(failure: Failure) -> Finding | None:
-    """Name the leaf, if the source line shows it."""
+    """Return the name of the leaf, if the source line shows it."""
     if not failure.says(_LEAF):
         return None
     timeline, names = failure.timeline, _names(failure)
@@ -150,7 +150,7 @@ def explain_leaf(failure: Failure) -> Finding | None:
 
 
 def _leaves(timeline: Timeline) -> Iterator[int]:
-    """Leaves, the latest first, with tensors that began to require a gradient later."""
+    """Yield leaves, the latest first, including tensors that began to require a gradient later."""
     created, later = timeline.select([NodeCreated]), timeline.select([RequiresGradSet])
     made = [(n, event.node) for n, event in created if event.kind != "op" and event.requires_grad]
     told = [(n, event.node) for n, event in later if event.requires_grad]
@@ -158,7 +158,7 @@ def _leaves(timeline: Timeline) -> Iterator[int]:
 
 
 def _names(failure: Failure) -> set[str]:
-    """The names on the line that raised it, and their aliases: after ``y = x`` also ``x``."""
+    """Return the names on the line that raised it, and their aliases: after ``y = x`` also ``x``."""
     names = set(failure.names_on_its_line())
     text = failure.timeline.source(failure.at.path) if failure.at else None
     above = source_lines(text or "")[: failure.at.line] if failure.at else []
@@ -173,9 +173,9 @@ def _names(failure: Failure) -> set[str]:
 
 
 def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
-    """Writes through ``.data`` to what an operation has saved, before its backward rule ran."""
+    """Yield writes through ``.data`` to a tensor that an operation has saved, before its backward rule ran."""
     timeline = survey.timeline
-    taken = {  # of what is tracked: a layer keeps its running statistics so
+    taken = {  # only tracked tensors: a layer updates its running statistics in this way
         made.node
         for made in survey.nodes.values()
         if made.created.untracked == "data" and any(source.created.requires_grad for source in survey.sources(made))
@@ -192,7 +192,7 @@ def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _writes_to(survey: Survey, writer: Made, taken: set[int]) -> bool:
-    """Whether an operation wrote to one of these tensors, or to a part of one."""
+    """Return whether an operation wrote to one of these tensors, or to a part of one."""
     while writer.created.inputs and not writer.created.requires_grad:
         node = writer.created.inputs[0][0]
         if node in taken:
@@ -204,7 +204,7 @@ def _writes_to(survey: Survey, writer: Made, taken: set[int]) -> bool:
 
 
 def _saving(survey: Survey, storage: int, seq: int) -> Iterator[Made]:
-    """The operations that had saved a tensor in some memory when it was written to."""
+    """Yield the operations that had saved a tensor in some memory when it was written to."""
     holds = {
         (made.node, nr)
         for made in survey.nodes.values()
@@ -222,7 +222,7 @@ def _saving(survey: Survey, storage: int, seq: int) -> Iterator[Made]:
 
 
 def _ran_after(timeline: Timeline, node: int, seq: int) -> int:
-    """The event with which the backward rule of a node began after event `seq`; 0 if it did not."""
+    """Return the event with which the backward rule of a node began after event `seq`; 0 if it did not."""
     later = (n for n in timeline.events_of(node) if n > seq)
     return next((n for n in later if isinstance(timeline.event(n), StepStarted)), 0)
 

@@ -1,6 +1,4 @@
-"""Loops: graphs that stay alive from iteration to iteration, losses without a backward, states detached at some steps
-only.
-"""
+"""Mistakes in loops: graphs that stay alive, losses without a backward, and partly detached states."""
 
 from __future__ import annotations
 
@@ -20,17 +18,17 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import bytes_text
 
-# Graphs of many iterations that are alive at once, because something keeps a result of each
+# Graphs of many iterations that are alive at once, because a result of each is kept
 
 MOST_ALIVE = 3
 """Graphs of one line that may be alive at once: the one in use, the last one, and one being replaced."""
 
 
 def kept_graphs(survey: Survey) -> Iterator[Finding]:
-    """Lines whose tracked results of more than `MOST_ALIVE` iterations are alive at the end."""
+    """Yield lines with tracked results from more than `MOST_ALIVE` iterations that are alive at the end."""
     if len(survey.timeline.iterations) <= MOST_ALIVE:
         return
-    last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # later the program takes everything down
+    last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # after it the program frees everything
     in_use = _in_use(survey)
     tracked = (made for made in survey.alive(last_pass) if made.created.kind == "op" and made.created.requires_grad)
     alive = [made for made in tracked if made.node not in in_use]
@@ -47,7 +45,7 @@ def kept_graphs(survey: Survey) -> Iterator[Finding]:
 
 
 def _in_use(survey: Survey) -> set[int]:
-    """Nodes that only the last pass goes through: they are kept for it, as adapted weights are."""
+    """Return the nodes that only the last pass goes through: they are kept for it, as adapted weights are."""
     if not survey.passes:
         return set()
     start, last = survey.passes[-1]
@@ -81,13 +79,13 @@ def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Findi
     return Finding("graphs-kept", text, last.seq, last.node, parts, fix, at, numbers, edit=edit)
 
 
-# The graphs that are alive at a moment, and which results hold them
+# The graphs that are alive at a moment, and the results that keep them alive
 
 MOST_GRAPHS = 20
 
 
 def alive_graphs(timeline: Timeline, moment: Moment) -> Finding:
-    """The tracked results that are not freed, by the iteration that made them."""
+    """Return the tracked results that are not freed, by the iteration that made them."""
     graphs: defaultdict[int, list[NodeCreated]] = defaultdict(list)
     freed = timeline.nodes.freed(moment.n)
     for node, made in timeline.nodes.all_created([node for node in timeline.nodes if node not in freed]):
@@ -103,7 +101,7 @@ def alive_graphs(timeline: Timeline, moment: Moment) -> Finding:
 
 
 def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreated]) -> Finding:
-    """One iteration's nodes, with the last result that nothing alive was made from: it holds the others."""
+    """Return one iteration's nodes, with the last result that no living node uses: it keeps the others alive."""
     here = {made.node for made in nodes}
     roots = [made for made in nodes if not here & set(timeline.nodes.made_into.get(made.node, ()))]
     root = roots[-1] if roots else nodes[-1]
@@ -119,21 +117,21 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
     return Finding("graph", text, born, root.node, at=innermost(timeline.info(root.node)), numbers=numbers)
 
 
-# Losses of one line of which backward goes through only a few: backward outside the loop
+# Losses of one line, of which only a few have a backward: backward outside the loop
 
 _FEWEST = 8
-"""The losses of one line from which on a loop makes them; fewer may be a line search."""
+"""The fewest losses of one line that show a loop; fewer may be a line search."""
 
 _TIMES = 10
-"""The losses for each backward from which on they are unused; a program may choose among fewer."""
+"""The fewest losses for each backward that count as unused; a program may choose among fewer."""
 
 _LOOKED_AT = 4
 """The number of unused losses whose ancestors are searched."""
 
 
 def unused_losses(survey: Survey) -> Iterator[Finding]:
-    """Lines that make losses, where no pass goes through most of them."""
-    if survey.timeline.cut_off:  # backward may be what it was to come to
+    """Yield lines that make losses, if no pass goes through most of these losses."""
+    if survey.timeline.cut_off:  # the next event may have been a backward
         return
     roots = {node for _, event in survey.passes for node, _ in event.roots if node in survey.nodes}
     lines = [losses for losses in _by_line(survey, roots) if len(losses) > _FEWEST]
@@ -147,7 +145,7 @@ def unused_losses(survey: Survey) -> Iterator[Finding]:
 
 
 def _by_line(survey: Survey, roots: set[int]) -> Iterable[list[Made]]:
-    """The scalars that were made where the root of a pass was."""
+    """Return the scalars that were made at the line of a root, for each root of a pass."""
     found: defaultdict[int, list[Made]] = defaultdict(list)
     stacks = {survey.nodes[root].created.stack for root in roots} - {0}
     for made in survey.nodes.values():
@@ -157,7 +155,7 @@ def _by_line(survey: Survey, roots: set[int]) -> Iterable[list[Made]]:
 
 
 def _are_choices(survey: Survey, unused: list[Made], gone_through: set[int]) -> bool:
-    """Whether the losses share operations with one that was used: the program has chosen among them."""
+    """Return whether the losses share operations with one that was used: the program has chosen among them."""
     shared = (node for made in unused[-_LOOKED_AT:] for node in ancestors(survey.timeline, made.node))
     return any(node in gone_through and survey.nodes[node].created.kind == "op" for node in shared)
 
@@ -178,14 +176,14 @@ def _unused_finding(survey: Survey, unused: list[Made], used: list[Made]) -> Fin
     return Finding("unused-losses", text, last.seq, last.node, parts, fix, at, numbers, suspected=True)
 
 
-# A state that a loop detaches at some steps only: one backward goes back no further than there
+# A state that a loop detaches only at some steps: a backward goes back to the last of these
 
 _CUTS = ("detach", "data")
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """`user` takes the result of `state`, through `cut` if that detached it."""
+    """A use of `state` by `user`, through `cut` if that detached it."""
 
     state: Made
     cut: Made | None
@@ -193,7 +191,7 @@ class _Taken:
 
 
 def partly_detached(survey: Survey) -> Iterator[Finding]:
-    """The first state of each line that an operation takes detached at some steps before a pass, attached at others."""
+    """Yield the first state of each line that is detached at some steps before a pass, and attached at others."""
     starts = [seq for seq, _ in survey.passes]
     told: set[tuple[Frame, ...]] = set()
     for cut in _cuts(survey):
@@ -208,7 +206,7 @@ def partly_detached(survey: Survey) -> Iterator[Finding]:
 
 
 def _cuts(survey: Survey) -> Iterator[Made]:
-    """The operations that detach a result."""
+    """Yield the operations that detach a result."""
     for made in survey.nodes.values():
         if made.created.untracked in _CUTS and any(_is_state(source) for source in survey.sources(made)):
             yield made
@@ -231,7 +229,7 @@ def _of_line(survey: Survey, state: Made, window: range) -> Iterator[Finding]:
 
 
 def _taken(survey: Survey, state: Made, window: range) -> Iterator[_Taken]:
-    """The users of a state in a window, directly or after one cut."""
+    """Yield the users of a state in a window, directly or after one cut."""
     for user in _users(survey, state, window):
         if user.created.untracked in _CUTS:
             yield from (_Taken(state, user, after) for after in _users(survey, user, window))
@@ -245,7 +243,7 @@ def _users(survey: Survey, made: Made, window: range) -> Iterator[Made]:
 
 
 def _place(taken: _Taken) -> tuple[int, int, int]:
-    """Which operation, on which line, and which of its inputs."""
+    """Return the operation, its line, and the number of the input."""
     given = taken.state if taken.cut is None else taken.cut
     slots = [node for node, _ in taken.user.created.inputs]
     return taken.user.created.stack, taken.user.created.op, slots.index(given.node)

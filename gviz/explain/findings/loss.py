@@ -1,6 +1,4 @@
-"""Losses that compute something else than meant: shapes that broadcast, sums, softmax twice, attached targets, cut
-summands.
-"""
+"""Losses that compute something unintended: shapes that broadcast, sums, softmax twice, attached targets, cut terms."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from gviz.values.value import Value
 
 
 def broadcast(survey: Survey) -> Iterator[Finding | None]:
-    """Elementwise operations where neither input has the shape of the result."""
+    """Yield elementwise operations where neither input has the shape of the result."""
     for made in survey.ops(*ELEMENT_BY_ELEMENT):
         yield None
         if len(made.shape) == 2 and made.shape[0] != made.shape[1]:
@@ -37,7 +35,7 @@ def broadcast(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _before_widening(survey: Survey, made: Made) -> Made:
-    """The tensor that a loss function was given, before it was expanded."""
+    """Return the argument of a loss function before it was expanded."""
     source = next(survey.sources(made), None) if made.op == "expand" else None
     return made if source is None else _before_widening(survey, source)
 
@@ -63,14 +61,14 @@ def _broadcast_finding(survey: Survey, made: Made, pair: list[Made]) -> Finding:
     return Finding("broadcast", text, made.seq, made.node, parts, fix, at, edit=edit)
 
 
-# A sum over the batch: every gradient is larger than that of the mean by the size of the batch
+# A sum over the batch: its gradients are larger than those of the mean by the batch size
 
 FEWEST_ROWS = 16
 """The batch size from which on a sum instead of a mean changes the learning rate noticeably."""
 
 
 def summed_loss(survey: Survey) -> Iterator[Finding]:
-    """Losses that sum over the first dimension, in a program with an optimizer."""
+    """Yield losses that sum over the first dimension, in a program with an optimizer."""
     timeline = survey.timeline
     roots = dict.fromkeys(node for _, event in survey.passes for node, _ in event.roots) if survey.optimized else {}
     for made in (survey.nodes[node] for node in roots if node in survey.nodes):
@@ -96,18 +94,18 @@ _TWICE = {
     "softmax": SOFTMAXES,
     "binary_cross_entropy_with_logits": {"sigmoid", "softmax"},
 }
-"""By operation: what its input must not be."""
+"""The operation -> the operations that must not make its input."""
 
 
 def softmax_twice(survey: Survey) -> Iterator[Finding]:
-    """Operations that take logits and were given probabilities."""
+    """Yield operations that take logits and got probabilities."""
     timeline = survey.timeline
     for made in survey.ops(*_TWICE):
         first = next(survey.sources(made), None)
         before = survey.unwrapped(first) if first is not None else None
         if before is None or before.op not in _TWICE[made.op]:
             continue
-        if made.op == before.op == "log_softmax":  # which changes nothing
+        if made.op == before.op == "log_softmax":  # the second log_softmax changes nothing
             continue
         text = (
             f"{label_at(timeline, made.node)} takes logits, but its input is {label_at(timeline, before.node)} already"
@@ -119,17 +117,17 @@ def softmax_twice(survey: Survey) -> Iterator[Finding]:
         yield Finding("softmax-twice", text, made.seq, made.node, (part,), fix, at, edit=edit)
 
 
-# nll_loss or ctc_loss of something else than log probabilities of its classes
+# nll_loss or ctc_loss of an input that is no log probability of its classes
 
 _LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss", "kl_div")
 _PROBABILITIES = {"softmax", "sigmoid"}
 _ROWS = {"getitem", "index", "index_select", "slice", "clone", "contiguous"}
 _SLACK = 0.01
-"""How far above 0 the logarithm of a probability may come to lie: of ``log(p + 0.001)`` it does."""
+"""How far above 0 the logarithm of a probability may be: that of ``log(p + 0.001)`` is."""
 
 
 def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
-    """Losses whose input is above 0 somewhere, or sums to one along another dimension than the classes."""
+    """Yield losses whose input is above 0 somewhere, or sums to one along another dimension than the classes."""
     for made in survey.ops(*_LOSSES):
         first = next(survey.sources(made), None)
         finding = (
@@ -143,7 +141,7 @@ def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
 
 
 def _kl_of_probabilities(survey: Survey) -> Iterator[Finding]:
-    """``kl_div`` whose first argument has probabilities; PyTorch records it as the operations it is made of."""
+    """Yield ``kl_div`` whose first argument has probabilities. PyTorch records the operations that it consists of."""
     for made in survey.ops("div", "mean", "sum", "sub"):
         if "log_target" not in dict(made.created.attrs):
             continue
@@ -177,7 +175,7 @@ def _too_great(survey: Survey, made: Made, first: Made) -> Finding | None:
 
 
 def _instead(made: Made, loss: str) -> str:
-    """Another loss that takes this input; empty for ctc_loss and kl_div, which have no such alternative."""
+    """Return another loss that takes this input; empty for ctc_loss and kl_div, which have no such alternative."""
     return "" if made.op in ("ctc_loss", "kl_div") else loss
 
 
@@ -202,7 +200,7 @@ def _along_other_dimension(survey: Survey, made: Made, first: Made) -> Finding |
 
 
 def _of_rows(survey: Survey, made: Made) -> Made:
-    """The node of which a node is some rows, or a copy: with the same dimensions."""
+    """Return the node of which a node is some rows, or a copy, with the same dimensions."""
     source = next(survey.sources(made), None) if made.op in _ROWS else None
     if source is None or len(source.shape) != len(made.shape):
         return made
@@ -214,11 +212,11 @@ def _log_probability_finding(survey: Survey, made: Made, text: str, part: Findin
     return Finding("no-log-probabilities", text, made.seq, made.node, (part,), fix, at)
 
 
-# A target that depends on what is trained: the gradient goes into it, too
+# A target that depends on the trained parameters: the gradient flows into it, too
 
 
 def attached_target(survey: Survey) -> Iterator[Finding]:
-    """Losses whose second argument requires a gradient as well."""
+    """Yield losses whose second argument requires a gradient as well."""
     timeline = survey.timeline
     for made in survey.ops(*LOSSES_OF_PAIRS):
         pair = list(survey.sources(made))[:2]
@@ -236,13 +234,14 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
 
 _DETACH_TARGET = "target.detach(), if the prediction is to come to the target and not the target to the prediction"
 _ERRORS = {"pow", "square", "abs", "mul"}
-"""What makes an error of a difference."""
+"""Operations that make an error from a difference."""
 
 
 def _bootstrapped_targets(survey: Survey) -> Iterator[Finding]:
-    """Squares of the difference of a prediction and ``reward + gamma * prediction``, where both are trained.
+    """Yield squares of the difference of a prediction and ``reward + gamma * prediction``, if both are trained.
 
-    Two results of one model, as of a siamese network, may be brought together on purpose: in a target, data is added.
+    The difference of two results of one model, as in a siamese network, may be intended. A target is recognized by the
+    data that is added.
     """
     timeline = survey.timeline
     for made in survey.ops("sub"):
@@ -267,14 +266,14 @@ def _bootstrapped_targets(survey: Survey) -> Iterator[Finding]:
 
 
 def _adds_data(survey: Survey, made: Made) -> bool:
-    """Whether a node is a sum of data, with one element for each row, and something that is trained."""
+    """Return whether a node is the sum of data, with one element for each row, and a trained tensor."""
     sources = list(survey.sources(made))
     data = [one for one in sources if not one.created.requires_grad and one.created.kind != "parameter"]
     return made.op == "add" and len(sources) == 2 and len(data) == 1 and bool(data[0].shape)
 
 
 def _are_calls_of_one_model(survey: Survey, one: Made, other: Made) -> bool:
-    """Whether two nodes come from the same parameters and from no common result, as two calls of a model do."""
+    """Return whether two nodes come from the same parameters and from no common result, as two calls of a model do."""
     behind = [{one.node, *ancestors(survey.timeline, one.node)}, {other.node, *ancestors(survey.timeline, other.node)}]
     common = [survey.nodes[node] for node in behind[0] & behind[1] if node in survey.nodes]
     trained = [made for made in common if made.created.requires_grad]
@@ -287,7 +286,7 @@ _MOST_PRODUCTS = 200
 
 
 def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
-    """Products of results of two models, one of which is also brought to data: each line once.
+    """Yield products of results of two models, one of which is also compared with data: each line once.
 
     ``(log_prob * (ret - value)).mean() + (ret - value).pow(2).mean()`` trains the critic by the first term, too.
     """
@@ -317,7 +316,7 @@ def _trained(survey: Survey, nodes: set[int]) -> set[int]:
 
 
 def _own_error(survey: Survey, nodes: set[int]) -> Made | None:
-    """An error of one of these results against data: the square or the like of a difference."""
+    """Return an error of one of these results against data: the square or the like of a difference."""
     for node in sorted(nodes, reverse=True):
         if node not in survey.nodes or survey.nodes[node].created.kind != "op":
             continue
@@ -333,7 +332,7 @@ def _own_error(survey: Survey, nodes: set[int]) -> Made | None:
 
 
 def _own_error_of(survey: Survey, nodes: set[int], made: Made) -> bool:
-    """Whether the product itself is what the error is made of: then there is one loss only."""
+    """Return whether the error is made from the product itself: then there is only one loss."""
     own = _own_error(survey, nodes)
     return own is not None and made.node in {own.node, *ancestors(survey.timeline, own.node)}
 
@@ -352,13 +351,13 @@ def _reaching_finding(survey: Survey, made: Made, one: Made, own: Made, count: i
     return Finding("reaches-other-part", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)
 
 
-# A softmax whose rows a mask was applied to afterwards: they no longer add up to one
+# A softmax whose rows were masked afterwards: they no longer add up to one
 
 _WEIGHTED = {"matmul", "bmm", "mm", "mv", "einsum"}
 
 
 def masked_after_softmax(survey: Survey) -> Iterator[Finding | None]:
-    """Products of a softmax and a mask of zeros and ones that weight something, and whose rows are below one."""
+    """Yield products of a softmax and a mask of zeros and ones that serve as weights, with rows below one."""
     for made in survey.ops("mul", "masked_fill", "where"):
         yield None
         sources = list(survey.sources(made))
@@ -371,7 +370,7 @@ def masked_after_softmax(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _weights(survey: Survey, made: Made) -> bool:
-    """Whether a node is a factor of a matrix product, as attention weights are, and is not divided by its sum."""
+    """Return whether a node is a factor of a matrix product, as attention weights are, not divided by its sum."""
     users = [survey.nodes[node] for node in survey.timeline.nodes.users(made.node) if node in survey.nodes]
     if any(user.op in ("sum", "div", "norm", "softmax") for user in users):
         return False
@@ -379,7 +378,7 @@ def _weights(survey: Survey, made: Made) -> bool:
 
 
 def _lost_weight(survey: Survey, softmax: Made, made: Made) -> str:
-    """``8 of 10 rows add up to 0.2 .. 0.81``; empty if all rows still add up to one, or are masked as a whole."""
+    """Return ``8 of 10 rows add up to 0.2 .. 0.81``; empty if all rows add up to one, or are masked as a whole."""
     array = survey.timeline.array(made.value) if made.value is not None else None
     before = survey.timeline.array(softmax.value) if softmax.value is not None else None
     dim = dict(softmax.created.attrs).get("dim")
@@ -402,16 +401,16 @@ def _masked_finding(survey: Survey, softmax: Made, made: Made, lost: str) -> Fin
     return Finding("masked-after-softmax", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
 
 
-# A summand of a loss that brings no gradient, because its path to the parameters is cut
+# A term of a loss that sends no gradient, because its path to the parameters is cut
 
 _SUMMING = {"add", "sub", *LISTS}
 _ON_THE_WAY = {"sum", "mean", "mul", "div", "neg", *RESHAPING}
 _MOST_SUMMANDS = 200
-"""The most summands of one loss that are looked at."""
+"""The most terms of one loss that are examined."""
 
 
 def cut_summand(survey: Survey) -> Iterator[Finding | None]:
-    """For each line that makes the root of a pass: the summands that were made from parameters and are cut."""
+    """Yield, for each line that makes the root of a pass, the terms that were made from parameters and are cut."""
     roots = [survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes]
     for root in {made.created.stack: made for made in roots}.values():
         yield None
@@ -422,7 +421,7 @@ def cut_summand(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _untracked_summands(survey: Survey, root: Made) -> Iterator[tuple[Made, list[Made]]]:
-    """The untracked summands of a loss, each with the tracked ones next to it."""
+    """Yield the untracked terms of a loss, each with the tracked ones next to it."""
     waiting, seen = [root], {root.node}
     while waiting and len(seen) < _MOST_SUMMANDS:
         made = waiting.pop()
@@ -441,9 +440,10 @@ def _is_result(made: Made) -> bool:
 
 
 def _cut_behind(survey: Survey, made: Made, beside: list[Made]) -> int:
-    """Where the path from the parameters to a summand is cut; 0 if nowhere, or if it was made of the other summands.
+    """Return where the path from the parameters to a term is cut.
 
-    Such a summand may be deliberate: ``x + (y - x).detach()``, ``x - x.max().detach()``.
+    It is 0 if there is no cut, or if the term was made from the other terms. Such a term may be deliberate:
+    ``x + (y - x).detach()``, ``x - x.max().detach()``.
     """
     timeline = survey.timeline
     before = [made.node, *ancestors(timeline, made.node)]
@@ -455,7 +455,7 @@ def _cut_behind(survey: Survey, made: Made, beside: list[Made]) -> int:
 
 
 def _is_taken_gradient(timeline: Timeline, node: int) -> bool:
-    """Whether a node is new data that ``autograd.grad`` gave, as the built-in engine records it."""
+    """Return whether a node is a result of ``autograd.grad``, which the built-in engine records as new data."""
     created = timeline.info(node).created
     if created.kind != "constant" or created.first_value is None or dict(created.attrs).get("grad_of"):
         return False

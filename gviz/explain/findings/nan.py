@@ -1,14 +1,14 @@
-"""Where a nan or inf first appeared, and the path that it took from there.
+"""The origin of a nan or inf, and its path from there.
 
-Idea. Start at a bad number and go back: from a value to the input of its operation that was bad, from a gradient to the
-contribution that was bad, from a written tensor to what wrote it. Each step is earlier in time, so the walk ends: at an
-operation, a rule or a write that made something bad out of good numbers.
+Idea. Start at a bad number and go back: from a value to the bad input of its operation, from a gradient to the bad
+contribution, from a written tensor to its writer. Each step is earlier in time, so the walk ends: at an operation, a
+rule or a write that made a bad number from good ones.
 
 Example. ``loss`` is nan. Its input ``p * p.log()`` is nan, whose input ``p.log()`` is -inf, whose input ``p`` has a 0.
 The inf first appears in ``log``; "it became nan in ``Mul``" is a fact on the path.
 
-Limits. What was not recorded cannot be asked: at the start of a kept part, or next to unrecorded modules, the finding
-says so. An infinity in a mask is meant to be there and is not reported.
+Limits. The walk ends where the recording does: at the start of a kept part, or next to unrecorded modules. Then the
+finding says so. An infinity in a mask is deliberate and is not reported.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ from gviz.values.value_text import bad_text, short
 
 
 def bad_value(asked: Question) -> Finding | None:
-    """Where a bad value came from: back over bad inputs, over writes in place, and through the ``.grad`` of a leaf.
+    """Return the origin of a bad value: back over bad inputs, writes in place, and through the ``.grad`` of a leaf.
 
-    If the node sends something at this moment: where that came from, if it is bad.
+    If the node sends a bad gradient at this moment, return the origin of that.
     """
     if asked.topic == "sent":
         return _bad_contribution(asked)
@@ -90,9 +90,9 @@ def bad_value(asked: Question) -> Finding | None:
 
 
 def _first_in_a_row(asked: Question) -> int:
-    """The first bad node in the unbroken row of bad nodes that the line of this node made.
+    """Return the first bad node in the unbroken row of bad nodes that the line of this node made.
 
-    A mask is meant to be infinite: the row begins after the last mask.
+    A mask is infinite on purpose: the row begins after the last mask.
     """
     timeline, origins, place = asked.timeline, asked.timeline.nodes.origins, asked.timeline.nodes.place_of(asked.node)
     if asked.info.created.kind != "op" or not asked.info.created.stack:
@@ -121,7 +121,7 @@ def _since(asked: Question, first: int) -> Finding:
 
 
 def bad_gradient(asked: Question) -> Finding:
-    """Where a bad gradient came from: back over bad contributions, to the rule or the value that made the first."""
+    """Return the origin of a bad gradient: back over bad contributions, to the rule or value that made the first."""
     return trace_back(asked.timeline, ("grad", asked.node, asked.moment.n))
 
 
@@ -133,15 +133,15 @@ def _bad_contribution(asked: Question) -> Finding | None:
 
 
 def first_bad_number(survey: Survey) -> Iterator[Finding]:
-    """The first nan or inf that reached a loss or a ``.grad``; else, suspected, one that did not.
+    """Yield the first nan or inf that reached a loss or a ``.grad``; or else, suspected, one that did not.
 
-    A gradient that overflowed and was thrown away before any step could use it is what loss scaling is for: a
-    ``GradScaler`` skips such a step, and tries a smaller scale. That is no finding where later steps were taken.
+    Loss scaling may produce a gradient that overflows and is discarded before any step uses it: a ``GradScaler`` skips
+    that step, and tries a smaller scale. That is no finding if later steps were taken.
     """
     timeline, seq = survey.timeline, survey.timeline.troubles.first_bad()
     skipped = _skipped_passes(survey) if seq else frozenset()
     first = next(_reached(survey, skipped), None) if seq else None
-    if first is None and timeline.cut_off:  # by the nan that it was to end with
+    if first is None and timeline.cut_off:  # by the nan with which it would have ended
         first = _place_of(timeline, len(timeline))
     if first is not None:
         yield trace_back(timeline, first)
@@ -155,7 +155,7 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
 
 
 def _came_to(survey: Survey, born: int) -> str:
-    """What became of a bad number that first appeared at an event, as far as it is recorded."""
+    """Return the consequences of a bad number that first appeared at an event, as far as they are recorded."""
     if any(start > born for start, _ in survey.passes):
         return "it reached no loss and no .grad: something on the way has stopped it"
     where = "the program stands" if survey.timeline.growing else "the recording ends"
@@ -163,20 +163,20 @@ def _came_to(survey: Survey, born: int) -> str:
 
 
 def _skipped_passes(survey: Survey) -> frozenset[int]:
-    """The passes that brought a bad number which was thrown away: no step has used it, and other steps were taken."""
+    """Return the passes whose bad numbers were discarded: no step has used them, and other steps were taken."""
     steps = list(survey.select(OptimizerStepped))
     stepped = {node for _, step in steps for node in step.parameters}
     skipped: set[int] = set()
     for seq, event in survey.accumulated:
         if bad_text(event.part):
             if event.node not in stepped or _is_used(survey, steps, event.node, seq):
-                return frozenset(skipped - {event.pass_nr})  # it is the one to be explained, and no later one is
+                return frozenset(skipped - {event.pass_nr})  # explain this pass, and no later one
             skipped.add(event.pass_nr)
     return frozenset(skipped)
 
 
 def _is_used(survey: Survey, steps: list[tuple[int, OptimizerStepped]], node: int, seq: int) -> bool:
-    """Whether a step has changed a parameter before its ``.grad``, which is bad since an event, was cleared."""
+    """Return whether a step has changed a parameter before its ``.grad``, which is bad since an event, was cleared."""
     timeline = survey.timeline
     later = (n for n in timeline.events_of(node) if n > seq)
     changes = ((n, change) for n in later if isinstance(change := timeline.event(n), GradSet))
@@ -186,9 +186,9 @@ def _is_used(survey: Survey, steps: list[tuple[int, OptimizerStepped]], node: in
 
 
 def _reached(survey: Survey, skipped: frozenset[int]) -> Iterator[Place]:
-    """The bad losses, the bad additions to a ``.grad`` and the bad results of ``autograd.grad``, in order of time.
+    """Yield the bad losses, bad additions to a ``.grad`` and bad results of ``autograd.grad``, in order of time.
 
-    What the `skipped` passes brought has reached nothing.
+    Contributions of the `skipped` passes have reached nothing.
     """
     for seq, event in survey.select(BackwardStarted, GradAccumulated, GradCaptured):
         if isinstance(event, BackwardStarted | GradAccumulated) and event.pass_nr in skipped:
@@ -203,7 +203,7 @@ def _reached(survey: Survey, skipped: frozenset[int]) -> Iterator[Place]:
 
 
 def _place_of(timeline: Timeline, seq: int) -> Place:
-    """The place of the bad number of an event: the value that it makes or writes, else a gradient."""
+    """Return the place of the bad number of an event: the value that it makes or writes, or else a gradient."""
     match timeline.event(seq):
         case NodeCreated(node=node) | StorageWritten(node=node) | DataSet(node=node):
             return "value", node, seq
@@ -215,7 +215,7 @@ def _place_of(timeline: Timeline, seq: int) -> Place:
 
 
 def _is_a_mask(timeline: Timeline, node: int) -> bool:
-    """Whether an infinity is deliberate: a constant, or a mask of attention scores."""
+    """Return whether an infinity is deliberate: a constant, or a mask of attention scores."""
     info = timeline.info(node)
     value = info.created.first_value
     masks = info.created.kind != "op" or info.op.base_name in MASKING or _is_log_of_a_mask(timeline, info)
@@ -223,7 +223,7 @@ def _is_a_mask(timeline: Timeline, node: int) -> bool:
 
 
 def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
-    """Whether this is the logarithm of an untracked boolean mask."""
+    """Return whether this is the logarithm of an untracked boolean mask."""
     if info.op.base_name != "log" or not info.created.inputs:
         return False
     source = timeline.info(info.created.inputs[0][0])
@@ -257,7 +257,7 @@ def trace_back(timeline: Timeline, place: Place) -> Finding:
 
 
 def _older(timeline: Timeline, place: Place) -> Finding | None:
-    """A finding for a number that was bad before the kept part of the recording begins."""
+    """Return a finding about a number that was bad before the kept part of the recording begins."""
     aspect, node, n = place
     again = timeline.dropped.again
     if not again:
@@ -285,13 +285,13 @@ def _back_from_value(timeline: Timeline, node: int, n: int) -> Finding | Place:
 
 
 def _back_from_operation(timeline: Timeline, node: int, besides: int = 0) -> Finding | Place:
-    """One step back from a bad value that an operation made."""
+    """Return the next place on the way back from a bad value that an operation made."""
     bad = _bad_operand(timeline, node, besides)
     return ("value", bad, timeline.info(node).born - 1) if bad else _born(timeline, node)
 
 
 def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
-    """One step back from a bad value that was written in place."""
+    """Return the next place on the way back from a bad value that was written in place."""
     output = output_at(timeline.at(n), node, "value")
     if output is None or output.value_seq <= timeline.info(node).born:
         since = f"{label(timeline, node)} holds it, and it is not known since when"
@@ -306,7 +306,7 @@ def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
 
 
 def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
-    """The bad number before an update: ``.grad`` or value, a nan first."""
+    """Return the bad number before an update: ``.grad`` or value, a nan first."""
     output = output_at(timeline.at(seq - 1), node, "value")
     known = {"value": bad_text(output.value), "grad": bad_text(output.grad)} if output is not None else {}
     bad: list[Literal["value", "grad"]] = [aspect for aspect in ("value", "grad") if known.get(aspect)]
@@ -315,7 +315,7 @@ def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
 
 
 def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Finding:
-    """The finding for an update that made a bad value out of good numbers."""
+    """Return the finding about an update that made a bad value from good numbers."""
     step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node, "value")
     frames = timeline.stack(step.stack) if step is not None else ()
     by = f"by {step_words(timeline, node, seq)}{made_at(frames)}" if step is not None else "in place"
@@ -326,7 +326,7 @@ def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Fi
 
 
 def _numbers_before(node: int, output: OutputState) -> tuple[Finding, ...]:
-    """The value and ``.grad`` before an update."""
+    """Return the value and ``.grad`` before an update."""
     value = Finding("before", f"its value was {short(output.value)} before", output.value_seq, node)
     grad = Finding("before", f"its .grad was {short(output.grad)} before", output.grad_seq, node)
     return (value, grad) if output.grad is not None else (value,)
@@ -350,7 +350,7 @@ _LEFT_OUT = "leave the nan out before the operation: f(x[ok]) instead of f(x)[ok
 
 
 def _is_left_out(timeline: Timeline, part: Contribution) -> bool:
-    """Whether a rule met nan in its inputs, while the gradient that came to it and the loss have none."""
+    """Return whether a rule met nan in its inputs, while the incoming gradient and the loss have none."""
     arrived, started = arriving_gradient(timeline, part), pass_started(timeline, timeline.at(part.seq).pass_nr)
     roots = [timeline.info(node).created.first_value for node, _ in started.roots if node] if started else []
     values = (operand.value for operand in computation(timeline, part.source).operands)
@@ -359,14 +359,14 @@ def _is_left_out(timeline: Timeline, part: Contribution) -> bool:
 
 
 def _is_overwritten(timeline: Timeline, output: OutputState | None) -> bool:
-    """Whether the program has written to a ``.grad`` since the last contribution."""
+    """Return whether the program has written to a ``.grad`` since the last contribution."""
     seq = output.grad_seq if output is not None else 0
     written = seq > 0 and isinstance(timeline.event(seq), GradSet)
     return written and output is not None and all(part.seq < seq for part in output.parts)
 
 
 def _went_in(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Value | None]]:
-    """The numbers that went into a contribution: the arriving gradient, the inputs of its node, and its result."""
+    """Yield the inputs of a contribution: the incoming gradient, the inputs of its node, and its result."""
     node, born = part.source, timeline.info(part.source).born
     yield ("grad", node, part.seq), arriving_gradient(timeline, part)
     computed = computation(timeline, node)
@@ -375,7 +375,7 @@ def _went_in(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Va
 
 
 def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | Place:
-    """One step back from a bad ``.grad`` that an earlier pass or the program made."""
+    """Return the next place on the way back from a bad ``.grad`` that an earlier pass or the program made."""
     if 0 < seq < n:
         return "grad", node, seq
     before = output_at(timeline.at(n - 1), node, "grad") if seq else None
@@ -386,7 +386,7 @@ def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | P
 
 
 def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
-    """The finding for a bad ``.grad`` that the program wrote itself, with its line."""
+    """Return the finding about a bad ``.grad`` that the program wrote itself, with its line."""
     write = write_at(timeline, seq)
     if write is None or not write.frames:
         text = f"the .grad of {label(timeline, node)} got it from outside the pass"
@@ -397,7 +397,7 @@ def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
 
 
 def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
-    """Another bad ``.grad`` that the same line wrote to: the number may come from there."""
+    """Yield another bad ``.grad`` that the same line wrote to: the number may come from there."""
     beside = bad_grad_of_same_call(timeline, write)
     if beside is not None:
         bad = bad_text(grad_left(timeline.event(beside.filled)))
@@ -408,13 +408,13 @@ def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
 
 
 def _bad_operand(timeline: Timeline, node: int, besides: int = 0) -> int:
-    """The input of a node whose value was bad when it was used; 0 if none was."""
+    """Return the input of a node whose value was bad when it was used; 0 if none was."""
     known = _known_operands(timeline, node)
     return worst((o.node, o.value) for o in known if o.node and o.node != besides) or 0
 
 
 def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
-    """The inputs of a node with known values; an input without a recorded value is replaced by its own inputs."""
+    """Yield the inputs of a node with known values; an input without a recorded value is replaced by its own inputs."""
     seen, waiting = {node}, [node]
     while waiting:
         for operand in computation(timeline, waiting.pop()).operands:
@@ -454,7 +454,7 @@ def _born(timeline: Timeline, node: int) -> Finding:
 
 
 def _edit(timeline: Timeline, info: NodeInfo, remedy: str) -> Edit | None:
-    """The remedy as a change of the line, where that is certain: for the branch of a ``where``, for a logarithm."""
+    """Return the remedy as an edit of the line, if that is certain: for the branch of a ``where``, for a logarithm."""
     at, op = innermost(info), info.op.base_name
     if remedy == SAFE_INPUT:
         return safe_where(timeline, at)
@@ -462,14 +462,14 @@ def _edit(timeline: Timeline, info: NodeInfo, remedy: str) -> Edit | None:
 
 
 def _data_words(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
-    """What a bad value is if no operation made it."""
+    """Return a description of a bad value that no operation made."""
     if is_beyond(info, made, line_text(timeline, innermost(info))):
         return "it is a number beyond float16, which has none above 65504"
     return f"it is {info.created.kind} data"
 
 
 def _grown(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
-    """A fact: the loss grew from pass to pass before something became too large."""
+    """Yield the fact that the loss grew from pass to pass before a number became too large."""
     if values := growing_losses(timeline, n):
         text = (
             f"the loss had grown from {iteration_called(timeline)} to {iteration_called(timeline)}: {row_text(values)}"
@@ -478,7 +478,7 @@ def _grown(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
 
 
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
-    """The finding for a rule that made a bad contribution out of good numbers."""
+    """Return the finding about a rule that made a bad contribution from good numbers."""
     info, where = timeline.info(part.source), sent_at_element(timeline, part)
     blind = _is_blind(timeline, part.source)
     text = (
@@ -498,13 +498,13 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
 
 
 def _is_blind(timeline: Timeline, node: int) -> bool:
-    """Whether a number that went into a node is unknown because only a part of the program was recorded."""
+    """Return whether an input of a node is unknown because only a part of the program was recorded."""
     values = (operand.value for operand in computation(timeline, node).operands)
     return is_partial(timeline) and any(value is None or not value.is_known for value in values)
 
 
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
-    """The numbers that went into the node."""
+    """Return the inputs of the node."""
     how, text = computation(timeline, node), made_of(timeline, node)
     return (Finding("computed", f"forward it was {text}", how.event, node),) if text else ()
 
@@ -534,7 +534,7 @@ Place = tuple[Aspect, int, int]
 
 
 def bad_at(timeline: Timeline, place: Place) -> Value | None:
-    """What is bad at a place."""
+    """Return the bad value or gradient at a place."""
     aspect, node, n = place
     output = output_at(timeline.at(n), node, aspect)
     if output is None or aspect == "value":
@@ -544,18 +544,18 @@ def bad_at(timeline: Timeline, place: Place) -> Value | None:
 
 
 def bad_part(output: OutputState | None) -> Contribution | None:
-    """The contribution that brought the first nan, else an inf, to an output."""
+    """Return the contribution that brought the first nan, or else an inf, to an output."""
     return worst((part, part.value) for part in output.parts) if output is not None else None
 
 
 def worst(held: Iterable[tuple[T, Value | None]]) -> T | None:
-    """The holder of the first nan, else of the first inf."""
+    """Return the first element with a nan, or else with an inf."""
     bad = [(one, text) for one, value in held if (text := bad_text(value))]
     return next((one for one, text in bad if "nan" in text), bad[0][0] if bad else None)
 
 
 def output_at(moment: Moment, node: int, aspect: Aspect) -> OutputState | None:
-    """The output of a node whose value or gradient is bad at a moment, else its first; None if it has none."""
+    """Return the output of a node whose value or gradient is bad at a moment, or else its first, or else None."""
     state = moment.state(node)
     outputs = state.outputs if state is not None else ()
     bad = worst((output, value) for output in outputs for value in _held(output, aspect))
@@ -563,7 +563,7 @@ def output_at(moment: Moment, node: int, aspect: Aspect) -> OutputState | None:
 
 
 def _held(output: OutputState, aspect: Aspect) -> Iterator[Value | None]:
-    """What an output holds as its value, or as its gradient."""
+    """Yield the values of an output, or its gradients."""
     if aspect == "value":
         yield output.value
     else:
@@ -578,7 +578,7 @@ def _held(output: OutputState, aspect: Aspect) -> Iterator[Value | None]:
 class _OtherGrad:
     """The ``.grad`` of another `node`, bad since event `filled`, to which the same line wrote.
 
-    `sure` if its number surely went into the write: one call clipped both by their common norm.
+    `sure` is true if its number surely went into the write: one call clipped both by their common norm.
     """
 
     node: int
@@ -587,7 +587,7 @@ class _OtherGrad:
 
 
 def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
-    """The bad ``.grad`` that surely went into the one written by event `seq`: its node, and the moment before."""
+    """Return the bad ``.grad`` that surely went into the one written by event `seq`: its node and moment."""
     event = timeline.event(seq)
     if not isinstance(event, GradSet):
         return None
@@ -599,7 +599,7 @@ def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
 
 
 def bad_grad_of_same_call(timeline: Timeline, write: GradWrite) -> _OtherGrad | None:
-    """Another bad ``.grad`` of the same call that went into a write, surely or possibly."""
+    """Return another bad ``.grad`` of the same call that went into a write, surely or possibly."""
     event = expect(timeline, write.seq, GradSet)
     found = [
         _OtherGrad(node, filled, _is_norm_of(timeline, write, filled) and _in_one_call(timeline, write, at))
@@ -609,7 +609,7 @@ def bad_grad_of_same_call(timeline: Timeline, write: GradWrite) -> _OtherGrad | 
 
 
 def _written_alike(timeline: Timeline, write: GradSet, seq: int) -> Iterator[tuple[int, int, int]]:
-    """The other bad gradients of the last pass that the same call stack wrote to: node, bad since, written at."""
+    """Yield the other bad gradients of the last pass that the same call stack wrote to: node, bad since, written at."""
     starts = [phase.start for phase in timeline.phases if phase.kind == "backward" and phase.start < seq]
     for filled, event in timeline.select((GradAccumulated,), starts[-1] if starts else 1, seq):
         node = expect(timeline, filled, GradAccumulated).node
@@ -620,7 +620,7 @@ def _written_alike(timeline: Timeline, write: GradSet, seq: int) -> Iterator[tup
 
 
 def _is_norm_of(timeline: Timeline, write: GradWrite, filled: int) -> bool:
-    """Whether a write looks like scaling by a nan norm (all nan) or an infinite one (all zero)."""
+    """Return whether a write looks like scaling by a nan norm (all nan) or an infinite one (all zero)."""
     bad, stats = bad_text(grad_left(timeline.event(filled))), write.after.statistics() if write.after else None
     return (
         stats is not None
@@ -630,7 +630,7 @@ def _is_norm_of(timeline: Timeline, write: GradWrite, filled: int) -> bool:
 
 
 def _in_one_call(timeline: Timeline, write: GradWrite, other: int) -> bool:
-    """Whether one call of ``clip_grad_norm_`` made both writes: no new tensor is computed between them."""
+    """Return whether one call of ``clip_grad_norm_`` made both writes: no new tensor is computed between them."""
     between = timeline.select((NodeCreated,), min(write.seq, other), max(write.seq, other))
     return called_function(timeline, write.at) == "clip_grad_norm_" and all(
         output.version for _, event in between for output in event.outputs
@@ -638,7 +638,7 @@ def _in_one_call(timeline: Timeline, write: GradWrite, other: int) -> bool:
 
 
 def _stayed(timeline: Timeline, write: GradWrite) -> bool:
-    """Whether each bad element was bad before the write; without arrays, whether the counts are equal."""
+    """Return whether each bad element was bad before the write; without arrays, whether the counts are equal."""
     before, after = write.before, write.after
     if before is None or after is None or not bad_text(before) or before.shape != after.shape:
         return False
@@ -653,18 +653,18 @@ def _bad_counts(value: Value) -> tuple[int, int]:
     return (stats.nan, stats.inf) if stats is not None else (0, 0)
 
 
-# The path from there: what it became, who carried it, how far
+# The path from there: what the number became, what passed it on, and how far
 
 
 def path_findings(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
-    """The facts about a path whose last place is where the number first appeared."""
+    """Yield the facts about a path whose last place is where the number first appeared."""
     yield from _became(timeline, way)
     yield from _carried(timeline, way)
     yield from _spread(timeline, way)
 
 
 def _became(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
-    """Where an infinity became a nan, on a path that ends at the infinity."""
+    """Return where an infinity became a nan, on a path that ends at the infinity."""
     texts = [bad_text(bad_at(timeline, place)) for place in way]
     if "nan" in texts[-1] or "nan" not in "".join(texts):
         return ()
@@ -674,7 +674,7 @@ def _became(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
 
 
 def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int, int]:
-    """What turned one bad number into the next: in words, with its node and event."""
+    """Return how one bad number turned into the next, in words, with its node and event."""
     aspect, node, n = place
     part = bad_part(output_at(timeline.at(n), node, aspect)) if aspect == "grad" else None
     if part is not None and part.source:
@@ -687,7 +687,7 @@ def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int,
 
 
 def _carried(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
-    """The line that carried a bad number from one ``.grad`` to others, for example clipping by the total norm."""
+    """Yield the line that passed a bad number from one ``.grad`` to others, for example clipping by the total norm."""
     for (aspect, node, n), (_, source, _) in pairwise(way):
         write = timeline.event(n)
         if aspect == "grad" and source != node and isinstance(write, GradSet) and grad_source(timeline, n):

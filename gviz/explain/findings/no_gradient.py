@@ -1,8 +1,9 @@
 """Why a ``.grad`` is None.
 
-The reasons are asked in the order of `gviz.explain.kinds`: the tensor requires none, it was set to None, it is a result
-and not a leaf, no pass ran, the pass has not come to it or was asked for others, and at last: no path leads there from
-the loss, because it was cut, unused, or used for something else.
+The reasons are checked in the order of `gviz.explain.kinds`. The tensor requires no gradient, its ``.grad`` was set to
+None, it is a result and not a leaf, or no pass ran. The pass may not have reached it yet, or was for other inputs. The
+last reason is that no path leads to it from the loss: the path was cut, or the tensor was unused, or used for something
+else.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from gviz.values.value_text import grad
 
 
 def not_tracked(asked: Question) -> Finding | None:
-    """The node itself does not require a gradient."""
+    """Return the finding about a node that does not require a gradient itself."""
     if asked.state is not None and asked.state.requires_grad:
         return None
     info, name, made = asked.info, label_at(asked.timeline, asked.node), asked.info.created
@@ -66,7 +67,7 @@ def not_tracked(asked: Question) -> Finding | None:
 
 
 def _no_input_requires(asked: Question, name: str) -> Finding:
-    """A result of inputs that require no gradient, or lost tracking on the path to them."""
+    """Return the finding about a result of inputs that require no gradient, or lost tracking on the path to them."""
     timeline, info = asked.timeline, asked.info
     text, kind = f"{name} needs no gradient: none of its inputs requires one", "no-input-requires"
     lost = next((node for node in ancestors(timeline, asked.node) if loses_tracking(timeline, node)), 0)
@@ -81,7 +82,7 @@ def _no_input_requires(asked: Question, name: str) -> Finding:
 
 
 def _requires_none(asked: Question, name: str) -> Finding:
-    """A leaf that is frozen, by which line, or data."""
+    """Return the finding about a leaf that is data, or that a line froze."""
     timeline, info = asked.timeline, asked.info
     frozen = " (it is frozen)" if info.created.kind == "parameter" else ""
     text, fix = f"{name} does not require a gradient{frozen}", "requires_grad_() before it is used"
@@ -95,7 +96,7 @@ def _requires_none(asked: Question, name: str) -> Finding:
 
 
 def _switched_off(asked: Question) -> tuple[int, tuple[Frame, ...]]:
-    """The last event that set ``requires_grad`` of a leaf, with its call stack; 0 if there is none."""
+    """Return the last event that set ``requires_grad`` of a leaf, with its call stack; 0 if there is none."""
     timeline = asked.timeline
     for seq in reversed([seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]):
         event = timeline.event(seq)
@@ -104,13 +105,13 @@ def _switched_off(asked: Question) -> tuple[int, tuple[Frame, ...]]:
     return 0, ()
 
 
-# Passes: none yet, still on its way, asked for others only; or the gradient was cleared
+# Passes: none yet, still on its way, for other inputs only; or the gradient was cleared
 
 _CHANGES = changing("grad")
 
 
 def passes_before(asked: Question) -> list[tuple[int, BackwardStarted]]:
-    """The backward passes that had begun by the moment of a question."""
+    """Return the backward passes that had begun by the moment of a question."""
     timeline = asked.timeline
     phases = (phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= asked.moment.n)
     starts = [phase.start for phase in phases]
@@ -118,13 +119,13 @@ def passes_before(asked: Question) -> list[tuple[int, BackwardStarted]]:
 
 
 def cleared_grad(asked: Question) -> Finding | None:
-    """It was set to None, and no pass for all leaves has started since."""
+    """Return the finding about a ``.grad`` that was set to None, with no pass for all leaves since."""
     timeline = asked.timeline
     event, last = None, 0
     for seq in reversed([seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]):
         change = timeline.event(seq)
         if isinstance(change, GradSet) and change.how == "none":
-            event, last = change, seq  # the first of several: there was nothing for the others to clear
+            event, last = change, seq  # the first of several: the others had nothing to clear
         elif isinstance(change, _CHANGES):
             break
     if event is None:
@@ -138,7 +139,7 @@ def cleared_grad(asked: Question) -> Finding | None:
 
 
 def no_pass(asked: Question) -> Finding | None:
-    """No backward pass has run since it was made."""
+    """Return the finding about a node after which no backward pass has run."""
     if any(start > asked.info.born for start, _ in passes_before(asked)):
         return None
     text = f"no backward pass has run since {label_at(asked.timeline, asked.node)} was made"
@@ -147,7 +148,7 @@ def no_pass(asked: Question) -> Finding | None:
 
 
 def pending(asked: Question) -> Finding | None:
-    """The latest pass includes it, and has not reached it yet, or brought nothing."""
+    """Return the finding about a node that the latest pass includes, and has not reached yet, or brought nothing."""
     passes, state, timeline = passes_before(asked), asked.state, asked.timeline
     if state is None or not state.pass_nr or (passes and passes[-1][1].pass_nr > state.pass_nr):
         return None
@@ -170,7 +171,7 @@ _REQUIRES_GRAD_LAST = "requires_grad last, on the result: {} = (...).requires_gr
 
 
 def not_a_leaf(asked: Question) -> Finding | None:
-    """A result keeps no gradient, but the recording has it."""
+    """Return the finding about a result, which keeps no gradient. The recording has the gradient."""
     timeline, info = asked.timeline, asked.info
     if info.created.kind != "op":
         return None
@@ -193,7 +194,7 @@ def not_a_leaf(asked: Question) -> Finding | None:
             edit=leaf_last(timeline, innermost(info)),
         )
     if leaf is None and value is None and passes_before(asked):
-        return None  # keeping it would not help: none has come here
+        return None  # keeping it would not help: none has arrived
     if leaf is None:
         fix = "retain_grad() on it before backward"
         keep = f"{info.name}.retain_grad()"
@@ -206,7 +207,7 @@ def not_a_leaf(asked: Question) -> Finding | None:
 
 
 def nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
-    """The leaf that the same line made first: ``torch.randn(3, requires_grad=True).double()``."""
+    """Return the leaf that the same line made first: ``torch.randn(3, requires_grad=True).double()``."""
     sources = [timeline.info(node) for node, _ in info.created.inputs if node]
     sources = [one for one in sources if one.created.kind != "constant"]
     nameless = [one for one in sources if one.created.kind == "leaf" and one.created.requires_grad and not one.name]
@@ -216,7 +217,7 @@ def nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
 
 
 def rebinding_edit(timeline: Timeline, info: NodeInfo) -> Edit | None:
-    """The update in place under no_grad, after which the gradient is cleared, as that of the new tensor was."""
+    """Return the update in place under no_grad, followed by clearing the gradient, as the new tensor has none."""
     at = innermost(info)
     update = update_in_place(line_text(timeline, at), info.name)
     if not update:
@@ -228,7 +229,7 @@ def rebinding_edit(timeline: Timeline, info: NodeInfo) -> Edit | None:
 
 
 def _rebinding_fix(timeline: Timeline, info: NodeInfo) -> str:
-    """The line that rebinds the name, rewritten so that the name stays with a leaf."""
+    """Return the line that rebinds the name, rewritten so that the name stays with a leaf."""
     name, at = shown(info.name), innermost(info)
     update = update_in_place(line_text(timeline, at), info.name)
     if update:
@@ -244,7 +245,7 @@ def _arrival(asked: Question) -> int:
 
 
 def _leaf_of_this_name(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
-    """The leaf that it was made from and whose variable now holds it."""
+    """Return the leaf from which it was made, and whose variable now holds it."""
     if not info.name:
         return None
     variable = _variable(timeline, info)
@@ -257,11 +258,11 @@ def _leaf_of_this_name(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
 
 
 _FileVariable = tuple[str, Variable]
-"""A variable, with the path of the file it is in."""
+"""A variable, with the path of its file."""
 
 
 def _variable(timeline: Timeline, info: NodeInfo) -> _FileVariable:
-    """The variable that holds a node, with its file; both empty parts if no line assigned it."""
+    """Return the variable that holds a node, with its file; both parts are empty if no line assigned it."""
     frame = timeline.nodes.assigned_at(info.created.stack)
     if frame is None:
         return "", (info.name, "")
@@ -270,7 +271,7 @@ def _variable(timeline: Timeline, info: NodeInfo) -> _FileVariable:
 
 
 def grads_read_in_vain(survey: Survey) -> Iterator[Finding]:
-    """Results that keep no ``.grad`` although the program's source reads it."""
+    """Yield results that keep no ``.grad`` although the program's source reads it."""
     wanted = _grads_read(survey)
     if not wanted or not survey.passes:
         return
@@ -284,7 +285,7 @@ def grads_read_in_vain(survey: Survey) -> Iterator[Finding]:
         variable = _variable(timeline, timeline.info(made.node))
         if variable not in wanted:
             continue
-        wanted.discard(variable)  # what the name means at the end decides
+        wanted.discard(variable)  # the last meaning of the name decides
         asked = question(timeline, moment, made.node, "grad")
         tracked = made.created.requires_grad and not made.created.during[0] and made.node not in kept
         if tracked and asked.topic != "unborn" and (found := not_a_leaf(asked)) is not None:
@@ -307,7 +308,7 @@ _NEAR = 200
 
 
 def no_path(asked: Question) -> Finding:
-    """No pass has reached it: where the paths from it to the roots end."""
+    """Return where the paths from a node to the roots end, if no pass has reached it."""
     timeline = asked.timeline
     started, backward = _pass_of(asked)
     roots = sorted({node for node, _ in backward.roots})
@@ -330,7 +331,7 @@ def no_path(asked: Question) -> Finding:
 
 
 def _keeps_statistics(timeline: Timeline, node: int) -> bool:
-    """Whether an operation writes the running statistics of a normalization: no gradient is meant to come that way."""
+    """Return whether an operation writes the running statistics of a normalization, which never send a gradient."""
     return timeline.info(node).op.base_name in ("running_mean", "running_var")
 
 
@@ -338,7 +339,10 @@ _CHECKPOINT = re.compile(r"\bcheckpoint(?:_sequential)?\s*\(")
 
 
 def _lost_in_checkpoint(asked: Question, users: Sequence[int]) -> Finding | None:
-    """A reentrant checkpoint ran the last use of a leaf, and gave it no graph: nothing that went in has a gradient."""
+    """Return the finding about a reentrant checkpoint without a graph, because none of its inputs requires a gradient.
+
+    It ran the last use of a leaf.
+    """
     timeline, last = asked.timeline, asked.timeline.info(users[-1])
     calls = (frame for frame in last.frames if _CHECKPOINT.search(line_text(timeline, frame)))
     at = next(calls, None)
@@ -358,7 +362,10 @@ def _lost_in_checkpoint(asked: Question, users: Sequence[int]) -> Finding | None
 
 
 def checkpoints_without_graph(survey: Survey) -> Iterator[Finding | None]:
-    """Parameters that a checkpoint left without a graph, and that are freed by the end: others are asked about."""
+    """Yield parameters that a checkpoint left without a graph, and that are freed by the end.
+
+    A check examines the other parameters.
+    """
     timeline, got = survey.timeline, {event.node for _, event in survey.accumulated}
     for node in sorted(timeline.nodes.freed(survey.end) - got):
         made = survey.nodes.get(node)
@@ -371,7 +378,7 @@ def checkpoints_without_graph(survey: Survey) -> Iterator[Finding | None]:
 
 
 def unused(asked: Question) -> Finding:
-    """Nothing was made from it; a tensor of the same shape shows where it could have been meant."""
+    """Return the finding about an unused node; a tensor of the same shape shows where it may have been intended."""
     info, timeline = asked.info, asked.timeline
     text = f"{label_at(timeline, asked.node)} was not used in anything"
     if is_partial(timeline):
@@ -387,7 +394,7 @@ def unused(asked: Question) -> Finding:
 
 
 def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
-    """It was used, but what was made of it did not lead to the loss."""
+    """Return the finding about a node that was used, but whose results do not lead to the loss."""
     name = label(asked.timeline, asked.node)
     used = Finding("elsewhere", f"{name} was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
     fresh = _fresh(asked, last)
@@ -403,17 +410,17 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
 
 
 def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
-    """New data at the end of a path back from the loss, made of the numbers of the node after its last use."""
+    """Return new data at the end of a path back from the loss, made from the numbers of the node after its last use."""
     timeline, roots = asked.timeline, [node for node, _ in _pass_of(asked)[1].roots if node]
     if len(roots) == 1 and (root := timeline.info(roots[0])).created.kind == "leaf" and root.born > last.born:
-        return root  # the loss itself is a leaf: nothing leads back from it
+        return root  # the loss itself is a leaf: it has no inputs
     later = (info for node in (*roots, *ancestors(timeline, *roots)) if (info := timeline.info(node)).born > last.born)
     ends = (info for info in later if info.created.kind != "op")
     return next((end for end in ends if is_copied(timeline, end, asked.node)), None)
 
 
 def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
-    """The pass that could have reached a node: the first after a result was made, or after a leaf was last used.
+    """Return the pass that could have reached a node: the first after a result was made, or after a leaf was last used.
 
     Of several before the optimizer step it is the last: the earlier ones may belong to another model.
     """
@@ -427,14 +434,14 @@ def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
 
 
 def _uses(asked: Question) -> Sequence[int]:
-    """The uses of a node so far; without those after the last pass (an evaluation), if there are others."""
+    """Return the uses of a node so far; without those after the last pass (an evaluation), if there are others."""
     timeline, last = asked.timeline, passes_before(asked)[-1][0]
     uses = timeline.nodes.users(asked.node, asked.moment.n)
     return [use for use in uses if timeline.nodes.born(use) < last] or uses
 
 
 def _like(asked: Question) -> tuple[int, int] | None:
-    """Another leaf of the same shape that requires a gradient, made nearby, and the first operation that used it."""
+    """Return another leaf of the same shape that requires a gradient, made nearby, and its first user."""
     timeline, made = asked.timeline, asked.info.created
     shape = made.first_value.shape if made.first_value is not None else None
     place = timeline.nodes.place_of(asked.node)
@@ -449,9 +456,9 @@ def _like(asked: Question) -> tuple[int, int] | None:
 
 
 def _nearest(timeline: Timeline, cuts: Sequence[Finding], roots: Sequence[int]) -> list[Finding]:
-    """The cuts of the lines at which the paths back from the roots end.
+    """Return the cuts of the lines at which the paths back from the roots end.
 
-    A cut behind another cut is not the reason, and may be meant: a loop detaches the state it carries.
+    A cut behind another cut is not the reason, and may be intended: a loop detaches the state that it carries.
     """
     met = {*roots, *ancestors(timeline, *roots, up_to={cut.node for cut in cuts})}
     lines = {_line_of(cut) for cut in cuts if cut.node in met}
@@ -463,7 +470,7 @@ def _line_of(cut: Finding) -> tuple[str, int] | int:
 
 
 def _by_line(cuts: Iterable[Finding]) -> Iterator[Finding]:
-    """The last cut of each line, as a loop cuts again and again where it cuts once."""
+    """Yield the last cut of each line, because a loop repeats a cut."""
     lines: defaultdict[tuple[str, int] | int, list[Finding]] = defaultdict(list)
     for cut in cuts:
         lines[_line_of(cut)].append(cut)
@@ -473,7 +480,7 @@ def _by_line(cuts: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _ends(asked: Question, node: int) -> Iterator[Finding]:
-    """The untracked operations where the paths forward from a node leave the graph."""
+    """Yield the untracked operations where the paths forward from a node leave the graph."""
     for info in cuts_after(asked.timeline, node, range(asked.moment.n + 1)):
         text = f"cut at {label(asked.timeline, info.node)}{made_at(info.frames)}: {why_untracked(info.created)}"
         how = mend(asked.timeline, info)
@@ -481,10 +488,10 @@ def _ends(asked: Question, node: int) -> Iterator[Finding]:
 
 
 def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Finding]:
-    """Data on the path to the loss, made right after the graph was left: on the same line, or of the same shape.
+    """Yield data on the path to the loss, made right after the graph was left: on the same line, or of the same shape.
 
-    Numbers that leave for numpy or Python come back as constants without an input: this is where. What comes up after
-    the next time round a loop came from there.
+    Numbers that leave for numpy or Python come back as constants without an input, which are found in this way. Data
+    that appears after the next iteration of a loop came from that one.
     """
     timeline = asked.timeline
     at, left = timeline.nodes.place_of(end.node), timeline.info(end.node).created
@@ -508,17 +515,17 @@ def _comes_back(timeline: Timeline, end: Finding, info: NodeInfo) -> bool:
     return left.storage == back.storage or same_line or same_shape
 
 
-# Data that a program made of the numbers of results: it has no history
+# Data that a program made from the numbers of results: it has no history
 
 _READ = {"item", "tolist", "numpy", "float", "int"}
-"""Methods and functions that give the numbers of a tensor without their history."""
+"""Methods and functions that return the numbers of a tensor without their history."""
 
 _MOST_ELEMENTS = 64
 """The most elements of new data that are compared with results one by one."""
 
 
 def is_copied(timeline: Timeline, new: NodeInfo, node: int) -> bool:
-    """Whether data was made of the numbers of a node or of its results.
+    """Return whether data was made from the numbers of a node or of its results.
 
     It is known if its expression reads them (``h.item()``), or if its elements equal theirs to the last digit.
     """
@@ -527,7 +534,7 @@ def is_copied(timeline: Timeline, new: NodeInfo, node: int) -> bool:
 
 
 def _results(timeline: Timeline, node: int) -> Iterator[NodeInfo]:
-    """A node and what was made of it, tracked."""
+    """Yield a node and the tracked nodes made from it."""
     seen, waiting = {node}, deque([node])
     while waiting:
         info = timeline.info(waiting.popleft())
@@ -539,7 +546,7 @@ def _results(timeline: Timeline, node: int) -> Iterator[NodeInfo]:
 
 
 def _reads(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
-    """Whether the expression that made it takes the numbers of a variable that holds one of the results."""
+    """Return whether the expression that made it takes the numbers of a variable that holds one of the results."""
     at = innermost(new)
     running = expression(timeline, at)
     if running is None or at is None:
@@ -557,9 +564,9 @@ def _reads(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
 
 
 def _equals(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
-    """Whether each element with more digits than a program would write equals one of a result, and there are some.
+    """Return whether each element with more digits than programs have equals one of a result, if there are some.
 
-    The others may be of the program: the zeros of ``max(h, 0.0)``.
+    Other elements may be from the program's text: the zeros of ``max(h, 0.0)``.
     """
     odd = [one for one in _elements(timeline, new).tolist() if _is_odd(one)]
     if not odd:
@@ -572,7 +579,7 @@ def _equals(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
 
 
 def _elements(timeline: Timeline, info: NodeInfo, most: int = _MOST_ELEMENTS) -> Array:
-    """The stored elements of the first output; none where there are more, or they are not known."""
+    """Return the stored elements of the first output; none if there are more than `most`, or if they are unknown."""
     value = info.created.first_value
     array = timeline.array(value) if value is not None and value.size <= most else None
     return np.empty(0) if array is None or array.dtype.kind != "f" else array.ravel()

@@ -1,6 +1,4 @@
-"""Optimizers and gradients: gradients that nothing uses, steps without gradients, gradients cleared or clipped too
-early or never.
-"""
+"""Mistakes with optimizers: unused or uncleared gradients, empty steps, and clearing or clipping at the wrong time."""
 
 from __future__ import annotations
 
@@ -57,11 +55,11 @@ from gviz.values.value_text import bad_text, grad, share
 
 
 def never_stepped(survey: Survey) -> Iterator[Finding]:
-    """Leaves that got a gradient and that no optimizer and no line of the program has changed since.
+    """Yield leaves that got a gradient and that no optimizer and no line of the program has changed since.
 
-    Inputs that the program takes derivatives by do not count, as the points of a differential equation.
+    Inputs with respect to which the program takes derivatives, as the points of a differential equation, do not count.
     """
-    if survey.timeline.failures:  # the update may be what the program did not come to
+    if survey.timeline.failures:  # the update may have come later
         return
     asked_for = {event.node for _, event in survey.select(GradCaptured)}
     leaves = dict.fromkeys(event.node for _, event in survey.accumulated if event.node in survey.nodes)
@@ -72,16 +70,16 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
             yield finding
 
 
-# Gradients that nothing uses: of leaves that no optimizer step and no line of the program ever changes
+# Unused gradients: of leaves that no optimizer step and no line of the program ever changes
 
 _PASSES = 3
-"""The number of passes from which on a parameter is meant to be trained, and not only looked at."""
+"""The fewest passes after which a parameter is probably trained, and not only examined."""
 
 
 def unused_gradient(timeline: Timeline, node: int, n: int) -> Finding | None:
-    """A finding if nothing has used the gradients of a leaf by event `n`; None if something has.
+    """Return a finding if nothing has used the gradients of a leaf by event `n`; None if something has.
 
-    It is only suspected if the program may want the gradients themselves.
+    It is only suspected if the program may use the gradients themselves.
     """
     added = _added(timeline, node, n)
     if not added:
@@ -100,17 +98,17 @@ def unused_gradient(timeline: Timeline, node: int, n: int) -> Finding | None:
 
 
 def _is_asked_for(timeline: Timeline, node: int, n: int) -> bool:
-    """Whether the program takes derivatives by a leaf with autograd.grad, and needs no ``.grad``."""
+    """Return whether the program takes derivatives with respect to a leaf by autograd.grad, and needs no ``.grad``."""
     return any(isinstance(timeline.event(seq), GradCaptured) for seq in timeline.events_of(node) if seq <= n)
 
 
 def _is_copy(timeline: Timeline, node: int, steps: Steps) -> bool:
-    """Whether a leaf was made from a parameter of an optimizer: the cut between them is another finding."""
+    """Return whether a leaf was made from a parameter of an optimizer: the cut between them is another finding."""
     return not steps.held.isdisjoint(ancestors(timeline, node))
 
 
 def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumulated]]:
-    """What passes have added to the ``.grad`` of a leaf by event `n`; empty if the leaf changed after the first."""
+    """Return the additions of passes to the ``.grad`` of a leaf by event `n`; empty if the leaf changed since."""
     added = []
     for seq in timeline.events_of(node):
         if seq > n:
@@ -124,7 +122,7 @@ def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumul
 
 
 def _is_a_loss(timeline: Timeline, node: int, first: GradAccumulated) -> bool:
-    """Whether the pass began at the leaf itself: it is a loss without a history, and no parameter."""
+    """Return whether the pass began at the leaf itself: it is a loss without a history, not a parameter."""
     started = pass_started(timeline, first.pass_nr)
     return started is not None and any(root == node for root, _ in started.roots)
 
@@ -132,7 +130,7 @@ def _is_a_loss(timeline: Timeline, node: int, first: GradAccumulated) -> bool:
 def _not_in_optimizer(
     timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]], steps: Steps
 ) -> Finding | None:
-    """Optimizers step with other parameters: certainly a mistake if one of them finds no gradient."""
+    """Return the finding about optimizers with other parameters: surely a mistake if one of them has no gradient."""
     name, seq = label(timeline, info.node), added[0][0]
     if not steps.idle:
         if info.created.kind != "parameter" and not _piles_up(timeline, [event for _, event in added]):
@@ -161,9 +159,9 @@ def _not_in_optimizer(
 
 
 def _is_behind_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool:
-    """Whether what an optimizer trains comes before a parameter on the way to the loss, as of a head that was replaced.
+    """Return whether trained parameters come before this one on the way to the loss, as with a replaced head.
 
-    Who trains only a head on a model that is left as it is may have frozen nothing.
+    A program that trains only a head on an unchanged model may have frozen nothing.
     """
     users = timeline.nodes.users(info.node)
     return info.created.kind == "parameter" and any(
@@ -175,13 +173,13 @@ def _is_behind_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool
 
 
 def _piles_up(timeline: Timeline, added: list[GradAccumulated]) -> bool:
-    """Whether a loop has added to the gradient several times and nothing cleared it."""
+    """Return whether a loop has added to the gradient several times and nothing cleared it."""
     uncleared = all(event.value is not None for event in added[1:])
     return len(added) >= _PASSES and uncleared and _is_of_a_loop(timeline, added)
 
 
 def _is_of_a_loop(timeline: Timeline, added: list[GradAccumulated]) -> bool:
-    """Whether one line called the last two passes, as in a training loop."""
+    """Return whether one line called the last two passes, as in a training loop."""
     return len(added) > 1 and len({_call_of_pass(timeline, event.pass_nr) for event in added[-2:]} - {0}) == 1
 
 
@@ -191,7 +189,7 @@ def _call_of_pass(timeline: Timeline, pass_nr: int) -> int:
 
 
 def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
-    """An update that makes a new tensor of the leaf and its gradient, which nothing uses."""
+    """Return the finding about an update that makes a new, unused tensor from the leaf and its gradient."""
     update = next(
         (user for user in _computed_updates(timeline, info.node) if not timeline.nodes.users(user.node)), None
     )
@@ -208,7 +206,7 @@ def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
 
 
 def _computed_updates(timeline: Timeline, node: int) -> list[NodeInfo]:
-    """The nodes that were computed from a leaf and its latest gradient."""
+    """Return the nodes that were computed from a leaf and its latest gradient."""
     owners = timeline.nodes.origins.gradient_of
     latest = [timeline.nodes[place] for place in (owners == node).nonzero()[0][-1:].tolist()]
     scaled = {user for gradient in latest for user in timeline.nodes.users(gradient)}
@@ -218,7 +216,7 @@ def _computed_updates(timeline: Timeline, node: int) -> list[NodeInfo]:
 
 def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]]) -> Finding | None:
     if info.created.kind != "parameter" or len(added) < _PASSES:
-        return None  # it may be there to look at its gradient
+        return None  # the program may only look at its gradient
     text = f"{label(timeline, info.node)} got gradients in {len(added)} passes, and nothing has ever updated it"
     fix = "optimizer.step() after backward(), if it is to learn"
     started = pass_started(timeline, added[-1][1].pass_nr)
@@ -235,7 +233,7 @@ _NAMED = re.compile(r"^[ \t]*([A-Za-z_][\w.\[\]]*\.backward)[ \t]*(?:#.*)?$", re
 
 
 def empty_step(survey: Survey) -> Iterator[Finding]:
-    """Steps that found no gradient because their parameters are frozen, or no backward has ever run."""
+    """Yield steps that found no gradient because their parameters are frozen, or no backward has ever run."""
     for seq in steps_by(survey.timeline, survey.end).idle:
         step = survey.timeline.event(seq)
         if not isinstance(step, OptimizerStepped) or not step.skipped:
@@ -264,7 +262,7 @@ def _empty_finding(survey: Survey, seq: int, step: OptimizerStepped, *, frozen: 
 
 
 def _not_called(timeline: Timeline, frames: Sequence[Frame]) -> str:
-    """The fix if the file of the step has a line that names ``backward`` without calling it."""
+    """Return the fix if the file of the step has a line that names ``backward`` without calling it."""
     text = (timeline.source(frames[0].path) if frames else None) or ""
     named = _NAMED.search(text)
     if named is None:
@@ -303,7 +301,7 @@ class _LeafGrad:
 
 
 def not_cleared(survey: Survey) -> Iterator[Finding | None]:
-    """For each leaf the first use of a sum of an old and a new gradient, and in how many iterations it happened."""
+    """Yield, for each leaf, the first use of a sum of an old and a new gradient, and how often it happened."""
     leaves: defaultdict[int, _LeafGrad] = defaultdict(_LeafGrad)
     holders: dict[int, int] = {}
     first: dict[int, _LeafGrad] = {}
@@ -332,12 +330,12 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _is_used(leaf: _LeafGrad) -> bool:
-    """Whether a step has used all of it: a program that changes it now knows that it is still there."""
+    """Return whether a step has used all of it: then a program that changes it knows about the old gradient."""
     return leaf.used > max(leaf.filled, leaf.added)
 
 
 def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
-    """The leaves that an event updated."""
+    """Return the leaves that an event updated."""
     match event:
         case OptimizerStepped(parameters=parameters):
             return parameters
@@ -375,7 +373,9 @@ def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Fin
 
 
 def _clearing_edit(timeline: Timeline, node: int, used: int, at: Frame | None) -> Edit | None:
-    """``zero_grad()`` of its optimizer before backward, or ``.grad = None`` after an update by hand."""
+    """Return an edit with its optimizer's ``zero_grad()`` before backward, or ``.grad = None``
+    after a manual update.
+    """
     step = next((timeline.event(one.said) for one in timeline.contexts.steps_at(used)), timeline.event(used))
     if isinstance(step, OptimizerStarted | OptimizerStepped):
         frames = timeline.stack(step.stack)
@@ -387,7 +387,7 @@ def _clearing_edit(timeline: Timeline, node: int, used: int, at: Frame | None) -
 
 
 def _how_often(timeline: Timeline, times: int) -> str:
-    """In how many iterations it happened, of all that were recorded; empty for the only one."""
+    """Return in how many of the recorded iterations it happened; empty if there is only one."""
     count = len(timeline.iterations)
     if times < 2:
         return ""
@@ -395,21 +395,21 @@ def _how_often(timeline: Timeline, times: int) -> str:
 
 
 def _brief(value: Value | None) -> str:
-    """The numbers of a small gradient, the length (L2) of a large one."""
+    """Return the numbers of a small gradient, the norm (L2) of a large one."""
     return share(value, _ROOM) if value is not None else grad(value)
 
 
-# A gradient that was cleared before the step that was to use it
+# A gradient that was cleared before the step that should use it
 
 
-# `filled` and `cleared` hold the leaves in these two states, each with its event.
-#
+# `filled` and `cleared` contain the leaves in these two states, each with its event.
+# |
 #   backward -> filled;  filled + zero_grad() -> cleared;  cleared + backward -> filled
 #   step with only cleared parameters -> the finding;  any other step, or an update by hand -> neither
 
 
 def cleared_early(survey: Survey) -> Iterator[Finding | None]:
-    """Steps whose gradients were all cleared just before, else passes whose gradients no step uses."""
+    """Yield steps whose gradients were all cleared just before, or else passes whose gradients no step uses."""
     found = False
     for one in _cleared_before_step(survey):
         yield one
@@ -419,7 +419,7 @@ def cleared_early(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _cleared_before_step(survey: Survey) -> Iterator[Finding | None]:
-    """The first step of an optimizer whose gradients were all cleared just before."""
+    """Yield the first step of an optimizer whose gradients were all cleared just before."""
     filled: dict[int, int] = {}
     cleared: dict[int, int] = {}
     owners: dict[int, int] = {}
@@ -432,7 +432,7 @@ def _cleared_before_step(survey: Survey) -> Iterator[Finding | None]:
                 cleared.pop(node, None)
             case GradSet(node=node, how="none" | "zero") if node in filled:
                 cleared[node] = seq
-            case GradSet(node=node):  # the program puts its own there
+            case GradSet(node=node):  # the program stores its own gradient there
                 cleared.pop(node, None)
             case OptimizerStepped(raised="", parameters=parameters) if cleared and cleared.keys() >= {*parameters}:
                 yield _cleared_finding(survey, seq, event, *min(cleared.items(), key=lambda pair: pair[1]), filled)
@@ -475,13 +475,13 @@ def _cleared_at(timeline: Timeline, cleared: int) -> str:
     return (made_at(timeline.stack(event.stack)) if isinstance(event, GradSet) else "") or " here"
 
 
-# Passes whose gradients were cleared before any step, while steps use what other passes bring
-#
-# A pass counts as unused if each leaf that it brought a gradient was cleared, and no step, no update by hand and no
-# operation has read it before. Many such passes are meant: of a GAN's generator, which also reach the discriminator
+# Passes whose gradients were cleared before any step, while steps use the gradients of other passes
+# |
+# A pass counts as unused if each leaf that got a gradient from it was cleared, and no step, no update by hand and no
+# operation has read it before. Many such passes are intended: of a GAN's generator, which also reach the discriminator
 # (another leaf of the same pass is used), of a warm-up (no step before), of a closure (it runs within a step), of an
-# attack on the input (its gradient is read). One call of backward whose passes are unused half of the time, between
-# steps, is not.
+# attack on the input (its gradient is read). They are a mistake if one call of backward has unused passes half of the
+# time, between steps.
 
 
 @dataclass(slots=True)
@@ -528,7 +528,7 @@ def _unused_passes(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int]) -> Finding | None:
-    """A finding for one call of backward, if most of what it brings between steps is cleared unused."""
+    """Return a finding about one call of backward, if most of its gradients between steps are cleared unused."""
     timeline = survey.timeline
     steps = [seq for seq, _ in survey.select(OptimizerStepped)]
     unused = [one for one in site if one.cleared and not one.is_used and not _meets_a_step(one, steps)]
@@ -560,14 +560,14 @@ def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int])
     last = (
         next(iter(timeline.stack(step.stack)), None) if isinstance(step, OptimizerStarted | OptimizerStepped) else None
     )
-    # one call clears all: it moves behind the step; of several calls this one has no purpose
+    # If one call clears all gradients, it moves behind the step. If there are several calls, this one has no purpose.
     clearings = {event.stack for _, event in survey.select(GradSet) if event.node == node and event.how in _CLEARED}
     edit = moved(timeline, at, last) if len(clearings) == 1 else removed(timeline, at)
     return Finding("cleared-early", text, cleared, node, parts, fix, at, numbers, suspected=is_single, edit=edit)
 
 
 def _meets_a_step(one: _UnusedPass, steps: list[int]) -> bool:
-    """Whether an optimizer stepped before the clearing: the pass was for that one, whatever it found."""
+    """Return whether an optimizer stepped before the clearing: the pass was for that step, whatever it found."""
     at = bisect_right(steps, one.start)
     return at < len(steps) and steps[at] < min(one.cleared.values())
 
@@ -577,7 +577,7 @@ _TRIED = 3
 
 
 def _is_read(survey: Survey, one: _UnusedPass) -> bool:
-    """Whether an operation used a gradient that a pass brought before it was cleared."""
+    """Return whether an operation used a gradient of a pass before it was cleared."""
     nodes, owners = survey.timeline.nodes, survey.timeline.nodes.origins.gradient_of
     until = max(one.cleared.values())
     for node, filled in one.filled.items():
@@ -588,27 +588,27 @@ def _is_read(survey: Survey, one: _UnusedPass) -> bool:
     return False
 
 
-# Gradients clipped before backward brings them: the clipping has nothing to clip
+# Gradients that are clipped before backward: the clipping has nothing to clip
 
 _READ = (NodeCreated, GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet)
 _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
 
-# One state for the whole program, in two variables: `clipped` is the clipping that found no gradient at all, `late` the
-# clipping after which backward brought one.
-#
+# One state for the whole program, in two variables: `clipped` is the clipping that found no gradient at all, `late` is
+# the clipping after which backward brought one.
+# |
 #   clipping without gradients -> clipped;  clipped + backward -> late;  late + update -> the finding
 #   clipping with gradients -> neither
 
 
 def clipped_early(survey: Survey) -> Iterator[Finding | None]:
-    """The first update whose gradients came after the clipping, which found none, or which are clipped while scaled."""
+    """Yield the first update with gradients that came after the clipping, or that were clipped while scaled."""
     yield from _clipped_before_backward(survey)
     yield from _clipped_while_scaled(survey)
 
 
 def _clipped_while_scaled(survey: Survey) -> Iterator[Finding | None]:
-    """The first clipping of gradients that are still multiplied by the scale of the loss."""
+    """Yield the first clipping of gradients that are still multiplied by the scale of the loss."""
     timeline, is_clipping = survey.timeline, partial(survey.timeline.once, _clips)
     scales: dict[int, float] = {}
     scaled: dict[int, tuple[int, float]] = {}
@@ -634,7 +634,7 @@ _LEAST_OF_A_SCALER = 64
 
 
 def scaled_step(survey: Survey) -> Iterator[Finding | None]:
-    """The first step with gradients as a scaled loss has brought them, by a power of 2 as of a ``GradScaler``."""
+    """Yield the first step with gradients that are still scaled, by a power of 2 as of a ``GradScaler``."""
     timeline, scales = survey.timeline, dict[int, float]()
     scaled: dict[int, int] = {}
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
@@ -669,7 +669,7 @@ def _scaled_step_finding(
 
 
 def _is_divided_later(timeline: Timeline, node: int, seq: int, step: int) -> bool:
-    """Whether a gradient is changed again between its clipping and the step, as ``unscale_`` does."""
+    """Return whether a gradient is changed again between its clipping and the step, as ``unscale_`` does."""
     return any(seq < n < step and isinstance(timeline.event(n), GradSet) for n in timeline.events_of(node))
 
 
@@ -697,7 +697,10 @@ def _scaled_finding(timeline: Timeline, node: int, seq: int, since: int, scale: 
 
 
 def _unscaling_edit(timeline: Timeline, step: int, at: Frame | None) -> Edit | None:
-    """``scaler.unscale_(optimizer)`` before the clipping, with the names of the line ``scaler.step(optimizer)``."""
+    """Return an edit with ``scaler.unscale_(optimizer)`` before the clipping.
+
+    The names are those of the line ``scaler.step(optimizer)``.
+    """
     event = timeline.event(step) if step else None
     frame = next(iter(timeline.stack(event.stack)), None) if isinstance(event, OptimizerStepped) else None
     scaler, given = receiver(timeline, frame, "step"), arguments(timeline, frame, "step")
@@ -705,7 +708,7 @@ def _unscaling_edit(timeline: Timeline, step: int, at: Frame | None) -> Edit | N
 
 
 def _clipped_before_backward(survey: Survey) -> Iterator[Finding | None]:
-    """The first update whose gradients came after the clipping, which found none."""
+    """Yield the first update whose gradients came after the clipping, which found none."""
     is_clipping = partial(survey.timeline.once, _clips)
     filled: set[int] = set()
     learned: set[int] = set()
@@ -729,7 +732,7 @@ def _clipped_before_backward(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _is_update(event: Event, learned: set[int], filled: set[int]) -> bool:
-    """Whether an event changes a leaf: one in a memory of `learned`, or one with a gradient."""
+    """Return whether an event changes a leaf: one in a memory of `learned`, or one with a gradient."""
     match event:
         case StorageWritten(storage=storage):
             return storage in learned
@@ -739,7 +742,7 @@ def _is_update(event: Event, learned: set[int], filled: set[int]) -> bool:
 
 
 def clipped_late(survey: Survey) -> Iterator[Finding | None]:
-    """The first clipping after a step whose gradients are cleared before the next step could use them."""
+    """Yield the first clipping after a step whose gradients are cleared before the next step could use them."""
     timeline, is_clipping = survey.timeline, partial(survey.timeline.once, _clips)
     stepped: dict[int, int] = {}
     clipped: dict[int, int] = {}
@@ -779,7 +782,7 @@ def _late_finding(timeline: Timeline, node: int, seq: int, step: int) -> Finding
 
 
 def summed_passes(survey: Survey) -> Iterator[Finding | None]:
-    """A call of backward that runs several times before each step, for the mean of a part each time."""
+    """Yield a call of backward that runs several times before each step, for the mean of a part each time."""
     timeline = survey.timeline
     groups: list[list[BackwardStarted]] = [[]]
     for _, event in survey.select(BackwardStarted, OptimizerStepped):
@@ -813,14 +816,14 @@ def _is_mean(made: Made) -> bool:
 
 
 def _adds_up(survey: Survey, group: list[BackwardStarted]) -> bool:
-    """Whether the passes of a group add to the same gradients, and nothing clears them in between."""
+    """Return whether the passes of a group add to the same gradients, and nothing clears them in between."""
     numbers = {event.pass_nr for event in group[1:]}
     added = [event for _, event in survey.accumulated if event.pass_nr in numbers]
     return bool(added) and all(event.value is not None for event in added)
 
 
 def _clips(timeline: Timeline, stack: int) -> bool:
-    """Whether the source line calls one of PyTorch's functions that clip gradients."""
+    """Return whether the source line calls one of PyTorch's functions that clip gradients."""
     frames = timeline.stack(stack)
     return bool(frames) and called_function(timeline, frames[0]) in _CLIPPING
 
@@ -839,5 +842,5 @@ def _clipped_finding(timeline: Timeline, clipped: int, used: int) -> Finding:
 
 
 def _passes(timeline: Timeline, start: int, end: int) -> list[tuple[int, BackwardStarted]]:
-    """The backward passes that began between two events."""
+    """Return the backward passes that began between two events."""
     return list(timeline.select((BackwardStarted,), start, end))

@@ -1,4 +1,4 @@
-"""Parameters that steps leave as they were, and parameters that several modules share."""
+"""Parameters that steps do not change, and parameters that several modules share."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from gviz.values.value_text import grad, norm
 
 @dataclass(slots=True)
 class _Parameter:
-    """What the steps did to one parameter: the length of its gradient, the event of the first step, and how many.
+    """The effect of the steps on one parameter: the norm of its gradient, the first step's event, and their number.
 
-    It is `exact` as long as all its numbers were compared, not their statistics.
+    It is `exact` as long as all its numbers were compared, not only their statistics.
     """
 
     gradient: float = 0.0
@@ -40,7 +40,7 @@ class _Parameter:
 
 
 def unchanged(survey: Survey) -> Iterator[Finding | None]:
-    """Parameters that were written by every step, always with the numbers they had before."""
+    """Yield parameters that every step wrote with the numbers that they had before."""
     known: dict[int, _Parameter] = {}
     for seq, stepped in _updates(survey, known):
         yield None
@@ -51,17 +51,18 @@ def unchanged(survey: Survey) -> Iterator[Finding | None]:
         if one.steps and not one.moved:
             yield None
             way = path_to(survey.timeline, node, one.filled, one.gradient)
-            if not is_cancelled(way):  # a bias before a normalization can do nothing
+            if not is_cancelled(way):  # a bias before a normalization has no effect
                 yield _unchanged_finding(survey, node, one, way)
 
 
 def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, list[int]]]:
-    """The events, each with the parameters that had a gradient and were written by a step that it ends.
+    """Yield the events that end a step, each with the parameters that had a gradient and were written by the step.
 
-    The result for each parameter is kept in `known`; after a parameter has moved it is not compared again.
+    The result for each parameter is stored in `known`; once a parameter has changed, it is not compared again.
     """
     parameters = [survey.nodes[node] for node in survey.optimized if node in survey.nodes]
-    alone = ((made, made.created.outputs[0]) for made in parameters)  # those that share a memory are told one by one
+    # Parameters that share memory have events of their own.
+    alone = ((made, made.created.outputs[0]) for made in parameters)
     owners = {output.storage: made.node for made, output in alone if output.strides is None}
     holds = {made.node: made.value for made in parameters}
     written: set[int] = set()
@@ -86,12 +87,12 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
 
 
 def _written(event: StorageWritten | DataSet, owners: dict[int, int]) -> int:
-    """The parameter that was written to, 0 for anything else."""
+    """Return the parameter that was written to, 0 for anything else."""
     return owners.get(event.storage, 0) if isinstance(event, StorageWritten) else event.node
 
 
 def _numbers(value: Value | None) -> tuple[object, ...] | None:
-    """The numbers without the shape: a memory has another shape than the parameter in it."""
+    """Return the numbers without the shape: a memory has another shape than the parameter in it."""
     return None if value is None else (value.data, value.stats, value.blob)
 
 
@@ -119,7 +120,7 @@ def _unchanged_finding(survey: Survey, node: int, one: _Parameter, way: list[Way
 
 
 def _replaced(survey: Survey, node: int, one: _Parameter) -> Finding | None:
-    """A gradient that the program itself has made zero between the pass and the step."""
+    """Return the finding about a gradient that the program itself set to zero between the pass and the step."""
     timeline = survey.timeline
     sets = [(seq, event) for seq, event in survey.select(GradSet) if event.node == node and one.filled < seq]
     steps = [seq for seq, event in survey.select(OptimizerStepped) if node in event.parameters and seq > one.filled]
@@ -138,10 +139,10 @@ def _replaced(survey: Survey, node: int, one: _Parameter) -> Finding | None:
 
 
 def shared(survey: Survey) -> Iterator[Finding | None]:
-    """Parameters that two modules of one kind use in one call of a model: tied on purpose, or by a copied reference.
+    """Yield parameters that two modules of one kind use in one call of a model.
 
-    A module that is also called on its own has another path there. One that a list has several times, as
-    ``[layer] * 3`` has, is found by the paths of its parameters, too.
+    They may be tied on purpose, or by a copied reference. A module that is also called on its own has another path
+    there. A module that a list has several times, as in ``[layer] * 3``, is found by the paths of its parameters, too.
     """
     timeline = survey.timeline
     for made in survey.nodes.values():
@@ -161,7 +162,7 @@ def shared(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _sharing(survey: Survey, parameter: int) -> list[str]:
-    """The modules of one kind that use a parameter in one call of a model; empty if there is only one."""
+    """Return the modules of one kind that use a parameter in one call of a model; empty if there is only one."""
     users = [survey.nodes[node] for node in survey.timeline.nodes.made_into.get(parameter, ()) if node in survey.nodes]
     places: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
     for user in users:
@@ -172,7 +173,7 @@ def _sharing(survey: Survey, parameter: int) -> list[str]:
 
 
 def _places(paths: Sequence[str]) -> list[str]:
-    """The modules of a list that hold a parameter with these paths, if the paths differ in only one index."""
+    """Return the modules of a list that have a parameter with these paths, if the paths differ in only one index."""
     first, *others = (path.split(".") for path in paths)
     for at, part in enumerate(first):
         if part.isdecimal():
@@ -190,13 +191,13 @@ def _listed(names: Sequence[str]) -> str:
 # Two parameters that begin as one: an embedding and the layer over its words, no longer tied
 
 _FEWEST = 8
-"""Elements that two parameters have in common by no accident."""
+"""The fewest equal elements of two parameters that are no accident."""
 
 
 def untied(survey: Survey) -> Iterator[Finding | None]:
-    """Weights of a linear layer that begin with the numbers of an embedding's, and are trained apart from it.
+    """Yield weights of a linear layer that begin with the numbers of an embedding's, and are trained separately.
 
-    ``load_state_dict(assign=True)``, ``deepcopy`` of one of two modules and ``.to()`` of a copy untie what was one.
+    ``load_state_dict(assign=True)``, ``deepcopy`` of one of two modules and ``.to()`` of a copy break the tie.
     """
     timeline = survey.timeline
     added = {event.node for _, event in survey.accumulated}
@@ -214,21 +215,21 @@ def untied(survey: Survey) -> Iterator[Finding | None]:
         part = Finding("first", size, made.seq, made.node)
         fix = "tie them again after the copy: output.weight = embedding.weight, before the optimizer is made"
         places = [innermost(timeline.info(node)) for node in (made.node, twin)]
-        at = max((one for one in places if one is not None), key=lambda one: one.line, default=None)  # of the copy
+        at = max((one for one in places if one is not None), key=lambda one: one.line, default=None)  # the copy
         yield Finding("untied", text, made.seq, made.node, (part,), fix, at)
 
 
 def _is_varied(value: Value | None) -> bool:
-    """Whether a value has enough different elements that an equal value is no accident."""
+    """Return whether a value has enough different elements that an equal value is no accident."""
     stats = value.statistics() if value is not None else None
     return value is not None and value.size >= _FEWEST and stats is not None and stats.min < stats.max
 
 
-# Units that begin as one and stay one: equal rows of a weight, with equal gradients
+# Units that begin equal and stay equal: equal rows of a weight, with equal gradients
 
 
 def same_units(survey: Survey) -> Iterator[Finding | None]:
-    """Weights whose rows are all equal, and get equal gradients in every pass: all units compute the same for good."""
+    """Yield weights whose rows are all equal, and get equal gradients in every pass: all units stay the same."""
     timeline = survey.timeline
     parts: defaultdict[int, list[GradAccumulated]] = defaultdict(list)
     for _, event in survey.accumulated:
@@ -241,7 +242,7 @@ def same_units(survey: Survey) -> Iterator[Finding | None]:
         held = timeline.at(timeline.nodes.born(next(iter(timeline.nodes.users(node)), node))).state(node)
         value = held.outputs[0].value if held is not None else None
         alike = _has_equal_rows(timeline, value) and all(_has_equal_rows(timeline, one.part) for one in events)
-        if not alike or is_zero(events[0].part) or is_zero(value):  # zeros that all get one gradient part later
+        if not alike or is_zero(events[0].part) or is_zero(value):  # zeros with equal gradients diverge later
             continue
         count = made.shape[0]
         text = f"all {count} rows of {label(timeline, node)} are equal, and so are their gradients: they stay one unit"
@@ -258,14 +259,14 @@ def _has_equal_rows(timeline: Timeline, value: Value | None) -> bool:
     return array is not None and array.ndim > 1 and bool(np.allclose(array, array[:1], rtol=1e-5, atol=1e-12))
 
 
-# Rows of an embedding that only fill the ends of sequences, and are trained all the same
+# Rows of an embedding that only pad the ends of sequences, and are trained all the same
 
 _LEAST_FILLED = 3
-"""The fewest places that a padding fills in what was recorded."""
+"""The fewest padded places in the recording."""
 
 
 def padding_trained(survey: Survey) -> Iterator[Finding | None]:
-    """Embeddings without a padding index, one of whose rows stands at the ends of sequences of several lengths only."""
+    """Yield embeddings without a padding index with a row that only pads sequences of several lengths."""
     timeline, seen = survey.timeline, dict[int, list[Made]]()
     for made in survey.ops("embedding"):
         weight = made.created.inputs[0][0] if made.created.inputs else 0
@@ -294,7 +295,7 @@ def padding_trained(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _filling(batches: Sequence[Array | None]) -> int | None:
-    """The index that ends rows in runs of several lengths, and is nowhere else; None if there is none."""
+    """Return the index that ends rows in runs of several lengths, and occurs nowhere else; None if there is none."""
     runs: set[int] = set()
     filled, found = 0, set[int]()
     for ids in batches:

@@ -1,8 +1,8 @@
-"""Backward a second time: which call released the graph, over which edge it is reached again, and where to detach.
+"""A second backward: which call released the graph, which edge leads to it again, and where to detach.
 
-Idea. Walk the path of the failed pass from its root down to the node whose saved tensors are gone. If an edge of it
-crosses from a node made after the first pass to one made before, a result of the old graph is used in a new one: detach
-it there. Without such an edge the same graph is gone through twice: keep it with ``retain_graph=True``.
+Idea. Walk the path of the failed pass from its root down to the node whose saved tensors are released. If an edge of it
+leads from a node made after the first pass to one made before, a result of the old graph is used in a new one: detach
+it there. Without such an edge the same graph is used twice: keep it with ``retain_graph=True``.
 
 Example. ``h = cell(x, h)`` in a loop with a backward per step: the edge from ``cell`` of step 2 to ``h`` of step 1
 crosses, and ``h = h.detach()`` before the use is the fix. A tensor made once before the loop crosses, too, but must be
@@ -29,7 +29,7 @@ _UPDATING = frozenset(("add", "sub", "mul", "div", "lerp", "copy", "addcmul", "a
 
 
 def explain(failure: Failure) -> Finding | None:
-    """Explain which call released what this one needs, and where the new graph meets the old one."""
+    """Explain which call released the saved tensors, and where the new graph uses the old one."""
     if not failure.says(PATTERN):
         return None
     timeline, node = failure.timeline, failure.node
@@ -59,7 +59,9 @@ _KEEP = "retain_graph=True in that backward(), or build the graph again"
 
 
 def _carried(failure: Failure, released: Finding, user: int, old: int) -> Finding:
-    """New operations have used a result of the released graph: of the step before, or of the same step."""
+    """Return the finding about operations that use a result of the released graph, of the same step
+    or the one before.
+    """
     timeline = failure.timeline
     made, used = timeline.info(old), timeline.info(user)
     if _is_used_again(timeline, used, old):
@@ -82,13 +84,13 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
 
 
 def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
-    """Whether the same call has used a result before: it was made once, and not again in each step."""
+    """Return whether the same call has used a result before: it was made once, and not again in each step."""
     uses = map(timeline.info, timeline.nodes.users(old, used.born - 1))
     return any(_calls(info) == _calls(used) and info.op.name == used.op.name for info in uses)
 
 
 def _made_once(failure: Failure, released: Finding, used: NodeInfo, made: NodeInfo) -> Finding:
-    """A result that was made before a loop: every step goes back through the one graph that made it."""
+    """Return the finding about a result that was made before a loop: every step goes back through its one graph."""
     timeline, name = failure.timeline, symbol(failure.timeline, made.node)
     what = label(timeline, made.node)
     text = f"this backward runs into the graph of an earlier one, through {what}, which was made only once"
@@ -115,7 +117,7 @@ def _where_to_detach(name: str, made: NodeInfo, used: NodeInfo, first: NodeInfo 
 
 
 def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:
-    """The first use of `old` by other lines than the `used` one, if these lines are not in a loop.
+    """Return the first use of `old` by other lines than the `used` one, if these lines are not in a loop.
 
     In a loop these lines have also made part of the released graph.
     """
@@ -128,19 +130,19 @@ def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:
 
 
 def _calls(info: NodeInfo) -> list[tuple[str, int]]:
-    """The call stack as lines: a model may be called from several."""
+    """Return the call stack as lines: a model may be called from several."""
     return [(frame.path, frame.line) for frame in info.frames]
 
 
 def _own_frames(one: NodeInfo, other: NodeInfo) -> tuple[Frame, ...]:
-    """The frames of one below the last frame that it shares with the other, seen from the outermost."""
+    """Return the frames of one below the last frame that it shares with the other, the outermost first."""
     pairs = zip(reversed(one.frames), reversed(other.frames), strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return one.frames[max(len(one.frames) - shared - 1, 0) :]
 
 
 def _released_by(timeline: Timeline, seq: int) -> str:
-    """The pass that released the saved tensors, and its call."""
+    """Return the pass that released the saved tensors, and its call."""
     number, at = timeline.at(seq).pass_nr, _called_at(timeline, seq)
     if at is None:
         return "released"
@@ -149,20 +151,20 @@ def _released_by(timeline: Timeline, seq: int) -> str:
 
 
 def _call(timeline: Timeline, seq: int) -> str:
-    """The call whose pass released the saved tensors: ``the backward() at demo.py:7``."""
+    """Return the call whose pass released the saved tensors: ``the backward() at demo.py:7``."""
     at = _called_at(timeline, seq)
     return f"the backward(){at}" if at else "that backward()"
 
 
 def _called_at(timeline: Timeline, seq: int) -> str | None:
-    """Where the pass that ran at an event was called, as words; None if no pass ran."""
+    """Return in words where the pass that ran at an event was called; None if no pass ran."""
     started = pass_started(timeline, timeline.at(seq).pass_nr)
     return made_at(timeline.stack(started.stack)) if started is not None else None
 
 
 def _path_down(timeline: Timeline, seq: int, node: int) -> list[int]:
-    """The path of the pass from its root to the node, along the first contribution to each."""
-    moment, way = timeline.at(seq - 1), {node: None}  # in the order of a list, and asked as a set
+    """Return the path of the pass from its root to the node, along the first contribution to each."""
+    moment, way = timeline.at(seq - 1), {node: None}  # ordered like a list, searched like a set
     while True:
         state = moment.state(node)
         parts = [part for output in state.outputs for part in output.parts] if state is not None else []
@@ -173,6 +175,6 @@ def _path_down(timeline: Timeline, seq: int, node: int) -> list[int]:
 
 
 def _crosses(timeline: Timeline, edge: tuple[int, int], first_pass: int) -> bool:
-    """Whether a node made since the first pass uses one that was there before."""
+    """Return whether a node made since the first pass uses one that was there before."""
     user, source = edge
     return timeline.nodes.born(source) < first_pass < timeline.nodes.born(user)

@@ -15,7 +15,7 @@ from gviz.explain.tracking import ancestors
 from gviz.values.plain_text import shown
 
 _FEWEST = 2
-"""The number of steps that make a training if nothing was in training mode before."""
+"""The fewest steps that count as training if nothing was in training mode before."""
 
 _NAMED = 3
 
@@ -35,7 +35,7 @@ class _ModelCall:
 
 @dataclass(slots=True)
 class _Training:
-    """What the optimizer steps so far have shown; `active` is the last step of each module in training mode."""
+    """The results of the optimizer steps so far; `active` is the last step of each module in training mode."""
 
     active: dict[str, int] = field(default_factory=dict)
     steps: int = 0
@@ -44,7 +44,7 @@ class _Training:
 
 
 def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
-    """The first step that trains a model while none of its dropout and batch norm modules is in training mode."""
+    """Yield the first step that trains a model while none of its dropout and batch norm modules is in training mode."""
     calls: dict[int, _ModelCall] = {}
     seen = _Training()
     for seq, event in survey.select(ScopeEntered, NodeCreated, OptimizerStepped):
@@ -66,7 +66,7 @@ def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _made(survey: Survey, call: _ModelCall, made: Made) -> None:
-    """Note what a node shows about the model call that made it."""
+    """Record the model call that made a node."""
     scope, attrs = survey.scopes[made.created.scope], dict(made.created.attrs)
     if not made.created.requires_grad:
         return  # an evaluation, or a part that is not trained
@@ -80,7 +80,7 @@ def _made(survey: Survey, call: _ModelCall, made: Made) -> None:
 
 
 def _stepped(seen: _Training, seq: int, trained: list[_ModelCall]) -> None:
-    """Note the mode of the calls that a step trains. One module in training mode makes all of them deliberate."""
+    """Record the mode of the calls that a step trains. One module in training mode makes all of them deliberate."""
     trains = {name: mode for call in trained for name, mode in call.trains.items()}
     dropouts = {name for call in trained for name in call.dropouts}
     if any(trains.values()):
@@ -108,13 +108,13 @@ def _eval_finding(survey: Survey, seen: _Training, seq: int, made: Made) -> Find
 
 # Dropout that is active under no_grad: most likely an evaluation without eval()
 
-_DROPPING = (*DROPOUTS, "mul")  # as which a dropout of the program's own may be written
+_DROPPING = (*DROPOUTS, "mul")  # a dropout of the program's own may be a mul
 
 
 def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
-    """Dropout that drops elements under no_grad: of a dropout module in training mode, or of a function.
+    """Yield dropout that drops elements under no_grad: of a dropout module in training mode, or of a function.
 
-    ``eval()`` turns off the one, and not the other: `F.dropout` drops unless it is given ``training=False``.
+    ``eval()`` turns off the module, but not the function: `F.dropout` drops unless it gets ``training=False``.
     """
     timeline, again, without_grad = survey.timeline, _made_again(survey), _calls_without_grad(survey)
     for made in survey.ops(*_DROPPING):
@@ -135,7 +135,7 @@ def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
 
 
 def _calls_without_grad(survey: Survey) -> set[int]:
-    """The outermost calls of models that ran under no_grad: nothing in them is tracked."""
+    """Return the outermost calls of models that ran under no_grad: nothing in them is tracked."""
     found: dict[int, bool] = {}
     for made in survey.nodes.values():
         if made.created.kind == "op" and made.created.scope in survey.scopes:
@@ -148,13 +148,13 @@ def _calls_without_grad(survey: Survey) -> set[int]:
 
 
 def _made_again(survey: Survey) -> set[str]:
-    """Modules that ran in backward, too: those of a checkpoint, whose forward has no graph."""
+    """Return modules that ran in backward, too: those of a checkpoint, whose forward has no graph."""
     again = (survey.scopes.get(made.created.scope) for made in survey.ops(*_DROPPING) if made.created.during[0])
     return {scope.name for scope in again if scope is not None}
 
 
 def _under_no_grad(survey: Survey, made: Made) -> bool:
-    """Whether it follows operations under no_grad, and its result is not used for training."""
+    """Return whether it follows operations under no_grad, and its result is not used for training."""
     timeline = survey.timeline
     way = (survey.nodes.get(node) for node in ancestors(timeline, made.node))
     beneath = any(one is not None and one.created.switched_off for one in way)

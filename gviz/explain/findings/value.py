@@ -1,4 +1,4 @@
-"""How a value came to be, and who has written to its memory since."""
+"""The computation of a value, and later writes to its memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gviz.values.value_text import grad, short
 
 
 def unborn(asked: Question) -> Finding:
-    """The node does not exist yet."""
+    """Return that the node does not exist yet."""
     text = f"{label(asked.timeline, asked.node)} is made later"
     return Finding("unborn", text, asked.info.born, asked.node, at=innermost(asked.info))
 
 
 def computed_value(asked: Question) -> Finding:
-    """The formula with its numbers, and the last write in place."""
+    """Return the formula with its numbers, and the last write in place."""
     timeline, info, output = asked.timeline, asked.info, asked.output
     made = info.created.outputs[asked.output_nr].value
     how = replace(computation(timeline, asked.node), results=(("", made),)).text or f"{info.created.kind} {short(made)}"
@@ -35,13 +35,13 @@ def computed_value(asked: Question) -> Finding:
 
 
 def _dropped(asked: Question) -> Iterator[Finding]:
-    """What a dropout did to it."""
+    """Yield the effect of a dropout on it."""
     if did := dropout_effect(asked.timeline, asked.node):
         yield Finding("dropped", did, asked.info.born, asked.node)
 
 
 def _cut(asked: Question) -> Iterator[Finding]:
-    """A fact: no gradient comes back through an operation that could have been tracked."""
+    """Yield the fact that no gradient flows back through an operation that could have been tracked."""
     made = asked.info.created
     if made.untracked and made.untracked != "inputs":
         text = f"no gradient goes back through it: {why_cut(asked.info)}"
@@ -49,7 +49,7 @@ def _cut(asked: Question) -> Iterator[Finding]:
 
 
 def _written(asked: Question, writer: int) -> Finding:
-    """The last write in place: by an operation, or by an optimizer."""
+    """Return the last write in place: by an operation, or by an optimizer."""
     timeline, output = asked.timeline, asked.output
     change = timeline.event(output.value_seq)
     how = "changed its data" if isinstance(change, DataSet) else "wrote to its memory"
@@ -70,7 +70,7 @@ def _written(asked: Question, writer: int) -> Finding:
 
 
 def _gradient(asked: Question) -> Iterator[Finding]:
-    """The gradient that the latest pass brought to a result, which does not keep it."""
+    """Yield the gradient that the latest pass brought to a result, which does not keep it."""
     output = asked.output
     if asked.info.created.kind == "op" and output.incoming is not None and output.parts:
         text = f"its gradient was {grad(output.incoming)}; .grad keeps it only after retain_grad()"

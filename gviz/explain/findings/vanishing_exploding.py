@@ -1,12 +1,11 @@
-"""A gradient that vanishes or explodes on its path from the loss to a leaf: a waterfall of factors, and the first
-strong one.
+"""A gradient that vanishes or explodes on its path from the loss to a leaf: its factors, and the first strong one.
 
-Idea. Follow the largest contribution to each node from the leaf back to the root. The lengths (L2) of the gradients
-along this path are a waterfall; the ratio of two neighbours is the factor of one operation. A path that loses or gains
-more than eight orders of magnitude is reported, with the operations that did most.
+Idea. Follow the largest contribution to each node from the leaf back to the root. The norms (L2) of the gradients along
+this path are a waterfall; the ratio of two neighbours is the factor of one operation. A path that loses or gains more
+than eight orders of magnitude is reported, with the operations of the strongest factors.
 
-Limits. Factors inside the loss itself do not count: they shrink where there is little left to learn. A gradient that
-cancels in the last sum (the bias before a normalization) is small for another reason and is left out.
+Limits. Factors inside the loss itself do not count: they shrink as the loss does. A gradient that cancels in the last
+sum (the bias before a normalization) is small for another reason and is left out.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from gviz.values.number_text import number
 from gviz.values.value_text import norm
 
 VANISHED, EXPLODED = 1e-8, 1e8
-"""Beyond these factors between two places of one way no number format of training has anything left to say."""
+"""The limits for the factor between two nodes of a path, beyond which no number format is precise enough."""
 
 FEWEST, SQUASHED, DIED = 4, 1e-2, 1e-3
-"""So many of these in a row, that have let through so little, with all that lies between them so much less."""
+"""The fewest squashing functions in a row, the most that they let through, and the most that the whole row does."""
 
 CANCELLED = 1e-4
-"""A last factor that is smaller than this is left of a sum that is zero but for rounding."""
+"""A last factor below this is the rounding error of a sum that is zero."""
 
 MOST_WALKED = 2000
-"""Nodes back to which an answer about one gradient looks."""
+"""The most nodes that an answer about one gradient examines."""
 
 _STRONG = 0.5
 _MOST_LINES = 3
@@ -47,7 +46,7 @@ _MOST_LINES = 3
 
 @dataclass(frozen=True, slots=True)
 class Waypoint:
-    """One node on the way back: `size` is the length (L2) of the gradient it passes on, by event `seq`."""
+    """One node on the way back: `size` is the norm (L2) of its outgoing gradient, by event `seq`."""
 
     node: int
     size: float
@@ -55,20 +54,20 @@ class Waypoint:
 
 
 def find_vanishing(survey: Survey) -> Iterator[Finding]:
-    """The leaf with the smallest gradient of a pass, if the way to it lost nearly all."""
+    """Yield the leaf with the smallest gradient of a pass, if nearly all of it was lost on the path."""
     ways = _paths(survey, smallest=True)
     found = [one for way in ways if (one := vanishing(survey.timeline, way)) is not None]
     yield from sorted(found, key=lambda one: one.suspected)[:1]
 
 
 def find_exploding(survey: Survey) -> Iterator[Finding]:
-    """The leaf with the largest gradient of a pass, if it grew to that on the way."""
+    """Yield the leaf with the largest gradient of a pass, if it grew on the path."""
     ways = _paths(survey, smallest=False)
     yield from [one for way in ways if (one := _exploding(survey.timeline, way)) is not None][:1]
 
 
 def vanishing_or_exploding(asked: Question) -> Finding | None:
-    """The gradient of a leaf, if it has vanished or exploded on its path."""
+    """Return the finding about a leaf's gradient that has vanished or exploded on its path."""
     timeline, output = asked.timeline, asked.output
     size = norm(output.incoming) if output.incoming is not None and output.grad is not None else None
     if not size:
@@ -80,7 +79,7 @@ def vanishing_or_exploding(asked: Question) -> Finding | None:
 
 
 def _paths(survey: Survey, *, smallest: bool) -> Iterator[list[Waypoint]]:
-    """The path to the leaf with the smallest (or largest) nonzero gradient, of the first and the last pass."""
+    """Yield the path to the leaf with the smallest (or largest) nonzero gradient, of the first and the last pass."""
     sizes: defaultdict[int, dict[int, tuple[float, int]]] = defaultdict(dict)
     passes = [event.pass_nr for _, event in survey.passes]
     for seq, event in survey.accumulated:
@@ -93,14 +92,14 @@ def _paths(survey: Survey, *, smallest: bool) -> Iterator[list[Waypoint]]:
 
 
 def is_cancelled(way: list[Waypoint]) -> bool:
-    """Whether the last operation has summed nearly all away: a bias before a normalization moves nothing."""
+    """Return whether the last operation cancelled nearly all of it: a bias before a normalization has no effect."""
     return len(way) > 2 and way[-2].size < CANCELLED * way[-3].size
 
 
 def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys.maxsize) -> list[Waypoint]:
-    """From the root to the node, over the largest contribution to each; `size` is the length of its gradient.
+    """Return the path from the root to the node, over the largest contribution to each.
 
-    Only the last `most` nodes of a longer path.
+    `size` is the norm of the node's gradient. A longer path keeps only its last `most` nodes.
     """
     way = [Waypoint(node, size, seq)]
     moment, seen = timeline.at(seq), {node}
@@ -117,7 +116,10 @@ def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sy
 
 
 def vanishing(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
-    """A path that lost nearly all of its gradient; suspected, if a row of squashing functions sent too little."""
+    """Return the finding about a path that lost nearly all of its gradient.
+
+    It is suspected if a row of squashing functions sent too little.
+    """
     way = way[_length_of_loss(timeline, way) :]
     lost = way[way.index(max(way, key=lambda step: step.size)) :]
     if is_cancelled(way):
@@ -129,13 +131,13 @@ def vanishing(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
 
 
 def _length_of_loss(timeline: Timeline, way: list[Waypoint]) -> int:
-    """How many steps of a path are inside the loss itself, without the last of them."""
+    """Return how many steps of a path are inside the loss itself, without the last of them."""
     ops = [timeline.info(step.node).op.base_name for step in way]
     return max(next((at for at, op in enumerate(ops) if op not in OF_LOSSES), len(way) - 1) - 1, 0)
 
 
 def _squashed(timeline: Timeline, way: list[Waypoint]) -> list[Waypoint]:
-    """The path from the first squashing function on, if these functions made the gradient small; else empty."""
+    """Return the path from the first squashing function, if these functions made the gradient small; else empty."""
     at = [i for i, step in enumerate(way) if i and timeline.info(step.node).op.base_name in SQUASHING]
     if len(at) < FEWEST:
         return []

@@ -1,4 +1,4 @@
-"""A gradient that is zero everywhere: the operation that made it so, and which kind of zero that is."""
+"""A gradient that is zero everywhere: the operation that made it so, and the reason."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from gviz.values.value import Value
 
 _TINY = 1e-6
 _LEAST_ZERO = SHUTTING | LOSSES | {"clamp", "clamp_min", "maximum", "pow", "square", "abs"}
-"""Operations whose result is no loss any more where it is 0: a hinge that is met, the square of no error."""
+"""Operations whose result is no loss any more if it is 0: a satisfied hinge, the square of no error."""
 
 _CLAMPED_FIX = "widen the border, or clamp later"
 
@@ -61,7 +61,7 @@ _ADDED_UP = _Reason(
 
 
 def zero(asked: Question) -> Finding | None:
-    """Go back over zero contributions to the rule that made the first of them from something else."""
+    """Go back over zero contributions to the rule that made the first of them from a nonzero gradient."""
     output = asked.output
     value = output.incoming if output.grad is None else output.grad
     if not is_zero(value) or not output.parts:
@@ -92,8 +92,11 @@ def _origin_of_zeros(timeline: Timeline, asked: Question, output: OutputState) -
 
 
 class _End(NamedTuple):
-    """The first contribution of a way back that is zero: of the `size` of what its rule ran with, if that was not, or
-    with those that `cancel` each other where it comes from, or of the one that a `hook` was given."""
+    """The first zero contribution of a path, and its cause.
+
+    Its rule may have run with a nonzero gradient of `size` elements. The contributions at its source may `cancel` each
+    other. Or a `hook` returned zero.
+    """
 
     part: Contribution
     size: int = 0
@@ -102,7 +105,7 @@ class _End(NamedTuple):
 
 
 def _end_of(timeline: Timeline, part: Contribution) -> _End:
-    """The contribution at which the zeros begin. Paths from many leaves join; each part is walked once."""
+    """Return the contribution at which the zeros begin. Paths from many leaves join; each part is walked once."""
     known, way = timeline.once(_known_ends, 0), list[int]()
     end = known.get(part.seq)
     while end is None:
@@ -114,12 +117,12 @@ def _end_of(timeline: Timeline, part: Contribution) -> _End:
 
 
 def _known_ends(timeline: Timeline, _: int) -> dict[int, _End]:
-    """By the event of a contribution, where its path ends. Filled while paths are walked."""
+    """Return an empty cache: the event of a contribution -> the end of its path."""
     return {}
 
 
 def _step_back(timeline: Timeline, part: Contribution) -> tuple[_End | None, Contribution]:
-    """The end of the path if it ends at this contribution, and the contribution before it."""
+    """Return the end of the path if it ends at this contribution, and the contribution before it."""
     if not part.source:
         return _End(part), part
     got = arriving_gradient(timeline, part)
@@ -136,7 +139,7 @@ def _step_back(timeline: Timeline, part: Contribution) -> tuple[_End | None, Con
 
 
 # Underflow: a gradient below the least number of float16 or bfloat16 becomes zero
-#
+# |
 # The zeros need not begin where the whole gradient is zero. Of a gradient of 5e-9, as of a mean of squares, 99.8 % may
 # become zero in float16 at one operation, and the rest a few operations later. So the path is walked back over all
 # operations, and the first one in the short type at which most zeros appear is named. Its numbers must be so small that
@@ -147,13 +150,15 @@ _LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133}
 
 _FAR = 2**10
 _FAR_BEFORE = 2**18
-"""How many times the least number the largest may be, of what is sent back and of what has arrived."""
+"""Zeros count as underflow if the largest number is at most this many times the least one, in the outgoing gradient
+(`_FAR`) and in the incoming one (`_FAR_BEFORE`).
+"""
 
 
 def _underflow(timeline: Timeline, part: Contribution) -> tuple[Contribution, Value] | None:
-    """The contribution at which most zeros of a short type appear, and what its rule ran with; None if none does.
+    """Return the contribution at which most zeros of a short type appear, and its incoming gradient, or None.
 
-    Paths from many leaves join; each contribution is looked at once.
+    Paths from many leaves join; each contribution is examined once.
     """
     known, way = timeline.once(_known_underflows, 0), list[Contribution]()
     while part.source and part.seq not in known:
@@ -173,7 +178,7 @@ def _underflow(timeline: Timeline, part: Contribution) -> tuple[Contribution, Va
 
 
 def _known_underflows(timeline: Timeline, _: int) -> dict[int, tuple[Contribution, Value] | None]:
-    """By the event of a contribution, where a path over it underflows. Filled while paths are walked."""
+    """Return an empty cache: the event of a contribution -> where a path over it underflows."""
     return {}
 
 
@@ -190,9 +195,9 @@ def _underflows(timeline: Timeline, part: Contribution, got: Value) -> bool:
 
 
 def underflows(survey: Survey) -> Iterator[Finding | None]:
-    """Rules that send back mostly zeros in float16 or bfloat16 for gradients that were none: each line once.
+    """Yield rules that send mostly zeros in float16 or bfloat16 for nonzero gradients: each line once.
 
-    The gradient of a leaf need not be zero for that: it lacks what has underflowed.
+    The gradient of a leaf may still be nonzero: it lacks the part that has underflowed.
     """
     timeline, seen = survey.timeline, set[int]()
     if not any(output.value is not None and output.value.dtype in _LEAST
@@ -232,7 +237,7 @@ _UNDERFLOW_FIX = "scale the loss with torch.amp.GradScaler, or compute this part
 
 
 def _zeroed_by_hook(timeline: Timeline, asked: Question, hook: HookEffect) -> Finding:
-    """A hook replaced a gradient by zero: at the node itself, or at one that it gets its gradient from."""
+    """Return the finding about a hook that replaced a gradient by zero, at the node or at one that sends to it."""
     where = "" if hook.ran.node == asked.node else f" at {label(timeline, hook.ran.node)}"
     text = f"the gradient of {label(timeline, asked.node)} is zero: {hook.words(timeline)}{where}"
     text += hook.registered(timeline)
@@ -241,7 +246,7 @@ def _zeroed_by_hook(timeline: Timeline, asked: Question, hook: HookEffect) -> Fi
 
 
 def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Finding:
-    """Contributions whose sum is zero: they are each other's opposite, or the opposite of earlier passes.
+    """Return the finding about contributions whose sum is zero: they cancel each other, or cancel earlier passes.
 
     An example is the last bias of a critic that is trained with the difference of two means.
     """
@@ -253,7 +258,7 @@ def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> 
 
 
 def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_size: int) -> Finding:
-    """The rule that turned a gradient into zero: because of its input, or of its other factor."""
+    """Return the finding about a rule that changed a gradient to zero: because of its input, or of its other factor."""
     info = timeline.info(part.source)
     culprit = _zero_operand(timeline, info, part.slot)
     if culprit is not None:
@@ -267,7 +272,7 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
     share = _inactive(info)
     value = info.created.first_value
     is_number = culprit is not None and info.created.kind != "op" and value is not None and value.size == 1
-    if is_number:  # one number that is 0, as an input of a neuron may be, stops only its own factor
+    if is_number:  # a single number that is 0, as an input of a neuron may be, stops only its own factor
         reason = _Reason(reason.kind, reason.says, "")
     text = f"the gradient of {label(timeline, asked.node)} is zero: {label_at(timeline, info.node)} {reason.says}"
     numbers = (Number("share of zeros in its result", share, info.born),) if share is not None else ()
@@ -282,16 +287,16 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
     return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
 
 
-# A loss at its least value: margins that are all met, a fit without an error
+# A loss at its minimum: all margins are satisfied, or a fit has no error
 
 _LINEAR = SAME_NUMBERS | LISTS | {"mean", "sum", "add", "mul", "div"}
 _CALLS_LOSS = re.compile(r"[lL]oss\w*\(")
 
 
 def _spent_term(timeline: Timeline, info: NodeInfo, pass_nr: int) -> NodeInfo | None:
-    """A term of the loss that is 0 for every element, which is the least it can be; None if this is no such term.
+    """Return a term of the loss that is 0, its minimum, for every element; None if this is no such term.
 
-    From it to the loss there are only sums, means and factors that are not trained: behind it nothing learns.
+    Between it and the loss there are only sums, means and untrained factors: behind it nothing learns.
     """
     op, start = info.op.base_name, pass_started(timeline, pass_nr)
     is_loss = op in _LEAST_ZERO or (op in CHOOSING and _CALLS_LOSS.search(line_text(timeline, innermost(info))))
@@ -309,7 +314,7 @@ def _spent_term(timeline: Timeline, info: NodeInfo, pass_nr: int) -> NodeInfo | 
 
 
 def _has_numbers(info: NodeInfo) -> bool:
-    """Whether numbers of its result were kept: of what runs within one call of a library they are not."""
+    """Return whether numbers of its result were stored. They are not inside of one call of a library."""
     value = info.created.first_value
     return value is not None and value.statistics() is not None
 
@@ -334,7 +339,7 @@ def _spent(timeline: Timeline, asked: Question, part: Contribution, term: NodeIn
 
 
 def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:
-    """The other input of a product, if that is zero everywhere."""
+    """Return the other input of a product, if that is zero everywhere."""
     for operand in computation(timeline, info.node).operands:
         if operand.slot != slot and operand.node and is_zero(operand.value) and info.op.base_name in PRODUCTS:
             return timeline.info(operand.node)
@@ -342,7 +347,7 @@ def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | N
 
 
 def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
-    """The origin of the zeros of a tensor: back over inputs that are zero everywhere."""
+    """Return the origin of the zeros of a tensor: back over inputs that are zero everywhere."""
     while True:
         zeros = (operand.node for operand in computation(timeline, info.node).operands if is_zero(operand.value))
         before = next((node for node in zeros if node), 0)
@@ -352,7 +357,7 @@ def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
 
 
 def zeroed_at(timeline: Timeline, info: NodeInfo) -> Frame | None:
-    """The last line that wrote to a tensor before it was used, as `nn.init.zeros_` does; None where nothing did."""
+    """Return the last line that wrote to a tensor before it was used, as `nn.init.zeros_` does; None if none did."""
     users = timeline.nodes.users(info.node)
     until = timeline.nodes.born(users[0]) if users else len(timeline) + 1
     for seq in reversed([seq for seq in timeline.events_of(info.node) if seq < until]):
@@ -398,7 +403,7 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
 
 
 def _is_one_hot(timeline: Timeline, info: NodeInfo) -> bool:
-    """Whether every element of a softmax is 0 or 1; True if unknown."""
+    """Return whether every element of a softmax is 0 or 1; True if unknown."""
     value = info.created.first_value
     array = timeline.array(value) if value is not None else None
     if array is None or array.dtype.kind != "f":
