@@ -11,7 +11,7 @@ from itertools import compress
 
 from gviz import events as e
 from gviz.events import Edge, Output
-from gviz.trace.backward_pass import Carriers, Reach, reach, replacement, seed_of, standing
+from gviz.trace.backward_pass import Carriers, Reach, reach, seed_sum, standing
 from gviz.trace.graph_state import Contribution, NodeState, OutputState, Saved, Step
 from gviz.trace.log import EventLog
 from gviz.trace.tensor_storage import value_after
@@ -91,7 +91,7 @@ class Replay:
                 self._set_data(seq, event)
             case e.RequiresGradSet(node=node, requires_grad=requires_grad) if node in self.nodes:
                 self.nodes[node].requires_grad = requires_grad
-                self.carriers.see_requires(event)
+                self.carriers.see_requires(node, requires_grad=requires_grad)
             case e.BackwardStarted():
                 self._start(seq, event)
             case e.BackwardFinished(pass_nr=pass_nr) if pass_nr in self.running:
@@ -100,7 +100,8 @@ class Replay:
                 part = Contribution(event.source, event.slot, event.part, seq)
                 self.nodes[node].in_pass(pass_nr).arrive(event.output_nr, part, event.total)
             case e.HookRan(pass_nr=pass_nr, node=node) if node in self.nodes:
-                self.nodes[node].in_pass(pass_nr).replace(event.output_nr, replacement(event))
+                replaces = event.when in ("tensor", "pre")
+                self.nodes[node].in_pass(pass_nr).replace(event.output_nr, event.value if replaces else None)
             case e.StepStarted(pass_nr=pass_nr, node=node) if node in self.nodes:
                 self.nodes[node].in_pass(pass_nr).step = "running"
             case e.StepFinished(pass_nr=pass_nr, node=node) if node in self.nodes:
@@ -159,7 +160,8 @@ class Replay:
             node, output_nr = root
             if node in self.nodes:
                 part = Contribution(0, slot, seed, seq)
-                total = seed_of(event, root, self.log.array)
+                seeds = [other for edge, other in zip(event.roots, event.seeds, strict=False) if edge == root]
+                total = seed_sum(seeds, self.log.array)
                 self.nodes[node].in_pass(event.pass_nr).arrive(output_nr, part, total)
 
     def _finish(self, pass_nr: int, error: str) -> None:

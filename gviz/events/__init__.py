@@ -8,10 +8,10 @@ Rules of this package:
 4. `KINDS` gives each class its number in trace files. Classes are only ever appended, and so are fields of a class
    (with defaults), because old traces stay readable.
 
-To add an event, write a class in one of the files, append it to `KINDS`, and declare in `changes` what it changes of a
-node. Codec, checks, breakpoints and the timeline's search lists follow from its fields and from `changes`. Then add its
-effect (a case in `tests/replay.py`, and in `gviz.trace.index.node_state` for something new), its description
-(`gviz.explain.event_description`) and the code that emits it. ``tests/trace/test_vocabulary.py`` names what is missing.
+To add an event, write a class in one of the files, append it to `KINDS`, and say in `gviz.events.effects` what it
+sets. Codec, checks, breakpoints, search lists, snapshots and live facts follow from its fields and its effects. Then
+add a case in `tests/replay.py`, its description (`gviz.explain.event_description`) and the code that emits it.
+``tests/trace/test_vocabulary.py`` names what is missing.
 
 Numbers: nodes, storages, ops, stacks, scopes and passes are counted from 1 in a recording, in the order of their first
 mention; 0 means "none". A stack belongs to one thread: the same lines in another thread have stacks of their own. A
@@ -24,7 +24,24 @@ adding to a leaf's ``.grad`` *across* passes (`GradAccumulated`).
 
 from __future__ import annotations
 
-from gviz.events.event import COUNTS, Attr, Change, Count, Edge, Event
+from gviz.events.effects import (
+    DEFINITIONS,
+    EFFECTS,
+    LASTING,
+    OF_SEVERAL_NODES,
+    VALUE,
+    WHOLE,
+    Cell,
+    Effect,
+    Written,
+    changing,
+    effect,
+    grad_left,
+    left,
+    nodes_of,
+    references,
+)
+from gviz.events.event import COUNTS, Attr, Count, Edge, Event
 from gviz.events.gradients import (
     BackwardFinished,
     BackwardStarted,
@@ -36,7 +53,6 @@ from gviz.events.gradients import (
     HookRan,
     StepFinished,
     StepStarted,
-    grad_left,
 )
 from gviz.events.graph import (
     DataSet,
@@ -73,16 +89,22 @@ from gviz.events.program import (
 __all__ = [
     "COUNTS",
     "DEFINITIONS",
+    "EFFECTS",
     "KINDS",
+    "LASTING",
     "NOT_SEEN",
+    "OF_SEVERAL_NODES",
     "SILENT",
+    "VALUE",
+    "WHOLE",
     "Attr",
     "BackwardFinished",
     "BackwardStarted",
-    "Change",
+    "Cell",
     "Count",
     "DataSet",
     "Edge",
+    "Effect",
     "Event",
     "Failed",
     "GradAccumulated",
@@ -117,8 +139,13 @@ __all__ = [
     "Unseen",
     "VariableHeld",
     "Warned",
+    "Written",
     "changing",
+    "effect",
     "grad_left",
+    "left",
+    "nodes_of",
+    "references",
 ]
 
 KINDS: tuple[type[Event], ...] = (
@@ -129,13 +156,5 @@ KINDS: tuple[type[Event], ...] = (
 )  # fmt: skip
 """Every event class; its index is its number in trace files. Append only."""
 
-DEFINITIONS = (OpSeen, StackSeen, SourceSeen)
-"""Events that only define a number; a debugger does not stop at them."""
-
 SILENT = (VariableHeld,)
 """Events that say what names mean, and that nothing happens in: a step of one event passes them."""
-
-
-def changing(*what: Change) -> tuple[type[Event], ...]:
-    """Return the event classes that change any of these."""
-    return tuple(kind for kind in KINDS if not set(what).isdisjoint(kind.changes))

@@ -1,8 +1,8 @@
-"""The base of all events: counts, edges, and what an event can change."""
+"""The base of all events: counts, and outputs of nodes."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -18,13 +18,6 @@ Count = Annotated[int, msgspec.Meta(ge=0, lt=COUNTS)]
 Edge = tuple[Count, Count]
 """``(node, output_nr)``: one output of one node."""
 
-Change = Literal["life", "value", "requires_grad", "grad", "incoming", "progress", "saved"]
-"""What an event can change about nodes: their existence, value, ``requires_grad``, ``.grad``, incoming gradient,
-progress in a pass, or saved tensors.
-"""
-
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Base class of all events; never instantiated."""
-
-    changes: ClassVar[tuple[Change, ...]] = ()

@@ -9,8 +9,6 @@ from gviz.values.value import Value
 class BackwardStarted(Event, frozen=True):
     """A backward pass starts at `roots` with the gradients `seeds`; `inputs` as given to ``backward`` or ``grad``."""
 
-    changes = ("progress",)
-
     pass_nr: Count
     roots: tuple[Edge, ...]
     seeds: tuple[Value, ...]
@@ -23,8 +21,6 @@ class BackwardStarted(Event, frozen=True):
 class BackwardFinished(Event, frozen=True):
     """The pass has ended. If an exception ended it, `error` is its message and `raised` its class; otherwise empty."""
 
-    changes = ("progress",)
-
     pass_nr: Count
     error: str = ""
     raised: str = ""
@@ -32,8 +28,6 @@ class BackwardFinished(Event, frozen=True):
 
 class StepStarted(Event, frozen=True):
     """A node's incoming gradient is complete and its backward rule starts; `grads` has one per output (None: none)."""
-
-    changes = ("progress",)
 
     pass_nr: Count
     node: Count
@@ -45,8 +39,6 @@ class GradFlowed(Event, frozen=True):
 
     `total` is the sum at its target so far; None if this is the first contribution, so that the total is `part`.
     """
-
-    changes = ("incoming",)
 
     pass_nr: Count
     source: Count
@@ -60,16 +52,12 @@ class GradFlowed(Event, frozen=True):
 class StepFinished(Event, frozen=True):
     """The node's backward rule has run, and its contributions (`GradFlowed` since `StepStarted`) have arrived."""
 
-    changes = ("progress",)
-
     pass_nr: Count
     node: Count
 
 
 class GradAccumulated(Event, frozen=True):
     """`part` was added to a leaf's ``.grad``, which is now `value` (None: there was no ``.grad``, so it is `part`)."""
-
-    changes = ("grad", "progress")
 
     pass_nr: Count
     node: Count
@@ -80,8 +68,6 @@ class GradAccumulated(Event, frozen=True):
 class GradRetained(Event, frozen=True):
     """A non-leaf for which ``retain_grad`` was called now has its ``.grad``."""
 
-    changes = ("grad",)
-
     pass_nr: Count
     node: Count
     output_nr: Count
@@ -90,8 +76,6 @@ class GradRetained(Event, frozen=True):
 
 class GradCaptured(Event, frozen=True):
     """``autograd.grad`` took this gradient as a result instead of accumulating it."""
-
-    changes = ("progress",)
 
     pass_nr: Count
     node: Count
@@ -104,8 +88,6 @@ class GradSet(Event, frozen=True):
 
     `stack` is where the program did it; 0 if it existed before the recording.
     """
-
-    changes = ("grad",)
 
     node: Count
     output_nr: Count
@@ -123,8 +105,6 @@ class HookRan(Event, frozen=True):
     was registered, 0 where that is not known.
     """
 
-    changes = ("progress",)
-
     pass_nr: Count
     node: Count
     output_nr: Count
@@ -132,11 +112,3 @@ class HookRan(Event, frozen=True):
     name: str
     value: Value | None
     stack: Count = 0
-
-
-def grad_left(event: Event) -> Value | None:
-    """Return the ``.grad`` after an event; None if the event removes it or does not change it."""
-    if "grad" not in event.changes:
-        return None
-    value: Value | None = getattr(event, "value", None)
-    return getattr(event, "part", None) if value is None else value

@@ -49,8 +49,6 @@ class NodeCreated(Event, frozen=True):
     each function of the program's own, so that its backward rule can be tested with them.
     """
 
-    changes = ("life", "value")
-
     node: Count
     op: Count
     kind: NodeKind
@@ -83,8 +81,6 @@ class StorageWritten(Event, frozen=True):
     value from it.
     """
 
-    changes = ("value",)
-
     storage: Count
     node: Count
     version: Count
@@ -99,8 +95,6 @@ class DataSet(Event, frozen=True):
     node itself if the program assigned, or an optimizer stepped. `stack` is where the program was. If the data moved to
     another device (``net.to(device)``), `source` is the old device and `device` the new one.
     """
-
-    changes = ("value",)
 
     node: Count
     output_nr: Count
@@ -118,8 +112,6 @@ class RequiresGradSet(Event, frozen=True):
     If a leaf was changed before it was recorded, this event follows its `NodeCreated`.
     """
 
-    changes = ("requires_grad",)
-
     node: Count
     requires_grad: bool
     stack: Count = 0
@@ -128,15 +120,11 @@ class RequiresGradSet(Event, frozen=True):
 class SavedFreed(Event, frozen=True):
     """The tensors that a node had saved for its backward rule were released."""
 
-    changes = ("saved",)
-
     node: Count
 
 
 class NodeFreed(Event, frozen=True):
     """Nothing in the program refers to the node any more."""
-
-    changes = ("life",)
 
     node: Count
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gviz.events import Edge, GradFlowed, StepFinished, StepStarted
+from gviz.events import Edge, GradFlowed, StepFinished, StepStarted, left
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.display_names import symbol
 from gviz.explain.formula import attribute_words, rule_text, shapes_in, value_word, with_numbers
@@ -90,7 +90,7 @@ def outgoing_gradient(timeline: Timeline, seq: int) -> OutgoingGradient:
     rule = (timeline.once(_rules_run, started) if started else timeline.once(_rules, node))[slot]
     operand = computation(timeline, node).operands[slot]
     before, nth, expected = _sum_before(timeline, seq, (operand.node, operand.output_nr))
-    after = event.part if event.total is None else event.total
+    after = left(event, "arrived")
     return OutgoingGradient(
         operand, rule.text, rule.numbers, event.part, before, after, nth, expected, rule.reduced, "", seq, rule.shapes
     )

@@ -195,8 +195,8 @@ class KnownSoFar(dict[str, Any]):
                 raise Absent
             case e.StepStarted(grads=(grad,)) if grad is not None:
                 return _numbers(grad)
-            case e.GradAccumulated(part=part, value=value):
-                return _numbers(part if value is None else value)
+            case e.GradAccumulated():
+                return _numbers(e.grad_left(self._event))
         raise Unknown
 
     def _module(self) -> str:
@@ -245,12 +245,8 @@ def concerns(node: int, storages: frozenset[int]) -> Test:
 
     def test(event: e.Event) -> bool:
         match event:
-            case e.StorageWritten(storage=storage):
-                return storage in storages or event.node == node
-            case e.BackwardStarted(roots=roots):
-                return any(root == node for root, _ in roots)
-            case e.OptimizerStepped(parameters=parameters):
-                return node in parameters
-        return subject(event)[0] == node
+            case e.StorageWritten(storage=storage) if storage in storages:
+                return True
+        return node in e.nodes_of(event)
 
     return test

@@ -67,7 +67,9 @@ class NodeCache:
 
     def learn(self, event: e.Event) -> None:
         """Process an event, one of `LEARNED_FROM`."""
-        _LEARN[event.__class__](self, event)
+        for take, sets in _LEARN[event.__class__]:
+            for key, content in sets(event):
+                take(self, key, content)
 
     def possible(self, kind: Kind, node: int = 0) -> Possible:
         """Return the possible names of a node of this kind, with its operation, module and stack."""
@@ -130,13 +132,13 @@ class NodeCache:
         kept = self.values.get(node)
         return kept is not None and (kept.storage in self.written or node in self.set_data)
 
-    def _made(self, event: e.NodeCreated) -> None:
+    def _create(self, node: int, event: e.NodeCreated) -> None:
         key = Kind(event.op, event.stack, event.scope, bool(event.during[0]))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.kinds)
             self.kinds.append(key)
-        node, outputs = event.node, event.outputs
+        outputs = event.outputs
         while len(self.kind_of) < node:  # threads do not number in order
             self.kind_of.append(0)
             self.storage_of.append(0)
@@ -160,17 +162,18 @@ class NodeCache:
         if event.attrs and any(name == "grad_of" for name, _ in event.attrs):
             self.gradients.add(node)
 
-    def _wrote(self, event: e.StorageWritten) -> None:
-        if event.storage in self._lying_in:
-            self.written[event.storage] = event.value
+    def _write(self, storage: int, written: e.Written) -> None:
+        if storage in self._lying_in:
+            self.written[storage] = written.value
 
-    def _gave(self, event: e.DataSet) -> None:
-        if not event.output_nr and event.node in self.values:
-            self.set_data[event.node] = event.value
+    def _set_data(self, output: e.Edge, written: e.Written) -> None:
+        node, output_nr = output
+        if not output_nr and node in self.values:
+            self.set_data[node] = written.value
 
-    def _freed(self, event: e.NodeFreed) -> None:
-        freed = self.values.pop(event.node, None)
-        self.set_data.pop(event.node, None)
+    def _free(self, node: int, _: object) -> None:
+        freed = self.values.pop(node, None)
+        self.set_data.pop(node, None)
         if freed is None:
             return
         self._lying_in[freed.storage] -= 1
@@ -178,38 +181,43 @@ class NodeCache:
             del self._lying_in[freed.storage]
             self.written.pop(freed.storage, None)
 
-    def _named(self, event: e.Named) -> None:
-        self.given[event.node] = (event.name, *event.also)
-        self.late.append(event.node)
+    def _name(self, node: int, names: tuple[str, ...]) -> None:
+        self.given[node] = names
+        self.late.append(node)
 
-    def _returned(self, event: e.Returned) -> None:
-        self.parts.add(event.node)
-        self.late.append(event.node)
+    def _add_part(self, output: e.Edge, _: object) -> None:
+        self.parts.add(output[0])
+        self.late.append(output[0])
 
-    def _entered(self, event: e.ScopeEntered) -> None:
-        self.scopes[event.scope] = event.name
-        self.parents[event.scope] = event.parent
+    def _enter(self, scope: int, call: tuple[str, int]) -> None:
+        self.scopes[scope], self.parents[scope] = call
 
-    def _op(self, event: e.OpSeen) -> None:
-        self.ops[event.op] = event
+    def _add_op(self, number: int, op: e.OpSeen) -> None:
+        self.ops[number] = op
 
-    def _stack(self, event: e.StackSeen) -> None:
-        self.stacks.add(event)
+    def _add_stack(self, _: int, stack: e.StackSeen) -> None:
+        self.stacks.add(stack)
 
-    def _source(self, event: e.SourceSeen) -> None:
-        self._sources[event.path] = event.text
+    def _add_source(self, path: str, text: str | None) -> None:
+        self._sources[path] = text
 
 
-_LEARN: dict[type[e.Event], Callable[[NodeCache, Any], None]] = {
-    e.NodeCreated: NodeCache._made,
-    e.StorageWritten: NodeCache._wrote,
-    e.DataSet: NodeCache._gave,
-    e.NodeFreed: NodeCache._freed,
-    e.Named: NodeCache._named,
-    e.Returned: NodeCache._returned,
-    e.ScopeEntered: NodeCache._entered,
-    e.OpSeen: NodeCache._op,
-    e.StackSeen: NodeCache._stack,
-    e.SourceSeen: NodeCache._source,
+_CELLS: dict[e.Cell, Callable[[NodeCache, Any, Any], None]] = {
+    "node": NodeCache._create,
+    "memory": NodeCache._write,
+    "data": NodeCache._set_data,
+    "freed": NodeCache._free,
+    "name": NodeCache._name,
+    "part": NodeCache._add_part,
+    "call": NodeCache._enter,
+    "op": NodeCache._add_op,
+    "stack": NodeCache._add_stack,
+    "source": NodeCache._add_source,
 }
-LEARNED_FROM = frozenset(_LEARN)
+"""The cells that are kept, and the methods that take what an event leaves there (see `gviz.events.effects`)."""
+
+LEARNED_FROM = frozenset(e.changing(*_CELLS))
+
+_LEARN = {
+    kind: tuple((_CELLS[cell], sets) for cell, sets in e.EFFECTS[kind] if cell in _CELLS) for kind in LEARNED_FROM
+}

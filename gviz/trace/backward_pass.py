@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 
-from gviz.events import BackwardStarted, Edge, HookRan, NodeCreated, RequiresGradSet
+from gviz.events import Edge, NodeCreated
 from gviz.trace.graph_state import OutputState, Step
 from gviz.trace.tensor_storage import FindArray
 from gviz.values.value import Value, capture
@@ -91,9 +91,9 @@ class Carriers:
             return [False] * len(made.inputs)
         return [edge[0] in self._requiring and edge not in self._plain for edge in made.inputs]
 
-    def see_requires(self, event: RequiresGradSet) -> None:
+    def see_requires(self, node: int, *, requires_grad: bool) -> None:
         """Record that a leaf requires a gradient from now on, or no longer does."""
-        (self._requiring.add if event.requires_grad else self._requiring.discard)(event.node)
+        (self._requiring.add if requires_grad else self._requiring.discard)(node)
 
 
 def standing(step: Step, pass_nr: int, *, leaf: bool, failed: bool, outputs: Sequence[OutputState]) -> Step:
@@ -116,16 +116,8 @@ def _has_gradients(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat", "complex"))
 
 
-def replacement(ran: HookRan) -> Value | None:
-    """Return the gradient that a hook puts in place of the incoming one, or None. Other hooks see other gradients."""
-    return ran.value if ran.when in ("tensor", "pre") else None
-
-
-def seed_of(started: BackwardStarted, root: Edge, find_array: FindArray) -> Value | None:
-    """Return the gradient with which a pass starts at one root; the sum of the seeds if the root was given several
-    times.
-    """
-    seeds = [seed for edge, seed in zip(started.roots, started.seeds, strict=False) if edge == root]
+def seed_sum(seeds: Sequence[Value], find_array: FindArray) -> Value | None:
+    """Return the gradient with which a pass starts at one root: the sum if the root was given several times."""
     if len(seeds) < 2:
         return seeds[0] if seeds else None
     arrays = [array for array in map(find_array, seeds) if array is not None and array.shape == seeds[0].shape]

@@ -16,6 +16,8 @@ from gviz.where.safe_expression import BUILTINS
 from gviz.where.statistics_proxy import summarized
 from gviz.where.stop import EVENTS
 
+_OF_GRADIENTS = e.changing("arrived", "grad")
+
 
 class Absent(Exception):
     """A condition used a value or gradient that does not exist at its moment; the condition is then false."""
@@ -86,8 +88,8 @@ class Situation(dict[str, Any]):
 
     def _output_nr(self) -> int:
         event = self._event
-        says = "incoming" in event.changes or "grad" in event.changes
-        return getattr(event, "output_nr", 0) if says else self._asked_nr
+        names_output = isinstance(event, _OF_GRADIENTS)
+        return getattr(event, "output_nr", 0) if names_output else self._asked_nr
 
     def _numbers(self, value: Value | None, what: str) -> Any:
         if value is None:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from gviz import events as e
 from gviz.events import GradSet
-from gviz.trace.backward_pass import replacement
 from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
@@ -64,7 +63,7 @@ def step_grads(timeline: Timeline, started: int) -> tuple[Value | None, ...]:
     grads, events = dict(enumerate(step.grads)), timeline.events_of(step.node)
     for event in map(timeline.event, events[bisect_right(events, started) :]):
         if isinstance(event, e.HookRan):
-            grads[event.output_nr] = replacement(event) or grads.get(event.output_nr)
+            grads[event.output_nr] = e.left(event, "replaced") or grads.get(event.output_nr)
         elif isinstance(event, e.StepStarted | e.StepFinished):
             break
     return tuple(grads.values())

@@ -41,7 +41,7 @@ AT_A_LINE = (*AT_A_NODE, *CALLED)
 """A line also stops where ``backward()`` and ``step()`` are called."""
 
 CHANGES: dict[Aspect, Kinds] = {
-    "value": e.changing("value"),
+    "value": e.changing(*e.VALUE),
     "grad": e.changing("grad"),
 }
 """The events that can change a value or a ``.grad``."""

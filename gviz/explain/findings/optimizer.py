@@ -21,6 +21,7 @@ from gviz.events import (
     OptimizerStarted,
     OptimizerStepped,
     StorageWritten,
+    grad_left,
 )
 from gviz.explain.backward_passes import loss_scale, pass_started
 from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at
@@ -351,9 +352,7 @@ def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Fin
     assert isinstance(event, GradAccumulated)
     name = label(timeline, event.node)
     before = timeline.event(leaf.filled) if leaf.filled else None
-    had = (
-        before.part if isinstance(before, GradAccumulated) and before.value is None else getattr(before, "value", None)
-    )
+    had = grad_left(before) if before is not None else None
     since = f" from backward pass {before.pass_nr}" if isinstance(before, GradAccumulated) else ""
     started = pass_started(timeline, event.pass_nr)
     frames = timeline.stack(started.stack) if started is not None else ()

@@ -26,7 +26,7 @@ Put = Callable[[list[e.Event], int, int], None]
 """Writes events to the file; takes the event number before the first of them, and their time."""
 
 _MATTERING = frozenset(KIND_NUMBERS[kind] for kind in MATTERING)
-_ENTERING = KIND_NUMBERS[e.ScopeEntered]
+_ENTERING = frozenset(KIND_NUMBERS[kind] for kind in e.changing("call"))
 _DECIDING = frozenset(DECIDING)
 _WAL_SHARE = 16  # the log is merged at this part of the size; it and one write stay below 4 parts
 _INDEX_BYTES = 20  # bytes per event in the index that a clean close adds, approximately
@@ -59,7 +59,6 @@ class Ring:
         self._again = 0
         self._again_chunks: frozenset[bytes] = frozenset()
         self._iterations = Iterations()
-        self._passes: set[int] = set()
         self._begun: deque[_Kept] = deque()
         self._batches: deque[_Kept] = deque()
         self._marks: list[int] = [1]
@@ -75,9 +74,9 @@ class Ring:
         """Whether event `seq` must begin a batch because a part of the run may begin there; `fresh`: it begins one
         anyway.
         """
-        quiet = not self._passes
+        quiet = not self._iterations.running
         if event.__class__ in _DECIDING:
-            self._take_notice(seq, event)
+            self._iterations.happen(seq, event)
         part = quiet and self._may_begin_part(seq, event)
         if part or fresh:
             self._begun.append(_Kept(seq, quiet))
@@ -96,13 +95,6 @@ class Ring:
         """
         first = max(self._first_of_last_parts(exactly=exactly), self._first_that_fits(end))
         return self._drop(first) if first > self.cut + 1 else frozenset()
-
-    def _take_notice(self, seq: int, event: e.Event) -> None:
-        self._iterations.happen(seq, event)
-        if isinstance(event, e.BackwardStarted):
-            self._passes.add(event.pass_nr)
-        elif isinstance(event, e.BackwardFinished):
-            self._passes.discard(event.pass_nr)
 
     def _may_begin_part(self, seq: int, event: e.Event) -> bool:
         """Whether a part of the run begins, or may begin, with an event: inputs of a forward pass are created first."""
@@ -167,7 +159,7 @@ class Ring:
         for batch in starmap(Batch, self._connection.execute(sql, (self.cut, first))):
             time = batch.rows[-1].time
             for row in batch.rows:
-                entered = entered + 1 if row.kind == _ENTERING else 0
+                entered = entered + 1 if row.kind in _ENTERING else 0
                 if row.kind in _MATTERING:
                     self._snapshot.happen(decode(row.kind, batch.body(row)))
         self._connection.execute("DELETE FROM batch WHERE first < ?", (first,))

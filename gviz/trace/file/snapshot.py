@@ -40,32 +40,37 @@ class Snapshot:
     def happen(self, event: Event) -> None:
         """Process the next event, one of `MATTERING`."""
         said = next(self._orders), event
-        match event:
-            case e.NodeCreated(node=node):
-                self._nodes[node] = {_BIRTH: said}
-            case e.NodeFreed(node=node):
-                self._nodes.pop(node, None)
-            case e.StorageWritten(storage=storage):
-                self._written[storage].append(said)
-            case e.GradSet():
-                self._set_grad(said[0], event)
-            case e.GradAccumulated(node=node) | e.GradRetained(node=node):
-                nr = getattr(event, "output_nr", 0)
-                self._set_grad(said[0], e.GradSet(node, nr, "assigned", e.grad_left(event)))
-            case e.DataSet(node=node, output_nr=nr):
-                self._note(node, (e.DataSet, nr), said)
-            case e.RequiresGradSet(node=node):
-                self._note(node, (e.RequiresGradSet, said[0]), said)
-            case e.Returned(node=node, output_nr=nr):
-                self._note(node, (e.Returned, nr), said)
-            case e.Named(node=node) | e.SavedFreed(node=node):
-                self._note(node, event.__class__, said)
-            case e.ScopeEntered(scope=scope):
-                self._scopes[scope] = [said]
-                self._open[scope] = None
-            case e.ScopeLeft(scope=scope) if scope in self._scopes:
-                self._scopes[scope].append(said)
-                self._open.pop(scope, None)
+        for cell, sets in e.EFFECTS[event.__class__]:
+            if cell in e.LASTING:
+                for key, content in sets(event):
+                    self._set(cell, key, content, said)
+
+    def _set(self, cell: e.Cell, key: Any, content: Any, said: Ordered) -> None:
+        """Keep an event that sets a cell instead of the one before. Creations, writes, changes of `requires_grad` and
+        module calls are kept until `_forget`: what is computed later may depend on any of them.
+        """
+        match cell:
+            case "node":
+                self._nodes[key] = {_BIRTH: said}
+            case "freed":
+                self._nodes.pop(key, None)
+            case "memory":
+                self._written[key].append(said)
+            case "call":
+                self._scopes[key] = [said]
+                self._open[key] = None
+            case "call_end":
+                if key in self._scopes:
+                    self._scopes[key].append(said)
+                    self._open.pop(key, None)
+            case "requires_grad":
+                self._note(key, (cell, said[0]), said)
+            case "grad":  # the pass that gave it is dropped
+                if not isinstance(said[1], e.GradSet):
+                    said = said[0], e.GradSet(key[0], key[1], "assigned", content)
+                self._note(key[0], (cell, key), said)
+            case _:
+                self._note(key[0] if isinstance(key, tuple) else key, (cell, key), said)
 
     def said_again(self) -> list[Event]:
         """Return the events that produce the current state, in the order of recording."""
@@ -74,9 +79,6 @@ class Snapshot:
         kept += [said for writes in self._written.values() for said in writes]
         kept += [said for entries in self._scopes.values() for said in entries]
         return [self._without_the_dead(event) for _, event in sorted(kept, key=_order)]
-
-    def _set_grad(self, order: int, event: e.GradSet) -> None:
-        self._note(event.node, (e.GradSet, event.output_nr), (order, event))
 
     def _note(self, node: int, key: Hashable, said: Ordered) -> None:
         if node in self._nodes:
@@ -135,7 +137,7 @@ class Snapshot:
         switched: dict[int, list[tuple[Any, ...]]] = {
             node: keys
             for node, entries in self._nodes.items()
-            if len(keys := [key for key in entries if isinstance(key, tuple) and key[0] is e.RequiresGradSet]) > 1
+            if len(keys := [key for key in entries if isinstance(key, tuple) and key[0] == "requires_grad"]) > 1
         }
         if not switched:
             return
@@ -154,7 +156,7 @@ class Snapshot:
         """Return the event with references to freed nodes cleared."""
         match event:
             case e.NodeCreated(inputs=inputs, outputs=outputs, during=during):
-                if all(node in self._nodes for node in _references(event)):
+                if all(node in self._nodes for node, _ in e.references(event) if node):
                     return event
                 return msgspec.structs.replace(
                     event,
@@ -173,10 +175,7 @@ class Snapshot:
 
 
 _BIRTH = e.NodeCreated
-MATTERING: frozenset[type[Event]] = frozenset((
-    *e.changing("life", "value", "requires_grad", "grad", "saved"), e.Named, e.Returned,
-    e.ScopeEntered, e.ScopeLeft,
-))  # fmt: skip
+MATTERING: frozenset[type[Event]] = frozenset(e.changing(*e.LASTING))
 """The events that affect the current state."""
 
 
@@ -201,22 +200,15 @@ def _filled(made: e.NodeCreated) -> int:
 
 def _made_with(made: e.NodeCreated, written: Event) -> e.NodeCreated:
     """Return the event of a leaf as if it had been created with a value that was written to it later."""
-    assert isinstance(written, e.StorageWritten)
+    left: e.Written = e.left(written, "memory")
     output = made.outputs[0]
-    value = value_after(output, written.value, _not_looked_for)
-    output = msgspec.structs.replace(output, value=value, version=written.version)
+    value = value_after(output, left.value, _not_looked_for)
+    output = msgspec.structs.replace(output, value=value, version=left.version)
     return msgspec.structs.replace(made, outputs=(output,))
 
 
 def _not_looked_for(value: Value) -> None:
     """Not needed: a leaf that fills its memory has exactly the written elements, so no array has to be read."""
-
-
-def _references(made: e.NodeCreated) -> Iterator[int]:
-    """Yield the nodes that a node refers to, without 0."""
-    yield from filter(None, (node for node, _ in made.inputs))
-    yield from filter(None, (output.view_of for output in made.outputs))
-    yield from filter(None, made.during[1:])
 
 
 def _order(said: Ordered) -> int:

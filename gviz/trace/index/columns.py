@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from math import inf
 from time import monotonic
@@ -40,33 +40,38 @@ def kinds(*classes: type[e.Event]) -> list[int]:
     return [KIND_NUMBERS[one] for one in classes]
 
 
-LISTS = (
-    "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "arrived", "grad", "data", "written",
-    "named", "returned", "scope", "scope_left", "pass_started", "pass_finished", "edges_from", "edges_to",
-)  # fmt: skip
+LISTED: dict[str, tuple[e.Cell, ...]] = {
+    "created": ("node",),
+    "requires": ("requires_grad",),
+    "saved_freed": ("saved",),
+    "freed": ("freed",),
+    "progress": ("seed", "replaced", "step"),
+    "arrived": ("arrived",),
+    "grad": ("grad",),
+    "data": ("data",),
+    "written": ("memory",),
+    "named": ("name",),
+    "returned": ("part",),
+    "scope": ("call",),
+    "scope_left": ("call_end",),
+    "pass_started": ("pass",),
+    "pass_finished": ("pass_end",),
+}
+"""The cells of each change list: it holds the events that set one of them (see `gviz.events.effects`)."""
+
+LISTS = ("kind", "node", *LISTED, "edges_from", "edges_to")
 """The names of the change lists.
 
-`grad`, `data` and `arrived` (the contributions) are keyed by `output_key`, `kind` by the number of the event's class
-(without the most frequent classes, which are never searched), `written` by storage, two lists by scope, two by pass,
-and all others by node. The two edge lists hold rows of the edge table (counted from 1) instead of events.
+`kind` is keyed by the number of the event's class (without the most frequent classes, which are never searched), `node`
+by the nodes that an event is about. The two edge lists hold rows of the edge table (counted from 1) instead of events.
 """
 
-_BY_NODE = {
-    "created": kinds(e.NodeCreated),
-    "requires": kinds(*e.changing("requires_grad")),
-    "saved_freed": kinds(*e.changing("saved")),
-    "freed": kinds(e.NodeFreed),
-    "progress": kinds(*(kind for kind in e.changing("progress") if "node" in kind.__struct_fields__)),
-    "named": kinds(e.Named),
-    "returned": kinds(e.Returned),
-}
+_BY_OUTPUT = ("arrived", "grad", "data")
+"""The lists that are keyed by `output_key`."""
+
+_BY_PASS = ("pass_started", "pass_finished")
+_BY_NODE = tuple(name for name in LISTED if name not in (*_BY_OUTPUT, *_BY_PASS, "written", "scope", "scope_left"))
 _FREQUENT = kinds(e.StepStarted, e.StepFinished, e.GradFlowed, e.SavedFreed, e.NodeFreed)
-_BY_OUTPUT = {
-    "grad": kinds(*e.changing("grad")),
-    "data": kinds(e.DataSet),
-    "arrived": kinds(*e.changing("incoming")),
-}
-_DECODED = frozenset(kinds(*DECIDING, *e.changing("requires_grad"), e.ScopeLeft))
 _CONTEXT = kinds(*CONTEXT)
 _BATCH = 1 << 16
 _SMALL_BATCH = 1 << 12
@@ -86,6 +91,40 @@ def output_key(node: int, output_nr: int) -> int:
 def nodes_of_keys(keys: Array) -> Array:
     """Return the nodes of several `output_key`s."""
     return keys >> _OUTPUT_BITS
+
+
+def _is_in_columns(name: str, kind: type[e.Event]) -> bool:
+    """Whether the key of an event in a list is in the columns of a log, so that the event need not be read."""
+    column = {**dict.fromkeys((*_BY_NODE, *_BY_OUTPUT), "node"), **dict.fromkeys(_BY_PASS, "pass_nr")}.get(name)
+    return column in kind.__struct_fields__
+
+
+def _keys_of(name: str, effect: e.Effect) -> Callable[[e.Event], Iterable[int]]:
+    """Return a function that reads the keys of an event in a list."""
+    if name in _BY_OUTPUT:
+        return lambda event: [output_key(*output) for output, _ in effect.sets(event)]
+    if name in _BY_NODE:
+        return lambda event: dict.fromkeys([key[0] if type(key) is tuple else key for key, _ in effect.sets(event)])
+    return lambda event: [key for key, _ in effect.sets(event)]
+
+
+_IN_COLUMNS = {
+    name: kinds(*(kind for kind in e.changing(*cells) if _is_in_columns(name, kind))) for name, cells in LISTED.items()
+}
+"""By list: the numbers of the event classes whose keys are in the columns of a log."""
+
+_IN_EVENTS: dict[type[e.Event], list[tuple[str, Callable[[e.Event], Iterable[int]]]]] = {}
+"""By event class: the lists whose keys are read from the event itself."""
+for _name, _cells in LISTED.items():
+    for _kind in e.changing(*_cells):
+        if not _is_in_columns(_name, _kind):
+            _read = [_keys_of(_name, effect) for effect in e.EFFECTS[_kind] if effect.cell in _cells]
+            _IN_EVENTS.setdefault(_kind, []).extend((_name, keys) for keys in _read)
+
+_WHOLE = e.changing("node", "requires_grad", "pass_end", "call", "call_end")
+"""The events whose content the index needs, too."""
+
+_DECODED = frozenset(kinds(*DECIDING, *_IN_EVENTS, *_WHOLE, *e.OF_SEVERAL_NODES))
 
 
 class Index:
@@ -147,23 +186,17 @@ class _Batch:
         self.seqs = np.arange(start, stop)
         self.whose = index._threads.speakers.of(self.columns)
         self.edges: list[tuple[int, int, int, int, bool]] = []
-        self.written: list[Edge] = []  # this and the next lists hold (key, seq)
-        self.roots: list[Edge] = []
-        self.parameters: list[Edge] = []
+        self.pairs: dict[str, list[Edge]] = {name: [] for name in ("node", *LISTED)}  # (key, seq) of decoded events
         self.scopes: dict[int, int] = {}  # by seq
         self.origins: list[tuple[int, ...]] = []
         self.several: list[Edge] = []
         self.failed: list[tuple[int]] = []
-        self.entered: list[Edge] = []
-        self.left: list[Edge] = []
 
     def add(self) -> None:
         whose = self.whose.tolist()
         for seq, event in self.log.select(self.start, self.stop, _DECODED):
             self._happen(seq, event, whose[seq - self.start])
         self._add_columns()
-        for name, pairs in (("written", self.written), ("scope", self.entered), ("scope_left", self.left)):
-            self._add(name, *_pairs(pairs))
         self._add_edges()
         self.tables.origins = joined(self.tables.origins, table_of(OriginTable, self.origins))
         self.tables.several = joined(self.tables.several, table_of(SeveralTable, self.several))
@@ -175,49 +208,45 @@ class _Batch:
     def _happen(self, seq: int, event: e.Event, thread: int) -> None:
         if isinstance(event, DECIDING):
             self.index._threads.happen(seq, event, thread)
-        match event:
-            case e.NodeCreated():
-                self.origins.append((seq, event.op, event.stack, event.scope, _gradient_of(event)))
-                if len(event.outputs) > 1:
-                    self.several.append((seq, len(event.outputs)))
-                carried = self.index._carriers.see_node(event)
-                self.edges.extend(
-                    (seq, event.node, *edge, carries) for edge, carries in zip(event.inputs, carried, strict=True)
-                )
-            case e.RequiresGradSet():
-                self.index._carriers.see_requires(event)
-            case e.StorageWritten(storage=storage):
-                self.written.append((storage, seq))
-            case e.BackwardStarted(roots=roots):
-                self.roots.extend((node, seq) for node in dict.fromkeys(node for node, _ in roots))
-            case e.OptimizerStepped(parameters=parameters):
-                self.parameters.extend((node, seq) for node in parameters)
-            case e.BackwardFinished(error=error) if error:
-                self.failed.append((seq,))
-            case e.ScopeEntered(scope=scope):
-                self.entered.append((scope, seq))
-                self.scopes[seq] = scope
-            case e.ScopeLeft(scope=scope):
-                self.left.append((scope, seq))
-                self.scopes[seq] = scope
+        kind = event.__class__
+        for name, keys in _IN_EVENTS.get(kind, ()):
+            self.pairs[name].extend([(key, seq) for key in keys(event)])
+        if kind in e.OF_SEVERAL_NODES:
+            self.pairs["node"].extend([(node, seq) for node in e.nodes_of(event)])
+        elif kind not in _WHOLE:
+            return
+        for cell, sets in e.EFFECTS[kind]:
+            for key, content in sets(event):
+                match cell:
+                    case "node":
+                        self._create(seq, content)
+                    case "requires_grad":
+                        self.index._carriers.see_requires(key, requires_grad=content)
+                    case "pass_end" if content:
+                        self.failed.append((seq,))
+                    case "call" | "call_end":
+                        self.scopes[seq] = key
+
+    def _create(self, seq: int, made: e.NodeCreated) -> None:
+        self.origins.append((seq, made.op, made.stack, made.scope, _gradient_of(made)))
+        if len(made.outputs) > 1:
+            self.several.append((seq, len(made.outputs)))
+        carried = self.index._carriers.see_node(made)
+        self.edges.extend((seq, made.node, *edge, carries) for edge, carries in zip(made.inputs, carried, strict=True))
 
     def _add_columns(self) -> None:
         kind, node, output_nr, pass_nr, _ = self.columns
         rows = np.isin(kind, _FREQUENT, invert=True)
         self._add("kind", kind[rows].astype(np.int64), self.seqs[rows])
-        roots = _pairs(self.roots)
-        plain = (node != 0) & (kind != KIND_NUMBERS[e.BackwardStarted])
-        self._add("node", *_by_time((node[plain], self.seqs[plain]), roots, _pairs(self.parameters)))
-        for name, numbers in _BY_NODE.items():
-            rows = np.isin(kind, numbers)
-            extra = roots if name == "progress" else _pairs([])
-            self._add(name, *_by_time((node[rows], self.seqs[rows]), extra))
-        for name, numbers in _BY_OUTPUT.items():
-            rows = np.isin(kind, numbers)
-            self._add(name, (node[rows] << _OUTPUT_BITS) + output_nr[rows], self.seqs[rows])
-        for name, number in zip(("pass_started", "pass_finished"), _CONTEXT, strict=False):
-            rows = kind == number
-            self._add(name, pass_nr[rows], self.seqs[rows])
+        plain = (node != 0) & np.isin(kind, kinds(*e.OF_SEVERAL_NODES), invert=True)
+        self._add("node", *_by_time((node[plain], self.seqs[plain]), _pairs(self.pairs["node"])))
+        for name, numbers in _IN_COLUMNS.items():
+            rows, decoded = np.isin(kind, numbers), self.pairs[name]
+            keys = pass_nr[rows] if name in _BY_PASS else node[rows]
+            if name in _BY_OUTPUT:
+                keys = (keys << _OUTPUT_BITS) + output_nr[rows]
+            listed = keys, self.seqs[rows]
+            self._add(name, *(_by_time(listed, _pairs(decoded)) if decoded else listed))
 
     def _add_edges(self) -> None:
         known, new = self.tables.edges, table_of(EdgeTable, self.edges)
@@ -242,7 +271,7 @@ class _Batch:
         self.tables.threads = joined(known, ThreadTable(self.seqs[rows], self.whose[rows]))
 
     def _add_strays(self) -> None:
-        rows = np.isin(self.columns.kind, _BY_OUTPUT["arrived"])
+        rows = np.isin(self.columns.kind, _IN_COLUMNS["arrived"])
         seqs, passes = self.seqs[rows], self.columns.pass_nr[rows]
         context = self.tables.context
         times, running = np.insert(context.seq, 0, 0), np.insert(context.innermost, 0, 0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from operator import eq
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
 from gviz import events as e
 from gviz.events import Output
-from gviz.trace.backward_pass import Reach, replacement, seed_of, standing
+from gviz.trace.backward_pass import Reach, seed_sum, standing
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.graph_state import Contribution, NodeState, OutputState, Step
 from gviz.trace.index.changes import EMPTY
@@ -117,6 +117,7 @@ class NodeStates:
         created = birth(self._events, born, node)
         lists = self._index.lists
         switched = lists["requires"].last(node, n)
+        requires_grad = self._left(switched, "requires_grad") if switched else created.requires_grad
         op = self._log.ops.get(created.op)
         saves = created.kind == "op" and not created.untracked and op is not None and bool(op.saved)
         saved_freed = lists["saved_freed"].last(node, n)
@@ -125,9 +126,7 @@ class NodeStates:
         failed = self._has_failed(progress.pass_nr, progress.start, n)
         return NodeState(
             node=node,
-            requires_grad=(
-                expect(self._events, switched, e.RequiresGradSet).requires_grad if switched else created.requires_grad
-            ),
+            requires_grad=requires_grad,
             saved=("freed" if saved_freed else "held") if saves else "nothing",
             saved_freed=saved_freed,
             freed=lists["freed"].last(node, n),
@@ -148,7 +147,7 @@ class NodeStates:
             incoming=incoming,
             parts=parts,
             expected=max(len(parts), progress.expected((node, nr))),
-            grad=e.grad_left(self._events.event(grad_seq)) if grad_seq else None,
+            grad=self._left(grad_seq, "grad") if grad_seq else None,
             grad_seq=grad_seq,
         )
 
@@ -158,13 +157,20 @@ class NodeStates:
         """
         given = self._index.lists["data"].last(output_key(node, nr), n)
         if given > born:
-            event = expect(self._events, given, e.DataSet)
-            return event.value, given, event.version, event.writer
+            value, version, writer = self._left(given, "data")
+            return value, given, version, writer
         written = self._index.lists["written"].last(made.storage, n) if made.storage else 0
         if written <= born:
             return made.value, born, made.version, 0
-        write = expect(self._events, written, e.StorageWritten)
-        return value_after(made, write.value, self._log.array), written, write.version, write.node
+        value, version, writer = self._left(written, "memory")
+        return value_after(made, value, self._log.array), written, version, writer
+
+    def _left(self, seq: int, cell: e.Cell) -> Any:
+        """Return what event `seq` leaves in a cell, which it sets according to the index."""
+        event = self._events.event(seq)
+        if e.effect(event.__class__, cell) is None:
+            raise damaged(f"event {seq} is {type(event).__name__}, its index says that it sets {cell}")
+        return e.left(event, cell)
 
     def _progress(self, node: int, outputs: int, n: int, covering: int) -> Progress:
         """Return what the relevant pass has done at the node.
@@ -188,7 +194,7 @@ class NodeStates:
         if not len(self._index.tables.failed_passes.seq):
             return False
         finished = self._index.lists["pass_finished"].last(pass_nr, n)
-        return finished > start and bool(expect(self._events, finished, e.BackwardFinished).error)
+        return finished > start and bool(self._left(finished, "pass_end"))
 
     def _arrived(self, progress: Progress, node: int, nr: int, n: int) -> tuple[Arrivals, Value | None]:
         """Return the contributions that have arrived at an output in a pass, and its incoming gradient.
@@ -254,8 +260,8 @@ class Arrivals(Sequence[Contribution]):
 
     def total(self) -> Value:
         """Return the sum after the last `GradFlowed`; there must be one."""
-        flow = self._flow(int(self._seqs[-1]))
-        return flow.part if flow.total is None else flow.total
+        total: Value = e.left(self._flow(int(self._seqs[-1])), "arrived")
+        return total
 
     def _at(self, place: int) -> Contribution:
         if place < len(self._seeds):
@@ -297,20 +303,18 @@ class Progress:
         """Process one event at the node. Events of other passes are ignored."""
         if pass_of(event) != self.pass_nr:
             return
-        match event:
-            case e.BackwardStarted():
-                for slot, (root, seed) in enumerate(zip(event.roots, event.seeds, strict=False)):
-                    if root[0] == node:
-                        self.seeds.setdefault(root[1], []).append(Contribution(0, slot, seed, seq))
-                        self.given[root[1]] = seq, seed_of(event, root, log.array)
-            case e.HookRan(output_nr=output_nr):
-                given = replacement(event)
-                if given is not None:
-                    self.given[output_nr] = seq, given
-            case e.StepStarted():
-                self.step, self.complete = "running", True
-            case e.StepFinished() | e.GradAccumulated() | e.GradCaptured():
-                self.step, self.complete = "done", True
+        for cell, sets in e.EFFECTS[event.__class__]:
+            match cell:
+                case "seed":
+                    for (root, nr), (slot, seed) in sets(event):
+                        if root == node:
+                            self.seeds.setdefault(nr, []).append(Contribution(0, slot, seed, seq))
+                    for nr, seeds in self.seeds.items():
+                        self.given[nr] = seq, seed_sum([seed.value for seed in seeds], log.array)
+                case "replaced":
+                    self.given.update({nr: (seq, gradient) for (_, nr), gradient in sets(event)})
+                case "step":
+                    self.step, self.complete = e.left(event, cell), True
 
 
 def pass_of(event: e.Event) -> int:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from gviz import events as e
-from gviz.events import COUNTS, Edge
+from gviz.events import COUNTS
 from gviz.trace.index.columns import Index
 from gviz.trace.log import EventLog, birth, damaged
 
-_ANY = -1
 _UNKNOWN = (COUNTS, 0)
 _KEPT = 1 << 16
 
@@ -52,7 +51,7 @@ class References:
                 raise damaged(f"event {seq} makes node {event.node}, which another event makes too")
             self._made[event.node] = seq, len(event.outputs)
         before = seq - isinstance(event, e.NodeCreated)  # a node's inputs are older than it, so following them ends
-        for node, output_nr in _outputs(event):
+        for node, output_nr in e.references(event):
             if node and self._outputs(node, before) <= output_nr:
                 raise damaged(f"event {seq} speaks of output {output_nr} of node {node}, which has fewer")
         match event:
@@ -86,21 +85,3 @@ class References:
         if not born:
             raise damaged(f"event {seq} speaks of node {node}, which was not made before")
         return born
-
-
-def _outputs(event: e.Event) -> Iterator[Edge]:
-    """Yield the outputs an event refers to, by the names of its fields; output `_ANY` where it refers to a
-    whole node.
-    """
-    match event:
-        case e.NodeCreated(inputs=inputs, outputs=outputs, during=(_, node)):
-            yield from inputs
-            yield from ((output.view_of, _ANY) for output in outputs)
-            yield node, _ANY
-        case e.BackwardStarted(roots=roots, inputs=inputs):
-            yield from roots
-            yield from inputs
-        case e.OptimizerStepped(parameters=parameters, skipped=skipped):
-            yield from ((node, _ANY) for node in (*parameters, *skipped))
-        case _:
-            yield getattr(event, "node", 0), getattr(event, "output_nr", _ANY)

@@ -21,7 +21,13 @@ from gviz.trace.phases import Chapters
 from gviz.trace.phases import Row as PhaseRow
 from gviz.values.value import Array
 
-_STARTED, _FINISHED = KIND_NUMBERS[e.BackwardStarted], KIND_NUMBERS[e.BackwardFinished]
+
+def _numbers(cell: e.Cell) -> frozenset[int]:
+    return frozenset(KIND_NUMBERS[kind] for kind in e.changing(cell))
+
+
+_STARTED, _FINISHED = _numbers("pass"), _numbers("pass_end")
+_RULE, _RULE_END, _CALL = _numbers("rule"), _numbers("rule_end"), _numbers("call")
 
 
 class _OwnTable(NamedTuple):
@@ -47,7 +53,7 @@ class Speakers:
         """Return the thread that each event of a stretch belongs to."""
         kind, thread, pass_nr = columns.kind, columns.thread, columns.pass_nr
         if not self._works_at and len(thread) and (thread == thread[0]).all():
-            rows = np.flatnonzero((kind == _STARTED) | (kind == _FINISHED))
+            rows = np.flatnonzero(np.isin(kind, [*_STARTED, *_FINISHED]))
             if set(self._begun.values()) <= {int(thread[0])}:
                 for row in rows.tolist():
                     self._follow(int(kind[row]), int(thread[row]), int(pass_nr[row]))
@@ -57,12 +63,12 @@ class Speakers:
 
     def _follow(self, kind: int, thread: int, pass_nr: int) -> int:
         whose = self._begun.get(self._works_at.get(thread, 0), thread)
-        if kind == _STARTED:
+        if kind in _STARTED:
             self._begun[pass_nr] = whose
         elif pass_nr and self._begun.get(pass_nr, whose) != whose:
             self._works_at[thread] = pass_nr
             whose = self._begun[pass_nr]
-        if kind == _FINISHED and self._begun.pop(pass_nr, 0):
+        if kind in _FINISHED and self._begun.pop(pass_nr, 0):
             self._works_at = {other: at for other, at in self._works_at.items() if at != pass_nr}
         return whose
 
@@ -94,9 +100,9 @@ class Threads:
 
     def enter(self, kind: int, node: int, pass_nr: int, scope: int, thread: int) -> tuple[int, ...]:
         """Process the next event that changes a context. Returns the thread's context and the latest running pass."""
-        if kind == _STARTED:
+        if kind in _STARTED:
             self._passes.append(pass_nr)
-        elif kind == _FINISHED:
+        elif kind in _FINISHED:
             self._passes = [other for other in self._passes if other != pass_nr]
         context = self._contexts.get(thread)
         if context is None:
@@ -116,10 +122,8 @@ class Threads:
         return PhaseTable(kind, start, end, pass_nr, np.full(len(kind), thread))
 
 
-CONTEXT = (e.BackwardStarted, e.BackwardFinished, e.StepStarted, e.StepFinished, e.ScopeEntered, e.ScopeLeft)
+CONTEXT = e.changing("pass", "pass_end", "rule", "rule_end", "call", "call_end")
 """The events that change a context."""
-
-_KINDS = tuple(KIND_NUMBERS[kind] for kind in CONTEXT)
 
 
 class Context:
@@ -132,20 +136,19 @@ class Context:
 
     def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int, int]:
         """Process the next event that changes the context. Returns ``(pass, node of its rule, scope, depth)``."""
-        started, finished, step_started, step_finished, entered, _ = _KINDS
-        if kind == step_started:
+        if kind in _RULE:
             self._steps.append((pass_nr, node))
-        elif kind == step_finished:
+        elif kind in _RULE_END:
             if self._steps == [(pass_nr, node)]:
                 self._steps.clear()
             else:
                 self._steps = [step for step in self._steps if step != (pass_nr, node)]
-        elif kind == started:
+        elif kind in _STARTED:
             self.passes.append(pass_nr)
-        elif kind == finished:
+        elif kind in _FINISHED:
             self.passes = [other for other in self.passes if other != pass_nr]
             self._steps = [step for step in self._steps if step[0] != pass_nr]
-        elif kind == entered:
+        elif kind in _CALL:
             self.scopes.append(scope)
         elif scope in self.scopes:
             del self.scopes[self.scopes.index(scope) :]
