@@ -263,8 +263,8 @@ class _Checkpoints:
         forward    x #3   linear #4   gelu #5   gelu #6   linear #7       the function
         backward   step of #7: linear #9   gelu #10   gelu #11            #9 repeats #4, #10 #5, #11 #6
 
-    One part repeats another if operations and shapes are equal, and each input from outside is one memory, or a
-    constant. Operations are not enough: a second ``gelu`` looks like the first, but its input is the first one's
+    One part repeats another if operations and shapes are equal, and each input from outside is one tensor, or a
+    number. Operations are not enough: a second ``gelu`` looks like the first, but its input is the first one's
     result. Modules and lines are not compared: the second run is called by the line of ``backward()``, perhaps without
     the modules around it.
     """
@@ -298,25 +298,30 @@ class _Checkpoints:
     def _repeats(self, pairs: Sequence[tuple[NodeInfo, NodeInfo]]) -> bool:
         """Return whether the second node of each pair computes what the first one did."""
         inside = {second.node for _, second in pairs}
-        return all(
-            _look(first) == _look(second)
-            and all(
-                again[0] in inside or self._is_same_outside(edge, again)
-                for edge, again in zip(first.created.inputs, second.created.inputs, strict=False)
-            )
-            for first, second in pairs
-        )
+        for first, second in pairs:
+            if _look(first) != _look(second):
+                return False
+            for edge, again in zip(first.created.inputs, second.created.inputs, strict=False):
+                again = self._attached(again)
+                if again[0] not in inside and not self._is_same(self._attached(edge), again):
+                    return False
+        return True
 
-    def _is_same_outside(self, edge: Edge, again: Edge) -> bool:
-        """Return whether two inputs from outside of both parts are one memory."""
-        if edge == again:
-            return True
-        if not edge[0] or not again[0]:
-            return False
-        one, other = self._timeline.nodes.created(edge[0]), self._timeline.nodes.created(again[0])
-        if one.kind == other.kind == "constant":
-            return True  # a number, which each run makes again
-        return _storage(one, edge[1]) == _storage(other, again[1]) != 0
+    def _attached(self, edge: Edge) -> Edge:
+        """Return what an input was detached from, or the input itself."""
+        while edge[0]:
+            created = self._timeline.nodes.created(edge[0])
+            if created.untracked != "detach" or not created.inputs or created.inputs[0][0] >= edge[0]:
+                break  # the last only in a damaged trace
+            edge = created.inputs[0]
+        return edge
+
+    def _is_same(self, edge: Edge, again: Edge) -> bool:
+        """Return whether two inputs from outside are one tensor, or numbers, which each run makes anew."""
+        if edge == again or not (edge[0] and again[0]):
+            return edge == again
+        nodes = self._timeline.nodes
+        return nodes.created(edge[0]).kind == nodes.created(again[0]).kind == "constant"
 
     def kept(self, info: NodeInfo, saved: Iterable[Edge | None], released: int) -> Iterator[tuple[Edge, int, int]]:
         """Yield what a checkpoint keeps for an operation in it, with the first and the last event.
@@ -355,12 +360,8 @@ class _Checkpoints:
 
 
 def _is_of_program(created: NodeCreated) -> bool:
-    """Return whether a checkpoint computes the node again: an operation with autograd on, or a dropout's mask."""
-    return is_mask(created) or (created.kind == "op" and created.untracked in ("", "inputs"))
-
-
-def _storage(created: NodeCreated, nr: int) -> int:
-    return created.outputs[nr].storage if nr < len(created.outputs) else 0
+    """Return whether it is an operation or a dropout's mask. A detach does not count, because checkpoints add some."""
+    return is_mask(created) or (created.kind == "op" and created.untracked != "detach")
 
 
 def _look(info: NodeInfo) -> tuple[object, ...]:

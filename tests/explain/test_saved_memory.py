@@ -245,6 +245,69 @@ def test_a_checkpoint_in_a_checkpoint_keeps_its_inputs_only(tmp_path):
     assert [size // KIB for _, size in found.curve] == forward + outer + inner
 
 
+@on_both_engines
+@pytest.mark.parametrize(
+    ("program", "checkpointed"),
+    [
+        # what a rule computes, even if the forward computed the same before
+        (
+            """
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x.exp()
+
+
+(x.exp() + Exp.apply(x)).sum().backward()
+""",
+            0,
+        ),
+        # what is computed inside without a gradient
+        (
+            """
+mask = lambda x: (torch.arange(256) > 3) & (x.detach() > 0.5)
+checkpoint(lambda x: (x * mask(x)).exp().sigmoid(), x, use_reentrant=False).sum().backward()
+""",
+            6,
+        ),
+        # operations that a pass adds to the graph
+        (
+            """
+(g,) = torch.autograd.grad((x**4).sum(), x, create_graph=True)
+(h,) = torch.autograd.grad(g.sum(), x, create_graph=True)
+h.sum().backward()
+""",
+            0,
+        ),
+    ],
+)
+def test_what_is_a_checkpoint(tmp_path, engine, program, checkpointed):
+    head = "from torch.utils.checkpoint import checkpoint\nx = torch.rand(256, requires_grad=True)\n"
+    assert account(head + program, tmp_path, engine).checkpointed == checkpointed
+
+
+@on_both_engines
+def test_what_a_checkpoint_computed_again_is_freed_with_the_graph(tmp_path, engine):
+    program = """
+from torch.utils.checkpoint import checkpoint
+
+w = torch.rand(256, requires_grad=True)
+h = w * 2
+y = checkpoint(lambda x: x.exp().sigmoid(), h, use_reentrant=False)
+torch.autograd.grad(y.sum(), h, retain_graph=True)
+del y, h
+(w * 3).exp().exp().sum().backward()
+"""
+    found = account(program, tmp_path, engine)
+    assert found.peak[1] == 2 * KIB
+
+
 def test_a_module_has_what_is_inside_of_it(tmp_path):
     found = account(ORDINARY, tmp_path, "builtin")
     modules = found.by_module(found.peak[0])
