@@ -20,8 +20,8 @@ IN_CODE = """
 ## In code
 
 `gviz.export(thing, "graph.svg", labels="min")` takes the options above by name. The thing is a trace (its path, or what
-`gviz.load` answers), a recording, in progress or over, or a tensor: of PyTorch, as [pytorch.md](pytorch.md) says, or of
-gviz's engine. `params=dict(model.named_parameters())` names tensors that nobody recorded.
+`gviz.load` returns), a recording, in progress or over, or a tensor: of PyTorch, as [pytorch.md](pytorch.md) describes,
+or of gviz's engine. `params=dict(model.named_parameters())` names tensors that were not recorded.
 """
 
 LARGE = """
@@ -43,8 +43,8 @@ The inputs, the child modules of a model, the loss and every cut have a box at a
 with the least and the greatest. A box with a tab is a module, also one that makes a single call, as `Linear` does.
 
 Up to about twelve levels flow from left to right, more from top to bottom (`--direction`), and the longest chain of
-operations is straight. On a slide leave numbers out or show a part: `--scale` makes more pixels, not larger words
-beside the boxes. `export` says where text would be too small. The moment where gradients meet at `h` is
+operations is straight. On a slide leave numbers out or show a part: `--scale` enlarges the whole picture, boxes and
+text alike. `export` reports text that would be too small. The moment where gradients meet at `h` is
 `--at h.grad --node h --radius 1`: each part over its arrow, the sum in the box.
 
 | | |

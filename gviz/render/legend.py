@@ -40,16 +40,17 @@ RULES: Rows = (
 """The notation of gradients."""
 
 
-PAINTED = ("error", "nan", "inf", "current", "receiving", "freed", "missing", "cut", "inplace")
+PAINTED = ("error", "nan", "inf", "current", "receiving", "missing", "cut", "freed", "inplace")
 """The states that change the colour of a box, the most important first."""
 
 
 def painted(box: Box) -> str:
     """Return the state, or else the role, that gives a box its colour."""
-    found = next((state for state in PAINTED if state in box.states), box.role)
-    if found in ("nan", "inf"):
-        return "error"
-    return "missing" if found == "cut" else found
+    return {"nan": "error", "inf": "error", "cut": "missing"}.get(found := _painting(box), found)
+
+
+def _painting(box: Box) -> str:
+    return next((state for state in PAINTED if state in box.states), box.role)
 
 
 PARTS = re.compile(r"\d+ of \d+$")
@@ -64,14 +65,20 @@ def is_picture(row: Row) -> bool:
     return bool(row.shades) and row.shades != NO_SHADES
 
 
+_COLOURS = {"missing", "cut", "freed"}
+"""States that give a box its colour, unless a worse one does."""
+
+
 class Seen(NamedTuple):
     """The contents of a picture: names of roles, states and other marks that occur in it.
 
-    `layers` are operations directly in linear layers, `said` is the text of all rows and lines.
+    `looks` are the states that boxes look like, `layers` operations directly in linear layers, `said` is the text of
+    all rows and lines.
     """
 
     roles: frozenset[str]
     states: frozenset[str]
+    looks: frozenset[str]
     paints: frozenset[str]
     words: frozenset[str]
     lines: frozenset[str]
@@ -81,19 +88,23 @@ class Seen(NamedTuple):
 
 
 def seen(scene: Scene) -> Seen:
-    """Return the contents of a scene. Labels of invisible lines do not count."""
+    """Return the contents of a scene. Labels of invisible lines do not count, nor labels that are not drawn."""
+    labelled = scene.labels_lines
     boxes, rows = scene.boxes, [row for box in scene.boxes for row in box.rows]
     there = [edge for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states]
     pictured = {"bars" if row.text else "heat" for row in rows if is_picture(row)}
     return Seen(
         roles=frozenset(box.role for box in boxes),
         states=frozenset(state for box in boxes for state in box.states),
+        looks=frozenset(look for box in boxes for look in ({*box.states} - _COLOURS) | {_painting(box)}),
         paints=frozenset(map(painted, boxes)),
-        words=frozenset(box.status for box in boxes if box.height > 1),
-        lines=frozenset(name for edge in there for name in (edge.kind, *edge.states, edge.label[:1] or edge.kind)),
+        words=frozenset(box.status for box in boxes if box.height > 1 or painted(box) == "missing"),
+        lines=frozenset(
+            name for edge in there for name in (edge.kind, *edge.states, edge.label[:1] * labelled or edge.kind)
+        ),
         rows=frozenset({*pictured, *(row.label for row in rows), *(row.style for row in rows)}),
         layers=frozenset(box.op for box in boxes for _, title in box.within[-1:] if title.endswith("Linear")),
-        said=" ".join([*(edge.text for edge in there), *(row.text for row in rows if not row.grid)]),
+        said=" ".join([*(edge.text for edge in there if labelled), *(row.text for row in rows if not row.grid)]),
     )
 
 
@@ -137,7 +148,7 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
     there = seen(scene)
     yield from (text for is_there, text in SIGNS if is_there(there))
     for shown in SHOWN:
-        signs = [shown.look] if shown.look and shown.state in there.states else []
+        signs = [shown.look] if shown.look and shown.state in there.looks else []
         if shown.word not in signs and any(word.startswith(shown.word) for word in there.words):
             signs.append(shown.word)
         if signs:

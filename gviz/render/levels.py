@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
-from gviz.render.boxes.calls import with_calls, with_repeats
+from gviz.render.boxes.calls import has_public_names, with_calls, with_repeats
 from gviz.render.boxes.fold import CallGraph, Closed, Filter, Repeat, closed_below, fold, graph_of, named_calls
 from gviz.render.boxes.graph_options import Density, Level, Options
 from gviz.render.boxes.selection import shown_nodes
@@ -31,7 +31,7 @@ from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.graphviz.placement import flow
 from gviz.render.graphviz.process import TooSlowError, draw_all
-from gviz.render.scene import scene
+from gviz.render.scene import framed, scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
@@ -44,6 +44,8 @@ MOST_BOXES = 130
 """A picture with more boxes does not fit a page, however small the boxes are."""
 AT_ONCE = 3
 """How many pictures are laid out at a time."""
+ENOUGH = 4
+"""After this many pictures that fit without frames, no further one is tried for its frames."""
 WORTH: Mapping[Density, float] = {"short": 1.0, "brief": 0.8, "min": 0.3}
 """How much a box of each density is worth."""
 
@@ -114,6 +116,7 @@ class _Views:
             words = replace(words, also=0)
         self.words = words
         self.infos: dict[int, NodeInfo] = infos
+        self.is_public = has_public_names(timeline, infos.values())
         self.nodes = graph_of(timeline, infos.values())
         self.calls = with_calls(timeline, self.nodes, infos)
         chains = {*self.nodes.calls.values()}
@@ -172,11 +175,9 @@ class _Views:
 
 
 def _repeat_words(repeat: Repeat) -> str:
-    """Return ``step ×200 is one box`` or ``layers.1–11 of ×12 is one box``."""
-    whole = repeat.place[1]
-    if repeat.count == whole:
-        return f"{repeat.title} ×{whole:,} is one box"
-    return f"{repeat.title} of ×{whole:,} is one box"
+    """Return ``step ×200 is one box``, ``layers.1–11 ×11 is one box (of 12 equal parts)``."""
+    whole = f" (of {repeat.place[1]:,} equal parts)" if repeat.count < repeat.place[1] else ""
+    return f"{repeat.title} ×{repeat.count:,} is one box{whole}"
 
 
 def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options:
@@ -198,7 +199,7 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
         densities = [views.words.density]
     tries = [(view, density) for view in kept for density in densities]
     tries.sort(key=lambda one: -one[0].boxes * WORTH.get(one[1], 1.0))
-    if first.boxes <= MOST_BOXES:
+    if first.boxes <= MOST_BOXES and views.is_public:
         whole = structure(timeline, views.iteration, first.words)
         size = _size(whole, _usual(whole, asked), compact=False)
         if _fits(size, SURE):
@@ -206,6 +207,7 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
         tries.insert(0, (first, views.words.density))
     sizes: list[tuple[tuple[float, float], Options]] = []
     waiting: list[Structure] = []
+    bare: list[Options] = []
     for at, (view, density) in enumerate(tries):
         options = view.words if view is first else _with_remark(view, views, density)
         estimate = [*_estimate(structure(timeline, views.iteration, options), asked)]
@@ -215,11 +217,15 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
             return fitting[0]
         if waiting and (len(waiting) >= AT_ONCE or at == len(tries) - 1):
             measured = _measured(timeline, n, waiting, asked)
-            if fitting := [one for one, size in measured if _fits(size)]:
-                return fitting[0]
+            fitting = [one for one, size in measured if _fits(size)]
+            if framed_ones := [one for one in fitting if one.frames]:
+                return framed_ones[0]
+            bare += fitting
+            if len(bare) >= ENOUGH:
+                break
             sizes += [(size, one) for one, size in measured]
             waiting = []
-    return min(sizes, key=lambda one: _excess(one[0]))[1]
+    return bare[0] if bare else min(sizes, key=lambda one: _excess(one[0]))[1]
 
 
 SURE = 0.7
@@ -289,32 +295,33 @@ def _size(shape: Structure, direction: Direction, *, compact: bool) -> tuple[flo
 def _measured(
     timeline: Timeline, n: int, shapes: Sequence[Structure], asked: Asked
 ) -> list[tuple[Options, tuple[float, float]]]:
-    """Return the sizes of pictures as Graphviz lays them out.
-
-    A picture with frames around modules is also measured without frames if that is smaller.
+    """Return the sizes of pictures as Graphviz lays them out: with all frames around modules, with the outer frames
+    only, and without frames.
     """
-    moment = timeline.at(n)
-    sources = []
+    moment, manner = timeline.at(n), Manner(asked.theme or LIGHT, direction=asked.direction)
+    sources, ways = [], []
     for shape in shapes:
         drawn = scene(shape, timeline, moment)
-        bare = replace(drawn, boxes=tuple(replace(box, within=()) for box in drawn.boxes))
-        manner = Manner(asked.theme or LIGHT, direction=asked.direction)
-        sources += [digraph(drawn, manner).source, digraph(bare, manner).source]
+        deepest = max((len(box.within) for box in drawn.boxes), default=0)
+        for depth in sorted({deepest, min(deepest, 2), min(deepest, 1), 0}, reverse=True):
+            sources.append(digraph(framed(drawn, depth), manner).source)
+            ways.append((shape, depth, deepest))
     try:
         laid_out = draw_all(sources, "json", timeout=asked.timeout)
     except TooSlowError:  # the final picture will use the simple layout, too
         return [(shape.options, _size(shape, _usual(shape, asked), compact=False)) for shape in shapes]
     sizes = []
-    for shape, framed, bare_size in zip(shapes, laid_out[::2], laid_out[1::2], strict=True):
+    for (shape, depth, deepest), graph in zip(ways, laid_out, strict=True):
         one = shape.options
-        sizes.append((one, _bounds(framed)))
-        if len(bare_size) < len(framed):
-            without = replace(one, clusters=False, remark=f"{one.remark}. {NO_FRAMES}" if one.remark else NO_FRAMES)
-            sizes.append((without, _bounds(bare_size)))
+        if depth < deepest:
+            why = OUTER_FRAMES if depth else NO_FRAMES
+            one = replace(one, frames=depth, remark=f"{one.remark}. {why}" if one.remark else why)
+        sizes.append((one, _bounds(graph)))
     return sizes
 
 
-NO_FRAMES = "No frames around modules: there is no room"
+NO_FRAMES = "No frames around modules: they would not fit"
+OUTER_FRAMES = "Inner modules have no frames: they would not fit"
 
 
 def _bounds(laid_out: bytes) -> tuple[float, float]:
@@ -330,12 +337,12 @@ def _with_remark(view: _View, views: _Views, density: Density | None = None) -> 
     if view.repeats:
         parts += dict.fromkeys(view.repeats)
     parts = parts or ["one box for each call in the program"]
-    if density in _LESS:
+    if density in _LESS and density != views.words.density:
         parts.append(_LESS[density])
     more = [f"--expand {view.hint.partition('.')[2] or view.hint}"] if view.hint else []
     more += ["--level calls"] if closed or view.repeats else []
-    what = f"{len(views.infos):,} nodes in {view.boxes:,} boxes: {', '.join(parts)}"
+    what = f"{len(views.infos):,} nodes in {view.boxes:,} boxes: {'; '.join(parts)}"
     return replace(words, remark=f"{what}. More: {', '.join([*more, '--level nodes'])}")
 
 
-_LESS: dict[Density | None, str] = {"brief": "one line in each", "min": "names only"}
+_LESS: dict[Density | None, str] = {"brief": "each box shows one line", "min": "boxes show names only"}

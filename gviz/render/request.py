@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gviz.errors import GvizError
+from gviz.render.boxes.calls import has_public_names, with_calls
 from gviz.render.boxes.fold import (
     ALL,
     FEW_BOXES,
@@ -149,8 +150,10 @@ def drawing(
     graph = graph_of(timeline, infos.values())
     wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, within=True))
     asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
-    words = replace(words, wanted=replace(wanted, closed=_closed(asked, options)))
-    folded = fold(graph, words.wanted)
+    calls = fits and not (part.node or part.only or words.density == "full")
+    calls = calls and not has_public_names(timeline, infos.values())
+    words = replace(words, wanted=replace(wanted, closed=_closed(asked, options), calls=calls))
+    folded = fold(with_calls(timeline, graph, infos) if calls else graph, words.wanted)
     count = len(folded.shown) + len(folded.groups)
     if as_picture:
         require_readable(count)

@@ -7,7 +7,7 @@ pictures, in files and in the terminal, are drawn from the same scene.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.events import GradFlowed, Marked
@@ -150,6 +150,10 @@ class Box:
     longest: int = 0
 
 
+LABELLED_EDGES = 60
+"""The most lines with labels: more labels would hide the graph."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """The content of a picture of one moment. `flow`, `compact` and `remark` are those of the options."""
@@ -163,6 +167,11 @@ class Scene:
     flow: Literal["auto", "LR", "TB"] = "auto"
     compact: bool = False
     remark: str = ""
+
+    @property
+    def labels_lines(self) -> bool:
+        """Whether there is room over the lines for what they say."""
+        return len(self.edges) <= LABELLED_EDGES and not self.compact
 
 
 def scene(
@@ -274,6 +283,11 @@ def _boxed(place: Outline, held: tuple[State, ...], word: str, rows: tuple[Row, 
 
 def _around(place: Outline) -> tuple[tuple[str, str], ...]:
     return tuple((module_key(call), module_title(call).removeprefix("[+] ")) for call in place.within)
+
+
+def framed(scene: Scene, depth: int) -> Scene:
+    """The scene with so many frames at most around a box, the outermost."""
+    return replace(scene, boxes=tuple(replace(box, within=box.within[:depth]) for box in scene.boxes))
 
 
 def _first_bad(timeline: Timeline, moment: Moment) -> int:

@@ -1,6 +1,7 @@
 """Levels of a picture: calls of the program, modules, repeats; and that a picture without options fits a page."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,9 @@ import gviz
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.render.boxes.calls import runs, source_calls
+from gviz.render.boxes.graph_options import Options
+from gviz.render.graphviz.dot import dot
+from gviz.render.legend import legend, painted
 from gviz.render.levels import PAGE
 from gviz.render.request import ExportOptions, Part, drawing, moment_scene
 from gviz.trace import load
@@ -99,6 +103,7 @@ def test_a_picture_without_options_fits_a_page_and_says_what_it_collapsed(tmp_pa
     assert min(map(float, re.findall(r'font-size="([\d.]+)"', svg))) >= 9
     assert any("boxes: " in note and "--level nodes" in note for note in notes)
     assert "cross_entropy" in svg or "nll_loss" in svg
+    assert 'class="cluster' in svg
 
 
 def test_equal_layers_are_one_box_and_one_can_be_expanded(tmp_path):
@@ -195,3 +200,77 @@ def test_runs_are_the_longest_repetitions_from_the_left():
     assert [*runs([0, 1, 2, 1, 2, 1, 2, 3])] == [(0, 1, 1), (1, 2, 3), (7, 1, 1)]
     assert [*runs([1, 1, 1, 1])] == [(0, 1, 4)]
     assert [*runs([])] == []
+
+
+def small_net(torch):
+    nn = torch.nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.enc, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+
+        def forward(self, x):
+            h = torch.relu(self.enc(x))
+            return self.head(h.detach().reshape(5, 8))
+
+    def step():
+        loss = nn.functional.cross_entropy(Net()(torch.randn(5, 4)), torch.arange(5) % 3)
+        loss.backward()
+
+    step()
+
+
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+@pytest.mark.parametrize("part", [{}, {"depth": 1}, {"depth": 2}])
+def test_a_small_model_has_the_public_names_of_its_calls(tmp_path, name, part):
+    scene, _ = drawn(recorded(tmp_path, small_net, engine(name)), **part)
+    found = {title.rpartition(" = ")[2].removeprefix("[+] ") for title in titles(scene)}
+    assert {"enc Linear", "head Linear", "detach", "cross_entropy"} <= found
+    assert not {"t", "addmm", "nll_loss", "log_softmax"} & {name.lower() for name in found}
+
+
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_a_program_of_public_calls_alone_shows_every_node(tmp_path, name):
+    def program(torch):
+        x = torch.randn(3, requires_grad=True)
+        (x * 2).exp().sum().backward()
+
+    scene, notes = drawn(recorded(tmp_path, program, engine(name)))
+    assert [title.rpartition(" = ")[2] for title in titles(scene)][-3:] == ["Mul", "Exp", "Sum"]
+    assert not notes
+
+
+def test_no_line_between_collapsed_modules_is_a_view(tmp_path):
+    torch = engine("torch")
+
+    def program(torch):
+        nn = torch.nn
+        net = nn.Sequential(*(nn.Sequential(nn.Flatten(0, 1), nn.Linear(4, 4), nn.Unflatten(0, (2, 3))) for _ in "ab"))
+        net(torch.randn(2, 3, 4)).sum().backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, torch), depth=1)
+    modules = {box.key for box in scene.boxes if box.role == "module"}
+    between = [edge for edge in scene.edges if edge.target in modules]
+    assert between
+    assert {edge.kind for edge in between} <= {"forward", "gradient"}
+
+
+def test_a_cut_is_amber_and_has_a_word_also_when_its_node_is_freed(tmp_path):
+    timeline = recorded(tmp_path, small_net, engine("torch"))
+    scene, _ = drawn(timeline)
+    (cut,) = (box for box in scene.boxes if "cut" in box.states)
+    assert "freed" in cut.states
+    assert painted(cut) == "missing"
+    assert any(sign.startswith("amber, cut") for sign in legend(scene))
+    words = drawing(timeline, len(timeline), ExportOptions(drawing=Options(density="min", clusters=True, marks=True)))
+    text = dot(moment_scene(timeline, len(timeline), words))
+    (line,) = (line for line in text.splitlines() if "detach" in line.lower() and "->" not in line)
+    assert ">cut<" in line
+    assert "dashed" not in line
+
+
+def test_the_legend_has_no_signs_of_lines_without_labels(tmp_path):
+    scene, _ = drawn(recorded(tmp_path, small_net, engine("torch")))
+    assert any(sign.startswith("+=") for sign in legend(replace(scene, compact=False)))
+    assert not any(sign.startswith("+=") for sign in legend(replace(scene, compact=True)))

@@ -78,6 +78,17 @@ def public_name(info: NodeInfo) -> str:
     return PUBLIC.get(bare, _WITH_INDICES.sub("", bare))
 
 
+def has_public_names(timeline: Timeline, infos: Iterable[NodeInfo]) -> bool:
+    """Whether each operation is a call of the program, under the name in PyTorch's documentation. A `T` or an `Addmm`
+    is none: they are parts of a ``linear``."""
+    made = {info.node: info for info in infos if info.created.kind == "op" and not info.created.during[0]}
+    names = {node: info.op.name.lower() for node, info in made.items()}
+    if any(name in PUBLIC or (name.startswith("_") and not name.startswith("__")) for name in names.values()):
+        return False
+    calls = source_calls(timeline, made.values())
+    return all(call.name.lower() == names[call.nodes[-1]] for call in calls)
+
+
 def source_calls(timeline: Timeline, infos: Iterable[NodeInfo]) -> Iterator[SourceCall]:
     """Yield the calls that made some operations. The operations come in order of creation, and so do the calls."""
     made = [info for info in infos if info.created.kind == "op"]

@@ -51,6 +51,10 @@ TENSORS: tuple[Tensors, ...] = get_args(Tensors)
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 
+ALL_FRAMES = 1000
+"""More than modules lie within one another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What is drawn of an iteration, and how.
@@ -60,7 +64,7 @@ class Options:
     * `wanted` collapses modules or selects a part; `also` is a node that is drawn whatever the `content`.
     * `tensors`: the form of tensors. If None, tensors with a few elements are grids, in full labels also larger ones.
     * `saved`: tensors that are saved for backward have boxes of their own.
-    * `clusters`: each expanded module has a frame around it.
+    * `clusters`: each expanded module has a frame around it; of frames within one another only the outer `frames`.
     * `decimals`: the digits after the decimal point of every scalar.
     * `flow`: the direction of the data, unless the user chooses one.
     * `compact`: the picture has little room between boxes.
@@ -76,6 +80,7 @@ class Options:
     saved: bool = False
     wanted: Filter = ALL
     clusters: bool = False
+    frames: int = ALL_FRAMES
     decimals: int | None = None
     titles: Titles = "both"
     attr_chars: int = 0

@@ -98,6 +98,8 @@ def links(
         if target is None or target in boxes.apart:
             continue
         bases = {output.view_of for output in info.created.outputs} - {0, info.node}
+        if target in boxes.groups:  # of which not all that it makes is that view
+            bases = set()
         for slot, (node, output_nr) in enumerate(info.created.inputs):
             if node in infos and node in boxes.of:
                 if boxes.of[node] == target and target in boxes.groups:  # inside a collapsed call
@@ -110,6 +112,8 @@ def links(
                 if link.tracked and backward:
                     yield replace(link, kind="gradient", label="")
         for base in sorted(bases - {node for node, _ in info.created.inputs} & infos.keys() & boxes.of.keys()):
+            if boxes.of[base] in boxes.groups:
+                continue
             uses = ((info.node, -1),)
             yield Link(boxes.of[base], target, "view", 0, -1, base, uses, tracked=False, label="view")
 

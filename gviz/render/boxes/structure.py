@@ -94,7 +94,8 @@ def structure(
     ]
     if options.clusters and len(places) <= CLUSTERED:
         places = [
-            replace(place, within=around) for place, around in zip(places, open_calls(places, graph), strict=True)
+            replace(place, within=around[: options.frames])
+            for place, around in zip(places, open_calls(places, graph), strict=True)
         ]
     return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, made, boxes), options)
 

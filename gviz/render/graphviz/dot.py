@@ -13,7 +13,6 @@ from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
 from gviz.render.graphviz.placement import (
     BLANK,
-    LABELLED_EDGES,
     STRAIGHT,
     Placing,
     ends,
@@ -108,7 +107,7 @@ def _circle(box: Box, theme: Theme) -> dict[str, str]:
 def _add_lines(graph: Digraph, scene: Scene, manner: Manner) -> None:
     theme, placing = manner.theme, manner.placing
     boxes = theme.form.card == "box"
-    labelled = boxes and len(scene.edges) <= LABELLED_EDGES and not scene.compact
+    labelled = boxes and scene.labels_lines
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
     straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
     for number, edge in enumerate(scene.edges):
@@ -196,7 +195,7 @@ def _box_style(box: Box) -> Iterator[str]:
     yield "filled"
     if _shape(box) == "box" and box.role not in ("op", "root"):
         yield "rounded"
-    if {"pending", "freed"} & set(box.states):
+    if "pending" in box.states or painted(box) == "freed":
         yield "dashed"
     elif "view" in box.states:
         yield "dotted"
@@ -256,10 +255,10 @@ def _tooltip(text: str) -> str:
 def add_frames(graph: Digraph, scene: Scene, manner: Manner) -> None:
     """Put the boxes of a graph into the frames of their modules, if there are any."""
     if manner.placing is None or manner.placing.frames:
-        _fill(graph, list(scene.boxes), 0, manner)
+        _fill(graph, list(scene.boxes), 0, manner, "6" if scene.compact else "10")
 
 
-def _fill(graph: Digraph, boxes: list[Box], depth: int, manner: Manner) -> None:
+def _fill(graph: Digraph, boxes: list[Box], depth: int, manner: Manner, margin: str) -> None:
     inner: dict[tuple[str, str], list[Box]] = {}
     for box in boxes:
         if len(box.within) > depth:
@@ -269,11 +268,11 @@ def _fill(graph: Digraph, boxes: list[Box], depth: int, manner: Manner) -> None:
             if manner.theme.form.card != "box" and box.op:
                 graph.node(f"{box.key}{SPLIT}")
     for (key, title), held in inner.items():
-        with graph.subgraph(name=f"cluster_{key}", graph_attr=_attributes(key, title, manner)) as frame:
-            _fill(frame, held, depth + 1, manner)
+        with graph.subgraph(name=f"cluster_{key}", graph_attr=_attributes(key, title, manner, margin)) as frame:
+            _fill(frame, held, depth + 1, manner, margin)
 
 
-def _attributes(key: str, title: str, manner: Manner) -> dict[str, str]:
+def _attributes(key: str, title: str, manner: Manner, margin: str) -> dict[str, str]:
     theme, placing = manner.theme, manner.placing
     place = placing.frames.get(f"cluster_{key}", {}) if placing else {}
     return {
@@ -285,6 +284,6 @@ def _attributes(key: str, title: str, manner: Manner) -> dict[str, str]:
         "style": "rounded",
         "color": theme.edge,
         "penwidth": "0.75",
-        "margin": "10",
+        "margin": margin,
         **place,
     }

@@ -56,7 +56,8 @@ def box_label(box: Box, theme: Theme) -> str:
     """Return a table of title and state, then one line per row, padded to the height that the box has at any moment."""
     if box.height == 1:
         mark = "► " if "current" in box.states else ""
-        return table([f"<td><b>{coloured(mark + box.title, theme.texts['title'])}</b></td>"])
+        word = f"&#160; {coloured(box.status, theme.texts['muted'], SMALL)}" if painted(box) == "missing" else ""
+        return table([f"<td><b>{coloured(mark + box.title, theme.texts['title'])}</b>{word}</td>"])
     lines = [_head(box, theme)]
     for at, row in enumerate(box.rows):
         right = box.rows[at + 1] if at + 1 < len(box.rows) and box.rows[at + 1].beside else None

@@ -12,7 +12,7 @@ from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.placement import Placing, placing
 from gviz.render.graphviz.process import Picture, TooSlowError, draw, draw_all
 from gviz.render.request import ExportOptions, require_readable
-from gviz.render.scene import Scene
+from gviz.render.scene import Scene, framed
 
 Laid = TypeVar("Laid")
 
@@ -45,20 +45,21 @@ def settled(scene: Scene, options: ExportOptions, prefix: str) -> Scene:
         return scene
 
     def area(*depths: int) -> list[float]:
-        graphs = [digraph(_framed(scene, depth), manner_of(options, prefix)).source for depth in depths]
+        graphs = [digraph(framed(scene, depth), manner_of(options, prefix)).source for depth in depths]
         return [*map(_area, draw_all(graphs, "json", timeout=options.timeout))]
 
-    deepest = max(len(box.within) for box in scene.boxes)
-    bare, framed = area(0, deepest)
-    while deepest and framed > STRETCHED * bare:
+    whole = deepest = max(len(box.within) for box in scene.boxes)
+    bare, wide = area(0, deepest)
+    while deepest and wide > STRETCHED * bare:
         deepest -= 1
-        framed = area(deepest)[0] if deepest else bare
-    return _framed(scene, deepest)
+        wide = area(deepest)[0] if deepest else bare
+    if deepest == whole:
+        return scene
+    remark = f"{scene.remark}. {FEWER_FRAMES}" if scene.remark else FEWER_FRAMES
+    return framed(replace(scene, remark=remark), deepest)
 
 
-def _framed(scene: Scene, depth: int) -> Scene:
-    """Return the scene with at most this many frames around a box, the outermost."""
-    return replace(scene, boxes=tuple(replace(box, within=box.within[:depth]) for box in scene.boxes))
+FEWER_FRAMES = "Some modules have no frame: it would stretch the picture"
 
 
 def _area(laid_out: bytes) -> float:

@@ -27,8 +27,6 @@ GAP = 60
 WIDE = 1600
 """Points. A wider graph flows from top to bottom, because its text would be too small from left to right."""
 
-LABELLED_EDGES = 60
-"""The most lines with labels: more labels would hide the graph."""
 EASY_NODES = 150
 """With more nodes, Graphviz searches less for the best order: seconds instead of minutes, hardly worse."""
 

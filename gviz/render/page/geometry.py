@@ -14,7 +14,6 @@ from gviz.render.graphviz.picture import laid_out_or_simple
 from gviz.render.graphviz.placement import (
     BLANK,
     INCH,
-    LABELLED_EDGES,
     STRAIGHT,
     ends,
     flow,
@@ -85,7 +84,7 @@ def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
 
 def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     """Return the boxes as empty rectangles. The DOT text contains no text from the program."""
-    labelled = len(scene.edges) <= LABELLED_EDGES
+    labelled = scene.labels_lines
     straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
     spaced = " ".join(f"{name}={value}" for name, value in spacing(scene).items())
     lines = [
