@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from math import ceil, isfinite, prod
 from typing import Any, Unpack
 
@@ -30,7 +30,9 @@ from gviz.engine.layout import contiguous_format, preserve_format, strides_in
 from gviz.engine.layout import zeros as zeros_in
 from gviz.engine.layout import zeros_like as zeros_as
 from gviz.engine.modes import thread
+from gviz.engine.op import any_requires_grad
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
+from gviz.events import OpSeen
 from gviz.source.site import warn
 from gviz.values.value import Array
 
@@ -235,7 +237,56 @@ def copied(function: str, data: Any, options: Options, default: DType | None) ->
     kind = kind_of(function, options, default) if options.get("dtype") is not None or default else None
     if isinstance(data, Tensor):
         warn(_COPY_OF_TENSOR)
-    return from_array(np.array(array_of(data, kind)), options.get("requires_grad") or False)
+    return _of_data(function, data, np.array(array_of(data, kind)), options.get("requires_grad") or False)
+
+
+def _of_data(function: str, data: Any, array: Array, requires_grad: bool) -> Tensor:
+    """A new leaf or constant around `array`, the copy of `data`; of data with tensors in it, the result of a function.
+
+    Autograd does not track that function, which takes the numbers of the tensors. A listener sees it, as it sees
+    `detach`; a result that requires a gradient is a leaf.
+    """
+    channel = emit.channel
+    tensors = [] if channel is None or requires_grad else list(_tensors_in(data))
+    if channel is None or not tensors:
+        return from_array(array, requires_grad)
+    result = new_tensor(array)
+    if not any_requires_grad(tensors):
+        untracked = "inputs"
+    elif not thread.grad_enabled:
+        untracked = "inference" if thread.inference else "no_grad"
+    else:
+        untracked = "numbers" if array.dtype.kind == "f" else "dtype"
+    emission.ran(channel, _FROM_TENSORS[function], tensors, {}, [result], None, untracked)
+    return result
+
+
+def _tensors_in(data: Any) -> Iterator[Tensor]:
+    """The tensors in nested sequences, from left to right."""
+    if isinstance(data, Tensor):
+        yield data
+    elif isinstance(data, (list, tuple)):
+        for item in data:
+            if not isinstance(item, _NUMBERS):
+                yield from _tensors_in(item)
+
+
+class _FromTensors:
+    """What events need of a function that copies the numbers of tensors."""
+
+    memory = "new"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def describe(self, number: int) -> OpSeen:
+        """The function as an event."""
+        return OpSeen(number, self.name, "", ("input",), (), ())
+
+    describe_in_place = describe_slices = describe
+
+
+_FROM_TENSORS = {name: _FromTensors(name) for name in ("tensor", "new_tensor", "as_tensor", "asarray")}
 
 
 @worded
@@ -245,7 +296,7 @@ def as_tensor(data: Any, **options: Unpack[Options]) -> Tensor:
     kind = kind_of("as_tensor", options) if options.get("dtype") is not None else None
     if isinstance(data, Tensor):
         return data if kind is None else data.to(kind)
-    return from_array(array_of(data, kind), False)
+    return _of_data("as_tensor", data, array_of(data, kind), False)
 
 
 @worded
@@ -268,7 +319,7 @@ def asarray(obj: Any, *, copy: bool | None = None, **options: Unpack[Options]) -
         shared = shared.clone() if copy and shared is obj else shared
         return shared if wants_grad or not shared.requires_grad else shared.detach() if copy else shared
     array = array_of(obj, kind)
-    return from_array(np.array(array) if copy else array, wants_grad)
+    return _of_data("asarray", obj, np.array(array) if copy else array, wants_grad)
 
 
 def _check_alias(obj: Any, kind: DType | None) -> None:

@@ -140,6 +140,12 @@ try:
 except RuntimeError as error:
     failed = str(error)
 """
+COPIED = """
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+parts = [w[0] * 2, w[1] * 3]
+numbers = torch.tensor(parts)
+(numbers * w).sum().backward()
+"""
 PROGRAMS = {name.lower(): text for name, text in globals().items() if name.isupper() and "torch." in str(text)}
 
 

@@ -93,6 +93,30 @@ def test_an_operation_that_is_not_recorded_says_why(name, make, reason):
     assert (created.untracked, created.requires_grad) == (reason, not reason)
 
 
+@pytest.mark.parametrize(
+    ("name", "make", "reason"),
+    [
+        ("tensor", lambda x: torch.tensor([x[0], 2, x[1]]), "numbers"),
+        ("tensor", lambda x: torch.tensor([[x[0].detach()], [x[1]]], dtype=torch.float64), "numbers"),
+        ("tensor", lambda x: torch.tensor([True, x[0] > 0]), "inputs"),
+        ("as_tensor", lambda x: torch.as_tensor((x[0], x[1])), "numbers"),
+        ("asarray", lambda x: torch.asarray([x[0]]), "numbers"),
+        ("tensor", torch.no_grad()(lambda x: torch.tensor([x[0]])), "no_grad"),
+    ],
+)
+def test_data_with_tensors_in_it_is_made_of_them(name, make, reason):
+    heard = Heard(lambda: make(leaf(1.0, 2.0)))
+    (made,) = [node for node in heard.nodes.values() if heard.ops[node.op].name == name and node.kind == "op"]
+    assert (made.untracked, made.requires_grad) == (reason, False)
+    assert {heard.ops[heard.nodes[node].op].name for node, _ in made.inputs} <= {"select", "detach", "gt"}
+
+
+def test_data_that_requires_a_gradient_is_a_leaf_whatever_its_numbers_are_of():
+    heard = Heard(lambda: torch.tensor([leaf(1.0, 2.0)[1]], requires_grad=True).sum())
+    made = heard.nodes[heard.created("sum").inputs[0][0]]
+    assert (made.kind, made.inputs) == ("leaf", ())
+
+
 def test_every_contribution_to_a_fan_out_is_said_with_the_sum_so_far():
     def program():
         x = leaf(3.0)

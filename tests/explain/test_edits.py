@@ -150,8 +150,8 @@ padding_trained clip_before_backward clip_after_step penalty_without_create_grap
 second_derivative_without_create_graph penalty_input_without_grad micro_batches_summed loss_returned_detached
 checkpoint_reentrant clip_scaled sampled_not_reparameterized
 """.split()  # noqa: SIM905  # a table
-WITHOUT_BUILTIN = {"checkpoint_reentrant", "clip_scaled", "sampled_not_reparameterized", "cut_tensor_of_tensors"}
-"""The built-in engine lacks what these programs use. Of the last it names the line, and carries no edit yet."""
+WITHOUT_BUILTIN = {"checkpoint_reentrant", "clip_scaled", "sampled_not_reparameterized"}
+"""The built-in engine lacks what these programs use."""
 
 BY_NAME = {program.name: program for program in programs("sick")}
 
