@@ -66,8 +66,8 @@ def summary(comparison: Comparison) -> Iterator[str]:
     yield from (_run(comparison, run) for run in one_sided_runs(comparison))
     yield from _others(comparison)
     if (wired := comparison.first("inputs", "arguments", "tracking")) is not None:
-        given = f": {arguments}" if wired.kind == "arguments" and (arguments := _arguments(comparison, wired)) else ""
-        yield f"first node made differently: {_place(comparison, wired)}, {_WORDS[wired.kind]}{given}."
+        others = f": {arguments}" if wired.kind == "arguments" and (arguments := _arguments(comparison, wired)) else ""
+        yield f"first node made differently: {_place(comparison, wired)}, {_WORDS[wired.kind]}{others}."
     for kind in HELD:
         yield from _first(comparison, kind)
     if {difference.kind for difference in comparison.differences} == {"dtype"}:
@@ -153,10 +153,10 @@ def paired_rows(
                 _cell(side, node, column, clip) for side, node in zip((comparison.a, comparison.b), pair, strict=True)
             ]
             own = bool(differences) and pair not in unexpected
-            words = [*(["own"] if own else []), *map(_said, differences)]
-            said = ", ".join(dict.fromkeys(filter(None, words)))
+            words = [*(["own"] if own else []), *map(_words, differences)]
+            text = ", ".join(dict.fromkeys(filter(None, words)))
             mark = ":" if own and all(pair) else _mark(pair, differences)
-            yield pair, f"{left:<{column}} {mark} {right:<{column}} {said}".rstrip()
+            yield pair, f"{left:<{column}} {mark} {right:<{column}} {text}".rstrip()
 
 
 def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH, *, clip: Clip = clipped) -> str:
@@ -207,7 +207,7 @@ def _first(comparison: Comparison, kind: Kind) -> Iterator[str]:
     found = [difference for difference in comparison.differences if difference.kind == kind]
     if found:
         more = f"; {len(found) - 1} more" if len(found) > 1 else ""
-        yield f"first {HELD[kind]} that differs: {_place(comparison, found[0])}, {_told(found[0])}{more}."
+        yield f"first {HELD[kind]} that differs: {_place(comparison, found[0])}, {_values_text(found[0])}{more}."
 
 
 def _place(comparison: Comparison, difference: Difference) -> str:
@@ -227,15 +227,15 @@ def _arguments(comparison: Comparison, difference: Difference) -> str:
     return ", ".join(f"{shown(name)} {_argument(left, name)} and {_argument(right, name)}" for name in others)
 
 
-def _argument(given: Mapping[str, Attr], name: str) -> str:
-    return clipped(attribute_word(given[name]), VALUE_WIDTH * 2) if name in given else "none"
+def _argument(attributes: Mapping[str, Attr], name: str) -> str:
+    return clipped(attribute_word(attributes[name]), VALUE_WIDTH * 2) if name in attributes else "none"
 
 
 def _line(info: NodeInfo) -> str:
     return f" ({file_line(info.frames[0].path, info.frames[0].line)})" if info.frames else ""
 
 
-def _told(difference: Difference) -> str:
+def _values_text(difference: Difference) -> str:
     """Return the two values of a difference, and the distance between them."""
     x, y = difference.values
     if difference.kind == "dtype" and x and y:
@@ -260,7 +260,7 @@ def apart(difference: Difference) -> str:
     return f"{number_text.number(gap.largest)} apart{at}{count}"
 
 
-def _said(difference: Difference) -> str:
+def _words(difference: Difference) -> str:
     """Return one to three words for a difference, for a table."""
     if difference.kind == "kept":
         return "old .grad"

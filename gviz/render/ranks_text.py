@@ -106,9 +106,9 @@ def _gap(parting: Divergence) -> str:
 def expected(between: RankDifferences) -> Iterator[str]:
     """Yield a sentence about expected differences between two ranks, if there are any."""
     counts: Counter[Part] = Counter(part for part, _ in between.parts)
-    told = [f"{EXPECTED[part]} ({counts[part]})" for part in OWN if counts[part]]
-    if told:
-        yield f"each rank's own, as expected: {', '.join(told)}."
+    words = [f"{EXPECTED[part]} ({counts[part]})" for part in OWN if counts[part]]
+    if words:
+        yield f"each rank's own, as expected: {', '.join(words)}."
 
 
 def _first(parting: Divergence) -> str:

@@ -70,10 +70,10 @@ def edge(link: Link, now: Now) -> Edge:
     if link.kind == "gradient":
         return _gradient(link, now)
     born = any(now.states.get(user) is not None for user, _ in link.uses)
-    held: tuple[EdgeState, ...] = () if born else ("pending",)
+    states: tuple[EdgeState, ...] = () if born else ("pending",)
     if not link.tracked:
-        held = (*held, "cut")
-    return Edge(link.source, link.target, link.kind, link.output_nr, link.slot, link.label, held)
+        states = (*states, "cut")
+    return Edge(link.source, link.target, link.kind, link.output_nr, link.slot, link.label, states)
 
 
 def _gradient(link: Link, now: Now) -> Edge:
@@ -83,10 +83,10 @@ def _gradient(link: Link, now: Now) -> Edge:
     alone = parts[0].value if len(found) == len(parts) == 1 else None
     label = f"{ADDED} {share(alone, 14, DIGITS)}" if alone is not None else ""
     numbers = _addend(link, alone, now) if alone is not None else ()
-    held: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
+    states: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
     if brings(now, link.node, link.output_nr, link.uses):
-        held = ("flowed", "now")
-    return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, held, numbers)
+        states = ("flowed", "now")
+    return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, states, numbers)
 
 
 def _addend(link: Link, part: Value, now: Now) -> Numbers:
@@ -215,10 +215,10 @@ def parts(
     here = (in_its_iteration(timeline, moment.n, state) for state in moment.states(nodes))
     states = dict(zip(nodes, here, strict=True))
     before, bad = timeline.at(max(moment.n - 1, 0)), _first_bad(timeline, moment)
-    beside = None if other is None else dict(zip(nodes, other(nodes), strict=True))
+    branch = None if other is None else dict(zip(nodes, other(nodes), strict=True))
     passes = timeline.pass_ends(timeline.iterations[shape.iteration]) if shape.options.marks else []
     after = any(end <= moment.n for end in passes)
-    now = Now(timeline, moment, before, states, bad, shape.options, beside, after)
+    now = Now(timeline, moment, before, states, bad, shape.options, branch, after)
     boxes = tuple(_box(place, shape, now, tooltips=tooltips, bare=place.key in bare) for place in shape.places)
     return boxes, tuple(edge(link, now) for link in shape.links)
 
@@ -234,11 +234,11 @@ def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bo
 
 
 def _chip(place: Outline, now: Now) -> Box:
-    held: tuple[State, ...] = () if now.states[place.node] is not None else ("pending",)
+    states: tuple[State, ...] = () if now.states[place.node] is not None else ("pending",)
     if brings(now, place.node, 0, [(place.user, place.slot)]):
-        held = ("receiving",)
+        states = ("receiving",)
     rows = rows_beside(lambda place, now: chip_rows(place, now.states[place.node], now), place, now)
-    return _boxed(place, held, "", rows, f"{place.title}: the same tensor as box #{place.node}")
+    return _boxed(place, states, "", rows, f"{place.title}: the same tensor as box #{place.node}")
 
 
 def _saved(place: Outline, now: Now) -> Box:
@@ -249,35 +249,35 @@ def _saved(place: Outline, now: Now) -> Box:
 
 
 def _module(place: Outline, group: Group, now: Now) -> Box:
-    held = group_states(group, now)
+    states = group_states(group, now)
     rows = rows_beside(lambda place, now: group_rows(place, group, now), place, now)
-    return _boxed(place, held, state_word(held), rows, group.call.path)
+    return _boxed(place, states, state_word(states), rows, group.call.path)
 
 
 def _of_node(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:
     info, state = now.timeline.info(place.node), now.states[place.node]
-    held = states_of(info, state, now)
+    states = states_of(info, state, now)
     if bare:
-        return _boxed(place, held, status(info, held, now), (), "")
-    said = remark(now.timeline, info, now.timeline.iterations[shape.iteration])
-    if said and "cut" in held:
-        said = cut_text(info)
-    rows = rows_beside(lambda place, now: _rows(place, info, now, said), place, now)
+        return _boxed(place, states, status(info, states, now), (), "")
+    note = remark(now.timeline, info, now.timeline.iterations[shape.iteration])
+    if note and "cut" in states:
+        note = cut_text(info)
+    rows = rows_beside(lambda place, now: _rows(place, info, now, note), place, now)
     tip = tooltip(as_at(info, state), state) if tooltips else ""
     name = op_title(info) if info.created.kind == "op" else ""
-    return _boxed(place, held, status(info, held, now), rows, tip, name)
+    return _boxed(place, states, status(info, states, now), rows, tip, name)
 
 
-def _rows(place: Outline, info: NodeInfo, now: Now, said: str) -> tuple[Row, ...]:
+def _rows(place: Outline, info: NodeInfo, now: Now, note: str) -> tuple[Row, ...]:
     state = now.states[place.node]
     brief = now.options.density == "brief"
-    return brief_rows(place, info, state, now) if brief else node_rows(place, info, state, now, said)
+    return brief_rows(place, info, state, now) if brief else node_rows(place, info, state, now, note)
 
 
-def _boxed(place: Outline, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str, op: str = "") -> Box:
+def _boxed(place: Outline, states: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str, op: str = "") -> Box:
     around = _around(place)
     return Box(
-        place.key, place.node, place.role, held, place.title, word, rows, tip, place.width, place.height, op, around
+        place.key, place.node, place.role, states, place.title, word, rows, tip, place.width, place.height, op, around
     )
 
 

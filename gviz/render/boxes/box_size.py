@@ -133,8 +133,8 @@ class Rooms:
         leaf = role in ("leaf", "parameter")
         grads = lines if leaf or (info.created.requires_grad and not info.created.untracked) else 0
         twice = lines if leaf and self.backward else 0
-        said = bool(remark(self.timeline, info, self.iteration))
-        return 1 + lines + thumbnails + grads + twice + said + details
+        has_remark = bool(remark(self.timeline, info, self.iteration))
+        return 1 + lines + thumbnails + grads + twice + has_remark + details
 
     def _value_width(self, info: NodeInfo, role: Role) -> int:
         """Return the width for ``value`` and the widest value, and for ``incoming -6 (1 of 2)`` of a leaf."""

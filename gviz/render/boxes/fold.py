@@ -434,12 +434,12 @@ def _steps(timeline: Timeline, infos: Sequence[NodeInfo]) -> dict[int, ModuleCal
     steps: dict[int, int] = {}
     here: dict[int, int] = {}  # by the call stack that calls the step
     for info in reversed(infos):
-        said = timeline.contexts.step_of(info)
-        if said and info.iteration == infos[-1].iteration:
-            steps[info.node] = here[info.created.stack] = said
-        elif said:
-            steps[info.node] = here.get(info.created.stack, said)
-    return {node: ModuleCall(-2 * said - 1, OPTIMIZER, step_kind(timeline, said)) for node, said in steps.items()}
+        event = timeline.contexts.step_of(info)
+        if event and info.iteration == infos[-1].iteration:
+            steps[info.node] = here[info.created.stack] = event
+        elif event:
+            steps[info.node] = here.get(info.created.stack, event)
+    return {node: ModuleCall(-2 * event - 1, OPTIMIZER, step_kind(timeline, event)) for node, event in steps.items()}
 
 
 def _made_by(pass_nr: int) -> ModuleCall | None:

@@ -212,8 +212,8 @@ def _leaf_rows(place: Outline, made: Value | None, state: NodeState | None, now:
         row = _incoming(place.width, state, now) if state is not None else Row(NO_VALUE, "muted", "incoming")
         yield as_grid(row, output.incoming if output is not None else None, made, now)
     row = _leaf_grad(place.width, state, now) if state is not None else Row("None", "muted", ".grad")
-    held = output.grad if output is not None else None
-    yield as_grid(row, held, made, now) if held is not None else row
+    accumulated = output.grad if output is not None else None
+    yield as_grid(row, accumulated, made, now) if accumulated is not None else row
 
 
 def _incoming(width: int, state: NodeState, now: Now) -> Row:

@@ -132,13 +132,13 @@ def has_failed(node: int, state: NodeState | None, moment: Moment) -> bool:
     return (moment.failed is not None and moment.failed.node == node) or (state is not None and state.step == "failed")
 
 
-def status(info: NodeInfo, held: tuple[State, ...], now: Now) -> str:
+def status(info: NodeInfo, states: tuple[State, ...], now: Now) -> str:
     """Return the word for the most important state; empty if no state has a word."""
     state = now.states.get(info.node)
     if now.first_bad == info.node and not has_failed(info.node, state, now.moment):
         bad = now.timeline.troubles.kind_of_first_bad()
-        return f"! first {bad}" if {"nan", "inf"} & {*held} else f"! {bad}"
-    word, event = state_word(held), now.moment.event
+        return f"! first {bad}" if {"nan", "inf"} & {*states} else f"! {bad}"
+    word, event = state_word(states), now.moment.event
     if word == "waiting" and state is not None:
         return arrived(state)
     if word != "receives" or state is None or not isinstance(event, GradFlowed):
@@ -153,6 +153,6 @@ def arrived(state: NodeState) -> str:
     return next((f"{count} of {expected}" for count, expected in counts if count < expected), "ready")
 
 
-def state_word(held: tuple[State, ...]) -> str:
+def state_word(states: tuple[State, ...]) -> str:
     """Return the word for the worst of some states."""
-    return next((shown.word for shown in SHOWN if shown.state in held), "")
+    return next((shown.word for shown in SHOWN if shown.state in states), "")

@@ -175,8 +175,8 @@ def open_calls(places: Sequence[Outline], graph: CallGraph) -> Iterator[Calls]:
     users = _users(places, graph)
     closed = {place.group.call for place in places if place.group is not None}
     found = [tuple(takewhile(lambda call: call not in closed, _calls(place, graph, users))) for place in places]
-    held = Counter(call for calls in found for call in calls)
-    worth = {call for call, count in held.items() if 1 < count < len(places)}
+    counts = Counter(call for calls in found for call in calls)
+    worth = {call for call, count in counts.items() if 1 < count < len(places)}
     for calls in found:
         yield tuple(call for call in calls if call in worth and call.kind and not call.is_source_call)
 

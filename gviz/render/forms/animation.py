@@ -58,13 +58,13 @@ def _parts(drawn: Sequence[ElementTree.Element]) -> dict[str, Looks]:
     ElementTree.register_namespace("xlink", XLINK)
     parts: dict[str, Looks] = {}
     for number, root in enumerate(drawn):
-        told = 0
+        unnamed = 0
         for element in root[0]:
             name = element.get("id", "")
             if element.tag == f"{{{SVG}}}title":
                 continue
             if not name:
-                name, told = f"text {told}", told + 1
+                name, unnamed = f"text {unnamed}", unnamed + 1
             parts.setdefault(name, {}).setdefault(_text(element), []).append(number)
     return parts
 

@@ -24,9 +24,9 @@ SCHEMA = 1
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Return moment `n` as JSON: boxes with their text and their exact numbers, and lines."""
     drawn, moment = asked_scene(timeline, n, options), timeline.at(n)
-    held = {box.key: box.node for box in drawn.boxes if box.role not in ("chip", "saved", "module")}
-    here = (in_its_iteration(timeline, n, state) for state in moment.states(list(held.values())))
-    states = dict(zip(held, here, strict=True))
+    nodes = {box.key: box.node for box in drawn.boxes if box.role not in ("chip", "saved", "module")}
+    here = (in_its_iteration(timeline, n, state) for state in moment.states(list(nodes.values())))
+    states = dict(zip(nodes, here, strict=True))
     document = {
         "schema": SCHEMA,
         "title": drawn.title,

@@ -69,11 +69,11 @@ def words(scene: Scene, prefix: str) -> str:
     """Return a description of the picture for people who cannot see it."""
     what = UNTITLED if scene.title == UNTITLED else f"{UNTITLED} of {scene.title}"
     title = f"{what}, {scene.caption}"
-    told = "; ".join(description(box) for box in scene.boxes[:DESCRIBED])
+    texts = "; ".join(description(box) for box in scene.boxes[:DESCRIBED])
     more = len(scene.boxes) - DESCRIBED
     rest = f"; and {more} more boxes" if more > 0 else ""
     return (
-        f'<title id="{prefix}-title">{escape(title)}</title>\n<desc id="{prefix}-desc">{escape(told + rest)}</desc>\n'
+        f'<title id="{prefix}-title">{escape(title)}</title>\n<desc id="{prefix}-desc">{escape(texts + rest)}</desc>\n'
     )
 
 

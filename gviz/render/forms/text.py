@@ -48,12 +48,12 @@ def characters(shape: Structure, seen: Scene, moment: Moment) -> str:
 def _cells(box: Box) -> tuple[str, ...]:
     """Return the text of a box, sorted into the columns of the table."""
     values = [row.text for row in box.rows if row.label.startswith("value")]
-    grads = [_told(row.label, row.text) for row in box.rows if row.label and not row.label.startswith("value")]
+    grads = [_fact(row.label, row.text) for row in box.rows if row.label and not row.label.startswith("value")]
     remarks = [row.text for row in box.rows if not row.label]
     return box.title, "; ".join(values), ", ".join(grads), box.status, ", ".join(remarks)
 
 
-def _told(label: str, text: str) -> str:
+def _fact(label: str, text: str) -> str:
     return text if label == "grad" else f"{label} {text}"
 
 
@@ -77,5 +77,5 @@ def _edges(seen: Scene, titles: dict[str, str]) -> Iterable[str]:
 
 def _edge(edge: Edge, titles: dict[str, str], gradient: str) -> str:
     words = [edge.label, f"gradient {gradient}" if gradient else "", "no gradient" if "cut" in edge.states else ""]
-    said = ", ".join(filter(None, words))
-    return f"  {titles[edge.source]} -> {titles[edge.target]}" + (f": {said}" if said else "")
+    text = ", ".join(filter(None, words))
+    return f"  {titles[edge.source]} -> {titles[edge.target]}" + (f": {text}" if text else "")

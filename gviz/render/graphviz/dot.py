@@ -267,9 +267,9 @@ def _fill(graph: Digraph, boxes: list[Box], depth: int, manner: Manner, margin: 
             graph.node(box.key)
             if manner.theme.form.card != "box" and box.op:
                 graph.node(f"{box.key}{SPLIT}")
-    for (key, title), held in inner.items():
+    for (key, title), inside in inner.items():
         with graph.subgraph(name=f"cluster_{key}", graph_attr=_attributes(key, title, manner, margin)) as frame:
-            _fill(frame, held, depth + 1, manner, margin)
+            _fill(frame, inside, depth + 1, manner, margin)
 
 
 def _attributes(key: str, title: str, manner: Manner, margin: str) -> dict[str, str]:

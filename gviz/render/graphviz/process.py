@@ -41,10 +41,10 @@ def draw_all(dots: Iterable[str], picture: Format, *, program: Program = "dot", 
     except subprocess.TimeoutExpired as error:
         raise TooSlowError(f"Graphviz did not finish in {timeout:g} s") from error
     stderr = done.stderr.decode("utf-8", "replace")
-    said = complaints(stderr)
-    if done.returncode or said or not done.stdout:
+    errors = complaints(stderr)
+    if done.returncode or errors or not done.stdout:
         last = stderr.strip().rpartition("\n")[2]
-        raise _failure(" ".join(said) or last or f"its process ended with code {done.returncode}")
+        raise _failure(" ".join(errors) or last or f"its process ended with code {done.returncode}")
     return list(_pictures(done.stdout))
 
 
@@ -66,8 +66,8 @@ def _failure(why: str) -> GvizError:
 def complaints(stderr: str) -> list[str]:
     """Return Graphviz's errors with the lines that follow them. Notes about fonts and sizes are no errors."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip() and not line.startswith(NOTES)]
-    said = list(dropwhile(lambda line: not line.startswith("Error"), lines))
-    return list(takewhile(lambda line: not line.startswith("Traceback"), said))
+    errors = list(dropwhile(lambda line: not line.startswith("Error"), lines))
+    return list(takewhile(lambda line: not line.startswith("Traceback"), errors))
 
 
 def has_font() -> bool:

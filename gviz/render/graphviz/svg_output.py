@@ -91,8 +91,8 @@ def _curve(found: re.Match[str]) -> str:
         x, y = knots[at]
         steps = [(knot[0] - x, knot[1] - y) for knot in knots[at + 1 : at + 4]]
         before, letter = letter, _letter(steps)
-        said = _joined({"h": steps[2][:1], "v": steps[2][1:], "l": steps[2]}.get(letter, chain.from_iterable(steps)))
-        path += said if letter == before and said[0] == "-" else f" {said}" if letter == before else f"{letter}{said}"
+        code = _joined({"h": steps[2][:1], "v": steps[2][1:], "l": steps[2]}.get(letter, chain.from_iterable(steps)))
+        path += code if letter == before and code[0] == "-" else f" {code}" if letter == before else f"{letter}{code}"
     return f' d="{path}"'
 
 

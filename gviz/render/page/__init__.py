@@ -13,9 +13,9 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Return the page that opens at moment `n`."""
     check_moment(timeline, n)
     with uncollected():
-        held = contents(timeline, n, options)
-        text = document(held, options.theme)
-    opened = [note for graph in held["graphs"] if graph["low"] <= n <= graph["high"] for note in graph["notes"]]
-    for note in (*held["notes"], *opened):
+        data = contents(timeline, n, options)
+        text = document(data, options.theme)
+    opened = [note for graph in data["graphs"] if graph["low"] <= n <= graph["high"] for note in graph["notes"]]
+    for note in (*data["notes"], *opened):
         options.note(note)
     return text

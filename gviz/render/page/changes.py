@@ -180,9 +180,9 @@ class Recorder:
     changes: list[Change] = field(default_factory=list)
     now: dict[Cell, str] = field(default_factory=dict)
 
-    def note(self, n: int, said: Iterable[tuple[Cell, str]]) -> None:
+    def note(self, n: int, texts: Iterable[tuple[Cell, str]]) -> None:
         """Record the texts of cells at event `n`."""
-        for cell, text in said:
+        for cell, text in texts:
             if self.now.get(cell, "") != text:
                 self.now[cell] = text
                 self.changes.append((n, cell, text))
@@ -246,15 +246,15 @@ class Changes:
             for user in {user for user, _ in link.uses}:
                 self._made_with.setdefault(user, []).append(link)
 
-    def between(self, low: int, high: int, heard: Callable[[int], object] = lambda n: None) -> list[Change]:
+    def between(self, low: int, high: int, progress: Callable[[int], object] = lambda n: None) -> list[Change]:
         """Return the changes from moment `low` to moment `high`. At `low` everything is new.
 
-        `heard` is called with each moment.
+        `progress` is called with each moment.
         """
         recorder = Recorder()
         over, before = Touched(), self._timeline.at(low)
         for n in range(low, high + 1):
-            heard(n)
+            progress(n)
             moment = self._timeline.at(n)
             if n > low and not isinstance(moment.event, e.BackwardStarted | e.BackwardFinished):
                 moment.follow(before, self._concerned(moment))
@@ -279,8 +279,8 @@ class Changes:
             part = replace(self._shape, places=places, links=links)
             recorder.note(moment.n, dressed(part, self._timeline, moment, bare))
         for node, state in zip(nodes, moment.states(nodes), strict=True):
-            said = self._panels.rows(moment, node, state)
-            recorder.note(moment.n, (((node, key), text) for key, text in said))
+            rows = self._panels.rows(moment, node, state)
+            recorder.note(moment.n, (((node, key), text) for key, text in rows))
 
     @property
     def _everything(self) -> Touched:

@@ -76,50 +76,50 @@ class _Drawn:
 
 def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, Any]:
     """Return the contents of the page that opens at moment `n`."""
-    held = extent(timeline, n, alone=bool(options.part.node), moments=options.moments)
+    span = extent(timeline, n, alone=bool(options.part.node), moments=options.moments)
     strings, sources = Strings(), Sources(timeline)
     graphs, titles, drawn = [], {}, set[int]()
-    for one in _drawn(timeline, held, options):
+    for one in _drawn(timeline, span, options):
         graphs.append(_graph(one, strings))
         places = one.shape.places
         titles.update({place.node: place.title for place in places if place.role not in ("chip", "module", "saved")})
         drawn.update(node for place in places for node in place.nodes)
-    events = _events(timeline, held.low, held.high, strings, sources)
+    events = _events(timeline, span.low, span.high, strings, sources)
     actors = dict.fromkeys([*titles, *(node for node in events["actors"] if node)])
-    nodes = {node: _node(timeline, node, titles.get(node, ""), held.low, held.high, sources) for node in actors}
+    nodes = {node: _node(timeline, node, titles.get(node, ""), span.low, span.high, sources) for node in actors}
     part = bool(options.part.node or options.part.only)
     return {
         "part": part,
-        "title": program_title(timeline, chain.from_iterable(map(timeline.nodes.of, held.iterations))),
+        "title": program_title(timeline, chain.from_iterable(map(timeline.nodes.of, span.iterations))),
         "count": len(timeline),
-        "low": held.low,
-        "high": held.high,
+        "low": span.low,
+        "high": span.high,
         "start": n,
-        "notes": [held.left_out] if held.left_out else [],
+        "notes": [span.left_out] if span.left_out else [],
         "graphs": graphs,
         "events": events,
         "nodes": nodes,
-        "moves": asdict(moves(timeline, held.low, held.high, drawn if part else None)),
+        "moves": asdict(moves(timeline, span.low, span.high, drawn if part else None)),
         "marks": sources.marks,
         "files": sources.files(),
         "strings": strings.all(),
     }
 
 
-def _drawn(timeline: Timeline, held: Extent, options: ExportOptions) -> Iterator[_Drawn]:
+def _drawn(timeline: Timeline, span: Extent, options: ExportOptions) -> Iterator[_Drawn]:
     """Yield the iterations of the page, one after the other."""
 
-    def heard(moment: int) -> None:
+    def report(moment: int) -> None:
         if moment % HEARD_OF == 0:
-            options.progress(MOST * (moment - held.low) / max(held.high - held.low, 1))
+            options.progress(MOST * (moment - span.low) / max(span.high - span.low, 1))
 
-    for iteration in held.iterations:
-        low = held.low if iteration is held.iterations[0] else iteration.start
-        high = held.high if iteration is held.iterations[-1] else iteration.end
+    for iteration in span.iterations:
+        low = span.low if iteration is span.iterations[0] else iteration.start
+        high = span.high if iteration is span.iterations[-1] else iteration.end
         notes: list[str] = []
         own = replace(options, style="gviz", note=notes.append, drawing=replace(options.drawing, marks=False))
         shape = _shape(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
-        changes = Changes(timeline, shape, nodes_in(timeline, iteration, shape)).between(low, high, heard)
+        changes = Changes(timeline, shape, nodes_in(timeline, iteration, shape)).between(low, high, report)
         placed = geometry(scene(shape, timeline, timeline.at(high)), _widest(shape, changes), own)
         yield _Drawn(iteration.index + 1, low, high, shape, placed, changes, notes)
 
@@ -201,13 +201,13 @@ def _encoded(changes: Sequence[Change], cells: Mapping[Cell, int], strings: Stri
     coded: dict[str, Any] = {"first": len(strings), "at": [], "counts": [], "cells": [], "texts": []}
     last = 0
     for n, group in groupby(changes, key=lambda change: change[0]):
-        said = sorted((cells[cell], text) for _, cell, text in group)
+        changed = sorted((cells[cell], text) for _, cell, text in group)
         coded["at"].append(n - last)
-        coded["counts"].append(len(said))
+        coded["counts"].append(len(changed))
         coded["cells"] += [
-            cell - before for (cell, _), before in zip(said, (0, *(cell for cell, _ in said)), strict=False)
+            cell - before for (cell, _), before in zip(changed, (0, *(cell for cell, _ in changed)), strict=False)
         ]
-        for _, text in said:
+        for _, text in changed:
             known = text in strings
             coded["texts"].append(strings.number(text) + 1 if known else 0)
             strings.number(text)
@@ -286,9 +286,9 @@ def extent(timeline: Timeline, n: int, *, alone: bool = False, moments: Sequence
     if high - low > EVENTS:
         low = max(low, min(n - EVENTS // 2, high - EVENTS))
         high = low + EVENTS
-    held = _held(every, kept, low, high, len(timeline))
+    included_text = _included_text(every, kept, low, high, len(timeline))
     rest = "" if moments else "; exported at another moment, a page holds the rest"
-    return Extent(kept, low, high, f"This page holds {held}{rest}." if held else "")
+    return Extent(kept, low, high, f"This page holds {included_text}{rest}." if included_text else "")
 
 
 def _around(every: Sequence[Iteration], moments: Sequence[int]) -> Sequence[Iteration]:
@@ -317,7 +317,7 @@ def _size(timeline: Timeline, iteration: Iteration) -> tuple[int, int]:
     return iteration.end - iteration.start + 1, len(timeline.nodes.of(iteration))
 
 
-def _held(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high: int, count: int) -> str:
+def _included_text(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high: int, count: int) -> str:
     """Return in words which iterations and events are included; empty if all are."""
     words = []
     if len(kept) < len(every):

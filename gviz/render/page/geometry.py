@@ -110,10 +110,10 @@ def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
     for box in boxes:
         if len(box.within) > depth:
             inner.setdefault(box.within[depth][0], []).append(box)
-    for key, held in inner.items():
+    for key, inside in inner.items():
         yield f'subgraph "cluster_{key}" {{ margin=10 {FRAME_TITLE}'
-        yield from (f'"{box.key}"' for box in held if len(box.within) == depth + 1)
-        yield from _dot_frames(held, depth + 1)
+        yield from (f'"{box.key}"' for box in inside if len(box.within) == depth + 1)
+        yield from _dot_frames(inside, depth + 1)
         yield "}"
 
 
