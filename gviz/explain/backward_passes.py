@@ -106,8 +106,8 @@ def growing_losses(timeline: Timeline, n: int) -> Sequence[float]:
 
 def row_text(values: Sequence[float]) -> str:
     """Return the first three and the last two: ``0.2924, 857.3, 9.391e+07, …, 5.1e+28, 4.9e+33``."""
-    told = [number(value) for value in values]
-    return ", ".join(told if len(told) <= 6 else [*told[:3], "…", *told[-2:]])
+    numbers = [number(value) for value in values]
+    return ", ".join(numbers if len(numbers) <= 6 else [*numbers[:3], "…", *numbers[-2:]])
 
 
 def _finite_losses_before(timeline: Timeline, n: int) -> Iterator[float]:

@@ -108,7 +108,7 @@ def findings(timeline: Timeline) -> Iterator[Finding | Far]:
         yield Far("checking: reading event", read, survey.end)
     errors = list(map(why_failure, all_failures(survey.timeline)))
     yield from errors
-    told = {(one.kind, one.node) for error in errors for one in whole(error)}
+    reported = {(one.kind, one.node) for error in errors for one in whole(error)}
     searches = [("leaves", _leaf_findings), *((kind.name, kind.find) for kind in KINDS if kind.find is not None)]
     for number, (name, find) in enumerate(searches, 1):
         far = Far(f"checking: {name.replace('-', ' ')},", number, len(searches))
@@ -116,7 +116,7 @@ def findings(timeline: Timeline) -> Iterator[Finding | Far]:
         for one in find(survey):
             if one is None:
                 yield far
-            elif (one.kind, one.node) not in told:
+            elif (one.kind, one.node) not in reported:
                 yield one
 
 
@@ -129,20 +129,20 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
     alive = list(survey.alive(survey.passes[-1][0]))
     leaves = [made.node for made in alive if made.created.kind != "op" and made.created.requires_grad]
     failed = _before_failed_passes(survey)
-    taken = {event.node for _, event in survey.select(GradCaptured)} - survey.skipped
+    captured = {event.node for _, event in survey.select(GradCaptured)} - survey.skipped
     roots = {node for _, event in survey.passes for node, _ in event.roots}
-    silent = [node for node in leaves if node not in {*last, *failed, *taken, *roots}]
+    silent = [node for node in leaves if node not in {*last, *failed, *captured, *roots}]
     silent = [node for node in silent if not _is_for_some_gradients(survey, node)]
     idle = never_found(timeline, survey.end)
     for node in silent[:MOST_ASKED]:
         yield None
         found = why(timeline, end, node, "grad")
-        looked_at = _is_never_trained(found)
-        elsewhere = bool(survey.optimized) and node not in survey.optimized
+        untrained = _is_never_trained(found)
+        is_of_other = bool(survey.optimized) and node not in survey.optimized
         if _is_taken_as_data(survey, found) or _is_of_no_call(survey, found):
             continue
-        if not (looked_at and elsewhere):  # else it follows another model, as a target network does
-            yield replace(found, suspected=found.suspected or elsewhere or (looked_at and node not in idle))
+        if not (untrained and is_of_other):  # else it follows another model, as a target network does
+            yield replace(found, suspected=found.suspected or is_of_other or (untrained and node not in idle))
     if survey.passes[-1][1].pass_nr in _failed(survey):
         return  # a program that stopped early: a single zero is no sign of a mistake
     added = [made.node for made in alive if made.node in last]  # includes results on which requires_grad_() was called
@@ -201,8 +201,8 @@ def _is_of_no_call(survey: Survey, found: Finding) -> bool:
     """Return whether a parameter belongs to a template of copies: an uncalled model without an optimizer."""
     made = survey.nodes.get(found.node)
     is_parameter = made is not None and made.created.kind == "parameter"
-    elsewhere = bool(survey.optimized) and found.node not in survey.optimized
-    return found.kind == "unused" and is_parameter and elsewhere and found.node not in survey.timeline.nodes.named
+    is_of_other = bool(survey.optimized) and found.node not in survey.optimized
+    return found.kind == "unused" and is_parameter and is_of_other and found.node not in survey.timeline.nodes.named
 
 
 _SEVERAL = re.compile(r",(?![^\[]*\])\s*")

@@ -87,14 +87,14 @@ class Computation:
 
 
 def _result_text(results: Sequence[tuple[str, Value | None]]) -> str:
-    told = [f"{name} {_value(result)}".lstrip() for name, result in results[:_MOST_RESULTS] if result is not None]
+    texts = [f"{name} {_value(result)}".lstrip() for name, result in results[:_MOST_RESULTS] if result is not None]
     more = [f"{len(results) - _MOST_RESULTS} more"] if len(results) > _MOST_RESULTS else []
-    return f" = {', '.join([*told, *more])}" if told else ""
+    return f" = {', '.join([*texts, *more])}" if texts else ""
 
 
 def _value(result: Value) -> str:
-    told = result.size == 0 or result.statistics() is not None
-    return short(result).removeprefix("! ") if told else shape_text(result.shape)
+    is_known = result.size == 0 or result.statistics() is not None
+    return short(result).removeprefix("! ") if is_known else shape_text(result.shape)
 
 
 def computation(timeline: Timeline, node: int, again: int = 0) -> Computation:
@@ -104,8 +104,8 @@ def computation(timeline: Timeline, node: int, again: int = 0) -> Computation:
 
 def _computed_again(timeline: Timeline, seq: int) -> Computation:
     info = timeline.info(expect(timeline, seq, StorageWritten).node)
-    held = [timeline.held(info.node, nr, seq) for nr in range(len(info.created.outputs))]
-    return _computed(timeline, info, seq, held)
+    values = [timeline.held(info.node, nr, seq) for nr in range(len(info.created.outputs))]
+    return _computed(timeline, info, seq, values)
 
 
 def _computation(timeline: Timeline, node: int) -> Computation:
@@ -113,12 +113,12 @@ def _computation(timeline: Timeline, node: int) -> Computation:
     return _computed(timeline, info, info.born, [output.value for output in info.created.outputs])
 
 
-def _computed(timeline: Timeline, info: NodeInfo, at: int, held: Sequence[Value | None]) -> Computation:
+def _computed(timeline: Timeline, info: NodeInfo, at: int, values: Sequence[Value | None]) -> Computation:
     operands = tuple(_operands(timeline, info, at))
     attributes = tuple((shown(name), attribute_word(value)) for name, value in info.created.attrs)
     formula, shapes = _formula(info, operands, attributes) if info.created.kind == "op" else ("", "")
-    apart = len(held) > 1 and len(info.variables) > 1  # a single name may belong to any output, or to all
-    results = tuple((info.output_name(nr) if apart else "", value) for nr, value in enumerate(held))
+    is_named = len(values) > 1 and len(info.variables) > 1  # a single name may belong to any output, or to all
+    results = tuple((info.output_name(nr) if is_named else "", value) for nr, value in enumerate(values))
     return Computation(info.node, formula, shapes, operands, attributes, results, at)
 
 
@@ -143,8 +143,8 @@ def _formula(info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tu
     names = {operand.parameter: _operand_word(operand) for operand in operands}
     values = {operand.parameter: (operand.name, operand.value) for operand in operands}
     formula = formula_text(info)
-    untold = formula.isidentifier() and formula not in {*names, *dict(attributes)}  # what a call drew by itself
-    if formula and not untold:
+    is_random = formula.isidentifier() and formula not in {*names, *dict(attributes)}  # what a call drew by itself
+    if formula and not is_random:
         return with_numbers(formula, {**attribute_words(attributes), **names}), shapes_in(formula, values)
     extra = [f"{name}={value}" for name, value in attributes]
     text = f"{op_title(info)}({', '.join([*map(_operand_word, operands), *extra])})"

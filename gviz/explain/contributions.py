@@ -99,8 +99,8 @@ def with_agreement(timeline: Timeline, found: Finding, part: Value, total: Value
         return replace(found, numbers=numbers)
     cosine, same = _alike(one, whole)
     numbers = (*numbers, Number("cosine to the sum", cosine, found.event), Number("same signs", same, found.event))
-    way = "" if is_small(part) or not size else _direction(cosine)
-    return replace(found, text=found.text + way, numbers=numbers)
+    direction = "" if is_small(part) or not size else _direction(cosine)
+    return replace(found, text=found.text + direction, numbers=numbers)
 
 
 def _direction(cosine: float) -> str:
@@ -159,10 +159,10 @@ def loop_summary(timeline: Timeline, parts: Sequence[Contribution], known: Mappi
     if len(parts) < 3 or len(known) < len(parts) or len({step.count for step in known.values()}) > 1:
         return None
     sizes = [(norm(part.value), part) for part in parts if not bad_text(part.value)]
-    told = [(size, part) for size, part in sizes if size is not None]
-    if len(told) < len(parts):
+    known_sizes = [(size, part) for size, part in sizes if size is not None]
+    if len(known_sizes) < len(parts):
         return None
-    (least, last), (most, first) = (pick(told, key=lambda pair: pair[0]) for pick in (min, max))
+    (least, last), (most, first) = (pick(known_sizes, key=lambda pair: pair[0]) for pick in (min, max))
     info = timeline.info(first.source)
     text = (
         f"{len(parts)} steps of a loop{made_at(info.frames)} sent to it: step {known[first.source].nth} most, "
@@ -208,9 +208,9 @@ def by_loss(timeline: Timeline, node: int, parts: Sequence[Contribution], total:
     losses = losses_of(timeline, [root for root, _ in started.roots if root]) if started is not None else None
     if losses is None or total is None or node in losses.uses or {one.source for one in parts} <= losses.uses.keys():
         return
-    apart = _LossPass(timeline, timeline.at(parts[-1].seq), losses)
+    loss_pass = _LossPass(timeline, timeline.at(parts[-1].seq), losses)
     try:
-        shares = _split(apart, node)
+        shares = _split(loss_pass, node)
     except GvizError as reason:
         why = ": ".join(filter(None, (reason.what, reason.why)))
         text = f"what each of {len(losses.uses)} losses brought is not known: {why}"
@@ -230,31 +230,31 @@ def _loss_title(timeline: Timeline, loss: int, losses: Losses) -> str:
     return f"{label_of_it}, a summand of {label(timeline, max(losses.summing))}"
 
 
-def _loss_finding(timeline: Timeline, loss: int, title: str, brought: Array, seq: int, total: Value | None) -> Finding:
+def _loss_finding(timeline: Timeline, loss: int, title: str, part: Array, seq: int, total: Value | None) -> Finding:
     """Return the share of one loss in the `total`; without a total, it is all of it."""
-    value = capture(np.asarray(brought), limit=brought.nbytes)
+    value = capture(np.asarray(part), limit=part.nbytes)
     text = f"{'all' if total is None else share(value)} of it because of {title}"
     found = Finding("by-loss", text, seq, loss, at=innermost(timeline.info(loss)))
     return found if total is None else with_agreement(timeline, found, value, total)
 
 
-def _split(apart: _LossPass, node: int) -> _ByLoss:
+def _split(loss_pass: _LossPass, node: int) -> _ByLoss:
     """Return the share of each loss in a node's gradient. Nodes nearer to the losses are split first."""
-    for source in _nodes_between(apart, node):
-        apart.sent[source] = _sent_by_loss(apart, source)
-    return _arrived_by_loss(apart, node, 0)
+    for source in _nodes_between(loss_pass, node):
+        loss_pass.sent[source] = _sent_by_loss(loss_pass, source)
+    return _arrived_by_loss(loss_pass, node, 0)
 
 
-def _nodes_between(apart: _LossPass, node: int) -> list[int]:
+def _nodes_between(loss_pass: _LossPass, node: int) -> list[int]:
     """Return the nodes between the losses and a node that have sent something, in the order in which they ran."""
     found: dict[int, int] = {}
-    waiting = [node, *apart.losses.summing]
+    waiting = [node, *loss_pass.losses.summing]
     while waiting:
         here = waiting.pop()
-        for part in _parts(apart, here):
-            apart.recorded[part.source][part.slot] = part
-            new = part.source and part.source not in found and part.source not in apart.losses.summing
-            if new and here in apart.losses.summing:
+        for part in _parts(loss_pass, here):
+            loss_pass.recorded[part.source][part.slot] = part
+            new = part.source and part.source not in found and part.source not in loss_pass.losses.summing
+            if new and here in loss_pass.losses.summing:
                 raise GvizError("their sum is used elsewhere, too")
             if new:
                 found[part.source] = part.seq
@@ -264,55 +264,55 @@ def _nodes_between(apart: _LossPass, node: int) -> list[int]:
     return sorted(found, key=found.__getitem__)
 
 
-def _parts(apart: _LossPass, node: int) -> list[Contribution]:
-    state = apart.moment.state(node)
+def _parts(loss_pass: _LossPass, node: int) -> list[Contribution]:
+    state = loss_pass.moment.state(node)
     return [part for output in state.outputs for part in output.parts] if state is not None else []
 
 
-def _arrived_by_loss(apart: _LossPass, node: int, output_nr: int) -> _ByLoss:
+def _arrived_by_loss(loss_pass: _LossPass, node: int, output_nr: int) -> _ByLoss:
     """Return the share of each loss in what has arrived at one output of a node, over all edges."""
-    state, found = apart.moment.state(node), _ByLoss()
+    state, found = loss_pass.moment.state(node), _ByLoss()
     for part in state.outputs[output_nr].parts if state is not None else ():
-        of_sum = part.source in apart.losses.uses.get(node, ())
-        shares = {node: _array(apart, part)} if of_sum else apart.sent[part.source][part.slot]
+        of_sum = part.source in loss_pass.losses.uses.get(node, ())
+        shares = {node: _array(loss_pass, part)} if of_sum else loss_pass.sent[part.source][part.slot]
         for loss, array in shares.items():
             found[loss] = found[loss] + array if loss in found else array
     return found
 
 
-def _sent_by_loss(apart: _LossPass, source: int) -> dict[int, _ByLoss]:
+def _sent_by_loss(loss_pass: _LossPass, source: int) -> dict[int, _ByLoss]:
     """Return the share of each loss in what a node has sent, by slot."""
-    state = apart.moment.state(source)
+    state = loss_pass.moment.state(source)
     outputs = range(len(state.outputs)) if state is not None else ()
-    arrived = {nr: shares for nr in outputs if (shares := _arrived_by_loss(apart, source, nr))}
+    arrived = {nr: shares for nr in outputs if (shares := _arrived_by_loss(loss_pass, source, nr))}
     losses = list(dict.fromkeys(loss for shares in arrived.values() for loss in shares))
-    recorded = apart.recorded[source]
+    recorded = loss_pass.recorded[source]
     if len(losses) == 1:
-        return {slot: {losses[0]: _array(apart, part)} for slot, part in recorded.items()}
+        return {slot: {losses[0]: _array(loss_pass, part)} for slot, part in recorded.items()}
     from gviz.rerun.forward import vector_jacobian_products  # imports the engine, which few answers need
 
     each = [{nr: shares[loss] for nr, shares in arrived.items() if loss in shares} for loss in losses]
-    sent = vector_jacobian_products(apart.timeline, apart.timeline.info(source), each)
+    sent = vector_jacobian_products(loss_pass.timeline, loss_pass.timeline.info(source), each)
     return {
         slot: _require_sum(
-            apart, part, {loss: one[slot] for loss, one in zip(losses, sent, strict=True) if slot in one}
+            loss_pass, part, {loss: one[slot] for loss, one in zip(losses, sent, strict=True) if slot in one}
         )
         for slot, part in recorded.items()
     }
 
 
-def _require_sum(apart: _LossPass, part: Contribution, shares: _ByLoss) -> _ByLoss:
+def _require_sum(loss_pass: _LossPass, part: Contribution, shares: _ByLoss) -> _ByLoss:
     """Return the shares, if they add up to the recorded sum."""
-    recorded = _array(apart, part)
+    recorded = _array(loss_pass, part)
     missed = np.linalg.norm(sum(shares.values(), np.zeros(())) - recorded)
     if not missed <= _TOLERANCE * max(np.linalg.norm(array) for array in (recorded, *shares.values())):
-        at = label_at(apart.timeline, part.source)
+        at = label_at(loss_pass.timeline, part.source)
         raise GvizError(f"{at} sent something else than its operation's own rule, by a hook or a rule of yours")
     return shares
 
 
-def _array(apart: _LossPass, part: Contribution) -> Array:
-    array = apart.timeline.array(part.value)
+def _array(loss_pass: _LossPass, part: Contribution) -> Array:
+    array = loss_pass.timeline.array(part.value)
     if array is None:
         raise GvizError(f"keep whole arrays with --values {part.value.nbytes}")
     return array.astype(np.result_type(array, np.float64))

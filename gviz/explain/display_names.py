@@ -65,8 +65,8 @@ def label(timeline: Timeline, node: int) -> str:
 def further_names(also: Sequence[str]) -> list[str]:
     """Return the other names of a tensor in its model; if they are many, their number."""
     left = len(also) - _FURTHER
-    told = [abridged(name, MAX_NAME) for name in also[:_FURTHER]]
-    return [*told, f"{left} more"] if left > 0 else told
+    shown_names = [abridged(name, MAX_NAME) for name in also[:_FURTHER]]
+    return [*shown_names, f"{left} more"] if left > 0 else shown_names
 
 
 def output_called(info: NodeInfo, nr: int) -> str:
@@ -183,9 +183,9 @@ def phase_words(timeline: Timeline, moment: Moment, *, numbered: bool = True) ->
     return f"{thread}, {phase}" if thread else phase
 
 
-def step_kind(timeline: Timeline, said: int) -> str:
+def step_kind(timeline: Timeline, seq: int) -> str:
     """Return the class of the optimizer of a step event."""
-    event = timeline.event(said)
+    event = timeline.event(seq)
     return event.kind if isinstance(event, OptimizerStarted | OptimizerStepped) else "optimizer"
 
 
@@ -222,9 +222,9 @@ def _loop_began(timeline: Timeline, _: int) -> int:
         return 0
     first, second = timeline.iterations[:2]
     new = [node for node in timeline.nodes.of(second) if timeline.nodes.born(node) >= second.start]
-    again = {info.created.stack for info in map(timeline.info, new[:_LOOKED_AT]) if info.frames}
+    stacks = {info.created.stack for info in map(timeline.info, new[:_LOOKED_AT]) if info.frames}
     infos = map(timeline.info, timeline.nodes.of(first))
-    return next((info.born for info in infos if info.created.stack in again), 0)
+    return next((info.born for info in infos if info.created.stack in stacks), 0)
 
 
 def label_at(timeline: Timeline, node: int) -> str:

@@ -291,14 +291,14 @@ def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str,
 
 def _with(text: _Text, call: ast.Call, keyword: ast.keyword, value: str) -> str:
     """Return the text of a call with another value of a keyword."""
-    given = [text.segment(one) for one in call.args]
+    arguments = [text.segment(one) for one in call.args]
     others = [
         f"{one.arg}={value if one is keyword else text.segment(one.value)}"
         if one.arg
         else f"**{text.segment(one.value)}"
         for one in call.keywords
     ]
-    return f"{text.segment(call.func)}({', '.join([*given, *others])})"
+    return f"{text.segment(call.func)}({', '.join([*arguments, *others])})"
 
 
 def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edit | None:
@@ -488,14 +488,14 @@ def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool
     rows = dict(enumerate(text.rows, 1))
     statement = text.segment(one[1].node)
     first, last = min(one[1].first, other[1].first), max(one[1].last, other[1].last)
-    gone = _without(text, one[1])
-    if gone is None or (one[1].first <= other[1].last and other[1].first <= one[1].last):
+    removal = _without(text, one[1])
+    if removal is None or (one[1].first <= other[1].last and other[1].first <= one[1].last):
         return None  # both are on one line
     indent = text.indent(other[1])
     there = "".join(f"{rows[number]}\n" for number in range(other[1].first, other[1].last + 1))
     there = f"{indent}{statement}\n{there}" if ahead else f"{there}{indent}{statement}\n"
     new = [f"{rows[number]}\n" for number in range(first, last + 1)]
-    new[one[1].first - first : one[1].last - first + 1] = [gone.new] + [""] * (one[1].last - one[1].first)
+    new[one[1].first - first : one[1].last - first + 1] = [removal.new] + [""] * (one[1].last - one[1].first)
     new[other[1].first - first : other[1].last - first + 1] = [there] + [""] * (other[1].last - other[1].first)
     return text.lines(first, last, "".join(new))
 
@@ -538,9 +538,9 @@ def without_option(timeline: Timeline, at: Frame | None, option: str) -> Edit | 
     if len(calls) != 1 or text is None:
         return None
     call, keyword = calls[0]
-    given = [text.segment(part) for part in call.args]
-    given += [f"{one.arg}={text.segment(one.value)}" for one in call.keywords if one.arg and one is not keyword]
-    return text.instead(call, f"{text.segment(call.func)}({', '.join(given)})")
+    arguments = [text.segment(part) for part in call.args]
+    arguments += [f"{one.arg}={text.segment(one.value)}" for one in call.keywords if one.arg and one is not keyword]
+    return text.instead(call, f"{text.segment(call.func)}({', '.join(arguments)})")
 
 
 def statement_instead(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
@@ -834,8 +834,8 @@ def keyword_or_argument(timeline: Timeline, at: Frame | None, function: str, num
     found = _found(timeline, at)
     for part in ast.walk(found[1].node) if found is not None else ():
         if isinstance(part, ast.Call) and _called(part) == function:
-            given = part.args[number : number + 1] + [one.value for one in part.keywords if one.arg == name]
-            return {one.id for each in given for one in ast.walk(each) if isinstance(one, ast.Name)}
+            arguments = part.args[number : number + 1] + [one.value for one in part.keywords if one.arg == name]
+            return {one.id for each in arguments for one in ast.walk(each) if isinstance(one, ast.Name)}
     return set()
 
 

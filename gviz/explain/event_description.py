@@ -54,7 +54,7 @@ from gviz.values.value import Value
 from gviz.values.value_text import added, grad, share, short
 
 
-def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
+def sentence(timeline: Timeline, n: int, since: int = 0) -> str:
     """Return one full sentence about the moment: event number, phase, node, and what happened."""
     if n == 0:
         return f"start of the recording, before event 1 of {len(timeline)}."
@@ -63,7 +63,7 @@ def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
     phase = f", {words}" if words else ""
     here = moment.actor
     who = f", node {label(timeline, here)}" if here else ""
-    return f"event {n}{phase}{who}: {description(timeline, moment, told).rstrip('.')}."
+    return f"event {n}{phase}{who}: {description(timeline, moment, since).rstrip('.')}."
 
 
 _NOW = ", now "
@@ -73,17 +73,17 @@ _BEFORE_THE_KEPT_PART = "from before the part that was kept"
 _STARTING = "starting: no tensors yet (importing PyTorch can take a few seconds)"
 
 
-def description(timeline: Timeline, moment: Moment, told: int = 0) -> str:
+def description(timeline: Timeline, moment: Moment, since: int = 0) -> str:
     """Return what happened at the event of the moment, without the full stop.
 
-    At the end of a rule it mentions everything that the rule has sent since event `told`.
+    At the end of a rule it mentions everything that the rule has sent since event `since`.
     """
     event = moment.event
     if event is None:
         if not timeline.growing:
             return "nothing has happened yet"
         return "before the first event: the program is further on" if len(timeline) else _STARTING
-    return _graph(timeline, moment, event) or _gradient(timeline, moment, event, told) or _program(moment, event)
+    return _graph(timeline, moment, event) or _gradient(timeline, moment, event, since) or _program(moment, event)
 
 
 def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
@@ -114,7 +114,7 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
     return ""
 
 
-def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> str:
+def _gradient(timeline: Timeline, moment: Moment, event: Event, since: int) -> str:
     """Return the text for events of a backward pass and of ``.grad``; empty for any other."""
     match event:
         case BackwardStarted(roots=roots, retain_graph=retain):
@@ -129,7 +129,7 @@ def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> st
         case GradFlowed():
             return _flowed(timeline, moment, event)
         case StepFinished():
-            return _ran(timeline, moment, event, told)
+            return _ran(timeline, moment, event, since)
         case GradAccumulated():
             return _accumulated(timeline, moment, event)
         case GradRetained(node=node, output_nr=nr, value=value):
@@ -155,8 +155,8 @@ def _program(moment: Moment, event: Event) -> str:
         case ScopeLeft():
             return "the module's forward ends"
         case OptimizerStarted(kind=kind):
-            told = all_options(event)
-            return f"{shown(kind)} starts a step{', ' * bool(told)}{told}"
+            options = all_options(event)
+            return f"{shown(kind)} starts a step{', ' * bool(options)}{options}"
         case OptimizerStepped():
             return _stepped(moment, event)
         case Marked(name=""):
@@ -203,9 +203,9 @@ def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
         owner = first
     nr, now = _written_output(timeline, moment, owner, event)
     if now is not None and owner and is_unseen(timeline, owner, event.node):
-        taken = _step_taken(timeline, moment, owner, nr, now, event.version)
-        if taken:
-            return taken
+        step = _step_taken(timeline, moment, owner, nr, now, event.version)
+        if step:
+            return step
     whose = f"the memory of {label(timeline, owner)}" if owner and owner != event.node else "its memory"
     writer = f" by {label(timeline, event.node)}" if event.node and event.node != owner else ""
     return f"{whose} was written in place{writer}, version {event.version}, now {short(now or event.value)}"
@@ -217,8 +217,8 @@ def _step_taken(timeline: Timeline, moment: Moment, node: int, nr: int, now: Val
     if step is None:
         return ""
     was = _value_before(timeline, moment, node, nr)
-    taken = f" from {short(was)}" if was is not None else ""
-    return f"{shown(step.kind)} takes it{taken} to {short(now)}, in place, version {version}"
+    change = f" from {short(was)}" if was is not None else ""
+    return f"{shown(step.kind)} takes it{change} to {short(now)}, in place, version {version}"
 
 
 def _value_before(timeline: Timeline, moment: Moment, node: int, nr: int) -> Value | None:
@@ -231,12 +231,12 @@ def _set(timeline: Timeline, moment: Moment, event: DataSet) -> str:
     by_none = event.writer in (0, moment.actor)
     if by_none and event.value == _value_before(timeline, moment, event.node, event.output_nr):
         return f"its memory was written elsewhere: it is {short(event.value)} as before"
-    taken = by_none and _step_taken(timeline, moment, event.node, event.output_nr, event.value, event.version)
+    step = by_none and _step_taken(timeline, moment, event.node, event.output_nr, event.value, event.version)
     how = "were set" if by_none else f"were changed by {label(timeline, event.writer)}"
     owned = _owned(timeline, event.node, event.output_nr, "data")
     if event.device:
         how = f"were moved from {clipped(event.source, 40)} to {clipped(event.device, 40)}"
-    return taken or f"{owned} {how}, version {event.version}, now {short(event.value)}"
+    return step or f"{owned} {how}, version {event.version}, now {short(event.value)}"
 
 
 def _written_output(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten) -> tuple[int, Value | None]:
@@ -244,10 +244,10 @@ def _written_output(timeline: Timeline, moment: Moment, owner: int, event: Stora
     state = moment.state(owner) if owner else None
     if state is None:
         return 0, None
-    held = zip(timeline.info(owner).created.outputs, state.outputs, strict=True)
+    pairs = zip(timeline.info(owner).created.outputs, state.outputs, strict=True)
     concerned = (
         (nr, now.value)
-        for nr, (made, now) in enumerate(held)
+        for nr, (made, now) in enumerate(pairs)
         if made.storage == event.storage and now.value_seq == moment.n
     )
     return next(concerned, (0, None))
@@ -269,14 +269,14 @@ def _target_at(timeline: Timeline, n: int, event: GradFlowed) -> OutputState | N
     return state.outputs[event.output_nr] if state is not None else None
 
 
-def _ran(timeline: Timeline, moment: Moment, event: StepFinished, told: int) -> str:
-    """Return what the rule has sent since `told`, with the sum if a target has several contributions."""
+def _ran(timeline: Timeline, moment: Moment, event: StepFinished, since: int) -> str:
+    """Return what the rule has sent since event `since`, with the sum if a target has several contributions."""
     sent = [
         each
         for each in outgoing_gradients(timeline, moment, event.node)
         if each.part is not None and each.after is not None
     ]
-    news = [_sent(timeline, each) for each in sent if each.event > told]
+    news = [_sent(timeline, each) for each in sent if each.event > since]
     if sent:
         return f"its rule has run{' and sent ' * bool(news)}{'; '.join(news)}"
     state = moment.state(event.node)
@@ -299,20 +299,20 @@ def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> 
     if event.value is None:
         return f".grad was None, is now {grad(event.part)}"
     before = timeline.at(moment.n - 1).state(event.node)
-    held = before.outputs[0].grad if before is not None else None
-    if held is None:
+    old = before.outputs[0].grad if before is not None else None
+    if old is None:
         return f".grad += {share(event.part)}, now {grad(event.value)}"
-    return f".grad {added(held, event.part, event.value, gives=_NOW)}"
+    return f".grad {added(old, event.part, event.value, gives=_NOW)}"
 
 
 def _grads(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> str:
     """Return the gradient of each output, ``p [2 2], q [3]``; of very many outputs only the first."""
     info = timeline.info(node)
-    told = [
+    texts = [
         f"{output_called(info, nr)} {short(grad) if grad is not None else None}".lstrip()
         for nr, grad in enumerate(grads[:_TOLD])
     ]
-    return ", ".join([*told, *[f"{len(grads) - _TOLD} more"] * (len(grads) > _TOLD)])
+    return ", ".join([*texts, *[f"{len(grads) - _TOLD} more"] * (len(grads) > _TOLD)])
 
 
 def _of_one(timeline: Timeline, node: int, nr: int) -> str:

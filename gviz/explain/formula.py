@@ -107,9 +107,9 @@ def _reading(info: NodeInfo) -> Reading:
 
 
 def _fits(reading: Reading, info: NodeInfo) -> bool:
-    given: Mapping[str, object] = dict(info.created.attrs)
+    attributes: Mapping[str, object] = dict(info.created.attrs)
     there = [slot for slot, (node, _) in zip(info.op.slots, info.created.inputs, strict=False) if node]
-    return all(name in given and str(given[name]) == word for name, word in reading.given) and all(
+    return all(name in attributes and str(attributes[name]) == word for name, word in reading.given) and all(
         slot in there for slot in reading.beside
     )
 

@@ -134,8 +134,8 @@ def value_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """Yield the value of every output, and its later writers."""
     for nr, output in enumerate(state.outputs):
         value, since = output.value, output.value_seq
-        held = _no_value(view, nr) if value is None else _value(value, since, in_full=view.full)
-        yield Fact(of_output("value", nr, state), (*own_name(view, nr), *held), nr)
+        parts = _no_value(view, nr) if value is None else _value(value, since, in_full=view.full)
+        yield Fact(of_output("value", nr, state), (*own_name(view, nr), *parts), nr)
         if not nr and _is_inside_call(view, output.value):
             yield Fact("", (Part(INSIDE_CALL, "muted"),), 0, 1)
         if output.version > view.info.created.outputs[nr].version:
@@ -220,9 +220,9 @@ def numbered(operand: Operand) -> str:
 
 def argument_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """Yield the arguments that are not tensors."""
-    given = computation(view.timeline, view.node).attributes
-    if given and view.info.created.kind == "op":
-        yield Fact("args", (Part(clipped(", ".join(f"{name} {value}" for name, value in given), 400)),))
+    attributes = computation(view.timeline, view.node).attributes
+    if attributes and view.info.created.kind == "op":
+        yield Fact("args", (Part(clipped(", ".join(f"{name} {value}" for name, value in attributes), 400)),))
     if did := dropout_effect(view.timeline, view.node):
         yield Fact("", (Part(did),), 0, 1)
 

@@ -23,7 +23,7 @@ class Steps:
     """
 
     count: int
-    held: frozenset[int]
+    parameters: frozenset[int]
     idle: tuple[int, ...]
 
 
@@ -41,8 +41,8 @@ def _steps_by(timeline: Timeline, n: int) -> Steps:
     steps = list(timeline.select((OptimizerStepped,), 1, n + 1))
     busy = {step.stack for _, step in steps if step.parameters}
     idle = {step.stack: seq for seq, step in steps if step.stack not in busy}
-    held = frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))
-    return Steps(len(steps), held, tuple(idle.values()))
+    parameters = frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))
+    return Steps(len(steps), parameters, tuple(idle.values()))
 
 
 def never_found(timeline: Timeline, n: int) -> frozenset[int]:
@@ -89,26 +89,26 @@ def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
 
 def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStarted | OptimizerStepped | None:
     """Return the optimizer step that wrote to a node by event `seq`, if it was one; in an older trace, its end."""
-    return next((said for said, _ in _steps_of(timeline, node, seq)), None)
+    return next((first for first, _ in _steps_of(timeline, node, seq)), None)
 
 
 def options_of(timeline: Timeline, node: int, seq: int) -> dict[str, Option]:
     """Return the options of the parameter's group in that step; empty if they are unknown."""
-    for said, ended in _steps_of(timeline, node, seq):
-        if isinstance(said, OptimizerStarted):
-            return options_in(said.options, _group_of(node, said, ended))
+    for first, ended in _steps_of(timeline, node, seq):
+        if isinstance(first, OptimizerStarted):
+            return options_in(first.options, _group_of(node, first, ended))
     return {}
 
 
 def step_words(timeline: Timeline, node: int, seq: int) -> str:
     """Return that step as text: ``SGD (lr=0.15, momentum=0.9)``; empty if no step wrote to the node."""
-    step, told = step_of(timeline, node, seq), options_text(options_of(timeline, node, seq))
-    return f"{shown(step.kind)}{f' ({told})' * bool(told)}" if step is not None else ""
+    step, options = step_of(timeline, node, seq), options_text(options_of(timeline, node, seq))
+    return f"{shown(step.kind)}{f' ({options})' * bool(options)}" if step is not None else ""
 
 
-def _group_of(node: int, said: OptimizerStarted, ended: Event | None) -> int:
+def _group_of(node: int, first: OptimizerStarted, ended: Event | None) -> int:
     """Return the group of a parameter, -1 if it is unknown."""
-    if len(said.options) < 2:
+    if len(first.options) < 2:
         return 0
     if not isinstance(ended, OptimizerStepped):
         return -1
@@ -122,14 +122,14 @@ def _steps_of(
     """Yield the steps that may have written to a node by event `seq`: the first event of each, and its end."""
     phase = timeline.phase_at(seq)
     for step in timeline.contexts.steps_at(seq):
-        said, ended = timeline.event(step.said), timeline.event(step.end) if step.end else None
+        first, ended = timeline.event(step.said), timeline.event(step.end) if step.end else None
         if isinstance(ended, OptimizerStepped) and node not in ended.parameters:
             continue
-        if isinstance(said, OptimizerStarted):
-            yield said, ended
+        if isinstance(first, OptimizerStarted):
+            yield first, ended
         in_phase = phase is not None and phase.kind == "optimizer" and step.end <= phase.end
-        if isinstance(said, OptimizerStepped) and in_phase:
-            yield said, ended
+        if isinstance(first, OptimizerStepped) and in_phase:
+            yield first, ended
 
 
 def write_place(timeline: Timeline, n: int, write: StorageWritten) -> tuple[Frame, ...]:
@@ -159,17 +159,17 @@ def options_text(options: Mapping[str, Option], before: Mapping[str, Option] | N
 def all_options(event: OptimizerStarted) -> str:
     """Return the options of the first groups, with differences of further ones: ``lr=0.5; group 1: lr=0.05``."""
     parts = [options_text(options_in(event.options, 0), options_in(event.before, 0))]
-    told = 0
+    count = 0
     for at, differing in list(enumerate(event.options))[1:]:
         before = dict(event.before[at]) if at < len(event.before) else {}
         if not (differing or before):
             continue
-        told += 1
-        if told < _GROUPS:
+        count += 1
+        if count < _GROUPS:
             here = {**dict(differing), **{name: options_in(event.options, at)[name] for name in before}}
             parts.append(f"group {at}: {options_text(here, before) or 'nothing else'}")
-    if told >= _GROUPS:
-        parts.append(f"{told - _GROUPS + 1} more group{'s' * (told > _GROUPS)} with others")
+    if count >= _GROUPS:
+        parts.append(f"{count - _GROUPS + 1} more group{'s' * (count > _GROUPS)} with others")
     return "; ".join(filter(None, parts))
 
 

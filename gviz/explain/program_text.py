@@ -64,10 +64,10 @@ def docstring(text: str) -> str:
     try:
         tokens = tokenize.generate_tokens(StringIO(text).readline)
         first = next((token for token in tokens if token.type not in _BLANK), None)
-        said = ast.literal_eval(first.string) if first is not None and first.type == tokenize.STRING else ""
+        constant = ast.literal_eval(first.string) if first is not None and first.type == tokenize.STRING else ""
     except (tokenize.TokenError, SyntaxError, ValueError):
         return ""  # it does not begin with a docstring
-    return cleandoc(said) if isinstance(said, str) else ""
+    return cleandoc(constant) if isinstance(constant, str) else ""
 
 
 # The expression that was running when something happened

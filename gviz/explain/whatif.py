@@ -67,15 +67,15 @@ def _nodes_of(evaluator: Evaluator, iteration: Iteration, place: str) -> list[in
 
     Raises `GvizError` if there is none.
     """
-    meant = places.place(place)
-    if meant.kind == "node":
+    target = places.place(place)
+    if target.kind == "node":
         return [evaluator.last(place, iteration.end)]
     infos = [evaluator.timeline.info(node) for node in evaluator.timeline.nodes.of(iteration)]
     named = [info.node for info in infos if info.name == place] or [info.node for info in infos if info.means(place)]
-    if not named and "[" in meant.word:  # an index of an index: as a pattern it would match another name
+    if not named and "[" in target.word:  # an index of an index: as a pattern it would match another name
         near = evaluator.names.near(place, iteration.end)
         raise GvizError(f"there is no {clipped(place, 40)}", hint=f"did you mean {near}?" if near else "", exit_code=2)
-    return named or [info.node for info in infos if meant.fits(info)] or [evaluator.last(place, iteration.end)]
+    return named or [info.node for info in infos if target.fits(info)] or [evaluator.last(place, iteration.end)]
 
 
 def require_engine(timeline: Timeline) -> None:
@@ -100,8 +100,8 @@ def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
         side = Side(timeline, iteration.index + 1)
         kept = [f"{label(timeline, node)} {short(grad, _NUMBER)}" for node, (grad, _) in side.kept.items() if grad]
-        held = f"; .grad before it: {', '.join(kept[:PLACES])}{' …' * (len(kept) > PLACES)}" if kept else ""
-        yield f"iteration {iteration.index + 1} of {len(timeline.iterations)} is run again{held}."
+        grads = f"; .grad before it: {', '.join(kept[:PLACES])}{' …' * (len(kept) > PLACES)}" if kept else ""
+        yield f"iteration {iteration.index + 1} of {len(timeline.iterations)} is run again{grads}."
     if _takes_numbers_out(timeline, iteration):
         yield "numbers that the program took out of tensors, as .item(), an index, `if x:`, keep their recorded values."
 
@@ -139,12 +139,12 @@ def _decision_sentences(timeline: Timeline, branch: Branch) -> Iterator[str]:
         yield f"and so {len(branch.decisions) - PLACES} more."
 
 
-def value_in_branch(evaluator: Evaluator, beside: BranchView, text: str, n: int) -> str:
+def value_in_branch(evaluator: Evaluator, view: BranchView, text: str, n: int) -> str:
     """Return an expression's value in the branch at moment `n`. Raises `GvizError` if it cannot be computed."""
     try:
-        return evaluator.evaluated(text, n, partial(beside.states, n=n))
+        return evaluator.evaluated(text, n, partial(view.states, n=n))
     except GvizError:
-        if not beside.branch.stopped:
+        if not view.branch.stopped:
             raise
         return "not known"
 

@@ -73,8 +73,8 @@ def _with_what_it_was(asked: Question, found: Finding) -> Finding:
     if before.state is None or before.output.grad is None:
         return found
     was = why(asked.timeline, before.moment, asked.node, "grad", asked.output_nr)
-    told = was.text.removeprefix(f"{_with_all_names(asked.timeline, asked.node)}: ")
-    return replace(found, parts=(replace(was, text=f"until then (--at {before.moment.n}) {told}"),))
+    text = was.text.removeprefix(f"{_with_all_names(asked.timeline, asked.node)}: ")
+    return replace(found, parts=(replace(was, text=f"until then (--at {before.moment.n}) {text}"),))
 
 
 def why_failure(failure: Failure) -> Finding:
@@ -181,17 +181,17 @@ def _indexed(names: NamedNodes, place: str, index: str, n: int, selected: int) -
         return Finding("gradient", text, output.grad_seq, node, fix=f"keep them with --values {total.nbytes}")
     parts = []
     before = accumulation(timeline, node, output)
-    held = timeline.array(before.before) if before is not None else None
-    if before is not None and held is not None and held.shape == array.shape:
-        parts.append(Finding("before", f"{_part_text(held[at])} was there before", before.event, node))
+    earlier = timeline.array(before.before) if before is not None else None
+    if before is not None and earlier is not None and earlier.shape == array.shape:
+        parts.append(Finding("before", f"{_part_text(earlier[at])} was there before", before.event, node))
     for part in output.parts[:MOST_PARTS]:
-        brought = timeline.array(part.value)
-        if brought is None:
+        sent = timeline.array(part.value)
+        if sent is None:
             text = f"what {origin(timeline, part)} brought there is not known, as its elements were not kept"
-        elif brought.shape != array.shape:
+        elif sent.shape != array.shape:
             text = f"{origin(timeline, part)} brought {part.value.shape}"
         else:
-            text = f"+= {_part_text(brought[at])} from {origin(timeline, part)}"
+            text = f"+= {_part_text(sent[at])} from {origin(timeline, part)}"
         parts.append(Finding("contribution", text, part.seq, part.source))
     hooks = [one for one in found.parts if one.kind == "hook"]
     return Finding("gradient", f"{whole} is {_part_text(array[at])}", output.grad_seq, node, (*parts, *hooks))
@@ -244,7 +244,7 @@ def _why_step(names: NamedNodes, n: int) -> Finding:
     if step is None:
         raise names.without("step of an optimizer", "step")
     started = next((timeline.event(one.said) for one in timeline.contexts.steps_at(seq)), None)
-    options = f" ({told})" if isinstance(started, OptimizerStarted) and (told := all_options(started)) else ""
+    options = f" ({words})" if isinstance(started, OptimizerStarted) and (words := all_options(started)) else ""
     frames, count = timeline.stack(step.stack), len(step.parameters)
     moment = timeline.at(seq)
     done = (

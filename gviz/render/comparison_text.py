@@ -85,11 +85,11 @@ def _unknown(comparison: Comparison) -> Iterator[str]:
 
 def _is_before(step: OtherStep, difference: Difference) -> bool:
     """Return whether a step happened before the first difference, on either side."""
-    return any(mine < other for mine, other in zip(step.events, difference.events, strict=True))
+    return any(own < other for own, other in zip(step.events, difference.events, strict=True))
 
 
-def _step(comparison: Comparison, behind: str = "") -> Iterator[str]:
-    """Yield the first optimizer step with different options on the two sides; `behind` is appended."""
+def _step(comparison: Comparison, ending: str = "") -> Iterator[str]:
+    """Yield the first optimizer step with different options on the two sides; `ending` is appended."""
     step = comparison.step
     if step is None:
         return
@@ -102,7 +102,7 @@ def _step(comparison: Comparison, behind: str = "") -> Iterator[str]:
     frames = comparison.b.timeline.stack(step.stack)
     at = f" ({file_line(frames[0].path, frames[0].line)})" if frames else ""
     place = f"{shown(step.kind)}{where}{at}, event {step.events[1]}"
-    yield f"first step with other options: {place}, {others}{more}{behind}."
+    yield f"first step with other options: {place}, {others}{more}{ending}."
 
 
 def programs(found: Sequence[SourceChange], width: int = WIDTH) -> Iterator[str]:

@@ -155,12 +155,12 @@ class _Views:
         wanted = replace(self.base, calls=True)
         yield self._view(wanted)
         for depth in range(max(self.deepest - 1, 1), 0, -1):
-            shut = closed_below(self.nodes, depth)
-            yield self._view(replace(wanted, closed=shut))
+            closed = closed_below(self.nodes, depth)
+            yield self._view(replace(wanted, closed=closed))
         for depth in range(max(self.deepest, 1), 0, -1):
-            shut = closed_below(self.nodes, depth)
+            closed = closed_below(self.nodes, depth)
             for sample in (True, False):
-                yield self._view(replace(wanted, closed=shut, repeats=True, sample=sample))
+                yield self._view(replace(wanted, closed=closed, repeats=True, sample=sample))
 
     def _view(self, wanted: Filter) -> _View:
         graph, opened = self.calls, wanted.opened

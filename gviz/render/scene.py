@@ -80,9 +80,9 @@ def _gradient(link: Link, now: Now) -> Edge:
     """Return a gradient line: with its number if it represents one use, without a number if it represents several."""
     found = [now.contribution(link.node, link.output_nr, user, slot) for user, slot in link.uses]
     parts = [part for part in found if part is not None]
-    alone = parts[0].value if len(found) == len(parts) == 1 else None
-    label = f"{ADDED} {share(alone, 14, DIGITS)}" if alone is not None else ""
-    numbers = _addend(link, alone, now) if alone is not None else ()
+    single = parts[0].value if len(found) == len(parts) == 1 else None
+    label = f"{ADDED} {share(single, 14, DIGITS)}" if single is not None else ""
+    numbers = _addend(link, single, now) if single is not None else ()
     states: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
     if brings(now, link.node, link.output_nr, link.uses):
         states = ("flowed", "now")

@@ -42,8 +42,8 @@ def test_a_part_of_a_result_is_told_as_the_program_takes_it(path, text):
 
 def test_who_was_told_of_a_share_is_not_told_again():
     timeline = demo()
-    assert sentence(timeline, 21, told=20) == "event 21, backward, node #4 b = Mul: its rule has run."
-    assert sentence(timeline, 21, told=18).endswith("its rule has run and sent to #3 a = Mul 1 += 3, now 4 (2 of 2).")
+    assert sentence(timeline, 21, since=20) == "event 21, backward, node #4 b = Mul: its rule has run."
+    assert sentence(timeline, 21, since=18).endswith("its rule has run and sent to #3 a = Mul 1 += 3, now 4 (2 of 2).")
 
 
 @pytest.mark.parametrize(("rows", "said"), [

@@ -18,7 +18,7 @@ def taken_apart(engine):
 @on_both_engines
 def test_sentences_tell_every_output_by_its_name(engine):
     timeline = taken_apart(engine)
-    told = "\n".join(sentence(timeline, n, told=n - 1) for n in range(1, len(timeline) + 1))
+    told = "\n".join(sentence(timeline, n, since=n - 1) for n in range(1, len(timeline) + 1))
     assert "x cut along dim 0 = p [0 1 2 3], q [4 5], with x (6,)." in told
     assert "Split: q is [1] of what the call gave." in told
     assert "[4 5] (q) * 3 = [12 15]." in told
@@ -29,7 +29,7 @@ def test_sentences_tell_every_output_by_its_name(engine):
 @on_both_engines
 def test_an_output_without_a_name_is_told_by_its_number(engine):
     timeline = taken_apart(engine)
-    told = "\n".join(sentence(timeline, n, told=n - 1) for n in range(1, len(timeline) + 1))
+    told = "\n".join(sentence(timeline, n, since=n - 1) for n in range(1, len(timeline) + 1))
     assert "first [0 1 2], [3 4 5], with x (6,)." in told
     assert "its gradient is complete, first [1 1 1], output 1 None, and its rule runs." in told
 
@@ -63,7 +63,7 @@ def test_the_tape_has_a_row_for_each_output(engine):
 @on_both_engines
 def test_what_arrives_at_an_output_is_said_in_its_row(engine):
     timeline = taken_apart(engine)
-    n = next(n for n in range(len(timeline)) if "to q of" in sentence(timeline, n, told=n - 1))
+    n = next(n for n in range(len(timeline)) if "to q of" in sentence(timeline, n, since=n - 1))
     rows = list(plain_tape(timeline, n, 100))
     (arriving,) = [row for row in rows if "in [3 3]" in row]
     assert arriving.split()[0] == "q"

@@ -148,7 +148,7 @@ def events_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """Every event in order, one sentence each."""
     from gviz.explain.event_description import sentence
 
-    return (sentence(timeline, seq, told=seq - 1) for seq in range(1, len(timeline) + 1))
+    return (sentence(timeline, seq, since=seq - 1) for seq in range(1, len(timeline) + 1))
 
 
 def node_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def unused_gradient(timeline: Timeline, node: int, n: int) -> Finding | None:
     if not added:
         return None
     steps, info = steps_by(timeline, n), timeline.info(node)
-    if node in steps.held or _is_a_loss(timeline, node, added[0][1]):
+    if node in steps.parameters or _is_a_loss(timeline, node, added[0][1]):
         return None
     if info.created.kind != "parameter" and (_is_asked_for(timeline, node, n) or _is_copy(timeline, node, steps)):
         return None
@@ -105,7 +105,7 @@ def _is_asked_for(timeline: Timeline, node: int, n: int) -> bool:
 
 def _is_copy(timeline: Timeline, node: int, steps: Steps) -> bool:
     """Return whether a leaf was made from a parameter of an optimizer: the cut between them is another finding."""
-    return not steps.held.isdisjoint(ancestors(timeline, node))
+    return not steps.parameters.isdisjoint(ancestors(timeline, node))
 
 
 def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumulated]]:
@@ -166,7 +166,7 @@ def _is_behind_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool
     """
     users = timeline.nodes.users(info.node)
     return info.created.kind == "parameter" and any(
-        source in steps.held
+        source in steps.parameters
         for user in users[:1]
         for later in (user, *timeline.nodes.users(user))
         for source in ancestors(timeline, later)

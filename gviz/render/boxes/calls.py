@@ -217,15 +217,15 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
         at = ordinals[module, stack, scope]
         ordinals[module, stack, scope] += 1
         path = f"{module}/{stack}/{at}" if chain else f"/{last}"
-        mine = ModuleCall(-CALLS - last, path, call.name)
+        source_call = ModuleCall(-CALLS - last, path, call.name)
         for node in call.nodes:
-            chains[node] = (*chains.get(node, ()), mine)
+            chains[node] = (*chains.get(node, ()), source_call)
     distinct = {chains[node] for node in graph.nodes if chains.get(node)}
     within: dict[int, set[int]] = {}
     for chain in distinct:
         for at, one in enumerate(chain):
             within.setdefault(one.scope, set()).add(chain[at + 1].scope if at + 1 < len(chain) else 0)
-    alone = {scope for scope, inner in within.items() if len(inner) == 1 and inner != {0}}
+    wrappers = {scope for scope, inner in within.items() if len(inner) == 1 and inner != {0}}
     numbers = {
         info.node
         for info in infos.values()
@@ -237,7 +237,7 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
         buffers=frozenset(graph.buffers) | numbers,
         held=frozenset(graph.held) | numbers,
         units=units,
-        wrappers=alone,
+        wrappers=wrappers,
     )
 
 
@@ -419,15 +419,15 @@ def runs(kinds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
     At each place the longest repeat is taken, or else a single element.
     """
-    alike: list[list[int]] = [[]]
+    matches: list[list[int]] = [[]]
     for period in range(1, min(LONGEST_PERIOD, len(kinds) // FEWEST) + 1):
         lengths = [0] * (len(kinds) + 1)
         for at in range(len(kinds) - period - 1, -1, -1):
             lengths[at] = lengths[at + 1] + 1 if kinds[at] == kinds[at + period] else 0
-        alike.append(lengths)
+        matches.append(lengths)
     at = 0
     while at < len(kinds):
-        found = [(period, alike[period][at] // period + 1) for period in range(1, len(alike))]
+        found = [(period, matches[period][at] // period + 1) for period in range(1, len(matches))]
         found = [(period, count) for period, count in found if count >= FEWEST]
         period, count = max(found, key=lambda one: (one[0] * one[1], -one[0]), default=(1, 1))
         yield at, period, count

@@ -394,8 +394,8 @@ def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool 
         for info in part:
             nodes.append(info.node)
             inputs[info.node] = tuple(node for node, _ in info.created.inputs)
-            apart = steps.get(info.node) or _made_by(info.created.during[0])
-            calls[info.node] = (apart,) if apart else _calls(timeline, info.created.scope, known)
+            own = steps.get(info.node) or _made_by(info.created.during[0])
+            calls[info.node] = (own,) if own else _calls(timeline, info.created.scope, known)
             if info.created.kind == "parameter":
                 loose.add(info.node)
             elif _is_attribute(info):
@@ -448,13 +448,13 @@ def _made_by(pass_nr: int) -> ModuleCall | None:
 
 def _calls(timeline: Timeline, scope: int, known: dict[int, Calls]) -> Calls:
     """Return the chain of calls from the outermost to this scope."""
-    way: list[ModuleCall] = []
+    inside: list[ModuleCall] = []
     inner = scope
     while inner not in known and (entered := timeline.contexts.call(inner)) is not None:
-        way.append(ModuleCall(inner, entered.name, entered.kind))
+        inside.append(ModuleCall(inner, entered.name, entered.kind))
         inner = entered.parent
     outer = known.get(inner, ())
-    for call in reversed(way):
+    for call in reversed(inside):
         outer = known[call.scope] = (*outer, call)
     return outer
 
@@ -493,9 +493,9 @@ def _in_other_letters(graph: CallGraph, patterns: Sequence[str], *, within: bool
     small = [pattern.lower() for pattern in patterns]
     calls = [replace(call, path=call.path.lower(), kind=call.kind.lower()) for call in calls_of(graph)]
     found = frozenset(call.scope for call in calls if any(_fits(call, one, within=within) for one in small))
-    meant = dict.fromkeys(call.path for call in calls_of(graph) if call.scope in found)
+    names = dict.fromkeys(call.path for call in calls_of(graph) if call.scope in found)
     if found:
-        _note(f"gviz: note: no module is called {' '.join(patterns)}: {_some(meant)} is drawn for it")
+        _note(f"gviz: note: no module is called {' '.join(patterns)}: {_some(names)} is drawn for it")
     return found
 
 

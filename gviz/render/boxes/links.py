@@ -76,8 +76,8 @@ def merged(found: Iterable[Link], boxes: Boxes) -> list[Link]:
             continue
         key: tuple[object, ...] = (link.source, link.target, link.kind == "gradient", link.node, link.output_nr)
         if link.source in boxes.groups or link.target in boxes.groups:
-            ways = counted.setdefault((link.source, link.target), {})
-            link = replace(link, slot=ways.setdefault((link.node, link.output_nr), len(ways)))
+            numbers = counted.setdefault((link.source, link.target), {})
+            link = replace(link, slot=numbers.setdefault((link.node, link.output_nr), len(numbers)))
         else:
             key = (*key, link.kind, link.slot)
         known = lines.get(key)
@@ -118,9 +118,9 @@ def links(
             yield Link(boxes.of[base], target, "view", 0, -1, base, uses, tracked=False, label="view")
 
 
-def contracted(ways: Mapping[int, Sequence[Output]], boxes: Boxes) -> Iterator[Link]:
+def contracted(origins: Mapping[int, Sequence[Output]], boxes: Boxes) -> Iterator[Link]:
     """Yield a line from each tensor that reaches a node through nodes that are left out."""
-    for node, sources in ways.items():
+    for node, sources in origins.items():
         target = boxes.of.get(node)
         for slot, (source, output_nr) in enumerate(sources):
             if target is not None and target not in boxes.apart and source in boxes.of:

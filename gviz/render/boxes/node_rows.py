@@ -320,11 +320,11 @@ def rows_beside(rows: Rows, place: Outline, now: Now) -> tuple[Row, ...]:
     """Return the rows of a box, with the other number next to the number where a what-if has another one."""
     if now.other is None:
         return rows(place, now)
-    calm = replace(now, moment=replace(now.moment, event=None), other=None)  # sums instead of additions
-    there = replace(calm, states=now.other)
+    sums = replace(now, moment=replace(now.moment, event=None), other=None)  # sums instead of additions
+    there = replace(sums, states=now.other)
     narrow = replace(place, width=(place.width + _LABEL - 2) // 2)
     wide = replace(place, width=_WIDE)
-    forms = [(rows(room, calm), rows(room, there)) for room in (place, narrow)]
+    forms = [(rows(room, sums), rows(room, there)) for room in (place, narrow)]
     pairs = zip(*[zip(old, new, strict=False) for old, new in forms], strict=False)
     return tuple(_fitting([_forms(*each) for each in zip(pairs, rows(wide, there), strict=False)], place.width))
 
@@ -345,7 +345,11 @@ def _fitting(rows: Sequence[tuple[Row, ...]], width: int) -> Iterator[Row]:
     at = 0
     while at < len(rows):
         line = rows[at : at + 1 + any(forms[0].beside for forms in rows[at + 1 : at + 2])]
-        ways = list(product(*line))
-        fits = (way for way in ways if sum(row.characters for row in way) + BRIEF_GAP * (len(way) - 1) <= width)
-        yield from next(fits, ways[-1])
+        choices = list(product(*line))
+        fits = (
+            choice
+            for choice in choices
+            if sum(row.characters for row in choice) + BRIEF_GAP * (len(choice) - 1) <= width
+        )
+        yield from next(fits, choices[-1])
         at += len(line)

@@ -59,7 +59,7 @@ def shown_nodes(
     kept.discard(0)
     found = {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}
     if part is None and content == "followed":
-        ends = {source for ways in untracked_ways(timeline, found, own).values() for source, _ in ways}
+        ends = {source for edges in untracked_ways(timeline, found, own).values() for source, _ in edges}
         found = {node: infos.get(node) or timeline.info(node) for node in sorted(kept | ends)}
     return found, own
 
@@ -88,7 +88,7 @@ def untracked_ways(
     For example, in ``net((x - mean).t())`` the original input of ``t`` is `x`. A Python number does not count.
     """
     made = {info.node for info in own}
-    ways: dict[int, tuple[Edge, ...]] = {}
+    origins: dict[int, tuple[Edge, ...]] = {}
     for node, info in infos.items():
         if node in made or info.created.kind != "op" or info.created.requires_grad:
             continue
@@ -105,8 +105,8 @@ def untracked_ways(
             else:
                 waiting += source.created.inputs
         if ends:
-            ways[node] = tuple(ends)
-    return ways
+            origins[node] = tuple(ends)
+    return origins
 
 
 def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo], content: Content) -> Collection[int]:

@@ -105,11 +105,11 @@ def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo
     of = {node: box_key(node) for node in folded.shown}
     count = Counter(node for group in folded.groups for node in (*group.parameters, *group.buffers))
     for group in folded.groups:
-        alone = (node for node in (*group.parameters, *group.buffers) if count[node] == 1)
-        of |= dict.fromkeys((*group.inner, *alone), module_key(group.call))
+        single = (node for node in (*group.parameters, *group.buffers) if count[node] == 1)
+        of |= dict.fromkeys((*group.inner, *single), module_key(group.call))
     groups = frozenset(module_key(group.call) for group in folded.groups)
-    apart = frozenset(module_key(group.call) for group in folded.groups if group.call.path == OPTIMIZER)
-    boxes = Boxes(of, {}, groups=groups, apart=apart)
+    optimizers = frozenset(module_key(group.call) for group in folded.groups if group.call.path == OPTIMIZER)
+    boxes = Boxes(of, {}, groups=groups, apart=optimizers)
     many = len(folded.shown) + len(folded.groups) > options.split_above
     return _split(boxes, {node: infos[node] for node in folded.shown}, own) if many else boxes
 

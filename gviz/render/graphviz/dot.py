@@ -87,11 +87,11 @@ def _add_box(graph: Digraph, box: Box, manner: Manner) -> None:
         circle = common | {"id": f"{prefix}-{head}", "class": f"{common['class']} symbol"}
         place = placing.boxes.get(head, {}) if placing else {}
         graph.node(head, symbol, **(circle | _circle(box, theme) | place))
-        way = placing.lines.get(f"{box.key}-line", {}) if placing else {}
+        route = placing.lines.get(f"{box.key}-line", {}) if placing else {}
         line = {"class": "edge-inner", "id": f"{prefix}-{box.key}-line", "color": theme.edge, "weight": STRAIGHT}
         if theme.form.card == "wire":
             line |= {"headport": "w", "arrowhead": "none"}
-        graph.edge(head, box.key, **line, **way)
+        graph.edge(head, box.key, **line, **route)
 
 
 def _circle(box: Box, theme: Theme) -> dict[str, str]:
@@ -109,18 +109,18 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner) -> None:
     boxes = theme.form.card == "box"
     labelled = boxes and scene.labels_lines
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
-    straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
+    straight, duplicates = spine(scene), repeated(scene) if labelled else frozenset()
     for number, edge in enumerate(scene.edges):
-        way = placing.lines.get(f"e{number}") if placing else {}
-        if way is None or (edge.kind == "gradient" and not boxes):
+        route = placing.lines.get(f"e{number}") if placing else {}
+        if route is None or (edge.kind == "gradient" and not boxes):
             continue
         weight = STRAIGHT if number in straight else "1"
-        attributes = _edge_attributes(edge, theme) | {"id": f"{manner.prefix}-e{number}", "weight": weight} | way
+        attributes = _edge_attributes(edge, theme) | {"id": f"{manner.prefix}-e{number}", "weight": weight} | route
         tail, head = ends(edge)
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
             attributes |= {"tailport": "e"}
-        label = BLANK if number in apart else _edge_label(edge, theme) if labelled else ""
+        label = BLANK if number in duplicates else _edge_label(edge, theme) if labelled else ""
         graph.edge(tail, head, label, **attributes)
 
 

@@ -86,13 +86,13 @@ def repeated(scene: Scene) -> frozenset[int]:
     """
     gradients = {ends(edge) for edge in scene.edges if edge.kind == "gradient"}
     seen: set[tuple[str, str]] = set()
-    again = set()
+    repeats = set()
     for number, edge in enumerate(scene.edges):
         if edge.kind == "forward" and not edge.label and ends(edge) in gradients:
             if ends(edge) in seen:
-                again.add(number)
+                repeats.add(number)
             seen.add(ends(edge))
-    return frozenset(again)
+    return frozenset(repeats)
 
 
 INCH = 72
@@ -140,17 +140,17 @@ def _box(place: PlacedBox) -> dict[str, str]:
 
 def _lines(found: Layout) -> Iterator[tuple[LayoutEdge, str]]:
     """Yield the lines with a route, each as a chain of straight pieces."""
-    ways: dict[int, list[Point]] = {}
+    routes: dict[int, list[Point]] = {}
     for wire in found.wires:
         for number in range(wire.first, wire.last):
-            ways.setdefault(number, []).extend(wire.points)
-    for number, points in ways.items():
+            routes.setdefault(number, []).extend(wire.points)
+    for number, points in routes.items():
         yield found.edges[number], _spline(points)
 
 
-def _spline(way: list[Point]) -> str:
+def _spline(route: list[Point]) -> str:
     """Return a route as a Graphviz spline: the arrow's end, then each corner three times for straight pieces."""
-    centres = [((x + 0.5) * CHARACTER, (y + 0.5) * ROW) for x, y in way]
+    centres = [((x + 0.5) * CHARACTER, (y + 0.5) * ROW) for x, y in route]
     start, end = (centres[0][0], centres[0][1] - ROW / 2), (centres[-1][0], centres[-1][1] + ROW / 2)
     corners = _corners([start, *centres])
     if len(corners) > MOST_CORNERS:
@@ -159,11 +159,11 @@ def _spline(way: list[Point]) -> str:
     return " ".join([f"e,{_point(end)}", *_points([start, start, *inner, centres[-1], centres[-1]])])
 
 
-def _corners(way: list[Spot]) -> list[Spot]:
+def _corners(route: list[Spot]) -> list[Spot]:
     """Return the points where a route turns, without its ends and without points on a straight piece."""
     corners = []
-    before = way[0]
-    for point, after in pairwise(way[1:]):
+    before = route[0]
+    for point, after in pairwise(route[1:]):
         straight = before[0] == point[0] == after[0] or before[1] == point[1] == after[1]
         if point != after and not straight:
             corners.append(point)

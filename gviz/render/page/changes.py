@@ -252,7 +252,7 @@ class Changes:
         `progress` is called with each moment.
         """
         recorder = Recorder()
-        over, before = Touched(), self._timeline.at(low)
+        earlier, before = Touched(), self._timeline.at(low)
         for n in range(low, high + 1):
             progress(n)
             moment = self._timeline.at(n)
@@ -261,20 +261,20 @@ class Changes:
             begins = n == self._timeline.iteration_at(n).start  # it ends the contributions of the pass before
             whole = n == low or begins or isinstance(moment.event, e.RequiresGradSet)
             here = self._everything if whole else self._touched(moment)
-            self._note(recorder, moment, here, over, whole=whole)
-            over, before = here, moment
+            self._note(recorder, moment, here, earlier, whole=whole)
+            earlier, before = here, moment
         return recorder.changes
 
-    def _note(self, recorder: Recorder, moment: Moment, here: Touched, over: Touched, *, whole: bool) -> None:
-        """Record the cells that are touched `here`, and those that the previous event marked (`over`)."""
+    def _note(self, recorder: Recorder, moment: Moment, here: Touched, earlier: Touched, *, whole: bool) -> None:
+        """Record the cells that are touched `here`, and those that the previous event marked (`earlier`)."""
         nodes = self._nodes if whole else [node for node in here.nodes if node in self._known]
         places, bare = self._shape.places, set[str]()
         if whole:
             self._looks.clear()
             self._panels.forget()
         else:
-            places, bare = self._changed_places(moment, {*nodes, *over.marks})
-        links = self._shape.links if whole else tuple(dict.fromkeys((*here.links, *over.links)))
+            places, bare = self._changed_places(moment, {*nodes, *earlier.marks})
+        links = self._shape.links if whole else tuple(dict.fromkeys((*here.links, *earlier.links)))
         if places or links:
             part = replace(self._shape, places=places, links=links)
             recorder.note(moment.n, dressed(part, self._timeline, moment, bare))

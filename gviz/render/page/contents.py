@@ -165,8 +165,8 @@ def _graph(drawn: _Drawn, strings: Strings) -> dict[str, Any]:
         "boxes": [_box(place, spot) for place, spot in zip(shape.places, placed.spots, strict=True)],
         "frames": [[title, spot.x, spot.y, spot.width, spot.height] for title, spot in placed.frames],
         "lines": [
-            [link.kind, keys[link.source], keys[link.target], way.path, *(way.label or ())]
-            for link, way in zip(shape.links, placed.ways, strict=True)
+            [link.kind, keys[link.source], keys[link.target], route.path, *(route.label or ())]
+            for link, route in zip(shape.links, placed.routes, strict=True)
         ],
         "panels": [[node, len(rows)] for node, rows in panels.items()],
         "changes": _encoded(changes, cells, strings),

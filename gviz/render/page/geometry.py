@@ -51,7 +51,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """A line as an SVG path from maker to user (empty: it has none of its own), and the centre of its label."""
 
     path: str = ""
@@ -68,7 +68,7 @@ class Geometry:
     width: int
     height: int
     spots: tuple[Spot, ...]
-    ways: tuple[Way, ...]
+    routes: tuple[Route, ...]
     frames: tuple[tuple[str, Spot], ...] = ()
 
 
@@ -85,7 +85,7 @@ def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
 def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     """Return the boxes as empty rectangles. The DOT text contains no text from the program."""
     labelled = scene.labels_lines
-    straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
+    straight, duplicates = spine(scene), repeated(scene) if labelled else frozenset()
     spaced = " ".join(f"{name}={value}" for name, value in spacing(scene).items())
     lines = [
         f"digraph {{ rankdir={flow(scene.boxes, scene.levels, direction, scene.flow)} {spaced}",
@@ -95,7 +95,7 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     lines += _dot_frames(scene.boxes)
     for number, edge in enumerate(scene.edges):
         word = words.get(number, ()) if labelled else ()
-        lines.append(_dot_line(number, edge, word, straight=number in straight, apart=number in apart))
+        lines.append(_dot_line(number, edge, word, straight=number in straight, is_duplicate=number in duplicates))
     return "\n".join([*lines, "}"])
 
 
@@ -117,7 +117,7 @@ def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
         yield "}"
 
 
-def _dot_line(number: int, edge: Edge, word: Sequence[str], *, straight: bool, apart: bool) -> str:
+def _dot_line(number: int, edge: Edge, word: Sequence[str], *, straight: bool, is_duplicate: bool) -> str:
     tail, head = ends(edge)
     more = f" weight={STRAIGHT}" if straight else ""
     if edge.kind == "gradient":
@@ -128,7 +128,7 @@ def _dot_line(number: int, edge: Edge, word: Sequence[str], *, straight: bool, a
         width = max(map(cell_len, word)) * LETTER + LETTER
         cell = f'<td fixedsize="true" width="{width}" height="{len(word) * LINE}"></td>'
         more += f' label=<<table border="0" cellborder="0" cellspacing="0"><tr>{cell}</tr></table>>'
-    elif apart:
+    elif is_duplicate:
         more += f' label="{BLANK}"'
     return f'"{tail}" -> "{head}" [id="{number}"{more}]'
 
@@ -144,8 +144,8 @@ def _read(found: dict[str, Any], scene: Scene) -> Geometry:
     edges = {int(each["id"]): each for each in found.get("edges", ())}
     spots = [_spot(centres[box.key], _size(box)) for box in scene.boxes]
     frames = tuple(_frames(found["objects"], scene, top))
-    ways = [_way(edges[number], top) for number in range(len(scene.edges))]
-    return Geometry(round(right), round(top), tuple(spots), tuple(ways), frames)
+    routes = [_route(edges[number], top) for number in range(len(scene.edges))]
+    return Geometry(round(right), round(top), tuple(spots), tuple(routes), frames)
 
 
 def _frames(objects: Iterable[dict[str, Any]], scene: Scene, top: float) -> Iterator[tuple[str, Spot]]:
@@ -161,9 +161,9 @@ def _spot(centre: tuple[float, float], size: tuple[int, int]) -> Spot:
     return Spot(round(x - width / 2), round(y - height / 2), width, height)
 
 
-def _way(edge: dict[str, Any], top: float) -> Way:
+def _route(edge: dict[str, Any], top: float) -> Route:
     label = _point(edge["lp"], top) if "lp" in edge else None
-    return Way(_path(edge["pos"], top), None if label is None else (round(label[0]), round(label[1])))
+    return Route(_path(edge["pos"], top), None if label is None else (round(label[0]), round(label[1])))
 
 
 def _path(pos: str, top: float) -> str:
@@ -206,10 +206,10 @@ def _simple(scene: Scene) -> Geometry:
     boxes = [found.boxes[box.key] for box in scene.boxes]
     spots = [_spot(_point(box["pos"], 0), (_points(box["width"]), _points(box["height"]))) for box in boxes]
     lines = [found.lines.get(f"e{number}") for number in range(len(scene.edges))]
-    ways = tuple(Way(_path(line["pos"], 0)) if line else Way() for line in lines)
+    routes = tuple(Route(_path(line["pos"], 0)) if line else Route() for line in lines)
     right = max((spot.x + spot.width for spot in spots), default=0)
     bottom = max((spot.y + spot.height for spot in spots), default=0)
-    return Geometry(right, bottom, tuple(spots), ways)
+    return Geometry(right, bottom, tuple(spots), routes)
 
 
 def _points(inches: str) -> int:
