@@ -229,14 +229,15 @@ def _richest(value: Value, most: int, few: int) -> Iterator[str]:
 
 
 def _elements(array: Array, write: Callable[[Any], str]) -> str:
-    text = _nested(array.reshape(()) if array.size == 1 else array, write)
+    text = elements_text(array.reshape(()) if array.size == 1 else array, write)
     return f"{BAD} {text}" if "nan" in text or "inf" in text else text
 
 
-def _nested(array: Array, write: Callable[[Any], str]) -> str:
+def elements_text(array: Array, write: Callable[[Any], str] = exact) -> str:
+    """Return all elements as text, with brackets around each dimension: ``[[1 2] [3 4]]``."""
     if array.ndim == 0:
         return write(array[()])
-    return "[" + " ".join(_nested(part, write) for part in array) + "]"
+    return "[" + " ".join(elements_text(part, write) for part in array) + "]"
 
 
 def _summaries(value: Value, stats: Stats | None) -> Iterator[str]:

@@ -239,6 +239,13 @@ def test_only_the_programs_frames_are_recorded(folder):
     assert [Path(frame["path"]).name for frame in frames] == ["program.py"]
 
 
+def test_the_elements_of_a_node_are_written_as_precisely_as_they_are(folder):
+    text = "import torch\nw = torch.full((3, 4), 0.1, requires_grad=True)\n(w * 2).sum().backward()"
+    (folder / "matrix.py").write_text(text)
+    _, out, _ = gviz_here("show", "matrix.py", "node", "w", "--engine", "builtin", cwd=folder)
+    assert "[0.1 0.1 0.1 0.1]" in out
+
+
 @pytest.mark.parametrize("page", [("stats",), ("tape",), ("events",), ("node", "1")])
 def test_show_as_json(folder, page):
     code, out, err = gviz_here("show", "program.gviz", *page, "--format", "json", cwd=folder)

@@ -232,3 +232,10 @@ def test_the_sign_of_an_infinity_is_said_where_its_element_is_kept():
     mixed = np.array([np.inf, -np.inf, -np.inf, np.nan], np.float32)
     assert value_text.bad_text(capture(mixed)) == "1 nan, 1 inf, 2 -inf"
     assert value_text.bad_text(capture(mixed, limit=0)) == "1 nan, 3 inf"
+
+
+def test_elements_are_written_in_their_own_precision():
+    array = np.array([[0.1, 2], [-3e-9, np.inf]], np.float32)
+    assert value_text.elements_text(array) == "[[0.1 2] [-3e-09 inf]]"
+    assert value_text.elements_text(np.array([True, False])) == "[True False]"
+    assert value_text.elements_text(np.zeros((2, 0))) == "[[] []]"

@@ -25,7 +25,7 @@ from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped
 from gviz.values.plain_text import clipped_name, shown
 from gviz.values.value import Value
-from gviz.values.value_text import SOME, or_unknown, short
+from gviz.values.value_text import SOME, elements_text, or_unknown, short
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView
@@ -164,9 +164,9 @@ def _written_out(timeline: Timeline, value: Value) -> Iterator[Span]:
     if array is None:
         yield "  elements not stored", "muted"
     elif array.size > ELEMENTS:
-        yield f"  {array.size} elements, the first: {array.reshape(-1)[:8].tolist()}", "muted"
+        yield f"  {array.size} elements, the first: {elements_text(array.reshape(-1)[:8])}", "muted"
     elif array.size > SOME:
-        yield f"  {array.tolist()}", "value"
+        yield f"  {elements_text(array)}", "value"
 
 
 def _what_if(subject: Subject) -> Iterator[Line]:
