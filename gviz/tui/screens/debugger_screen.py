@@ -77,7 +77,7 @@ class DebuggerScreen(SessionScreen):
         """Show the starting position, and run the opening commands."""
         here = self.cursor.position
         held = self.session.held_stack
-        why = saying("? for help") if held is None else Reason("held", f"at {frame_text(held.frames[0], 30)}")
+        why = saying("?: help · q: quit") if held is None else Reason("held", f"at {frame_text(held.frames[0], 30)}")
         why = ERROR if here in self.timeline.failures else why
         self.show_arrival(Arrival(here, here, why))
         self.panels.fit()
