@@ -16,6 +16,22 @@ DOCS = Path(__file__).parent
 FOLDER = "gallery"
 
 
+FIGURES = """
+## Figures for papers and slides
+
+`--figure` draws the graph alone: no legend, caption, cursor, `[+]`, or numbers of nodes. The picture has exactly the
+width of its place, and shows as much as fits there with readable text.
+
+| `--figure` | width | text |
+|---|---|---|
+| `one-column` (the default) | 85 mm | 7 to 9 pt |
+| `two-columns` | 175 mm | 7 to 9 pt |
+| `16:9` | a slide of 13.3 x 7.5 inches | 12 to 20 pt |
+
+Text in an SVG stays text, which Inkscape and Illustrator can edit. A PDF contains its fonts, for LaTeX.
+`--theme dark` suits dark slides.
+"""
+
 IN_CODE = """
 ## In code
 
@@ -101,6 +117,8 @@ EXHIBITS = (
     Exhibit("micrograd.svg", "02_shared_input", "In the style of micrograd.", (("style", "micrograd"),)),
     Exhibit("cs231n.svg", "02_shared_input", "As in the CS231n notes: values above the wire, gradients below.",
             (("style", "cs231n"),)),
+    Exhibit("figure.svg", "10_recurrent_net", "A figure for a paper: no legend, caption, or numbers of nodes.",
+            (("figure", "one-column"),)),
     Exhibit("mono.svg", "05_five_cases", "For print, without colour.", (("style", "mono"),)),
     Exhibit("in_place.svg", "08_in_place", "Writes in place, with the versions that they make."),
     Exhibit("nan.svg", "11_nan_in_backward", "Where a gradient first goes wrong.", (("at", "nan"),)),
@@ -142,7 +160,7 @@ def page() -> str:
     for exhibit in EXHIBITS:
         lines += ["", f"**{exhibit.shows}**", "", f"![{exhibit.shows}]({FOLDER}/{exhibit.file})", "", "```console",
                   f"$ {exhibit.command}", "```"]  # fmt: skip
-    return "\n".join(lines) + "\n" + IN_CODE + LARGE
+    return "\n".join(lines) + "\n" + FIGURES + IN_CODE + LARGE
 
 
 def main() -> None:

@@ -37,7 +37,7 @@ def main() -> None:
             met = meeting(Timeline(log))
             screen = asyncio.run(screenshot(Timeline(log), lesson.path.name))
         (MEDIA / "debugger.svg").write_text(screen, encoding="utf-8")
-        write_picture(trace, MEDIA / "lesson.svg", force=True)
+        write_picture(trace, MEDIA / "graph.svg", figure="two-columns", force=True)
         write_picture(trace, MEDIA / "backward.gif", legend=False, force=True)
         write_picture(trace, Path(folder) / "lesson.html", at=met)
         if all(map(shutil.which, ("chromium", "chromedriver"))):

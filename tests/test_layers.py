@@ -68,9 +68,9 @@ INSIDE = {
         layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.graph_options
         layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
         cells.canvas boxes.selection boxes.calls boxes.box_size layout.routing boxes.structure boxes.node_rows
-        boxes.state_words boxes.modules scene legend page.changes cells.viewport graphviz.labels graphviz.placement
-        graphviz.dot levels request page.document forms.picture_json forms.text forms.mermaid forms.dot_text
-        graphviz.picture page.geometry forms.series forms.svg
+        boxes.state_words boxes.modules scene figure legend page.changes cells.viewport graphviz.labels
+        graphviz.placement graphviz.dot levels request page.document forms.picture_json forms.text forms.mermaid
+        forms.dot_text graphviz.picture page.geometry forms.series forms.svg
         forms.png_and_pdf page.contents forms.gif forms.animation file_formats""",
     "source": "site syntax variables",
     "values": "plain_text value number_text value_text",

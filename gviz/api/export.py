@@ -15,6 +15,7 @@ from gviz.api.moment_argument import moment_of
 from gviz.api.targets import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
 from gviz.render.boxes.graph_options import Density, Level, Tensors
+from gviz.render.figure import FigureName
 from gviz.render.file_formats import Exporter
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.request import ExportOptions, check_moment
@@ -39,6 +40,7 @@ def export(
     direction: Direction = "auto",
     scale: float | None = None,
     legend: bool = True,
+    figure: FigureName | bool = False,
     modules: str | Sequence[str] = (),
     depth: int | None = None,
     node: str | int = "",
@@ -66,12 +68,15 @@ def export(
     `scale` makes pictures larger or smaller. Without `legend`, the meaning of the signs is not explained. `note` is
     called with compromises, `progress` with the progress of long work, from 0 to 1.
 
+    With `figure`, the picture is a figure for a paper or a slide: ``one-column`` (the same as True, 85 mm wide),
+    ``two-columns`` (175 mm) or ``16:9``. A figure has no legend, caption, cursor, or numbers of nodes.
+
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default it is as
     much as fits a page. Modules that match `expand` are expanded at any level.
 
     Returns the files. Raises `GvizError` if something cannot be drawn or written; then nothing is written.
     """
-    look = Look(style, theme, labels, tensors, saved, direction, scale, legend)
+    look = Look(style, theme, labels, tensors, saved, direction, scale, legend, figure)
     region = Region(modules, depth, node, ancestors, radius, only, level, expand)
     manner = Manner(force, timeout, note, progress)
     return _written(of, params, path, look, region, When(at, moments), manner)
@@ -95,6 +100,8 @@ def _written(
         _say_which(found.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
         options.note(ignored)
+    if not exporter.of_figure or is_series(target):
+        options = replace(options, figure=None)
     written = list(_files(found.timeline, n, target, exporter, options))
     outputs.write_all(written, force=manner.force, hint=outputs.AS_ARGUMENT)
     return [file for file, _ in written]
@@ -137,7 +144,11 @@ def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
     for option, asked, own in (("labels", drawing.density, "density"), ("tensors", drawing.tensors, "tensors")):
         if own in words and asked not in (None, "short", words[own]):
             yield f"the style {options.style} has its own {option}: {asked} changes nothing"
-    if options.scale is not None and not exporter.scales:
+    if options.figure and not exporter.of_figure:
+        yield f"{exporter.name} is never a figure: the option figure changes nothing"
+    if options.scale is not None and options.figure:
+        yield "a figure has the width of its place: the scale changes nothing"
+    elif options.scale is not None and not exporter.scales:
         yield f"{exporter.name} has no size in pixels: the scale changes nothing"
 
 

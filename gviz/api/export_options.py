@@ -18,6 +18,7 @@ from gviz.query.node_lookup import node_at
 from gviz.render.boxes.fold import fitting_calls, graph_of
 from gviz.render.boxes.graph_options import DENSITIES, LEVELS, TENSORS, Density, Level, Options, Tensors
 from gviz.render.boxes.selection import shown_nodes
+from gviz.render.figure import FIGURE_NAMES, FigureName
 from gviz.render.request import ExportOptions, Part
 from gviz.render.theme import Direction
 from gviz.trace.graph_state import NodeInfo
@@ -39,6 +40,7 @@ class Look:
     direction: Direction
     scale: float | None
     legend: bool
+    figure: FigureName | bool = False
 
     def options(self) -> ExportOptions:
         """Return all of it in the form an exporter expects."""
@@ -46,12 +48,16 @@ class Look:
         refuse_unknown("labels", self.labels, DENSITIES)
         if self.tensors is not None:
             refuse_unknown("tensors", self.tensors, TENSORS)
+        figure: FigureName | None = "one-column" if self.figure is True else self.figure or None
+        if figure is not None:
+            refuse_unknown("figure", figure, FIGURE_NAMES)
         return ExportOptions(
             theme=self.theme,
             style=argument_checks.text("style", self.style),
             direction=self.direction,
             scale=None if self.scale is None else argument_checks.above_0("scale", self.scale, "2 is twice as large"),
             legend=argument_checks.flag("legend", self.legend),
+            figure=figure,
             drawing=Options(density=self.labels, tensors=self.tensors, saved=self.saved, clusters=True, marks=True),
         )
 

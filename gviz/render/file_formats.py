@@ -24,7 +24,7 @@ class Exporter:
     * `scales`: it can be drawn larger.
     * `opens`: it contains all moments, or `ExportOptions.moments`. The function returns the moment at which it opens if
       the user requests none.
-    * `of_style`: what it uses of the picture's style.
+    * `of_style`: what it uses of the picture's style. `of_figure`: whether it can be a figure.
     """
 
     name: str
@@ -35,13 +35,14 @@ class Exporter:
     picture: Picture | None = None
     opens: Callable[[Timeline], int] | None = None
     of_style: Literal["look", "words", "nothing"] = "look"
+    of_figure: bool = False
 
 
 EXPORTERS: tuple[Exporter, ...] = (
-    Exporter("svg", (".svg",), svg.render, scales=True, picture="svg"),
-    Exporter("dot", (".dot", ".gv"), dot_text.render),
-    Exporter("png", (".png",), png_and_pdf.png, scales=True, picture="png"),
-    Exporter("pdf", (".pdf",), png_and_pdf.pdf, picture="pdf"),
+    Exporter("svg", (".svg",), svg.render, scales=True, picture="svg", of_figure=True),
+    Exporter("dot", (".dot", ".gv"), dot_text.render, of_figure=True),
+    Exporter("png", (".png",), png_and_pdf.png, scales=True, picture="png", of_figure=True),
+    Exporter("pdf", (".pdf",), png_and_pdf.pdf, picture="pdf", of_figure=True),
     Exporter("txt", (".txt",), text.render, of_style="words"),
     Exporter("json", (".json",), picture_json.render, of_style="words"),
     Exporter("mermaid", (".mmd", ".mermaid"), mermaid.render),

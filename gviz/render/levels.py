@@ -27,6 +27,7 @@ from gviz.render.boxes.fold import CallGraph, Closed, Filter, Repeat, closed_bel
 from gviz.render.boxes.graph_options import Density, Level, Options
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
+from gviz.render.figure import as_figure
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.graphviz.placement import flow
@@ -63,6 +64,7 @@ class Asked:
     direction: Direction = "auto"
     timeout: float = 20.0
     measures: bool = True
+    page: tuple[float, float] = PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
     if first.boxes <= MOST_BOXES and views.is_public:
         whole = structure(timeline, views.iteration, first.words)
         size = _size(whole, _usual(whole, asked), compact=False)
-        if _fits(size, SURE):
+        if _fits(size, asked, SURE):
             return first.words
         tries.insert(0, (first, views.words.density))
     sizes: list[tuple[tuple[float, float], Options]] = []
@@ -211,13 +213,13 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
     for at, (view, density) in enumerate(tries):
         options = view.words if view is first else _with_remark(view, views, density)
         estimate = [*_estimate(structure(timeline, views.iteration, options), asked)]
-        waiting += [one for one, size in estimate if _fits(size, 1.3)] if asked.measures else []
+        waiting += [one for one, size in estimate if _fits(size, asked, 1.3)] if asked.measures else []
         sizes += [(size, one.options) for one, size in estimate]
-        if not asked.measures and (fitting := [one.options for one, size in estimate if _fits(size)]):
+        if not asked.measures and (fitting := [one.options for one, size in estimate if _fits(size, asked)]):
             return fitting[0]
         if waiting and (len(waiting) >= AT_ONCE or at == len(tries) - 1):
             measured = _measured(timeline, n, waiting, asked)
-            fitting = [one for one, size in measured if _fits(size)]
+            fitting = [one for one, size in measured if _fits(size, asked)]
             if framed_ones := [one for one in fitting if one.frames]:
                 return framed_ones[0]
             bare += fitting
@@ -225,7 +227,7 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
                 break
             sizes += [(size, one) for one, size in measured]
             waiting = []
-    return bare[0] if bare else min(sizes, key=lambda one: _excess(one[0]))[1]
+    return bare[0] if bare else min(sizes, key=lambda one: _excess(one[0], asked))[1]
 
 
 SURE = 0.7
@@ -237,13 +239,13 @@ def _usual(shape: Structure, asked: Asked) -> Direction:
     return flow(shape.places, shape.levels, asked.direction, (asked.theme or LIGHT).form.direction)
 
 
-def _fits(size: tuple[float, float], room: float = 1.0) -> bool:
-    return size[0] <= PAGE[0] * room and size[1] <= PAGE[1] * room
+def _fits(size: tuple[float, float], asked: Asked, room: float = 1.0) -> bool:
+    return size[0] <= asked.page[0] * room and size[1] <= asked.page[1] * room
 
 
-def _excess(size: tuple[float, float]) -> float:
+def _excess(size: tuple[float, float], asked: Asked) -> float:
     """Return the ratio of a picture's size to the page, for the worse of its two sides."""
-    return max(size[0] / PAGE[0], size[1] / PAGE[1])
+    return max(size[0] / asked.page[0], size[1] / asked.page[1])
 
 
 def _directions(asked: Asked) -> Sequence[Direction]:
@@ -302,6 +304,7 @@ def _measured(
     sources, ways = [], []
     for shape in shapes:
         drawn = scene(shape, timeline, moment)
+        drawn = drawn if shape.options.numbered else as_figure(drawn)
         deepest = max((len(box.within) for box in drawn.boxes), default=0)
         for depth in sorted({deepest, min(deepest, 2), min(deepest, 1), 0}, reverse=True):
             sources.append(digraph(framed(drawn, depth), manner).source)

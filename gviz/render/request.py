@@ -25,6 +25,7 @@ from gviz.render.boxes.fold import (
 from gviz.render.boxes.graph_options import Level, Options
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
+from gviz.render.figure import FIGURES, FigureName, as_figure
 from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
@@ -77,6 +78,7 @@ class ExportOptions:
     * `theme`, `style`, `direction`, `legend`: its look. `scale`: the factor of its size (None: so that it fits).
     * `timeout`: the seconds that Graphviz has.
     * `drawing`, `part`: what is drawn. `moments`: those of a moving picture (none: the whole pass).
+    * `figure`: the kind of figure, for a picture without everything that is only for the debugger.
     * `note` receives notes about compromises, `progress` receives the progress of long work (0 to 1).
     """
 
@@ -91,6 +93,7 @@ class ExportOptions:
     moments: tuple[int, ...] = ()
     part: Part = field(default_factory=Part)
     progress: Callable[[float], object] = _nobody
+    figure: FigureName | None = None
 
     @property
     def look(self) -> PictureStyle:
@@ -101,7 +104,8 @@ class ExportOptions:
     def colours(self) -> Theme:
         """Return the theme of the picture."""
         theme = self.look.theme(self.theme)
-        return replace(theme, form=replace(theme.form, legend=self.legend))
+        plain = self.figure is not None
+        return replace(theme, form=replace(theme.form, legend=self.legend and not plain, caption=not plain))
 
 
 def require_readable(boxes: int) -> None:
@@ -122,6 +126,7 @@ def drawing(
     as is readable on the page, unless the user requests a part of the graph.
     """
     words = options.look.options(options.drawing)
+    words = replace(words, numbered=words.numbered and options.figure is None)
     part, iteration = options.part, timeline.iteration_at(n)
     is_asked = part.level != "auto" or bool(part.expand)
     if words.wanted == ALL and not part.closed and (is_asked or (fits and _may_choose(part, options))):
@@ -132,7 +137,10 @@ def drawing(
             shown, _ = shown_nodes(timeline, iteration, content=words.content)
             inside = named_calls(graph_of(timeline, shown.values()), part.only, within=True)
         words = replace(words, wanted=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
-        about = levels.Asked(part.level, part.depth, part.expand, options.colours, options.direction, options.timeout)
+        page = FIGURES[options.figure].page if options.figure else levels.PAGE
+        about = levels.Asked(
+            part.level, part.depth, part.expand, options.colours, options.direction, options.timeout, page=page
+        )
         words = levels.chosen(timeline, n, words, about)
         if as_picture:
             require_readable(levels.count(timeline, iteration, words))
@@ -211,7 +219,8 @@ def asked_scene(
 ) -> Scene:
     """Return the scene of moment `n` as requested. Raises `GvizError` if it is unreadable `as_picture`."""
     check_moment(timeline, n)
-    return moment_scene(timeline, n, drawing(timeline, n, options, as_picture=as_picture, fits=fits))
+    drawn = moment_scene(timeline, n, drawing(timeline, n, options, as_picture=as_picture, fits=fits))
+    return as_figure(drawn) if options.figure else drawn
 
 
 def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:

@@ -39,6 +39,7 @@ class Form:
     size: int = 11
     direction: Direction = "auto"
     legend: bool = True
+    caption: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,14 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 )
 @click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Scale; 2 is twice as large.")
 @click.option("--legend/--no-legend", default=True, help="Explain shapes, lines and words below the picture.")
+@click.option(
+    "--figure",
+    type=click.Choice(["one-column", "two-columns", "16:9"]),
+    is_flag=False,
+    flag_value="one-column",
+    help="Draw a figure for a paper or a slide, of this width (default: one-column): without legend, caption, cursor "
+    "and numbers of nodes. Write .svg to edit it in Inkscape, .pdf for LaTeX.",
+)
 @click.option("--only", multiple=True, metavar="GLOB", help="Draw only these modules and their inputs.")
 @click.option("--node", default="", metavar="PLACE", help="Draw only this node and its neighbours.")
 @click.option("--ancestors", is_flag=True, help="With --node: also draw everything it was computed from.")
@@ -187,7 +195,7 @@ def _write(trace: Path, output: str, how: dict[str, Any], slides: Path | None, *
     begun = time.monotonic()
     first, *rest = write_picture(trace, output, force=force, **how)
     streams.say(f"wrote {first} to {rest[-1].name}, {len(rest) + 1} pictures" if rest else f"wrote {first}")
-    if slides is None or rest:
+    if slides is None or rest or how["figure"]:
         return
     tries = time.monotonic() - begun < slide.SECONDS and not kind_of(output).moves
     draw = partial(draw_again, trace, slides, how) if tries else None

@@ -160,7 +160,8 @@ def node_title(info: NodeInfo, options: Options) -> str:
         is_within = info.op.more or info.created.scope in options.wanted.opened
         return _call_title(info, shown(info.op.name) if is_within else public_name(info), options)
     named = options.density == "brief" and info.name
-    return clipped_name(called(info), MAX_TITLE) if named or options.density == "min" else title(info)
+    is_short = named or options.density == "min" or not options.numbered
+    return clipped_name(called(info), MAX_TITLE) if is_short else title(info)
 
 
 def has_contents(group: Group, options: Options) -> bool:
@@ -179,12 +180,12 @@ def group_title(group: Group, last: NodeInfo, options: Options) -> str:
         kind = "" if group.repeat.title == group.call.kind else f" {clipped(group.call.kind, MAX_TITLE)}"
         return f"{clipped_name(group.repeat.title, MAX_TITLE)}{kind} ×{group.repeat.count:,}"
     title = module_title(group.call)
-    return title.removeprefix("[+] ") if options.wanted.calls else title
+    return title.removeprefix("[+] ") if options.wanted.calls or not options.numbered else title
 
 
 def _call_title(last: NodeInfo, name: str, options: Options) -> str:
     """Return ``h = linear #4``, without the number where room is short."""
-    number = "" if options.density in ("min", "brief") else f" #{last.node}"
+    number = "" if options.density in ("min", "brief") or not options.numbered else f" #{last.node}"
     holder, called = clipped_name(last.name, MAX_TITLE), clipped(name, LONGEST_CALL)
     return f"{holder} = {called}{number}" if holder else f"{called}{number}"
 
@@ -225,7 +226,7 @@ def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint:
     name = clipped_name(info.title, MAX_TITLE - 8)
     if options.density == "min" or joint:
         return Outline(chip_key(info.node, user, slot), info.node, "chip", name, cell_len(name), 1, user, slot)
-    text = f"{name} #{info.node}"
+    text = f"{name} #{info.node}" if options.numbered else name
     height = 1 if not info.created.requires_grad else 2 if options.density == "brief" else 3
     width = max(cell_len(text), 16 if height == 3 else 12 if height == 2 else 1)
     return Outline(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)

@@ -70,6 +70,7 @@ class Options:
     * `compact`: the picture has little room between boxes.
     * `marks`: leaves without a gradient after a pass, and places where the graph is cut, are painted.
     * `remark`: says what was collapsed.
+    * `numbered`: titles contain the numbers of nodes, and ``[+]`` for a collapsed module.
     """
 
     split_above: int = 12
@@ -88,6 +89,7 @@ class Options:
     compact: bool = False
     marks: bool = False
     remark: str = ""
+    numbered: bool = True
 
     @property
     def form(self) -> Tensors:

@@ -22,6 +22,8 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     scene = asked_scene(timeline, n, options, as_picture=True, fits=True)
     prefix = picture_id(scene)
     plain = slim(drawn(scene, options, "svg", prefix=prefix).decode("utf-8"), options.colours.form)
+    if options.figure:  # which has its size, and is edited by hand
+        return plain
     plain = scaled(plain, options.scale or 1.0)
     return headed(plain, words(scene, prefix) + style_element(options, prefix, plain), prefix)
 
@@ -36,7 +38,7 @@ def picture_id(scene: Scene) -> str:
 
 def style_element(options: ExportOptions, prefix: str, text: str) -> str:
     """Return the rules for viewers who prefer dark, for the colours in `text`, if the theme is ``auto``."""
-    if options.theme != "auto":
+    if options.theme != "auto" or options.figure:
         return ""
     colours = set(COLOUR.findall(text))
     rules = stylesheet(f"#{prefix}", options.look.light, options.look.dark).split("\n")

@@ -141,6 +141,8 @@ def _graph_attributes(scene: Scene, manner: Manner) -> dict[str, str]:
 
 def _label(scene: Scene, manner: Manner) -> dict[str, str]:
     """Return the text below the boxes: the title, the line of the program, and the legend. It never moves the boxes."""
+    if not manner.theme.form.caption:
+        return {}
     theme, placing = manner.theme, manner.placing
     title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
     lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]

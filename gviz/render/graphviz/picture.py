@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from gviz.render.figure import FIGURES, TEXT, Figure
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
-from gviz.render.graphviz.placement import Placing, placing
+from gviz.render.graphviz.placement import INCH, Placing, placing
 from gviz.render.graphviz.process import Picture, TooSlowError, draw, draw_all
 from gviz.render.request import ExportOptions, require_readable
 from gviz.render.scene import Scene, framed
@@ -28,6 +29,24 @@ def sized(graph: Digraph, picture: Picture, scale: float | None) -> Digraph:
     """Return the graph with the resolution for this scale, if the picture consists of pixels."""
     if scale and picture == "png":
         graph.attr(dpi=f"{DPI * scale:.2f}")
+    return graph
+
+
+FIGURE_DPI, FIGURE_PAD = 300, 2
+"""Pixels of an inch in a figure; points around its graph."""
+
+
+def in_figure(graph: Digraph, figure: Figure, picture: Picture, options: ExportOptions) -> Digraph:
+    """Return the graph with the size of its figure. Adds a note if its text is too small."""
+    graph.attr(pad=f"{FIGURE_PAD / INCH:.3f}", margin="0")
+    laid_out = draw(graph.source, "json", timeout=options.timeout)
+    _, _, wide, high = map(float, json.loads(laid_out)["bb"].split(","))
+    size = wide + 2 * FIGURE_PAD, high + 2 * FIGURE_PAD
+    if (text := figure.scale(*size) * TEXT) < figure.least - 0.05:
+        options.note(f"the text of the figure is {text:.1f} pt high; --labels min and --depth 1 make it larger")
+    graph.attr(viewport=figure.viewport(*size))
+    if picture == "png":
+        graph.attr(dpi=str(FIGURE_DPI))
     return graph
 
 
@@ -74,7 +93,11 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
 
     def laid_out() -> bytes:
         fitting = settled(scene, options, prefix)
-        graph = sized(digraph(fitting, manner_of(options, prefix)), picture, options.scale)
+        graph = digraph(fitting, manner_of(options, prefix))
+        if options.figure:
+            graph = in_figure(graph, FIGURES[options.figure], picture, options)
+        else:
+            graph = sized(graph, picture, options.scale)
         return draw(graph.source, picture, timeout=options.timeout)
 
     return laid_out_or_simple(count, options, laid_out, lambda: _simple(scene, options, picture, prefix))

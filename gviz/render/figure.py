@@ -1,0 +1,87 @@
+"""Figures for papers and slides: their widths, the height of their text, and what they leave out.
+
+A figure shows the graph and nothing about the debugger: no legend, caption, cursor, ``[+]``, or numbers of nodes, and
+of the states only those that a reader of a paper looks for (nan, failed, no gradient, cut, not run yet). It has exactly
+the width of its place. The graph is laid out at its usual size and then scaled, so `most` and `least` are the heights
+of text in the finished figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from gviz.render.boxes.state_words import SHOWN
+from gviz.render.scene import Box, Edge, Scene
+
+FigureName = Literal["one-column", "two-columns", "16:9"]
+FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
+
+TEXT = 11
+"""The height of text before it is scaled, in points."""
+SMALL_TEXT = 9
+"""The height of the smallest text before it is scaled, in points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The size of a figure in points: its width, the greatest height, and the heights of text.
+
+    A figure that `fills` its place has exactly this height, too.
+    """
+
+    width: float
+    height: float
+    least: float
+    most: float
+    fills: bool = False
+
+    @property
+    def page(self) -> tuple[float, float]:
+        """Return the largest graph, at its usual size, whose text is not too small in the figure."""
+        return self.width * TEXT / self.least, self.height * TEXT / self.least
+
+    def scale(self, width: float, height: float) -> float:
+        """Return the scale of a graph of this size: as large as fits, with text of at most the greatest height."""
+        return min(self.width / width, self.height / height, self.most / TEXT)
+
+    def viewport(self, width: float, height: float) -> str:
+        """Return Graphviz's ``viewport`` of a graph of this size."""
+        scale = self.scale(width, height)
+        return f"{self.width:g},{self.height if self.fills else height * scale:.2f},{scale:.4f}"
+
+
+FIGURES: Mapping[FigureName, Figure] = {
+    "one-column": Figure(241, 600, 7, 9),
+    "two-columns": Figure(496, 600, 7, 9),
+    "16:9": Figure(960, 540, 12, 20, fills=True),
+}
+"""One column is 85 mm wide, two are 175 mm, as in most journals; a slide is 13.3 x 7.5 inches."""
+
+KEPT = {"error", "nan", "inf", "pending", "missing", "cut"}
+"""The states that a figure names."""
+PAINTED = KEPT | {"inplace", "view", "untracked", "backward"}
+"""The states that a figure draws."""
+
+
+def as_figure(scene: Scene) -> Scene:
+    """Return the scene without everything that is only for the debugger."""
+    return replace(
+        scene,
+        boxes=tuple(map(_box, scene.boxes)),
+        edges=tuple(map(_edge, scene.edges)),
+        caption="",
+        code="",
+        remark="",
+    )
+
+
+def _box(box: Box) -> Box:
+    states = tuple(state for state in box.states if state in PAINTED)
+    words = [shown.word for shown in SHOWN if shown.state in KEPT]
+    status = box.status if any(box.status.startswith(word.split()[0]) for word in words) else ""
+    return replace(box, states=states, status=status, tooltip="")
+
+
+def _edge(edge: Edge) -> Edge:
+    return replace(edge, states=tuple(state for state in edge.states if state != "now"))

@@ -1,0 +1,85 @@
+"""Figures for papers and slides: their size, their text, and what they leave out."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+import gviz
+from gviz.api.export import export
+from gviz.errors import GvizError
+from gviz.render.figure import FIGURES, Figure
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    path = tmp_path_factory.mktemp("figure") / "t.gviz"
+    nn = torch.nn
+
+    def step():
+        net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        x = torch.randn(5, 4)
+        loss = nn.functional.cross_entropy(net(x), torch.arange(5) % 3)
+        loss.backward()
+
+    with gviz.record(path):
+        step()
+    return path
+
+
+def drawn(trace, path, **options):
+    notes = []
+    export(trace, path, note=notes.append, **options)
+    return path.read_bytes(), notes
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_has_the_width_of_its_place_and_readable_text(trace, tmp_path, name):
+    svg, _ = drawn(trace, tmp_path / "f.svg", figure=name)
+    width, height = map(float, re.search(rb'<svg width="([\d.]+)pt" height="([\d.]+)pt"', svg).groups())
+    figure = FIGURES[name]
+    assert width == figure.width
+    assert height == figure.height if figure.fills else height <= figure.height
+    scale = float(re.search(rb"scale\(([\d.]+)", svg)[1])
+    assert figure.least - 0.1 <= 11 * scale <= figure.most + 0.1
+
+
+def test_a_figure_shows_the_graph_and_nothing_of_the_debugger(trace, tmp_path):
+    for options in ({}, {"at": 20}, {"depth": 1}, {"level": "nodes"}):
+        svg, _ = drawn(trace, tmp_path / "f.svg", figure=True, force=True, **options)
+        texts = [text.text or "" for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+        words = " ".join(texts)
+        assert "loss" in words
+        assert not re.search(r"#\d|\[\+\]|►|event|saved freed|gone|legend", words)
+        assert b"state-current" not in svg
+        assert b"<style" not in svg
+
+
+def test_the_fonts_of_a_figure_are_in_its_pdf(trace, tmp_path):
+    pdf, _ = drawn(trace, tmp_path / "f.pdf", figure="one-column")
+    assert b"/FontFile" in pdf
+    assert re.search(rb"/MediaBox \[ 0 0 241 ", pdf)
+
+
+def test_pictures_that_cannot_be_figures_are_drawn_as_usual_with_a_note(trace, tmp_path):
+    text, notes = drawn(trace, tmp_path / "f.txt", figure=True)
+    assert text == drawn(trace, tmp_path / "g.txt")[0]
+    assert notes == ["txt is never a figure: the option figure changes nothing"]
+    assert any("scale" in note for note in drawn(trace, tmp_path / "f.svg", figure=True, scale=2)[1])
+
+
+def test_a_figure_of_an_unknown_kind_is_refused(trace, tmp_path):
+    with pytest.raises(GvizError, match="figure"):
+        export(trace, tmp_path / "f.svg", figure="three-columns")
+
+
+def test_text_of_a_figure_is_never_larger_than_that_of_its_page():
+    figure = Figure(200, 100, 7, 9)
+    assert figure.scale(10, 10) * 11 == pytest.approx(9)
+    assert figure.scale(400, 10) == 0.5
+    assert figure.scale(10, 400) == 0.25
