@@ -75,18 +75,18 @@ def _words(rule: str) -> Sequence[str]:
     return tuple(dict.fromkeys(re.findall(r"#\d+|[A-Za-z_][\w.]*", rule)))
 
 
-def _element_words(timeline: Timeline, bad: Value | None, given: Iterable[Named]) -> str:
+def _element_words(timeline: Timeline, bad: Value | None, operands: Iterable[Named]) -> str:
     """Return the first bad element, and the corresponding elements of the other arrays."""
     array = timeline.array(bad) if bad is not None else None
     if array is None or array.size < 2 or array.dtype.kind != "f":
         return ""
     place = _first_bad(array)
-    met = [(name, _held(timeline, value, array, place)) for name, value in given]
-    told = [f"{name} is {number(held)}" for name, held in met if held is not None]
-    if place is None or not told:
+    met = [(name, _element_at(timeline, value, array, place)) for name, value in operands]
+    texts = [f"{name} is {number(element)}" for name, element in met if element is not None]
+    if place is None or not texts:
         return ""
     which = "at" if np.count_nonzero(~np.isfinite(array)) == 1 else "the first at"
-    return f"{which} [{', '.join(map(str, place))}], where {' and '.join(told)}"
+    return f"{which} [{', '.join(map(str, place))}], where {' and '.join(texts)}"
 
 
 def _first_bad(array: Array) -> tuple[int, ...] | None:
@@ -97,7 +97,7 @@ def _first_bad(array: Array) -> tuple[int, ...] | None:
     return None
 
 
-def _held(timeline: Timeline, value: Value | None, like: Array, place: tuple[int, ...] | None) -> object:
+def _element_at(timeline: Timeline, value: Value | None, like: Array, place: tuple[int, ...] | None) -> object:
     """Return the element of another array that corresponds to this one; None if it is unknown."""
     array = timeline.array(value) if value is not None else None
     if array is None or place is None:
@@ -120,8 +120,8 @@ def meeting_numbers(timeline: Timeline, node: int) -> str:
 
 def _hidden(timeline: Timeline, node: int) -> str:
     """Return ``scores[2, 0, :] is all -inf, as are 4 more``: the rows whose softmax is nan."""
-    (given, *_), dim = computation(timeline, node).operands, dict(timeline.info(node).created.attrs).get("dim")
-    array = timeline.array(given.value) if given.value is not None else None
+    (operand, *_), dim = computation(timeline, node).operands, dict(timeline.info(node).created.attrs).get("dim")
+    array = timeline.array(operand.value) if operand.value is not None else None
     if array is None or array.dtype.kind != "f" or not isinstance(dim, int) or not -array.ndim <= dim < array.ndim:
         return ""
     rows = np.argwhere(np.isneginf(array).all(axis=dim, keepdims=True))
@@ -130,7 +130,7 @@ def _hidden(timeline: Timeline, node: int) -> str:
     place = [str(int(at)) for at in rows[0]]
     place[dim] = ":"
     more = {0: "", 1: ", as is 1 more"}.get(len(rows) - 1, f", as are {len(rows) - 1:,} more")
-    return f"{given.name}[{', '.join(place)}] is all -inf{more}"
+    return f"{operand.name}[{', '.join(place)}] is all -inf{more}"
 
 
 def _pairs(timeline: Timeline, node: int) -> str:

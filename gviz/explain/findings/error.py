@@ -59,10 +59,10 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
 
 def _frozen(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
     """Return the line that froze the parameters of a loss."""
-    behind = [node for node in ancestors(timeline, root) if timeline.info(node).created.kind == "parameter"]
+    parameters = [node for node in ancestors(timeline, root) if timeline.info(node).created.kind == "parameter"]
     set_off = [
         (seq, event)
-        for node in behind
+        for node in parameters
         for seq in timeline.events_of(node)
         if isinstance(event := timeline.event(seq), RequiresGradSet) and not event.requires_grad
     ]
@@ -79,19 +79,19 @@ def _frozen(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
 
 def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
     """Return the new data on the path to the root: a gradient from ``autograd.grad``, or numbers of results."""
-    taken_by = gradients_taken(timeline)
+    first_events = gradients_taken(timeline)
     for node in (root, *ancestors(timeline, root)):
         info = timeline.info(node)
         line = line_text(timeline, innermost(info)).strip()
         value = info.created.first_value
         if info.created.kind != "constant" or value is None:
             continue
-        taken = taken_by.get(value, info.born) < info.born
-        if taken or re.search(r"\b(as_)?tensor\(\s*[A-Za-z_[]", line):
+        is_gradient = first_events.get(value, info.born) < info.born
+        if is_gradient or re.search(r"\b(as_)?tensor\(\s*[A-Za-z_[]", line):
             at = innermost(info)
-            data = "what autograd.grad gave" if taken else f"new data to autograd: {clipped(line, 80)}"
+            data = "what autograd.grad gave" if is_gradient else f"new data to autograd: {clipped(line, 80)}"
             text = f"{label_at(timeline, node)} has no history: it is {data}"
-            if taken:
+            if is_gradient:
                 edit = with_keyword(timeline, at, "grad", "create_graph", "True")
                 return Finding("copied", text, info.born, node, at=at, edit=edit), CREATE_GRAPH
             if (read := numbers_read(timeline, at)) is not None:
@@ -108,10 +108,10 @@ _SUM = "add up the tensors themselves, without .item(), float() or numpy: then t
 
 def gradients_taken(timeline: Timeline) -> dict[Value, int]:
     """Return the gradients that were returned instead of stored in a ``.grad``, each with its first event."""
-    taken: dict[Value, int] = {}
+    events: dict[Value, int] = {}
     for seq, event in timeline.select((GradCaptured,)):
-        taken.setdefault(event.value, seq)
-    return taken
+        events.setdefault(event.value, seq)
+    return events
 
 
 def _tracking_fix(timeline: Timeline, lost: int) -> Mend:
@@ -148,9 +148,9 @@ def explain_given_gradient(failure: Failure) -> Finding | None:
     found = re.search(MISFIT, failure.message, re.DOTALL)
     if found is None:
         return None
-    given, wanted = (_shape(text) for text in found.groups())
-    text = f"backward was given a gradient of shape {given} for a tensor of shape {wanted}: they must be the same"
-    fix = f"pass a gradient of shape {wanted}, or none to a loss of one element"
+    actual, expected = (_shape(text) for text in found.groups())
+    text = f"backward was given a gradient of shape {actual} for a tensor of shape {expected}: they must be the same"
+    fix = f"pass a gradient of shape {expected}, or none to a loss of one element"
     return Finding("given-gradient", text, failure.seq, fix=fix, at=failure.at)
 
 
@@ -248,8 +248,8 @@ _NEEDS_NONE = r"One of the differentiated Tensors does not require grad"
 
 def _of_a_frozen_input(failure: Failure) -> Finding | None:
     """Return which input of `autograd.grad` requires no gradient, and where it was made."""
-    given = keyword_or_argument(failure.timeline, failure.at, "grad", 1, "inputs")
-    made = (info for info in failure.made_before() if info.name and info.name in given)
+    names = keyword_or_argument(failure.timeline, failure.at, "grad", 1, "inputs")
+    made = (info for info in failure.made_before() if info.name and info.name in names)
     info = next((info for info in made if not info.created.requires_grad), None)
     if info is None:
         return None
@@ -282,8 +282,8 @@ def _for_labels(failure: Failure) -> str:
     if asked is None:
         return ""
     names, made = failure.names_on_its_line(), list(failure.made_before())
-    given = [one for one in made if one.name in names and failure.at not in one.frames]
-    for info in (*given, *made):
+    inputs = [one for one in made if one.name in names and failure.at not in one.frames]
+    for info in (*inputs, *made):
         classes = _classes(info)
         if classes and not 0 <= int(asked[1]) < classes:
             scores = label(failure.timeline, info.node)

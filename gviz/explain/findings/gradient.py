@@ -171,8 +171,8 @@ def _sum_of_passes(node: int, earlier: Sequence[Added], seq: int) -> Finding:
 def _further_passes(timeline: Timeline, node: int, earlier: Sequence[Added]) -> Finding:
     """Return the additions of earlier passes: of a few in one row, of more below it."""
     last = list(reversed(earlier[-MOST_PASSES:]))
-    told = ", ".join(f"{share(event.part, _ROOM)} in pass {event.pass_nr}" for _, event in last[:FEW_PASSES])
-    text = f"before it {told}, and {len(earlier) - FEW_PASSES:,} more passes"
+    texts = ", ".join(f"{share(event.part, _ROOM)} in pass {event.pass_nr}" for _, event in last[:FEW_PASSES])
+    text = f"before it {texts}, and {len(earlier) - FEW_PASSES:,} more passes"
     parts = [
         Finding("accumulated", f"{share(event.part, _ROOM)} from {pass_words(timeline, event.pass_nr)}", n, node)
         for n, event in last
@@ -250,8 +250,8 @@ def changed_by_program(asked: Question) -> Finding | None:
         return grad_sum(asked.at(filled)) if filled else _set_before_recording(asked)
     last = writes[-1]
     how = f"changed {len(writes)} times, last" if len(writes) > 1 else write_effect(timeline, last, brief=bool(filled))
-    brought = f"backward made it {grad(writes[0].before)}, and then " if filled else ""
-    text = f"{label(timeline, asked.node)}: .grad is {grad(output.grad)}: {brought}it was {how}{made_at(last.frames)}"
+    origin = f"backward made it {grad(writes[0].before)}, and then " if filled else ""
+    text = f"{label(timeline, asked.node)}: .grad is {grad(output.grad)}: {origin}it was {how}{made_at(last.frames)}"
     parts = (
         *_write_findings(timeline, asked.node, writes),
         *suspected_source(timeline, last),

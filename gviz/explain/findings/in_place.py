@@ -103,8 +103,8 @@ def _fix(writer: NodeInfo | None) -> str:
         return "assign before it is used, write to a clone(), or make the whole of its parts with stack or cat"
     if writer is None or not writer.op.name.endswith("_"):
         return _FIX
-    instead = "an activation with inplace=True" if plain in ACTIVATIONS else "an operator like +="
-    return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of {instead}); or clone() before"
+    cause = "an activation with inplace=True" if plain in ACTIVATIONS else "an operator like +="
+    return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of {cause}); or clone() before"
 
 
 def _writes(timeline: Timeline, failure: Failure) -> Iterator[tuple[Edge, int, Write]]:
@@ -153,8 +153,8 @@ def _leaves(timeline: Timeline) -> Iterator[int]:
     """Yield leaves, the latest first, including tensors that began to require a gradient later."""
     created, later = timeline.select([NodeCreated]), timeline.select([RequiresGradSet])
     made = [(n, event.node) for n, event in created if event.kind != "op" and event.requires_grad]
-    told = [(n, event.node) for n, event in later if event.requires_grad]
-    return (node for _, node in sorted([*made, *told], reverse=True))
+    switched = [(n, event.node) for n, event in later if event.requires_grad]
+    return (node for _, node in sorted([*made, *switched], reverse=True))
 
 
 def _names(failure: Failure) -> set[str]:
@@ -175,15 +175,15 @@ def _names(failure: Failure) -> set[str]:
 def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
     """Yield writes through ``.data`` to a tensor that an operation has saved, before its backward rule ran."""
     timeline = survey.timeline
-    taken = {  # only tracked tensors: a layer updates its running statistics in this way
+    tracked = {  # only tracked tensors: a layer updates its running statistics in this way
         made.node
         for made in survey.nodes.values()
         if made.created.untracked == "data" and any(source.created.requires_grad for source in survey.sources(made))
     }
-    for seq, event in survey.select(StorageWritten) if taken else ():
+    for seq, event in survey.select(StorageWritten) if tracked else ():
         yield None
         writer = survey.nodes.get(event.node)
-        if writer is None or not _writes_to(survey, writer, taken):
+        if writer is None or not _writes_to(survey, writer, tracked):
             continue
         saving = _saving(survey, event.storage, seq)
         used = next(((one, n) for one in saving if (n := _ran_after(timeline, one.node, seq))), None)
@@ -191,11 +191,11 @@ def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
             yield _data_finding(survey, seq, writer, *used)
 
 
-def _writes_to(survey: Survey, writer: Made, taken: set[int]) -> bool:
+def _writes_to(survey: Survey, writer: Made, tracked: set[int]) -> bool:
     """Return whether an operation wrote to one of these tensors, or to a part of one."""
     while writer.created.inputs and not writer.created.requires_grad:
         node = writer.created.inputs[0][0]
-        if node in taken:
+        if node in tracked:
             return True
         if node not in survey.nodes:
             return False

@@ -65,9 +65,9 @@ def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Findi
         f"{len(roots)} graphs are alive at once: the results of {label(timeline, last.node)}{made_at(info.frames)} of "
         f"{len(roots)} iterations are kept, the first since event {first.seq}"
     )
-    held = f"{len(alive)} nodes with results of {bytes_text(size)}, saved tensors of {len(saved)} of them still held"
+    amount = f"{len(alive)} nodes with results of {bytes_text(size)}, saved tensors of {len(saved)} of them still held"
     parts = (
-        Finding("alive", held, last.seq, last.node),
+        Finding("alive", amount, last.seq, last.node),
         Finding("since", f"the oldest is {label(timeline, first.node)}", first.seq, first.node),
     )
     fix = "keep the number, not the tensor: losses.append(loss.item()), total += loss.item(), or loss.detach()"
@@ -106,14 +106,14 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
     roots = [made for made in nodes if not here & set(timeline.nodes.made_into.get(made.node, ()))]
     root = roots[-1] if roots else nodes[-1]
     states = moment.states([made.node for made in nodes])
-    held = sum(state is not None and state.saved == "held" for state in states)
+    count = sum(state is not None and state.saved == "held" for state in states)
     size = sum(made.first_value.nbytes for made in nodes if made.first_value is not None)
     born = timeline.nodes.born(root.node)
     text = (
-        f"iteration {index + 1}: {len(nodes)} nodes, results of {bytes_text(size)}, saved tensors of {held} held, "
+        f"iteration {index + 1}: {len(nodes)} nodes, results of {bytes_text(size)}, saved tensors of {count} held, "
         f"since event {timeline.nodes.born(nodes[0].node)}; held by {label_at(timeline, root.node)}"
     )
-    numbers = (Number("nodes", len(nodes), born), Number("bytes", size, born), Number("saved", held, born))
+    numbers = (Number("nodes", len(nodes), born), Number("bytes", size, born), Number("saved", count, born))
     return Finding("graph", text, born, root.node, at=innermost(timeline.info(root.node)), numbers=numbers)
 
 
@@ -182,7 +182,7 @@ _CUTS = ("detach", "data")
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _Use:
     """A use of `state` by `user`, through `cut` if that detached it."""
 
     state: Made
@@ -193,15 +193,15 @@ class _Taken:
 def partly_detached(survey: Survey) -> Iterator[Finding]:
     """Yield the first state of each line that is detached at some steps before a pass, and attached at others."""
     starts = [seq for seq, _ in survey.passes]
-    told: set[tuple[Frame, ...]] = set()
+    reported: set[tuple[Frame, ...]] = set()
     for cut in _cuts(survey):
         before = bisect_left(starts, cut.seq)
         line = survey.timeline.stack(cut.created.stack)
-        if line in told or before == len(starts):
+        if line in reported or before == len(starts):
             continue
         window = range(starts[before - 1] if before else 0, starts[before])
         for state in survey.sources(cut):
-            told.add(line)
+            reported.add(line)
             yield from _of_line(survey, state, window)
 
 
@@ -219,22 +219,22 @@ def _is_state(made: Made) -> bool:
 def _of_line(survey: Survey, state: Made, window: range) -> Iterator[Finding]:
     line = state.created.stack, state.created.op
     same = [made for made in survey.ops(state.op) if (made.created.stack, made.created.op) == line]
-    taken = [one for made in same if made.seq in window for one in _taken(survey, made, window)]
-    for cut in reversed([one for one in taken if one.cut is not None]):
-        alike = [one for one in taken if _place(one) == _place(cut)]
-        attached = [one for one in alike if one.cut is None]
+    uses = [one for made in same if made.seq in window for one in _state_uses(survey, made, window)]
+    for cut in reversed([one for one in uses if one.cut is not None]):
+        same_uses = [one for one in uses if _place(one) == _place(cut)]
+        attached = [one for one in same_uses if one.cut is None]
         if attached:
-            yield _detached_finding(survey, cut, attached[-1], len(alike) - len(attached), len(alike))
+            yield _detached_finding(survey, cut, attached[-1], len(same_uses) - len(attached), len(same_uses))
             return
 
 
-def _taken(survey: Survey, state: Made, window: range) -> Iterator[_Taken]:
+def _state_uses(survey: Survey, state: Made, window: range) -> Iterator[_Use]:
     """Yield the users of a state in a window, directly or after one cut."""
     for user in _users(survey, state, window):
         if user.created.untracked in _CUTS:
-            yield from (_Taken(state, user, after) for after in _users(survey, user, window))
+            yield from (_Use(state, user, after) for after in _users(survey, user, window))
         else:
-            yield _Taken(state, None, user)
+            yield _Use(state, None, user)
 
 
 def _users(survey: Survey, made: Made, window: range) -> Iterator[Made]:
@@ -242,14 +242,14 @@ def _users(survey: Survey, made: Made, window: range) -> Iterator[Made]:
     return (user for user in users if user.seq in window)
 
 
-def _place(taken: _Taken) -> tuple[int, int, int]:
+def _place(use: _Use) -> tuple[int, int, int]:
     """Return the operation, its line, and the number of the input."""
-    given = taken.state if taken.cut is None else taken.cut
-    slots = [node for node, _ in taken.user.created.inputs]
-    return taken.user.created.stack, taken.user.created.op, slots.index(given.node)
+    input_node = use.state if use.cut is None else use.cut
+    slots = [node for node, _ in use.user.created.inputs]
+    return use.user.created.stack, use.user.created.op, slots.index(input_node.node)
 
 
-def _detached_finding(survey: Survey, last: _Taken, other: _Taken, detached: int, count: int) -> Finding:
+def _detached_finding(survey: Survey, last: _Use, other: _Use, detached: int, count: int) -> Finding:
     assert last.cut is not None
     timeline, cut = survey.timeline, last.cut
     takes = f"{label_at(timeline, last.user.node)} takes {label(timeline, last.state.node)} detached"

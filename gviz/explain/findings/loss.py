@@ -191,9 +191,9 @@ def _along_other_dimension(survey: Survey, made: Made, first: Made) -> Finding |
     text = (
         f"{label_at(timeline, made.node)} has its classes along dimension {classes}, but gets those of dimension {dim}"
     )
-    taken = f"{label_at(timeline, before.node)} makes probabilities that add up to 1 along dimension {dim}"
+    cause = f"{label_at(timeline, before.node)} makes probabilities that add up to 1 along dimension {dim}"
     at = survey.at(before)
-    part = Finding("operand", taken, before.seq, before.node, at=at)
+    part = Finding("operand", cause, before.seq, before.node, at=at)
     edit = with_keyword(timeline, at, before.op, "dim", str(classes))
     found = _log_probability_finding(survey, made, text, part, f"{before.op}(..., dim={classes})")
     return replace(found, at=at or found.at, edit=edit)
@@ -274,8 +274,8 @@ def _adds_data(survey: Survey, made: Made) -> bool:
 
 def _are_calls_of_one_model(survey: Survey, one: Made, other: Made) -> bool:
     """Return whether two nodes come from the same parameters and from no common result, as two calls of a model do."""
-    behind = [{one.node, *ancestors(survey.timeline, one.node)}, {other.node, *ancestors(survey.timeline, other.node)}]
-    common = [survey.nodes[node] for node in behind[0] & behind[1] if node in survey.nodes]
+    inputs = [{one.node, *ancestors(survey.timeline, one.node)}, {other.node, *ancestors(survey.timeline, other.node)}]
+    common = [survey.nodes[node] for node in inputs[0] & inputs[1] if node in survey.nodes]
     trained = [made for made in common if made.created.requires_grad]
     return bool(trained) and all(made.created.kind != "op" for made in trained)
 
@@ -299,11 +299,11 @@ def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
         if len(pair) != 2:
             continue
         seen.add(made.created.stack)
-        behind = [{one.node, *ancestors(timeline, one.node)} for one in pair]
-        trained = [_trained(survey, nodes) for nodes in behind]
+        inputs = [{one.node, *ancestors(timeline, one.node)} for one in pair]
+        trained = [_trained(survey, nodes) for nodes in inputs]
         if not all(trained) or trained[0] & trained[1]:
             continue
-        for one, nodes, parameters in zip(pair, behind, trained, strict=True):
+        for one, nodes, parameters in zip(pair, inputs, trained, strict=True):
             own = _own_error(survey, nodes)
             if own is not None and not _own_error_of(survey, nodes, made):
                 yield _reaching_finding(survey, made, one, own, len(parameters))
@@ -343,8 +343,8 @@ def _reaching_finding(survey: Survey, made: Made, one: Made, own: Made, count: i
     text = (
         f"{label_at(timeline, made.node)} sends a gradient into {label_at(timeline, one.node)}, which has its own loss"
     )
-    said = f"{count} parameters behind it are trained by {label_at(timeline, own.node)}, too"
-    part = Finding("beside", said, own.seq, own.node, at=survey.at(own))
+    consequence = f"{count} parameters behind it are trained by {label_at(timeline, own.node)}, too"
+    part = Finding("beside", consequence, own.seq, own.node, at=survey.at(own))
     what = f"{name}.detach()" if name.isidentifier() else "detach() it"
     fix = f"{what} in this product, if this loss is not to train what makes it"
     edit = wrapped(timeline, at, name, ".detach()") if name.isidentifier() else None
@@ -414,8 +414,8 @@ def cut_summand(survey: Survey) -> Iterator[Finding | None]:
     roots = [survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes]
     for root in {made.created.stack: made for made in roots}.values():
         yield None
-        for made, beside in _untracked_summands(survey, root):
-            lost = _cut_behind(survey, made, beside)
+        for made, others in _untracked_summands(survey, root):
+            lost = _cut_behind(survey, made, others)
             if lost:
                 yield _summand_finding(survey, root, made, lost)
 
@@ -439,7 +439,7 @@ def _is_result(made: Made) -> bool:
     return made.created.kind == "op" and not made.created.requires_grad
 
 
-def _cut_behind(survey: Survey, made: Made, beside: list[Made]) -> int:
+def _cut_behind(survey: Survey, made: Made, others: list[Made]) -> int:
     """Return where the path from the parameters to a term is cut.
 
     It is 0 if there is no cut, or if the term was made from the other terms. Such a term may be deliberate:
@@ -447,7 +447,7 @@ def _cut_behind(survey: Survey, made: Made, beside: list[Made]) -> int:
     """
     timeline = survey.timeline
     before = [made.node, *ancestors(timeline, made.node)]
-    if any(one.node in before for one in beside):
+    if any(one.node in before for one in others):
         return 0
     lost = (node for node in before if loses_tracking(timeline, node))
     found = next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)

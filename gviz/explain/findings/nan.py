@@ -150,11 +150,11 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
         if skipped and (stopped.kind == "nan-born-backward" or "nan" not in stopped.text.partition("born")[0]):
             return
         if not _is_a_mask(timeline, stopped.node):
-            came_to = Finding("healed", _came_to(survey, stopped.event))
+            came_to = Finding("healed", _consequence(survey, stopped.event))
             yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
 
 
-def _came_to(survey: Survey, born: int) -> str:
+def _consequence(survey: Survey, born: int) -> str:
     """Return the consequences of a bad number that first appeared at an event, as far as they are recorded."""
     if any(start > born for start, _ in survey.passes):
         return "it reached no loss and no .grad: something on the way has stopped it"
@@ -244,15 +244,15 @@ _LAST_OF_ALL = "gviz record --on nan, which ends at the first one: with --last i
 
 def trace_back(timeline: Timeline, place: Place) -> Finding:
     """Go back from place to place, each earlier than the one before, to where the bad number first appeared."""
-    way: list[Place] = []
+    path: list[Place] = []
     while True:
         aspect, node, n = place
         found = _older(timeline, place) or (
             _back_from_value(timeline, node, n) if aspect == "value" else _back_from_gradient(timeline, node, n)
         )
-        way.append(place)
+        path.append(place)
         if isinstance(found, Finding):
-            return replace(found, parts=(*found.parts, *path_findings(timeline, way)))
+            return replace(found, parts=(*found.parts, *path_findings(timeline, path)))
         place = found
 
 
@@ -284,9 +284,9 @@ def _back_from_value(timeline: Timeline, node: int, n: int) -> Finding | Place:
     return _back_from_operation(timeline, node) if made else _back_from_write(timeline, node, n)
 
 
-def _back_from_operation(timeline: Timeline, node: int, besides: int = 0) -> Finding | Place:
+def _back_from_operation(timeline: Timeline, node: int, excluded: int = 0) -> Finding | Place:
     """Return the next place on the way back from a bad value that an operation made."""
-    bad = _bad_operand(timeline, node, besides)
+    bad = _bad_operand(timeline, node, excluded)
     return ("value", bad, timeline.info(node).born - 1) if bad else _born(timeline, node)
 
 
@@ -336,10 +336,10 @@ def _back_from_gradient(timeline: Timeline, node: int, n: int) -> Finding | Plac
     output = output_at(timeline.at(n), node, "grad")
     part = None if _is_overwritten(timeline, output) else bad_part(output)
     if part is None:
-        return _held_before(timeline, node, n, output.grad_seq if output is not None else 0)
+        return _before_accumulation(timeline, node, n, output.grad_seq if output is not None else 0)
     if not part.source:
         return Finding("nan-seed", f"backward started with {short(part.value)}", part.seq, node)
-    place = worst(_went_in(timeline, part))
+    place = worst(_inputs_of_contribution(timeline, part))
     if place is not None and place[0] == "value" and _is_left_out(timeline, part):
         found = _rule(timeline, node, part)
         return replace(found, fix=_LEFT_OUT, edit=None)
@@ -365,7 +365,7 @@ def _is_overwritten(timeline: Timeline, output: OutputState | None) -> bool:
     return written and output is not None and all(part.seq < seq for part in output.parts)
 
 
-def _went_in(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Value | None]]:
+def _inputs_of_contribution(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Value | None]]:
     """Yield the inputs of a contribution: the incoming gradient, the inputs of its node, and its result."""
     node, born = part.source, timeline.info(part.source).born
     yield ("grad", node, part.seq), arriving_gradient(timeline, part)
@@ -374,7 +374,7 @@ def _went_in(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Va
     yield ("value", node, born), computed.result
 
 
-def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | Place:
+def _before_accumulation(timeline: Timeline, node: int, n: int, seq: int) -> Finding | Place:
     """Return the next place on the way back from a bad ``.grad`` that an earlier pass or the program made."""
     if 0 < seq < n:
         return "grad", node, seq
@@ -382,10 +382,10 @@ def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | P
     if before is not None and bad_text(before.grad) and isinstance(timeline.event(seq), GradAccumulated):
         return "grad", node, n - 1
     source = grad_source(timeline, seq) if seq else None
-    return ("grad", *source) if source is not None else _put_there(timeline, node, seq)
+    return ("grad", *source) if source is not None else _written_by_program(timeline, node, seq)
 
 
-def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
+def _written_by_program(timeline: Timeline, node: int, seq: int) -> Finding:
     """Return the finding about a bad ``.grad`` that the program wrote itself, with its line."""
     write = write_at(timeline, seq)
     if write is None or not write.frames:
@@ -398,19 +398,19 @@ def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
 
 def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
     """Yield another bad ``.grad`` that the same line wrote to: the number may come from there."""
-    beside = bad_grad_of_same_call(timeline, write)
-    if beside is not None:
-        bad = bad_text(grad_left(timeline.event(beside.filled)))
-        text = f"the same line wrote to the .grad of {label(timeline, beside.node)}, which held {bad}"
-        born = (trace_back(timeline, ("grad", beside.node, beside.filled)),) if beside.sure else ()
-        may = "" if beside.sure else ": it may have come from there"
-        yield Finding("beside", f"{text}{may}", beside.filled, beside.node, born)
+    other = bad_grad_of_same_call(timeline, write)
+    if other is not None:
+        bad = bad_text(grad_left(timeline.event(other.filled)))
+        text = f"the same line wrote to the .grad of {label(timeline, other.node)}, which held {bad}"
+        born = (trace_back(timeline, ("grad", other.node, other.filled)),) if other.sure else ()
+        may = "" if other.sure else ": it may have come from there"
+        yield Finding("beside", f"{text}{may}", other.filled, other.node, born)
 
 
-def _bad_operand(timeline: Timeline, node: int, besides: int = 0) -> int:
+def _bad_operand(timeline: Timeline, node: int, excluded: int = 0) -> int:
     """Return the input of a node whose value was bad when it was used; 0 if none was."""
     known = _known_operands(timeline, node)
-    return worst((o.node, o.value) for o in known if o.node and o.node != besides) or 0
+    return worst((o.node, o.value) for o in known if o.node and o.node != excluded) or 0
 
 
 def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
@@ -548,9 +548,9 @@ def bad_part(output: OutputState | None) -> Contribution | None:
     return worst((part, part.value) for part in output.parts) if output is not None else None
 
 
-def worst(held: Iterable[tuple[T, Value | None]]) -> T | None:
+def worst(pairs: Iterable[tuple[T, Value | None]]) -> T | None:
     """Return the first element with a nan, or else with an inf."""
-    bad = [(one, text) for one, value in held if (text := bad_text(value))]
+    bad = [(one, text) for one, value in pairs if (text := bad_text(value))]
     return next((one for one, text in bad if "nan" in text), bad[0][0] if bad else None)
 
 
@@ -558,11 +558,11 @@ def output_at(moment: Moment, node: int, aspect: Aspect) -> OutputState | None:
     """Return the output of a node whose value or gradient is bad at a moment, or else its first, or else None."""
     state = moment.state(node)
     outputs = state.outputs if state is not None else ()
-    bad = worst((output, value) for output in outputs for value in _held(output, aspect))
+    bad = worst((output, value) for output in outputs for value in _values_of(output, aspect))
     return bad or next(iter(outputs), None)
 
 
-def _held(output: OutputState, aspect: Aspect) -> Iterator[Value | None]:
+def _values_of(output: OutputState, aspect: Aspect) -> Iterator[Value | None]:
     """Yield the values of an output, or its gradients."""
     if aspect == "value":
         yield output.value
@@ -594,8 +594,8 @@ def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
     write = write_at(timeline, seq)
     if write is None or _stayed(timeline, write):
         return event.node, seq - 1
-    beside = bad_grad_of_same_call(timeline, write)
-    return (beside.node, beside.filled) if beside is not None and beside.sure else None
+    other = bad_grad_of_same_call(timeline, write)
+    return (other.node, other.filled) if other is not None and other.sure else None
 
 
 def bad_grad_of_same_call(timeline: Timeline, write: GradWrite) -> _OtherGrad | None:
@@ -656,20 +656,20 @@ def _bad_counts(value: Value) -> tuple[int, int]:
 # The path from there: what the number became, what passed it on, and how far
 
 
-def path_findings(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
+def path_findings(timeline: Timeline, path: list[Place]) -> Iterator[Finding]:
     """Yield the facts about a path whose last place is where the number first appeared."""
-    yield from _became(timeline, way)
-    yield from _carried(timeline, way)
-    yield from _spread(timeline, way)
+    yield from _became(timeline, path)
+    yield from _carried(timeline, path)
+    yield from _spread(timeline, path)
 
 
-def _became(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
+def _became(timeline: Timeline, path: list[Place]) -> tuple[Finding, ...]:
     """Return where an infinity became a nan, on a path that ends at the infinity."""
-    texts = [bad_text(bad_at(timeline, place)) for place in way]
+    texts = [bad_text(bad_at(timeline, place)) for place in path]
     if "nan" in texts[-1] or "nan" not in "".join(texts):
         return ()
     last = max(i for i, text in enumerate(texts) if "nan" in text)
-    where, node, n = _changed(timeline, way[last], way[last + 1])
+    where, node, n = _changed(timeline, path[last], path[last + 1])
     return (Finding("became-nan", f"it became nan in {where}", n, node, at=innermost(timeline.info(node))),)
 
 
@@ -686,9 +686,9 @@ def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int,
     return f"{label_at(timeline, node)}{f': {how}' if how else ''}", node, timeline.info(node).born
 
 
-def _carried(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
+def _carried(timeline: Timeline, path: list[Place]) -> Iterator[Finding]:
     """Yield the line that passed a bad number from one ``.grad`` to others, for example clipping by the total norm."""
-    for (aspect, node, n), (_, source, _) in pairwise(way):
+    for (aspect, node, n), (_, source, _) in pairwise(path):
         write = timeline.event(n)
         if aspect == "grad" and source != node and isinstance(write, GradSet) and grad_source(timeline, n):
             frames = timeline.stack(write.stack)
@@ -697,10 +697,10 @@ def _carried(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
             yield Finding("carried", clipped(text, 120), n, node, at=frames[0] if frames else None)
 
 
-def _spread(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
-    nodes = list(dict.fromkeys(node for _, node, _ in reversed(way[:-1]) if node != way[-1][1]))
+def _spread(timeline: Timeline, path: list[Place]) -> tuple[Finding, ...]:
+    nodes = list(dict.fromkeys(node for _, node, _ in reversed(path[:-1]) if node != path[-1][1]))
     if not nodes:
         return ()
     names = [label(timeline, node) for node in nodes]
-    told = names if len(names) <= 6 else [*names[:3], f"{len(names) - 5} more", *names[-2:]]
-    return (Finding("spread", f"from there it spread through {', '.join(told)}", 0, nodes[-1]),)
+    shown_names = names if len(names) <= 6 else [*names[:3], f"{len(names) - 5} more", *names[-2:]]
+    return (Finding("spread", f"from there it spread through {', '.join(shown_names)}", 0, nodes[-1]),)

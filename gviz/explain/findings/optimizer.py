@@ -137,12 +137,12 @@ def _not_in_optimizer(
         if info.created.kind != "parameter" and not _piles_up(timeline, [event for _, event in added]):
             return None
         text = f"{name} gets a gradient, but no optimizer has updated it"
-        held = "make the optimizer of all parameters() of the model as it stays (layers in a list: nn.ModuleList)"
+        remedy = "make the optimizer of all parameters() of the model as it stays (layers in a list: nn.ModuleList)"
         if info.created.kind != "parameter":
-            held = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
-        fix = f"{held}, or freeze it with requires_grad_(False)"
-        sure = len(added) > 1 and _is_behind_trained(timeline, info, steps)
-        return Finding("never-stepped", text, seq, info.node, (), fix, innermost(info), suspected=not sure)
+            remedy = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
+        fix = f"{remedy}, or freeze it with requires_grad_(False)"
+        is_certain = len(added) > 1 and _is_behind_trained(timeline, info, steps)
+        return Finding("never-stepped", text, seq, info.node, (), fix, innermost(info), suspected=not is_certain)
     step = timeline.event(steps.idle[-1])
     assert isinstance(step, OptimizerStepped)
     frames, kind = timeline.stack(step.stack), shown(step.kind)
@@ -661,8 +661,8 @@ def _scaled_step_finding(
     text = f"the step{made_at(frames)} uses gradients that are still multiplied by the loss scale, {number(scale)}"
     part = Finding("used", f"nothing has divided the .grad of {label(timeline, node)} since backward", seq, node)
     fix = "scaler.step(optimizer), which divides them first, and then scaler.update()"
-    scaler, held = receiver(timeline, call, "scale"), receiver(timeline, at, "step")
-    edit = statement_instead(timeline, at, f"{scaler}.step({held})") if scaler and held else None
+    scaler, stepped = receiver(timeline, call, "scale"), receiver(timeline, at, "step")
+    edit = statement_instead(timeline, at, f"{scaler}.step({stepped})") if scaler and stepped else None
     numbers = (Number("loss scale", scale),)
     return Finding("scaled-step", text, seq, node, (part,), fix, at, numbers, suspected=True, edit=edit)
 
@@ -702,8 +702,8 @@ def _unscaling_edit(timeline: Timeline, step: int, at: Frame | None) -> Edit | N
     """
     event = timeline.event(step) if step else None
     frame = next(iter(timeline.stack(event.stack)), None) if isinstance(event, OptimizerStepped) else None
-    scaler, given = receiver(timeline, frame, "step"), arguments(timeline, frame, "step")
-    return before(timeline, at, f"{scaler}.unscale_({given[0]})") if scaler and given else None
+    scaler, names = receiver(timeline, frame, "step"), arguments(timeline, frame, "step")
+    return before(timeline, at, f"{scaler}.unscale_({names[0]})") if scaler and names else None
 
 
 def _clipped_before_backward(survey: Survey) -> Iterator[Finding | None]:

@@ -50,9 +50,9 @@ def unchanged(survey: Survey) -> Iterator[Finding | None]:
     for node, one in known.items():
         if one.steps and not one.moved:
             yield None
-            way = path_to(survey.timeline, node, one.filled, one.gradient)
-            if not is_cancelled(way):  # a bias before a normalization has no effect
-                yield _unchanged_finding(survey, node, one, way)
+            path = path_to(survey.timeline, node, one.filled, one.gradient)
+            if not is_cancelled(path):  # a bias before a normalization has no effect
+                yield _unchanged_finding(survey, node, one, path)
 
 
 def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, list[int]]]:
@@ -62,8 +62,8 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
     """
     parameters = [survey.nodes[node] for node in survey.optimized if node in survey.nodes]
     # Parameters that share memory have events of their own.
-    alone = ((made, made.created.outputs[0]) for made in parameters)
-    owners = {output.storage: made.node for made, output in alone if output.strides is None}
+    outputs = ((made, made.created.outputs[0]) for made in parameters)
+    owners = {output.storage: made.node for made, output in outputs if output.strides is None}
     holds = {made.node: made.value for made in parameters}
     written: set[int] = set()
     for seq, event in survey.select(StorageWritten, DataSet, GradAccumulated, OptimizerStepped):
@@ -96,12 +96,12 @@ def _numbers(value: Value | None) -> tuple[object, ...] | None:
     return None if value is None else (value.data, value.stats, value.blob)
 
 
-def _unchanged_finding(survey: Survey, node: int, one: _Parameter, way: list[Waypoint]) -> Finding:
+def _unchanged_finding(survey: Survey, node: int, one: _Parameter, path: list[Waypoint]) -> Finding:
     timeline = survey.timeline
     often, have = (f"{one.steps} steps", "have") if one.steps > 1 else ("a step", "has")
     text = f"{often} of the optimizer {have} left {label(timeline, node)} as it was"
     text += "" if one.exact else ", as far as its statistics tell"
-    died = vanishing(timeline, way)
+    died = vanishing(timeline, path)
     size = Finding("gradient", f"its gradient was |g| {number(one.gradient)}", one.filled, node)
     part = replace(died, fix="") if died is not None else size
     step, rate = timeline.event(one.first), options_of(timeline, node, one.first).get("lr")
@@ -239,10 +239,10 @@ def same_units(survey: Survey) -> Iterator[Finding | None]:
         made = survey.nodes.get(node)
         if made is None or made.created.kind == "op" or len(made.shape) < 2 or min(made.shape[:2]) < 2:
             continue
-        held = timeline.at(timeline.nodes.born(next(iter(timeline.nodes.users(node)), node))).state(node)
-        value = held.outputs[0].value if held is not None else None
-        alike = _has_equal_rows(timeline, value) and all(_has_equal_rows(timeline, one.part) for one in events)
-        if not alike or is_zero(events[0].part) or is_zero(value):  # zeros with equal gradients diverge later
+        state = timeline.at(timeline.nodes.born(next(iter(timeline.nodes.users(node)), node))).state(node)
+        value = state.outputs[0].value if state is not None else None
+        are_equal = _has_equal_rows(timeline, value) and all(_has_equal_rows(timeline, one.part) for one in events)
+        if not are_equal or is_zero(events[0].part) or is_zero(value):  # zeros with equal gradients diverge later
             continue
         count = made.shape[0]
         text = f"all {count} rows of {label(timeline, node)} are equal, and so are their gradients: they stay one unit"
@@ -277,8 +277,8 @@ def padding_trained(survey: Survey) -> Iterator[Finding | None]:
         index = dict(uses[0].created.attrs).get("padding_idx", -1)
         if weight not in got or (isinstance(index, int) and index >= 0):
             continue
-        given = [list(survey.sources(one)) for one in uses]
-        ids = [timeline.array(pair[1].value) for pair in given if len(pair) > 1 and pair[1].value is not None]
+        inputs = [list(survey.sources(one)) for one in uses]
+        ids = [timeline.array(pair[1].value) for pair in inputs if len(pair) > 1 and pair[1].value is not None]
         row = _filling(ids)
         gradient = timeline.array(got[weight])
         if row is None or gradient is None or not gradient[row].any():

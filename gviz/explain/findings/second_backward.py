@@ -94,8 +94,8 @@ def _made_once(failure: Failure, released: Finding, used: NodeInfo, made: NodeIn
     timeline, name = failure.timeline, symbol(failure.timeline, made.node)
     what = label(timeline, made.node)
     text = f"this backward runs into the graph of an earlier one, through {what}, which was made only once"
-    again = f"{label_at(timeline, used.node)} uses it again: {label_at(timeline, made.node)}"
-    edge = Finding("crossing", again, used.born, used.node, at=innermost(used))
+    use = f"{label_at(timeline, used.node)} uses it again: {label_at(timeline, made.node)}"
+    edge = Finding("crossing", use, used.born, used.node, at=innermost(used))
     leaf = nameless_leaf(timeline, made)
     learned = f"to learn {name}, make it the leaf itself: requires_grad last, {name} = (...).requires_grad_()"
     anew = f"make {what} anew in each step, inside the loop; or detach() it, if it is data or a target"
@@ -164,14 +164,14 @@ def _called_at(timeline: Timeline, seq: int) -> str | None:
 
 def _path_down(timeline: Timeline, seq: int, node: int) -> list[int]:
     """Return the path of the pass from its root to the node, along the first contribution to each."""
-    moment, way = timeline.at(seq - 1), {node: None}  # ordered like a list, searched like a set
+    moment, path = timeline.at(seq - 1), {node: None}  # ordered like a list, searched like a set
     while True:
         state = moment.state(node)
         parts = [part for output in state.outputs for part in output.parts] if state is not None else []
-        if not parts or not parts[0].source or parts[0].source in way:
-            return [*reversed(way)]
+        if not parts or not parts[0].source or parts[0].source in path:
+            return [*reversed(path)]
         node = parts[0].source
-        way[node] = None
+        path[node] = None
 
 
 def _crosses(timeline: Timeline, edge: tuple[int, int], first_pass: int) -> bool:

@@ -116,12 +116,12 @@ def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
 
     ``eval()`` turns off the module, but not the function: `F.dropout` drops unless it gets ``training=False``.
     """
-    timeline, again, without_grad = survey.timeline, _made_again(survey), _calls_without_grad(survey)
+    timeline, repeated, without_grad = survey.timeline, _made_again(survey), _calls_without_grad(survey)
     for made in survey.ops(*_DROPPING):
         scope, attrs = survey.scopes.get(made.created.scope), dict(made.created.attrs)
         is_module = scope is not None and "Dropout" in scope.kind
         is_function = not is_module and made.op in DROPOUTS and attrs.get("training", True) and attrs.get("p")
-        if scope is None or made.created.requires_grad or scope.name in again or not (is_module or is_function):
+        if scope is None or made.created.requires_grad or scope.name in repeated or not (is_module or is_function):
             continue
         if made.created.switched_off or _under_no_grad(survey, made) or survey.outermost(scope.scope) in without_grad:
             text = f"dropout is active at {label_at(timeline, made.node)}, though the forward runs under no_grad"
@@ -149,14 +149,14 @@ def _calls_without_grad(survey: Survey) -> set[int]:
 
 def _made_again(survey: Survey) -> set[str]:
     """Return modules that ran in backward, too: those of a checkpoint, whose forward has no graph."""
-    again = (survey.scopes.get(made.created.scope) for made in survey.ops(*_DROPPING) if made.created.during[0])
-    return {scope.name for scope in again if scope is not None}
+    scopes = (survey.scopes.get(made.created.scope) for made in survey.ops(*_DROPPING) if made.created.during[0])
+    return {scope.name for scope in scopes if scope is not None}
 
 
 def _under_no_grad(survey: Survey, made: Made) -> bool:
     """Return whether it follows operations under no_grad, and its result is not used for training."""
     timeline = survey.timeline
-    way = (survey.nodes.get(node) for node in ancestors(timeline, made.node))
-    beneath = any(one is not None and one.created.switched_off for one in way)
+    earlier = (survey.nodes.get(node) for node in ancestors(timeline, made.node))
+    beneath = any(one is not None and one.created.switched_off for one in earlier)
     users = (timeline.info(node) for node in timeline.nodes.users(made.node))
     return beneath and not any(user.created.requires_grad for user in users)

@@ -55,15 +55,15 @@ class Waypoint:
 
 def find_vanishing(survey: Survey) -> Iterator[Finding]:
     """Yield the leaf with the smallest gradient of a pass, if nearly all of it was lost on the path."""
-    ways = _paths(survey, smallest=True)
-    found = [one for way in ways if (one := vanishing(survey.timeline, way)) is not None]
+    paths = _paths(survey, smallest=True)
+    found = [one for path in paths if (one := vanishing(survey.timeline, path)) is not None]
     yield from sorted(found, key=lambda one: one.suspected)[:1]
 
 
 def find_exploding(survey: Survey) -> Iterator[Finding]:
     """Yield the leaf with the largest gradient of a pass, if it grew on the path."""
-    ways = _paths(survey, smallest=False)
-    yield from [one for way in ways if (one := _exploding(survey.timeline, way)) is not None][:1]
+    paths = _paths(survey, smallest=False)
+    yield from [one for path in paths if (one := _exploding(survey.timeline, path)) is not None][:1]
 
 
 def vanishing_or_exploding(asked: Question) -> Finding | None:
@@ -72,8 +72,8 @@ def vanishing_or_exploding(asked: Question) -> Finding | None:
     size = norm(output.incoming) if output.incoming is not None and output.grad is not None else None
     if not size:
         return None
-    way = path_to(timeline, asked.node, asked.moment.n, size, MOST_WALKED)
-    found = vanishing(timeline, way) or _exploding(timeline, way)
+    path = path_to(timeline, asked.node, asked.moment.n, size, MOST_WALKED)
+    found = vanishing(timeline, path) or _exploding(timeline, path)
     as_sum = grad_sum(asked) if found is not None else None
     return replace(found, parts=(*found.parts, *as_sum.parts)) if found is not None and as_sum is not None else found
 
@@ -87,13 +87,13 @@ def _paths(survey: Survey, *, smallest: bool) -> Iterator[list[Waypoint]]:
             sizes[event.pass_nr][event.node] = size, seq
     for leaves in sizes.values():
         by_size = sorted(leaves, key=lambda leaf: leaves[leaf][0], reverse=not smallest)
-        ways = (path_to(survey.timeline, node, seq, size) for node in by_size for size, seq in [leaves[node]])
-        yield from islice((way for way in ways if not is_cancelled(way)), 1)
+        paths = (path_to(survey.timeline, node, seq, size) for node in by_size for size, seq in [leaves[node]])
+        yield from islice((path for path in paths if not is_cancelled(path)), 1)
 
 
-def is_cancelled(way: list[Waypoint]) -> bool:
+def is_cancelled(path: list[Waypoint]) -> bool:
     """Return whether the last operation cancelled nearly all of it: a bias before a normalization has no effect."""
-    return len(way) > 2 and way[-2].size < CANCELLED * way[-3].size
+    return len(path) > 2 and path[-2].size < CANCELLED * path[-3].size
 
 
 def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys.maxsize) -> list[Waypoint]:
@@ -101,9 +101,9 @@ def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sy
 
     `size` is the norm of the node's gradient. A longer path keeps only its last `most` nodes.
     """
-    way = [Waypoint(node, size, seq)]
+    path = [Waypoint(node, size, seq)]
     moment, seen = timeline.at(seq), {node}
-    while len(way) < most:
+    while len(path) < most:
         state = moment.state(node)
         parts = [part for output in state.outputs for part in output.parts if part.source] if state is not None else []
         largest = max(parts, key=lambda part: norm(part.value) or 0.0, default=None)
@@ -111,49 +111,49 @@ def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sy
             break
         node = largest.source
         seen.add(node)
-        way.append(Waypoint(node, norm(largest.value) or 0.0, largest.seq))
-    return way[::-1]
+        path.append(Waypoint(node, norm(largest.value) or 0.0, largest.seq))
+    return path[::-1]
 
 
-def vanishing(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
+def vanishing(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
     """Return the finding about a path that lost nearly all of its gradient.
 
     It is suspected if a row of squashing functions sent too little.
     """
-    way = way[_length_of_loss(timeline, way) :]
-    lost = way[way.index(max(way, key=lambda step: step.size)) :]
-    if is_cancelled(way):
+    path = path[_length_of_loss(timeline, path) :]
+    lost = path[path.index(max(path, key=lambda step: step.size)) :]
+    if is_cancelled(path):
         return None
     if lost[-1].size < VANISHED * lost[0].size:
         return _finding(timeline, lost, "vanishing")
-    lost = _squashed(timeline, way)
+    lost = _squashed(timeline, path)
     return replace(_finding(timeline, lost, "vanishing"), suspected=True) if lost else None
 
 
-def _length_of_loss(timeline: Timeline, way: list[Waypoint]) -> int:
+def _length_of_loss(timeline: Timeline, path: list[Waypoint]) -> int:
     """Return how many steps of a path are inside the loss itself, without the last of them."""
-    ops = [timeline.info(step.node).op.base_name for step in way]
-    return max(next((at for at, op in enumerate(ops) if op not in OF_LOSSES), len(way) - 1) - 1, 0)
+    ops = [timeline.info(step.node).op.base_name for step in path]
+    return max(next((at for at, op in enumerate(ops) if op not in OF_LOSSES), len(path) - 1) - 1, 0)
 
 
-def _squashed(timeline: Timeline, way: list[Waypoint]) -> list[Waypoint]:
+def _squashed(timeline: Timeline, path: list[Waypoint]) -> list[Waypoint]:
     """Return the path from the first squashing function, if these functions made the gradient small; else empty."""
-    at = [i for i, step in enumerate(way) if i and timeline.info(step.node).op.base_name in SQUASHING]
+    at = [i for i, step in enumerate(path) if i and timeline.info(step.node).op.base_name in SQUASHING]
     if len(at) < FEWEST:
         return []
-    let_through = prod(way[i].size / way[i - 1].size for i in at if way[i - 1].size)
-    before, after = way[at[0] - 1], way[at[-1]]
-    return way[at[0] - 1 :] if let_through < SQUASHED and after.size < DIED * before.size else []
+    let_through = prod(path[i].size / path[i - 1].size for i in at if path[i - 1].size)
+    before, after = path[at[0] - 1], path[at[-1]]
+    return path[at[0] - 1 :] if let_through < SQUASHED and after.size < DIED * before.size else []
 
 
-def _exploding(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
-    grown = way[way.index(min(way, key=lambda step: step.size)) :]
+def _exploding(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
+    grown = path[path.index(min(path, key=lambda step: step.size)) :]
     return _finding(timeline, grown, "exploding") if grown[-1].size > EXPLODED * grown[0].size else None
 
 
-def _finding(timeline: Timeline, way: list[Waypoint], kind: str) -> Finding:
-    first, last = way[0], way[-1]
-    factors = [(after, after.size / before.size) for before, after in pairwise(way[:-1]) if before.size]
+def _finding(timeline: Timeline, path: list[Waypoint], kind: str) -> Finding:
+    first, last = path[0], path[-1]
+    factors = [(after, after.size / before.size) for before, after in pairwise(path[:-1]) if before.size]
     by_op = _by_op(timeline, factors)
     strongest = sorted(by_op, key=lambda rows: prod(factor for _, factor in rows), reverse=kind == "exploding")
     strong = [rows for rows in strongest[:_MOST_LINES] if _is_strong(rows, kind)]
@@ -161,7 +161,7 @@ def _finding(timeline: Timeline, way: list[Waypoint], kind: str) -> Finding:
     info = timeline.info(step.node if step is not None else last.node)
     total = f"from |g| {number(first.size)} at {label(timeline, first.node)} to {number(last.size)}"
     what = "dies out" if kind == "vanishing" else "blows up"
-    text = f"the gradient {what} on its way to {label(timeline, last.node)}: {total}, over {len(way) - 1} operations"
+    text = f"the gradient {what} on its way to {label(timeline, last.node)}: {total}, over {len(path) - 1} operations"
     numbers = (Number("at the start", first.size, first.seq), Number("at the end", last.size, last.seq))
     named = f"the first strong factor is at {label_at(timeline, info.node)}"
     parts = (
@@ -179,8 +179,8 @@ def _fix(kind: str, strong: list[NodeInfo]) -> str:
     if not SOFTMAXES.isdisjoint(ops[:1]):
         return "smaller scores going into it, or the scores themselves for a loss that takes them (cross_entropy)"
     squashing = next((op for op in ops if op in SQUASHING), "")
-    instead = f"relu instead of {squashing}, " if squashing else ""
-    return f"{instead}residual connections, normalization, or larger weights at the start"
+    replacement = f"relu instead of {squashing}, " if squashing else ""
+    return f"{replacement}residual connections, normalization, or larger weights at the start"
 
 
 def _by_op(timeline: Timeline, factors: list[tuple[Waypoint, float]]) -> list[list[tuple[Waypoint, float]]]:

@@ -106,13 +106,13 @@ class _End(NamedTuple):
 
 def _end_of(timeline: Timeline, part: Contribution) -> _End:
     """Return the contribution at which the zeros begin. Paths from many leaves join; each part is walked once."""
-    known, way = timeline.once(_known_ends, 0), list[int]()
+    known, walked = timeline.once(_known_ends, 0), list[int]()
     end = known.get(part.seq)
     while end is None:
-        way.append(part.seq)
+        walked.append(part.seq)
         end, part = _step_back(timeline, part)
         end = end or known.get(part.seq)
-    known.update(dict.fromkeys(way, end))
+    known.update(dict.fromkeys(walked, end))
     return end
 
 
@@ -160,16 +160,16 @@ def _underflow(timeline: Timeline, part: Contribution) -> tuple[Contribution, Va
 
     Paths from many leaves join; each contribution is examined once.
     """
-    known, way = timeline.once(_known_underflows, 0), list[Contribution]()
+    known, walked = timeline.once(_known_underflows, 0), list[Contribution]()
     while part.source and part.seq not in known:
-        way.append(part)
+        walked.append(part)
         state = timeline.at(part.seq).state(part.source)
         above = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
         if not above:
             break
         part = above[0]
     found = known.get(part.seq)
-    for one in reversed(way):
+    for one in reversed(walked):
         if found is None and one.value.dtype in _LEAST:
             got = arriving_gradient(timeline, one)
             found = (one, got) if got is not None and _underflows(timeline, one, got) else None
@@ -253,8 +253,8 @@ def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> 
     which = f"its {len(parts)} contributions cancel" if len(parts) > 1 else "it cancels what passes before had added"
     text = f"the gradient of {label(timeline, node)} is zero: {which}"
     at = innermost(timeline.info(node))
-    told = contributions(timeline, parts)
-    return Finding("cancelled", text, parts[-1].seq, node, told, _ADDED_UP.fix, at, suspected=True)
+    terms = contributions(timeline, parts)
+    return Finding("cancelled", text, parts[-1].seq, node, terms, _ADDED_UP.fix, at, suspected=True)
 
 
 def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_size: int) -> Finding:
@@ -282,8 +282,8 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
         parts = (*parts, Finding("share", f"{number(100 * share, 3)}% of its result is zero", info.born, info.node))
     at, suspected = innermost(info), reason.kind == "cancelled" or is_number
     if culprit is not None and info.created.kind != "op" and (written := zeroed_at(timeline, info)) is not None:
-        said = f"it was written to at {file_line(written.path, written.line)}"
-        parts, at = (*parts, Finding("write", said, info.born, info.node, at=written)), written
+        write = f"it was written to at {file_line(written.path, written.line)}"
+        parts, at = (*parts, Finding("write", write, info.born, info.node, at=written)), written
     return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
 
 
