@@ -12,9 +12,9 @@ from reference import Crashed, reference
 from twin import assert_all_same, run
 
 NAMED = {
-    119: "`.data` of another shape, set on a leaf that a graph leads to",
+    119: "`.data` of another shape, assigned to a leaf of a graph",
     193: "the error of `backward` through `floor_divide_`",
-    225: "the words of an error for `linalg.pinv` of a vector",
+    225: "the error message for `linalg.pinv` of a vector",
 }
 """The scripts below that differ, with the row of docs/differences.md that says how."""
 INFERENCE = "with torch.inference_mode():\n    a = data(2, 3)\n"
