@@ -154,7 +154,7 @@ class Survey:
         return (self.nodes[node] for node, _ in made.created.inputs if node in self.nodes)
 
     def unwrapped(self, made: Made) -> Made:
-        """Return the node of which a node is a view, a reshaping or a copy; or else itself."""
+        """Return the original node of a view, a reshaping or a copy; or else the node itself."""
         while made.op in SAME_NUMBERS and made.created.inputs and made.created.inputs[0][0] in self.nodes:
             made = self.nodes[made.created.inputs[0][0]]
         return made

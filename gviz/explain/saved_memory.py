@@ -317,7 +317,7 @@ class _Checkpoints:
         return edge
 
     def _is_same(self, edge: Edge, again: Edge) -> bool:
-        """Return whether two inputs from outside are one tensor, or numbers, which each run makes anew."""
+        """Return whether two inputs from outside are one tensor, or numbers, which each run makes again."""
         if edge == again or not (edge[0] and again[0]):
             return edge == again
         nodes = self._timeline.nodes

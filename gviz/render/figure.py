@@ -1,9 +1,9 @@
 """Figures for papers and slides: their widths, the height of their text, and what they leave out.
 
-A figure shows the graph and nothing about the debugger: no legend, caption, cursor, ``[+]``, or numbers of nodes, and
-of the states only those that a reader of a paper looks for (nan, failed, no gradient, cut, not run yet). It has exactly
-the width of its place. The graph is laid out at its usual size and then scaled, so `most` and `least` are the heights
-of text in the finished figure."""
+A figure shows only the graph: no legend, caption, cursor, ``[+]``, or numbers of nodes. It names only the states that
+matter in a paper (nan, failed, no gradient, cut, not run yet). It has exactly the requested width. The graph is
+laid out at its usual size and then scaled, so `most` and `least` are the heights of text in the finished figure.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def is_picture(row: Row) -> bool:
 
 
 _COLOURS = {"missing", "cut", "freed"}
-"""States that give a box its colour, unless a worse one does."""
+"""States that give a box its colour, unless it has a worse state."""
 
 
 class Seen(NamedTuple):

@@ -46,7 +46,7 @@ MOST_BOXES = 130
 AT_ONCE = 3
 """How many pictures are laid out at a time."""
 ENOUGH = 4
-"""After this many pictures that fit without frames, no further one is tried for its frames."""
+"""The most pictures that fit only without frames before the search for one with frames stops."""
 WORTH: Mapping[Density, float] = {"short": 1.0, "brief": 0.8, "min": 0.3}
 """How much a box of each density is worth."""
 
@@ -297,8 +297,9 @@ def _size(shape: Structure, direction: Direction, *, compact: bool) -> tuple[flo
 def _measured(
     timeline: Timeline, n: int, shapes: Sequence[Structure], asked: Asked
 ) -> list[tuple[Options, tuple[float, float]]]:
-    """Return the sizes of pictures as Graphviz lays them out: with all frames around modules, with the outer frames
-    only, and without frames.
+    """Return the sizes of pictures as Graphviz lays them out.
+
+    Each is measured with all frames around modules, with only the outer frames, and without frames.
     """
     moment, manner = timeline.at(n), Manner(asked.theme or LIGHT, direction=asked.direction)
     sources, ways = [], []

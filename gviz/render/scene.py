@@ -170,7 +170,7 @@ class Scene:
 
     @property
     def labels_lines(self) -> bool:
-        """Whether there is room over the lines for what they say."""
+        """Whether there is room for the labels of lines."""
         return len(self.edges) <= LABELLED_EDGES and not self.compact
 
 
@@ -286,7 +286,7 @@ def _around(place: Outline) -> tuple[tuple[str, str], ...]:
 
 
 def framed(scene: Scene, depth: int) -> Scene:
-    """The scene with so many frames at most around a box, the outermost."""
+    """Return the scene with at most this many frames around a box, the outermost."""
     return replace(scene, boxes=tuple(replace(box, within=box.within[:depth]) for box in scene.boxes))
 
 

@@ -117,7 +117,7 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
     return Finding("graph", text, born, root.node, at=innermost(timeline.info(root.node)), numbers=numbers)
 
 
-# Losses of one line, of which only a few have a backward: backward outside the loop
+# Losses of one line with a backward for only a few: backward outside the loop
 
 _FEWEST = 8
 """The fewest losses of one line that show a loop; fewer may be a line search."""

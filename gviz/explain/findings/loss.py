@@ -200,7 +200,7 @@ def _along_other_dimension(survey: Survey, made: Made, first: Made) -> Finding |
 
 
 def _of_rows(survey: Survey, made: Made) -> Made:
-    """Return the node of which a node is some rows, or a copy, with the same dimensions."""
+    """Return the node whose rows or copy a node is, with the same dimensions."""
     source = next(survey.sources(made), None) if made.op in _ROWS else None
     if source is None or len(source.shape) != len(made.shape):
         return made

@@ -79,8 +79,10 @@ def public_name(info: NodeInfo) -> str:
 
 
 def has_public_names(timeline: Timeline, infos: Iterable[NodeInfo]) -> bool:
-    """Whether each operation is a call of the program, under the name in PyTorch's documentation. A `T` or an `Addmm`
-    is none: they are parts of a ``linear``."""
+    """Return whether each operation is a call of the program, with its name in PyTorch's documentation.
+
+    A `T` or an `Addmm` is no such call: they are parts of a ``linear``.
+    """
     made = {info.node: info for info in infos if info.created.kind == "op" and not info.created.during[0]}
     names = {node: info.op.name.lower() for node, info in made.items()}
     if any(name in PUBLIC or (name.startswith("_") and not name.startswith("__")) for name in names.values()):

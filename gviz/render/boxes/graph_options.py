@@ -52,7 +52,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 ALL_FRAMES = 1000
-"""More than modules lie within one another."""
+"""More than the depth of any nested modules."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def links(
         if target is None or target in boxes.apart:
             continue
         bases = {output.view_of for output in info.created.outputs} - {0, info.node}
-        if target in boxes.groups:  # of which not all that it makes is that view
+        if target in boxes.groups:  # not all of its results are the view
             bases = set()
         for slot, (node, output_nr) in enumerate(info.created.inputs):
             if node in infos and node in boxes.of:
