@@ -43,8 +43,8 @@ or of gviz's engine. `params=dict(model.named_parameters())` names tensors that 
 LARGE = """
 ## Long and large graphs
 
-Without options a picture shows as much as fits 1,600 x 1,200 points at its own size: every node if that fits, else
-every call in the program, else modules. A line below the boxes says what was collapsed, and which option shows more.
+Without options a picture shows as much as fits 1,600 x 1,200 points at its own size: every node if they fit, or else
+every call in the program, or else modules. A line below the boxes says what was collapsed, and which option shows more.
 The inputs, the child modules of a model, the loss and every cut have a box at any level.
 
 | `--level` | what has a box |
@@ -55,33 +55,34 @@ The inputs, the child modules of a model, the loss and every cut have a box at a
 | `auto` | as much as fits; this is the default |
 
 `--expand layers.3` opens that module at any level. In Python, `gviz.export(…, level="calls", expand="layers.3")` and
-`gviz.make_dot(…, level=…, expand=…)` take the same. A box of several equal modules shows the gradient of each as a bar,
-with the least and the greatest. A box with a tab is a module, also one that makes a single call, as `Linear` does.
+`gviz.make_dot(…, level=…, expand=…)` take the same options. A box of several equal modules shows the gradient of
+each as a bar, with the least and the greatest norm. A box with a tab is a module, even if it makes only one call, as
+`Linear` does.
 
-Up to about twelve levels flow from left to right, more from top to bottom (`--direction`), and the longest chain of
-operations is straight. On a slide leave numbers out or show a part: `--scale` enlarges the whole picture, boxes and
-text alike. `export` reports text that would be too small. The moment where gradients meet at `h` is
-`--at h.grad --node h --radius 1`: each part over its arrow, the sum in the box.
+A graph of up to about twelve levels flows from left to right, a longer one from top to bottom (`--direction`). The
+longest chain of operations is straight. For a slide, leave numbers out or show a part: `--scale` enlarges the whole
+picture, boxes and text alike. `export` reports text that would be too small. To show how the gradients of `h` add up,
+use `--at h.grad --node h --radius 1`: each contribution is over its arrow, the sum is in the box.
 
 | | |
 |---|---|
 | `--module cell` | one box for each call of a module, by path, by class (`LSTMCell`), or one call (`cell:5`) |
-| `--only cell:200` | that call alone, with what comes into it |
-| `--node loss --radius 20` | what lies within 20 lines of a node; `--ancestors`: all that it was made of |
-| `--depth 1` | modules open one level deep; layers are closed, with the transposed weights (`T`) inside of them |
-| `--at "iteration 3"` | that iteration, before its optimizer stepped; `--moments "iteration 3"`: all of it, moving |
-| `--no-legend` | without what shapes, lines and words mean |
-| `--labels min` | names alone, a third of the size; `--scale 0.5` half of it |
-| `-o graph.html` | a page that scrolls, finds and steps |
+| `--only cell:200` | only that call, with its inputs |
+| `--node loss --radius 20` | the nodes within 20 lines of a node; `--ancestors`: all nodes that it was made from |
+| `--depth 1` | modules expanded one level deep; layers are collapsed with their transposed weights (`T`) |
+| `--at "iteration 3"` | that iteration, before its optimizer step; `--moments "iteration 3"`: all of it, animated |
+| `--no-legend` | without the meaning of shapes, lines and words |
+| `--labels min` | only names, a third of the size; `--scale 0.5`: half of the size |
+| `-o graph.html` | a page that can be scrolled, searched and stepped |
 
-Of more than 60 nodes those that autograd does not follow are left out (how a batch was put together, clipping,
-metrics). A line marked `…` leads through them, from the data that they were made of. With `--module` or `--depth`, and
-in pages and texts, modules close by themselves until 200 boxes are left, as far as that goes; above 1,500 boxes only
-names are drawn, and where Graphviz takes longer than 20 seconds, or would have more than 1,500 boxes to place, a
-simpler layout of gviz's own is used; each is said.
+In a graph of more than 60 nodes, untracked nodes are left out (the making of a batch, clipping, metrics). A line marked
+`…` leads through them, from their original data. With `--module` or `--depth`, and in pages and texts, modules collapse
+by themselves until 200 boxes are left, if possible. Above 1,500 boxes only names are drawn. If Graphviz takes longer
+than 20 seconds, or would have more than 1,500 boxes to place, a simpler layout of gviz's own is used. A note reports
+each of these.
 
-An SVG is one and a half times as large as torchviz's of the same graph: of that of a 12-layer transformer, values and
-gradients are 24%, exact numbers as tooltips 19%, arrows of gradients 21%; both themes and the words for it 1%.
+An SVG is one and a half times as large as torchviz's SVG of the same graph. For a 12-layer transformer, values and
+gradients take 24% of it, exact numbers as tooltips 19%, arrows of gradients 21%, both themes and the description 1%.
 """
 
 
