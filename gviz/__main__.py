@@ -5,7 +5,7 @@ import sys
 
 
 def main() -> None:
-    """Imports and runs the command line. Ctrl+C during the import ends the process without a traceback."""
+    """Import and run the command line. Ctrl+C during the import ends the process without a traceback."""
     interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interrupts:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

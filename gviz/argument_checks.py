@@ -14,21 +14,21 @@ from gviz.errors import GvizError
 
 
 def refused(name: str, given: object, wanted: str) -> GvizError:
-    """The error for an invalid argument, with its name, the value passed, and what is expected."""
+    """Return the error for an invalid argument, with its name, the value passed, and what is expected."""
     said = repr(given) if isinstance(given, str | bytes | int | float | None) else f"of type {type(given).__name__}"
     said = said if len(said) <= 60 else f"{said[:57]}..."
     return GvizError(f"{name} cannot be {said}", hint=f"it is {wanted}", exit_code=2)
 
 
 def path_text(name: str, given: object) -> str:
-    """Returns a path as the string that was passed: a trailing ``/`` can mark a folder."""
+    """Return a path as the string that was passed: a trailing ``/`` can mark a folder."""
     if not isinstance(given, str | os.PathLike) or not isinstance(path := os.fspath(given), str):
         raise refused(name, given, "a path: a text, or a pathlib.Path")
     return path
 
 
 def new_path(name: str, given: object) -> str:
-    """Returns the path of a file to be written, as a string."""
+    """Return the path of a file to be written, as a string."""
     path = path_text(name, given)
     if not path:
         raise refused(name, given, "the path of a file")
@@ -43,7 +43,7 @@ def new_path(name: str, given: object) -> str:
 
 
 def text(name: str, given: object) -> str:
-    """Returns a string that can be encoded."""
+    """Return a string that can be encoded."""
     if not isinstance(given, str):
         raise refused(name, given, "a text")
     try:
@@ -54,7 +54,7 @@ def text(name: str, given: object) -> str:
 
 
 def texts(name: str, given: object) -> tuple[str, ...]:
-    """Returns one string or several as a tuple."""
+    """Return one string or several as a tuple."""
     if isinstance(given, str):
         return (given,)
     if isinstance(given, bytes) or not isinstance(given, Iterable):
@@ -63,7 +63,7 @@ def texts(name: str, given: object) -> tuple[str, ...]:
 
 
 def whole(name: str, given: object, least: int = 0) -> int:
-    """Returns an integer that is at least `least`; accepts NumPy's too."""
+    """Return an integer that is at least `least`; accepts NumPy's too."""
     try:
         number = index(given) if not isinstance(given, bool) else None  # type: ignore[arg-type]
     except TypeError:
@@ -74,7 +74,7 @@ def whole(name: str, given: object, least: int = 0) -> int:
 
 
 def place(name: str, given: object) -> str:
-    """Returns a place in a graph as it would be typed: a string, or the number of a node."""
+    """Return a place in a graph as it would be typed: a string, or the number of a node."""
     if isinstance(given, str):
         return text(name, given)
     try:
@@ -84,14 +84,14 @@ def place(name: str, given: object) -> str:
 
 
 def flag(name: str, given: object) -> bool:
-    """Returns a bool. Other truthy values are refused: ``"no"`` would mean yes."""
+    """Return a bool. Other truthy values are refused: ``"no"`` would mean yes."""
     if not isinstance(given, bool):
         raise refused(name, given, "True or False")
     return given
 
 
 def at_least_0(name: str, given: object) -> float:
-    """Returns a finite number that is not negative."""
+    """Return a finite number that is not negative."""
     number = _number(given)
     if number is None or number < 0:
         raise refused(name, given, "a finite number, 0 or more")
@@ -99,7 +99,7 @@ def at_least_0(name: str, given: object) -> float:
 
 
 def above_0(name: str, given: object, example: str) -> float:
-    """Returns a finite number above 0; `example` explains its meaning in the error."""
+    """Return a finite number above 0; `example` explains its meaning in the error."""
     number = _number(given)
     if number is None or number <= 0:
         raise refused(name, given, f"a finite number above 0: {example}")
@@ -113,7 +113,7 @@ def _number(given: object) -> float | None:
 
 
 def pairs(name: str, given: Any) -> list[tuple[str, Any]]:
-    """Returns (name, value) pairs from a mapping or from pairs."""
+    """Return (name, value) pairs from a mapping or from pairs."""
     wanted = "names and tensors, as a dict or as model.named_parameters() gives them"
     try:
         found = [(key, value) for key, value in (given.items() if isinstance(given, Mapping) else given)]

@@ -11,7 +11,7 @@ _DEEPEST = 4
 
 
 def parts(result: object, kind: type, path: KeyPath = ()) -> Iterator[tuple[Any, KeyPath]]:
-    """Yields the objects of type `kind` in nested tuples, lists and mappings, with their paths."""
+    """Yield the objects of type `kind` in nested tuples, list and mappings, with their paths."""
     if isinstance(result, kind):
         if path:
             yield result, path
@@ -29,11 +29,11 @@ def parts(result: object, kind: type, path: KeyPath = ()) -> Iterator[tuple[Any,
 
 
 def as_taken(path: KeyPath) -> str:
-    """The path of a part of a call's result as Python code: ``[1][0]``, ``.values``, ``['loss']``."""
+    """Return the path of a part of a call's result as Python code: ``[1][0]``, ``.values``, ``['loss']``."""
     return "".join(f"[{place}]" if not name else f".{name}" if count else f"[{name!r}]" for place, count, name in path)
 
 
 def _field_names(result: object) -> tuple[str, ...]:
-    """The attribute names of a tuple's items, for a named tuple or ``torch.return_types``."""
+    """Return the attribute names of a tuple's items, for a named tuple or ``torch.return_types``."""
     kind = type(result)
     return () if kind in (tuple, list) else tuple(getattr(kind, "_fields", getattr(kind, "__match_args__", ())))

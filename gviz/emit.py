@@ -101,27 +101,31 @@ class Channel:
         """Emits the last events when the recording ends, while it still listens."""
 
     def is_first(self, function: object) -> bool:
-        """Counts a call of a custom function. Returns whether it is one of the first."""
+        """Count a call of a custom function. Return whether it is one of the first."""
         if not self._room:
             return False
         calls = self._calls[function] = self._calls.get(function, 0) + 1
         return calls <= FIRST_CALLS
 
     def has_room(self, nbytes: int) -> bool:
-        """Whether a large value of one of the first calls is to be kept whole; if so, it counts towards the limit."""
+        """Return whether a large value of one of the first calls is to be kept whole; if so, it counts towards the
+        limit.
+        """
         if not self.limit < nbytes <= min(_LARGEST_WHOLE, self._room):
             return False
         self._room -= nbytes
         return True
 
     def whole(self, array: Array | np.generic) -> Value | None:
-        """The value with all elements, if it would otherwise have none; None if it has them, or if it is too large."""
+        """Return the value with all elements, if it would otherwise have none; None if it has them, or if it is too
+        large.
+        """
         if not self.has_room(array.nbytes):
             return None
         return Whole(array.dtype.name, array.shape, array.tobytes())
 
     def say(self, event: Event) -> None:
-        """Passes an event to the listener, after the frees since the last event."""
+        """Pass an event to the listener, after the frees since the last event."""
         while self._freed:
             try:
                 node = self._freed.popleft().node
@@ -132,7 +136,7 @@ class Channel:
         self._listener(event)
 
     def stack(self) -> int:
-        """The number of the user's current call stack."""
+        """Return the number of the user's current call stack."""
         trail = site.trail()
         if len(trail) > _LONG:
             trail = _short(trail)
@@ -142,7 +146,7 @@ class Channel:
         return number
 
     def stack_number(self, key: site.StackKey) -> int:
-        """The number of a stack captured elsewhere, such as that of an exception."""
+        """Return the number of a stack captured elsewhere, such as that of an exception."""
         known = self._stacks[get_ident()]
         short = key if len(key) <= _LONG else _short(key)
         number = known.get(short)
@@ -151,7 +155,7 @@ class Channel:
         return number
 
     def frames(self, stack: int) -> tuple[site.Frame, ...]:
-        """The frames of a recorded stack, innermost first; empty for an unknown number."""
+        """Return the frames of a recorded stack, innermost first; empty for an unknown number."""
         keys = {number: key for key, (number, _) in tuple(self._callers.items())}
         frame, found = self._innermost.get(stack, 0), []
         while frame:
@@ -160,7 +164,7 @@ class Channel:
         return site.frames(tuple(found))
 
     def op(self, key: object, describe: Callable[[int], OpSeen]) -> int:
-        """The number of an op; `describe` makes its `OpSeen` when `key` is new."""
+        """Return the number of an op; `describe` makes its `OpSeen` when `key` is new."""
         number = self._ops.get(key)
         if number is None:
             number = self._op_numbers()
@@ -169,7 +173,7 @@ class Channel:
         return number
 
     def _see_stack(self, key: site.StackKey) -> int:
-        """Emits a new stack. Its base is the known stack that shares the most outermost frames with it."""
+        """Emit a new stack. Its base is the known stack that shares the most outermost frames with it."""
         caller, base, own = 0, 0, len(key)
         while own:
             known = self._callers.get((caller, key[own - 2], key[own - 1]))
@@ -191,7 +195,7 @@ class Channel:
 
 
 def _short(key: site.StackKey) -> site.StackKey:
-    """A short key for a long stack. With whole stacks as keys, a deep recursion takes hundreds of megabytes.
+    """Return a short key for a long stack. With whole stacks as keys, a deep recursion takes hundreds of megabytes.
 
     Its length is odd, which no whole stack's is.
     """
@@ -199,7 +203,7 @@ def _short(key: site.StackKey) -> site.StackKey:
 
 
 def limit_of(keep: Keep, limit: int | None) -> int:
-    """The size in bytes up to which whole values are kept."""
+    """Return the size in bytes up to which whole values are kept."""
     if keep != "whole":
         return FEW_BYTES
     return INLINE_BYTES if limit is None else limit
@@ -218,7 +222,7 @@ class Seen:
         self.node = node
 
     def said(self, channel: Channel) -> None:
-        """Notes that the node was emitted on the channel, so that its end will be too."""
+        """Note that the node was emitted on the channel, so that its end will be too."""
         channel._ends[self.node] = end = _End(self, channel._queue_free)
         end.node = self.node
         self.channel = channel
@@ -259,14 +263,14 @@ def _in_progress() -> Channel | None:
 
 
 def refuse_second() -> None:
-    """Raises GvizError if a recording is in progress."""
+    """Raise GvizError if a recording is in progress."""
     if _in_progress() is not None or _detours.get(get_ident()) is not None:
         raise GvizError("this program is already being recorded", hint="end the first recording before the next")
 
 
 @contextmanager
 def listening(to: Channel) -> Iterator[Channel]:
-    """Makes `to` the recording in progress within the block. Raises GvizError if there is one already."""
+    """Make `to` the recording in progress within the block. Raises GvizError if there is one already."""
     refuse_second()
     attach(to)
     try:
@@ -278,7 +282,7 @@ def listening(to: Channel) -> Iterator[Channel]:
 
 @contextmanager
 def aside(to: Channel | None) -> Iterator[None]:
-    """Makes this thread emit to `to` within the block; other threads are not affected."""
+    """Make this thread emit to `to` within the block; other threads are not affected."""
     global channel, _everybody
     thread = get_ident()
     with _changing:
@@ -298,12 +302,12 @@ def aside(to: Channel | None) -> Iterator[None]:
 
 
 def silence() -> AbstractContextManager[None]:
-    """Emits nothing from this thread within the block."""
+    """Emit nothing from this thread within the block."""
     return aside(None)
 
 
 def attach(to: Channel | None) -> None:
-    """Makes `to` the recording in progress for all threads."""
+    """Make `to` the recording in progress for all threads."""
     global channel, _everybody
     with _changing:
         if _detours:
@@ -313,12 +317,12 @@ def attach(to: Channel | None) -> None:
 
 
 def detach() -> None:
-    """Ends the recording in progress, if there is one. The program continues."""
+    """End the recording in progress, if there is one. The program continues."""
     attach(None)
 
 
 def _alone() -> None:
-    """Resets the state in a forked child: one process writes one trace, and the child has no other threads."""
+    """Reset the state in a forked child: one process writes one trace, and the child has no other threads."""
     global channel, _everybody, _changing
     _changing = RLock()
     _detours.clear()

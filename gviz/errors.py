@@ -26,7 +26,7 @@ class GvizError(Exception):
             self.add_note(line.strip())
 
     def lines(self) -> list[str]:
-        """The lines of the message as printed."""
+        """Return the lines of the message as printed."""
         lines = [f"gviz: error: {self.what}"]
         if self.why:
             lines.append(f"  {self.why}")
@@ -47,7 +47,7 @@ class NotStored(GvizError):
 
 
 def did_you_mean(given: str, known: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
-    """A hint with the known word closest to `given`, or `otherwise` if none is close."""
+    """Return a hint with the known word closest to `given`, or `otherwise` if none is close."""
     from difflib import get_close_matches  # slow to import, and needed only after a mistake
 
     near = get_close_matches(given, list(known), 1, alike)
@@ -55,7 +55,7 @@ def did_you_mean(given: str, known: Iterable[str], otherwise: str, alike: float 
 
 
 def refuse_unknown(option: str, given: object, known: Iterable[str]) -> None:
-    """Raises GvizError if the value of an option is not one of its known words."""
+    """Raise GvizError if the value of an option is not one of its known words."""
     words = tuple(known)
     if given not in words:
         listed = f"{option} is one of {', '.join(word or repr(word) for word in words)}"

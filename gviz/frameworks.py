@@ -60,17 +60,17 @@ class Framework:
         return self.imported or (self.package not in sys.modules and find_spec(self.package) is not None)
 
     def owns(self, thing: object) -> bool:
-        """Whether an object's class comes from this package, directly or through a base class."""
+        """Return whether an object's class comes from this package, directly or through a base class."""
         return any(kind.__module__.partition(".")[0] == self.package for kind in type(thing).__mro__)
 
     def missing(self) -> GvizError:
-        """The error if it is required and not installed."""
+        """Return the error if it is required and not installed."""
         hint = f"{self.install}, or --engine builtin for gviz's own engine"
         return GvizError(f"{self.name} is not installed", hint=hint, exit_code=4)
 
     @contextmanager
     def attached(self, began: Recording, model: Any, wanted: Wanted) -> Iterator[object]:
-        """Observes the framework for a recording."""
+        """Observe the framework for a recording."""
         attached, budget = import_module(self.adapter).Attached(began.channel, model, wanted), wanted.within()
         if budget is not None:
             attached = import_module(self.sentinel).Monitored(attached, budget, partial(began.tell, "monitored"))
@@ -112,7 +112,7 @@ def record(
     until: Until = "",
     share: bool = False,
 ) -> Recording | Within:
-    """Records what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
+    """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
     Arrays are kept whole up to `limit` bytes (default 1024), larger ones as statistics; `keep` can reduce that further.
     `source` stores the text of the program's files in the trace. An existing file raises GvizError unless `force` is
@@ -155,12 +155,12 @@ def record(
 def attach(
     model: torch.nn.Module | None = None, path: str | os.PathLike[str] | None = None, **options: Any
 ) -> Recording | Within:
-    """Records until the program ends or ``close()`` is called on the result; options as for `record`."""
+    """Record until the program ends or ``close()`` is called on the result; options as for `record`."""
     return record(path, model=model, **options).__enter__()
 
 
 def events_behind(tensors: Sequence[object], params: Any = ()) -> list[Any] | None:
-    """The existing graph of another framework's tensors, as events; None for anything else."""
+    """Return the existing graph of another framework's tensors, as events; None for anything else."""
     for one in FOREIGN:
         if tensors and one.imported and all(map(one.owns, tensors)):
             behind = import_module(one.behind)
@@ -170,12 +170,12 @@ def events_behind(tensors: Sequence[object], params: Any = ()) -> list[Any] | No
 
 
 def check_wanted(**wanted: str) -> None:
-    """Raises GvizError for an option that `follow` would refuse."""
+    """Raise GvizError for an option that `follow` would refuse."""
     Wanted(**wanted)
 
 
 def follow(began: Recording, **wanted: Any) -> None:
-    """Records what is wanted of a foreign framework once the program imports it."""
+    """Record what is wanted of a foreign framework once the program imports it."""
     for one in FOREIGN:
         began.join(_when_imported(one, Wanted(**wanted), began))
 

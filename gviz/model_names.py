@@ -45,17 +45,17 @@ class _Paths:
         self._known: dict[int, tuple[weakref.ref[object], str]] = {}
 
     def of(self, module: object) -> str:
-        """The path of a module, or an empty string if unknown."""
+        """Return the path of a module, or an empty string if unknown."""
         known = self._known.get(id(module))
         return known[1] if known is not None and known[0]() is module else ""
 
     def add(self, module: object, path: str) -> None:
-        """Sets the path of a module, unless it has one."""
+        """Set the path of a module, unless it has one."""
         if not self.of(module):
             self._known[id(module)] = weakref.ref(module), path
 
     def all(self) -> set[str]:
-        """The paths of living modules; forgets the others."""
+        """Return the paths of living modules, and forget the others."""
         self._known = {number: known for number, known in self._known.items() if known[0]() is not None}
         return {path for _, path in self._known.values()}
 
@@ -65,7 +65,7 @@ _paths: weakref.WeakKeyDictionary[Channel, _Paths] = weakref.WeakKeyDictionary()
 
 
 def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields a module at `path` and all its submodules with their paths, each once.
+    """Yield a module at `path` and all its submodules with their paths, each once.
 
     Calls none of their methods, because a program may override ``named_modules``. A module whose ``super().__init__()``
     has not run yet has no submodules.
@@ -82,7 +82,7 @@ def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def parameters_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the parameters of a module and its submodules with their paths, each once, without calling methods."""
+    """Yield the parameters of a module and its submodules with their paths, each once, without calling methods."""
     met: set[int] = set()
     for place, one in modules_in(module, path):
         for name, parameter in getattr(one, "_parameters", {}).items():
@@ -92,7 +92,7 @@ def parameters_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def model_of(channel: Channel, module: _Module, kind: type[_Module]) -> _Module:
-    """The model that a module called outside any module call belongs to.
+    """Return the model that a module called outside any module call belongs to.
 
     It is the model whose running method makes the call, the outermost such one: ``self.net(x)`` in a method other than
     ``forward`` is a call of that model's ``net``. It is the module itself if there is none, or if its path is known.
@@ -108,7 +108,7 @@ def model_of(channel: Channel, module: _Module, kind: type[_Module]) -> _Module:
 
 
 def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterable[tuple[str, object]]]) -> str:
-    """The path of a module called outside any module call: its path in its model, if that was called before.
+    """Return the path of a module called outside any module call: its path in its model, if that was called before.
 
     Otherwise it is a model itself and is named after its class. It gets a number if another model has that name, since
     the calls would otherwise look like calls of one model. `named` yields the modules within it by path.
@@ -123,7 +123,7 @@ def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterab
 
 
 def places(modules: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Yields the parameters of a model's `modules`, by every path that they have; each module is in `modules` once.
+    """Yield the parameters of a model's `modules`, by every path that they have; each module is in `modules` once.
 
     A tied weight has one path in each module that has it, and ``[layer] * 3`` is one module in three places. At a
     further place of a module, each parameter in it has only one path, because a module may contain itself.
@@ -143,13 +143,13 @@ def _joined(path: str, name: str) -> str:
 
 
 def _numbered(kind: str) -> Iterator[str]:
-    """Yields ``Linear``, ``Linear_2``, ``Linear_3`` …"""
+    """Yield ``Linear``, ``Linear_2``, ``Linear_3`` …"""
     yield kind
     yield from (f"{kind}_{number}" for number in count(2))
 
 
 def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> None:
-    """Records the names of a model's parameters from pairs of path and node. The first path of a node is its name."""
+    """Record the names of a model's parameters from pairs of path and node. The first path of a node is its name."""
     known, of_node = _roots.setdefault(channel, {}), _of_nodes.setdefault(channel, {})
     root = _Root(weakref.ref(module), dict(named))
     for path, node in named:
@@ -171,14 +171,18 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
 
 
 def _beside(channel: Channel, root: _Root) -> Iterable[_Root]:
-    """The models that `root` must be distinguished from: the living ones, and those that use one of its paths."""
+    """Return the models that `root` must be distinguished from: the living ones, and those that use one of
+    its paths.
+    """
     said = (_roots[channel].get(path) for path in root.nodes)
     living = (other for other in _of_nodes[channel].values() if other.module() is not None)
     return {id(other): other for other in (*said, *living) if other is not None and other is not root}.values()
 
 
 def _holder(channel: Channel, module: object) -> str:
-    """What distinguishes a model from the others: the variable that holds it, or its own path if none is unique."""
+    """Return what distinguishes a model from the others: the variable that holds it, or its own path if none is
+    unique.
+    """
     held = variables.first_name(module, lasting=True).removeprefix("self.")
     living = (root for root in _of_nodes[channel].values() if root.module() is not None)
     taken = held and any(root.holder == held and root.module() is not module for root in living)
@@ -191,7 +195,7 @@ def _own_path(channel: Channel, module: object) -> str:
 
 
 def is_held(channel: Channel, node: int) -> bool:
-    """Whether a variable holds the model that names a parameter's node."""
+    """Return whether a variable holds the model that names a parameter's node."""
     root = _of_nodes.get(channel, {}).get(node)
     module = root.module() if root is not None else None
     if root is None or module is None:
@@ -223,7 +227,7 @@ _holders: weakref.WeakKeyDictionary[Channel, _Holders] = weakref.WeakKeyDictiona
 
 
 def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
-    """Records what variables hold if their name alone would be resolved to another object: see `VariableHeld`.
+    """Record what variables hold if their name alone would be resolved to another object: see `VariableHeld`.
 
     `leaf` returns the node of a tensor, 0 for a leaf without a node, and None for a tensor that gets no ``.grad``.
     """
@@ -251,7 +255,9 @@ def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
 
 
 def _place(known: _Holders, thing: Any, leaf: Callable[[Any], int | None]) -> tuple[int, str] | None:
-    """A leaf's node, or the first parameter of a model that has a node, with its path; None for anything else."""
+    """Return a leaf's node, or the first parameter of a model that has a node, with its path; None for
+    anything else.
+    """
     if not _is_model(type(thing)):
         node = leaf(thing)
         return None if node is None else (node, "")

@@ -15,29 +15,29 @@ class NotebookFront(Protocol):
     """How objects appear in a notebook: `gviz.integrations.notebook`."""
 
     def bundle(self, thing: Any) -> dict[str, str]:
-        """The MIME bundle of an object: text, and a picture if it has a graph."""
+        """Return the MIME bundle of an object: text, and a picture if it has a graph."""
 
     def player(self, timeline: Any, at: int | None = None) -> Any:
-        """The page that steps through a recording, opened at event `at` (default: the end)."""
+        """Return the page that steps through a recording, opened at event `at` (default: the end)."""
 
     def play(self, timeline: Any, at: int | None = None) -> None:
-        """Shows that page below the cell."""
+        """Show that page below the cell."""
 
     def remark(self, text: str) -> None:
-        """Writes a line below the cell."""
+        """Write a line below the cell."""
 
     def hide_machinery(self) -> None:
-        """Hides the kernel's frames in recordings."""
+        """Hide the kernel's frames in recordings."""
 
 
 class QuestionFront(Protocol):
     """How a recording answers questions in code: `gviz.api.questions`."""
 
     def why(self, trace: Any, place: str, *, at: int | str | None = None) -> Any:
-        """Why a node has its value or gradient."""
+        """Return why a node has its value or gradient."""
 
     def check(self, trace: Any) -> Any:
-        """What is wrong in the recording."""
+        """Return what is wrong in the recording."""
 
 
 class _Fronts:
@@ -46,17 +46,17 @@ class _Fronts:
 
 
 def register_fronts(*, notebook: Callable[[], NotebookFront], questions: Callable[[], QuestionFront]) -> None:
-    """Registers the functions that import the two fronts."""
+    """Register the functions that import the two fronts."""
     _Fronts.notebook, _Fronts.questions = staticmethod(notebook), staticmethod(questions)
 
 
 def notebook_front() -> NotebookFront:
-    """The front for notebooks, imported now."""
+    """Return the front for notebooks, imported now."""
     return _Fronts.notebook()
 
 
 def in_notebook() -> bool:
-    """Whether this process is a notebook kernel, which shows pages and has no terminal."""
+    """Return whether this process is a notebook kernel, which shows pages and has no terminal."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
@@ -77,13 +77,15 @@ class Played(Displayed):
     __slots__ = ()
 
     def player(self, at: int | None = None) -> Any:
-        """For a notebook: the page that steps through the recording, opened at event `at` (default: the end)."""
+        """Return a page for a notebook that steps through the recording, opened at event `at` (default: the end)."""
         return notebook_front().player(self, at)
 
     def explain(self, place: str, at: int | None = None) -> Any:
-        """Why ``w.grad``, ``loss`` or ``#4`` has its value at event `at` (default: the end), as `gviz.why` answers."""
+        """Return why ``w.grad``, ``loss`` or ``#4`` has its value at event `at` (default: the end), as `gviz.why`
+        answers.
+        """
         return _Fronts.questions().why(self, place, at=at)
 
     def check(self) -> Any:
-        """What is wrong or suspicious in the recording, as `gviz.check` lists it."""
+        """Return what is wrong or suspicious in the recording, as `gviz.check` lists it."""
         return _Fronts.questions().check(self)

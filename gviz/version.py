@@ -11,7 +11,7 @@ PARTS = ("numpy", "textual", "rich", "click", "msgspec", "graphviz", "pygraphviz
 
 
 def versions() -> dict[str, str]:
-    """The versions of gviz, Python, and the installed packages among `PARTS`."""
+    """Return the versions of gviz, Python, and the installed packages among `PARTS`."""
     from importlib import metadata
 
     found = {"gviz": __version__, "python": sys.version.partition(" ")[0]}

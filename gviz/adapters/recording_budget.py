@@ -91,7 +91,7 @@ class Past:
     highest: float = 0.0
 
     def trouble(self, value: float) -> str:
-        """What is wrong with the next value, in words: nothing, if it was so before."""
+        """Return what is wrong with the next value, in words: nothing, if it was so before."""
         was_bad, self.is_bad = self.is_bad, not math.isfinite(value)
         if self.is_bad:
             return "" if was_bad else f"{self.name} is {value:g}"
@@ -155,7 +155,7 @@ class Budget:
         return self.first <= 1
 
     def ended(self, took: int, heard: int, count: int = 1) -> bool:
-        """A stretch of `count` iterations is over. Whether the next one is whole.
+        """End a stretch of `count` iterations. Return whether the next one is recorded whole.
 
         It `took` so long, without what the recorder did at its end; threads spent `heard` of it on being listened to.
         """
@@ -180,7 +180,7 @@ class Budget:
         return self.is_whole
 
     def looked(self, cost: int) -> None:
-        """A look has cost so much: how often there is one follows from that."""
+        """Note the cost of a look, which determines how often there is one."""
         if self._known < _KNOWN_AFTER:
             return  # the first ones load what PyTorch has not used yet
         self._looked += 1
@@ -190,7 +190,7 @@ class Budget:
             self.every = max(1, math.ceil(self._look_price / max(allowed, 1.0)))
 
     def answered(self, look: Look) -> Alarm | None:
-        """What a look has seen; an alarm if something is wrong that was not wrong before."""
+        """Return what a look has seen; an alarm if something is wrong that was not wrong before."""
         self._keep(look)
         troubles = [] if look.loss is None else [self._losses.trouble(look.loss)]
         what = " and ".join(filter(None, [*troubles, self._norms.trouble(look.norm)]))
@@ -204,7 +204,7 @@ class Budget:
         return self.alarms[-1]
 
     def as_told(self) -> dict[str, object]:
-        """What a trace says about it, for `json`."""
+        """Return what a trace says about it, for `json`."""
         return {
             "iterations": self.iteration - 1,
             "share": self.share,
@@ -216,7 +216,7 @@ class Budget:
         }
 
     def _chosen(self) -> bool:
-        """Whether the iteration that begins is whole."""
+        """Return whether the iteration that begins is whole."""
         if self.first > 1:
             return self.iteration >= self.first
         if self._urgent:
@@ -246,12 +246,12 @@ class Budget:
 
 
 def _written(number: float | None) -> float | str | None:
-    """A number for JSON, which has no nan."""
+    """Return a number for JSON, which has no nan."""
     return number if number is None or math.isfinite(number) else f"{number:g}"
 
 
 def share_of(text: str | float) -> float:
-    """A budget as a part of the program's time: of ``5%``, ``0.05``. GvizError for what is no such part."""
+    """Return a budget as a part of the program's time: of ``5%``, ``0.05``. GvizError for what is no such part."""
     words = str(text).strip()
     try:
         share = float(words.removesuffix("%")) / (100 if words.endswith("%") else 1)

@@ -38,7 +38,7 @@ class Wanted:
         self.within()
 
     def within(self) -> Budget | None:
-        """A new budget, where the recording pauses between iterations."""
+        """Return a new budget, where the recording pauses between iterations."""
         if self.from_iteration not in ("", 1, "1"):
             text = str(self.from_iteration)
             if not text.isdecimal() or not int(text):
@@ -52,7 +52,7 @@ class Wanted:
         return self.phase != "all" or bool(self.module)
 
     def has_module(self, path: str, kind: str) -> bool:
-        """Whether `module` selects this module call: by class, or by path with or without the model's class."""
+        """Return whether `module` selects this module call: by class, or by path with or without the model's class."""
         within = path.partition(".")[2]
         return any(name and fnmatchcase(name, self.module) for name in (path, within, kind))
 

@@ -133,7 +133,7 @@ def active() -> Recording | None:
 
 
 def held(why: Why, node: int = 0) -> bool:
-    """Whether nothing needs to be shown: a debugger paused this process, or the user wants no more stops."""
+    """Return whether nothing needs to be shown: a debugger paused this process, or the user wants no more stops."""
     if _left_alone:
         return True
     debuggee = sys.modules.get("gviz.live.debuggee")

@@ -36,7 +36,7 @@ def refuse(target: str, *, force: bool, source: Path | None = None, hint: str = 
 
 
 def is_series(target: str) -> bool:
-    """Whether a path asks for one picture per moment."""
+    """Return whether a path asks for one picture per moment."""
     return target.endswith(("/", os.sep)) or bool(NUMBER.search(Path(target).name)) or Path(target).is_dir()
 
 

@@ -22,7 +22,7 @@ from gviz.values.plain_text import shown
 
 
 def say_lost(argv: Sequence[str]) -> None:
-    """Warns about options of the command after the script, which gviz does not read.
+    """Warn about options of the command after the script, which gviz does not read.
 
     An option that also occurs in the text of the script belongs to the script.
     """
@@ -38,7 +38,7 @@ def say_lost(argv: Sequence[str]) -> None:
 
 
 def refuse_for_trace(trace: str, theirs: Sequence[str]) -> None:
-    """Raises `GvizError` for arguments after a trace: a trace runs no program that could take them."""
+    """Raise `GvizError` for arguments after a trace: a trace runs no program that could take them."""
     if theirs:
         what = f"a trace takes no arguments: {' '.join(map(shown, theirs))}"
         raise GvizError(what, hint=f"options stand before {shown(trace)}", exit_code=2)
@@ -53,11 +53,11 @@ class OptionsBehind(click.Command):
     usual = ""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """The usage, ending with the arguments of the script."""
+        """Return the usage, ending with the arguments of the script."""
         return [*super().collect_usage_pieces(ctx), "[-- ARGS]..."]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Sets aside what follows `--`, and reports script arguments that need a `--` before them."""
+        """Set aside what follows `--`, and report script arguments that need a `--` before them."""
         end = args.index("--") if "--" in args else len(args)
         theirs = tuple(args[end + 1 :])
         try:
@@ -71,7 +71,7 @@ class OptionsBehind(click.Command):
 
 
 def misplaced(command: str, given: str, what: str) -> GvizError:
-    """The error for a script argument that was given to a command of gviz."""
+    """Return the error for a script argument that was given to a command of gviz."""
     hint = f"what the script is to get stands behind --: gviz {command} -- {shown(given)}"
     return GvizError(what, hint=hint, exit_code=2)
 
@@ -84,7 +84,7 @@ def _text(script: str) -> str:
 
 
 def expect_file(given: object, other: object, right: str) -> None:
-    """Raises `GvizError` if `other` is the file that `given` should be; `right` is the command in the right order,
+    """Raise `GvizError` if `other` is the file that `given` should be; `right` is the command in the right order,
     without `gviz`.
     """
     if other and not os.path.exists(str(given)) and (os.path.isfile(str(other)) or holds_traces(Path(str(other)))):
@@ -95,7 +95,7 @@ def expect_file(given: object, other: object, right: str) -> None:
 
 
 def refuse_unnamed(*words: str) -> None:
-    """Raises `GvizError` if one of two words is a file and the other a picture name without its ``-o``."""
+    """Raise `GvizError` if one of two words is a file and the other a picture name without its ``-o``."""
     source = next(filter(os.path.isfile, words), "")
     picture = next((one for one in words if one != source), "")
     from gviz.render.file_formats import EXPORTERS  # Graphviz is only needed here
@@ -110,7 +110,7 @@ class OptionsBehindPlace(click.Command):
     """A command that accepts its options between its first word, which is not a file, and SCRIPT."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Moves the first word after the options that follow it."""
+        """Move the first word after the options that follow it."""
         options = click.Command(None, params=[one for one in self.params if isinstance(one, click.Option)])
         options.allow_interspersed_args = False
 

@@ -38,7 +38,7 @@ def debug(
     at: str | None = None,
     commands: Iterable[str] | None = None,
 ) -> int:
-    """Opens the debugger on a trace, at the moment `at` if given; the other arguments are those of `open_debugger`."""
+    """Open the debugger on a trace, at the moment `at` if given; the other arguments are those of `open_debugger`."""
     with unechoed(plain=bool(terminal.why_plain(asked=settings.plain))):
         with uncollected(lasting=True):
             from gviz.api.moment_argument import moment_of
@@ -56,7 +56,7 @@ def debug(
 
 
 def walk(trace: Path) -> None:
-    """Steps through a lesson from node to node to its end, line by line, without input."""
+    """Step through a lesson from node to node to its end, line by line, without input."""
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.tui import line_mode
@@ -88,7 +88,7 @@ class Launcher:
             outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
 
     def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> Started:
-        """Starts the program and waits until it is ready to begin; exits with its exit code if it ends before."""
+        """Start the program and wait until it is ready to begin; exits with its exit code if it ends before."""
         from gviz.live.program_control import ControlledProgram, Ended, exit_code
         from gviz.live.protocol import Ready
         from gviz.trace.file.reader import open_trace
@@ -118,7 +118,7 @@ class Launcher:
             raise
 
     def leave(self, *, printed: bool) -> None:
-        """Closes the traces, so that each is one file, and reports whether the last program is still running.
+        """Close the traces, so that each is one file, and report whether the last program is still running.
 
         `printed`: also prints the output of the program, unless the terminal has shown it.
         """
@@ -138,7 +138,7 @@ class Launcher:
 
 
 def _print(session: ControlledProgram) -> None:
-    """Prints what a program wrote to its own terminal."""
+    """Print what a program wrote to its own terminal."""
     if len(session.printed) == session.printed.maxlen:
         streams.say("the program printed more before this; its trace has it all")
     click.echo(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"), nl=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def print_text(given: Recordings, found: list[RankFinding], kinds: int, *, whole: bool) -> None:
-    """Prints findings for people, long ones shortened unless `whole`, and counts them and the kinds."""
+    """Print findings for people, long ones shortened unless `whole`, and count them and the kinds."""
     from gviz.explain.finding import brief, edit_of, lines
     from gviz.explain.program_text import underlined
 
@@ -44,7 +44,7 @@ def print_text(given: Recordings, found: list[RankFinding], kinds: int, *, whole
 
 
 def _whose(given: Recordings, one: RankFinding) -> str:
-    """The ranks that have a finding, and the one quoted if they differ in its details."""
+    """Return the ranks that have a finding, and the one quoted if they differ in its details."""
     if not given.in_folder:
         return ""
     told_of = "" if one.is_alike else f", told of {given.name(one.ranks[0])}"
@@ -52,7 +52,7 @@ def _whose(given: Recordings, one: RankFinding) -> str:
 
 
 def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
-    """The command that opens the recording at the event of a finding; with several ranks, at that of a `rank`.
+    """Return the command that opens the recording at the event of a finding; with several ranks, at that of a `rank`.
 
     If the values were not kept, the command that keeps them comes first.
     """
@@ -81,7 +81,7 @@ def _summary(given: Recordings, found: list[RankFinding], kinds: int) -> str:
 
 
 def as_data(kind: str, given: Recordings, found: list[RankFinding]) -> str:
-    """The findings as JSON or SARIF."""
+    """Return the findings as JSON or SARIF."""
     from gviz.cli import json_form, sarif
 
     if kind == "sarif":
@@ -96,7 +96,7 @@ def as_data(kind: str, given: Recordings, found: list[RankFinding]) -> str:
 
 
 def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Finding]:
-    """The findings that explain a place at a moment, both as people write them; without a moment, at the end."""
+    """Return the findings that explain a place at a moment, both as people write them; without a moment, at the end."""
     from gviz.api.moment_argument import moment_of
     from gviz.explain.check import answers
 
@@ -106,7 +106,7 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
 
 
 def _wrong_on_the_way(timeline: Timeline, found: list[Finding], n: int) -> Iterator[Finding]:
-    """Wrong backward rules of the program's own functions that the explained gradient passed through."""
+    """Return wrong backward rules of the program's own functions that the explained gradient passed through."""
     from gviz.explain.findings.custom_function import wrong_rules_behind
 
     for node in dict.fromkeys(one.node for one in found if one.kind == "gradient"):
@@ -114,7 +114,7 @@ def _wrong_on_the_way(timeline: Timeline, found: list[Finding], n: int) -> Itera
 
 
 def answer_lines(found: list[Finding], *, whole: bool) -> Iterator[str]:
-    """Findings as text, each line with its event; without `whole` the first lines of each."""
+    """Return findings as text, each line with its event; without `whole` the first lines of each."""
     from gviz.explain.finding import brief, lines
 
     for one in found:
@@ -125,7 +125,7 @@ def answer_lines(found: list[Finding], *, whole: bool) -> Iterator[str]:
 
 
 def print_answer(given: Recordings, place: str | None, at: str | None, kind: str, *, whole: bool) -> None:
-    """Prints the explanation of a place, as text or as JSON, which is complete."""
+    """Print the explanation of a place, as text or as JSON, which is complete."""
 
     def data(timeline: Timeline) -> dict[str, Any]:
         found = answer(timeline, place, at)

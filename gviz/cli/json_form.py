@@ -21,12 +21,12 @@ SCHEMA = 1
 
 
 def text(**parts: object) -> str:
-    """One JSON document with the number of its schema."""
+    """Return one JSON document with the number of its schema."""
     return shown_json(json.dumps({"schema": SCHEMA, **form(parts)}, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def form(thing: object) -> Any:
-    """The JSON form of an object. TypeError for a type without one, never the `repr` of an object."""
+    """Return the JSON form of an object. TypeError for a type without one, never the `repr` of an object."""
     match thing:
         case Value():
             return _value(thing)
@@ -58,7 +58,7 @@ def form(thing: object) -> Any:
 
 
 def _value(value: Value) -> dict[str, Any]:
-    """Elements if the event has them, and statistics wherever they are known."""
+    """Return elements if the event has them, and statistics wherever they are known."""
     array = value.array()
     if array is not None and array.dtype.kind == "c":
         array = array.astype(str)

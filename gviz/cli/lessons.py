@@ -30,7 +30,7 @@ class Lesson:
         return self.path.stem.partition("_")[2]
 
     def title(self) -> str:
-        """The first line of its docstring."""
+        """Return the first line of its docstring."""
         import ast
 
         docstring = ast.get_docstring(ast.parse(self.path.read_bytes())) or ""
@@ -38,13 +38,13 @@ class Lesson:
 
 
 def lessons() -> list[Lesson]:
-    """All lessons in teaching order."""
+    """Return all lessons in teaching order."""
     ours, real = sorted(folder().glob("[0-9]*_*.py")), sorted(folder().glob("pytorch/p[0-9]*_*.py"))
     return [Lesson(path) for path in (*ours, *real)]
 
 
 def find(name: str | None) -> Lesson:
-    """The lesson with this name, number or file name; the first one without a name."""
+    """Return the lesson with this name, number or file name; the first one without a name."""
     every = lessons()
     if not every:
         raise GvizError("the lessons are missing from this installation", hint="pip install --force-reinstall gviz")
@@ -58,7 +58,7 @@ def find(name: str | None) -> Lesson:
 
 
 def folder() -> Path:
-    """The folder of the lessons."""
+    """Return the folder of the lessons."""
     from gviz import __file__ as init
 
     package = Path(init).parent

@@ -105,7 +105,7 @@ def gviz() -> None:
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     streams.prepare()
     code = run_command(sys.argv[1:])
     if sys.flags.inspect or isinstance(code, BySignal):
@@ -114,7 +114,7 @@ def main() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends this process by a signal, or without the prompt that -i and PYTHONINSPECT would open."""
+    """End this process by a signal, or without the prompt that -i and PYTHONINSPECT would open."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -125,7 +125,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs one command line. Returns its exit code, a `BySignal` if this process should end by a signal."""
+    """Run one command line. Return its exit code, a `BySignal` if this process should end by a signal."""
     settings = GlobalOptions.from_environment()
     try:
         code = _execute(arguments, settings)
@@ -159,7 +159,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _execute(arguments: Sequence[str], settings: GlobalOptions) -> object:
-    """Does what `click.Command.main` does, without its handling of Ctrl+C and closed pipes."""
+    """Do what `click.Command.main` does, without its handling of Ctrl+C and closed pipes."""
     if "_GVIZ_COMPLETE" in os.environ:
         from click.shell_completion import shell_complete
 

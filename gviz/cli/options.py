@@ -29,7 +29,7 @@ class GlobalOptions:
 
     @classmethod
     def from_environment(cls) -> GlobalOptions:
-        """The settings before the first option."""
+        """Return the settings before the first option."""
         return cls(plain=asks_for_lines())
 
 
@@ -59,7 +59,7 @@ def debug_option(command: _Command) -> _Command:
 
 
 def at_option(purpose: str, otherwise: str = "end") -> Callable[[Any], Any]:
-    """``--at MOMENT`` for a purpose; `otherwise` is the moment without it."""
+    """Return the option ``--at MOMENT`` for a purpose; `otherwise` is the moment without it."""
     return click.option("--at", metavar="MOMENT", help=f"{purpose}: {A_MOMENT} (default: {otherwise}).")
 
 
@@ -90,7 +90,7 @@ _OPTIONS = (
 
 
 def takes_opening(command: _Command) -> Callable[..., Any]:
-    """Adds the options above to a command, as one argument `opening`."""
+    """Add the options above to a command, as one argument `opening`."""
 
     @wraps(command)
     def with_opening(

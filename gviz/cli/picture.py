@@ -18,7 +18,7 @@ ERASED = "\x1b[K"
 
 
 def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]:
-    """Writes a picture as `gviz.export` does, with a progress line if it takes long."""
+    """Write a picture as `gviz.export` does, with a progress line if it takes long."""
     from gviz.api.export import export
 
     with _patience(f"drawing {Path(output).name or output}, Ctrl-C gives up") as progress:
@@ -26,8 +26,8 @@ def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]
 
 
 def draw_again(trace: Path, path: Path, options: Mapping[str, Any], changed: Mapping[str, Any]) -> Path:
-    """Draws the same picture in its own size with some options changed, silently; raises `GvizError` as an export
-    does.
+    """Draw the same picture in its own size with some options changed, silently; raises `GvizError` as an
+    export does.
     """
     from gviz.api.export import export
 
@@ -36,11 +36,11 @@ def draw_again(trace: Path, path: Path, options: Mapping[str, Any], changed: Map
 
 
 def _nobody(note: str) -> None:
-    """Ignores the notes of a picture that is only measured."""
+    """Ignore the notes of a picture that is only measured."""
 
 
 def _note(note: str) -> None:
-    """Prints a note about the picture on its own line."""
+    """Print a note about the picture on its own line."""
     streams.say_raw(f"\r{ERASED}" if sys.stderr.isatty() else "")
     streams.say(f"gviz: note: {note}")
 
@@ -57,7 +57,7 @@ def print_picture(trace: Path, format: str, **options: Any) -> None:
 
 
 def suffix_of(format: str) -> str:
-    """The first suffix of a format by name."""
+    """Return the first suffix of a format by name."""
     from gviz.errors import GvizError
     from gviz.render.file_formats import EXPORTERS
 
@@ -70,7 +70,7 @@ def suffix_of(format: str) -> str:
 
 @contextmanager
 def _patience(what: str) -> Iterator[Callable[[float], None]]:
-    """Shows a progress line in a terminal if the work takes long."""
+    """Show a progress line in a terminal if the work takes long."""
     begun = time.monotonic()
     timer = threading.Timer(SECONDS_OF_SILENCE, streams.say_raw, [f"{what}{ERASED}"])
     timer.daemon = True

@@ -129,14 +129,16 @@ def record_program(program: Program) -> Recorded:
 
 
 def is_left(trace: Path) -> bool:
-    """Whether there is a trace to speak of; says so if there is none: no room for it, or the program deleted it."""
+    """Return whether there is a trace; report if there is none: no room for it, or the program deleted it."""
     if not trace.exists():
         streams.say(f"no trace is left: there is no {shown(str(trace))}")
     return trace.exists()
 
 
 def to_run(program: Program, command: Sequence[str] = ("run",)) -> str:
-    """The command line that runs a program under the debugger, or as another `command` does, recorded as this one."""
+    """Return the command line that runs a program under the debugger, or as another `command` does, recorded as this
+    one.
+    """
     engine = [] if program.engine == "auto" else ["--engine", program.engine]
     source = [] if program.keep_source else ["--no-source"]
     shared = ["--share"] if program.share else []
@@ -147,7 +149,9 @@ def to_run(program: Program, command: Sequence[str] = ("run",)) -> str:
 
 
 def order(program: Program, trace: Path, *, live: str = "", again: bool = False) -> Order:
-    """What the recording process is told; `again` writes over the trace of the run before. GvizError for a trace."""
+    """Return the request for the recording process; `again` overwrites the trace of the run before. GvizError for a
+    trace.
+    """
     refuse_trace(program)
     what = Order(
         str(trace.absolute()),
@@ -166,7 +170,8 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
 
 
 def is_trace(path: Path) -> bool:
-    """Whether a file is a trace: by its name, for what is named so is never run; else by its header.
+    """Return whether a file is a trace: by its suffix, because a file with that suffix is never run; else by its
+    header.
 
     A folder with the traces of ranks stands for all of them.
     """
@@ -249,7 +254,7 @@ class _Ending:
             self._timer.start()
 
     def cancel(self) -> None:
-        """It has ended."""
+        """Stop waiting, because the program has ended."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -270,7 +275,7 @@ def _wait(forwarder: SignalForwarder, trace: Path) -> int:
 
 @contextmanager
 def recorded(program: Program) -> Iterator[Recordings]:
-    """The recordings that a name stands for, or that of a run of the program.
+    """Yield the recordings that a name refers to, or that of a run of the program.
 
     `GvizError` where there is nothing in them to ask about.
     """
@@ -286,7 +291,8 @@ def recorded(program: Program) -> Iterator[Recordings]:
 
 @contextmanager
 def trace_of(program: Program) -> Iterator[Path]:
-    """A trace, or that of a run of the program, which is not kept unless it has an `output`; of ranks their folder.
+    """Yield a trace, or that of a run of the program, which is not kept unless it has an `output`; for ranks their
+    folder.
 
     A signal that ended the program also ends the command, after it has answered from what was recorded.
     """
@@ -310,7 +316,7 @@ def trace_of(program: Program) -> Iterator[Path]:
 
 @contextmanager
 def _output_on_stderr() -> Iterator[None]:
-    """While it lasts, what a child process writes to standard output goes to standard error."""
+    """Send the standard output of child processes to standard error within the context."""
     sys.stdout.flush()
     kept = os.dup(1)
     try:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def told(work: Driven[T]) -> T:
-    """The result of a cooperative task, with a progress line while it runs."""
+    """Return the result of a cooperative task, with a progress line while it runs."""
     if not sys.stderr.isatty():
         return finished(work)
     result = finished(paced(work, SAID_EVERY_SECONDS), lambda far: streams.say_raw(f"\r{far}\x1b[K"))
@@ -40,7 +40,7 @@ class Progress:
         self._events, self._rate = 0, 0.0
 
     def renew(self) -> None:
-        """Redraws the line."""
+        """Redraw the line."""
         from gviz.trace.file.paths import trace_size
         from gviz.values.number_text import bytes_text, count_text, seconds_text
 
@@ -53,7 +53,7 @@ class Progress:
         streams.say_raw(f"\rrecording: {', '.join(said)}\x1b[K")
 
     def clear(self) -> None:
-        """Clears the line."""
+        """Clear the line."""
         streams.say_raw("\r\x1b[K")
 
     def _count(self, now: float) -> None:

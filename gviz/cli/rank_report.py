@@ -32,7 +32,7 @@ class Beside:
 
 
 def compared(folder: Recordings) -> list[Beside]:
-    """Compares every other rank with the first; with the second, if the first differs from all others."""
+    """Compare every other rank with the first; with the second, if the first differs from all others."""
     first = _beside(folder, 0)
     if len(folder.ranks) > 2 and all(each.parting is not None for each in first):
         second = _beside(folder, 1)
@@ -49,7 +49,9 @@ def _beside(folder: Recordings, other: int) -> list[Beside]:
 
 
 def lines(folder: Recordings, found: list[Beside]) -> Iterator[str]:
-    """Lines of the report: the ranks, where each first differs, and the first two that differ side by side."""
+    """Yield the lines of the report: the ranks, where each first differs, and the first two that differ side
+    by side.
+    """
     from gviz.render import ranks_text as text
 
     yield from folder.remarks
@@ -92,13 +94,15 @@ def _values(folder: Recordings, each: Beside) -> Iterator[str]:
 
 
 def first_of(found: list[Beside]) -> Beside | None:
-    """The rank that differs first."""
+    """Return the rank that differs first."""
     parted = [(each.parting.iteration, each) for each in found if each.parting is not None]
     return min(parted, key=lambda it: it[0])[1] if parted else None
 
 
 def as_data(folder: Recordings, found: list[Beside]) -> dict[str, Any]:
-    """The report as data: each difference with its part of training, and whether ranks should share that part."""
+    """Return the report as data: each difference with its part of training, and whether ranks should share
+    that part.
+    """
     from gviz.render import ranks_text as text
 
     ranks = [

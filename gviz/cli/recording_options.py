@@ -40,7 +40,7 @@ class _Values(click.ParamType["tuple[Keep, int | None]"]):
 
 
 def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:
-    """Refuses text that is not a bound."""
+    """Refuse text that is not a bound."""
     if text:
         from gviz.trace.file.bounds import bounds
 
@@ -84,13 +84,13 @@ OPTIONS = (
 
 
 def taken_from(options: dict[str, Any]) -> Keeping:
-    """Takes the values of these options out of those of a command."""
+    """Take the values of these options out of those of a command."""
     keep, limit = options.pop("values")
     return Keeping(keep, limit, **{name: options.pop(name) for name in _OPTION_OF})
 
 
 def as_typed(keeping: Keeping) -> list[str]:
-    """The options that would give this `Keeping`, as typed."""
+    """Return the options that would give this `Keeping`, as typed."""
     values = (keeping.keep, keeping.limit)
     name = next((name for name, meant in _NAMED.items() if meant == values), str(keeping.limit))
     words = [] if values == (WHOLE.keep, WHOLE.limit) else ["--values", name]

@@ -43,11 +43,11 @@ class Recordings:
         return (rank.timeline for rank in self.ranks)
 
     def name(self, rank: int) -> str:
-        """The name of a rank."""
+        """Return the name of a rank."""
         return shown(self.paths[rank].name)
 
     def named(self, ranks: Sequence[int]) -> str:
-        """A name for some of the ranks: ``all 4 ranks``, or else their names."""
+        """Return a name for some of the ranks: ``all 4 ranks``, or else their names."""
         if len(ranks) == len(self.ranks) > 1:
             return f"all {len(ranks)} ranks"
         return few([self.paths[rank] for rank in ranks])
@@ -55,7 +55,7 @@ class Recordings:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Recordings]:
-    """Opens the recording at a path, or the readable ones in a folder. GvizError if there is none."""
+    """Open the recording at a path, or the readable ones in a folder. GvizError if there is none."""
     with ExitStack() as files:
         if not path.is_dir():
             yield Recordings((path,), (_rank(path, files),))
@@ -85,12 +85,12 @@ def _rank(path: Path, files: ExitStack) -> Rank:
 
 
 def holds_traces(path: Path) -> bool:
-    """Whether a path is a folder with traces, and not one that Python runs as a program."""
+    """Return whether a path is a folder with traces, and not one that Python runs as a program."""
     return path.is_dir() and not (path / "__main__.py").exists() and any(path.glob("*.gviz"))
 
 
 def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The traces of the last start of all ranks in the order of their numbers, and those of earlier starts.
+    """Return the traces of the last start of all ranks in the order of their numbers, and those of earlier starts.
 
     The program that started them is left out. GvizError if there is no trace.
     """
@@ -104,13 +104,13 @@ def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _start(path: Path) -> int:
-    """How many times ``torchrun`` had restarted the rank."""
+    """Return how many times ``torchrun`` had restarted the rank."""
     rank = OF_A_RANK.fullmatch(path.name)
     return int(rank[2] or 0) if rank else 0
 
 
 def _others(folder: Path, found: list[Path], earlier: list[Path]) -> Iterator[str]:
-    """Lines about other files in the folder, and about missing ranks."""
+    """Yield lines about other files in the folder, and about missing ranks."""
     numbers = [OF_A_RANK.fullmatch(path.name) for path in found]
     there = {int(number[1]) for number in numbers if number}
     if len(there) == len(found) and (missing := sorted(set(range(len(found))) - there)):
@@ -127,7 +127,7 @@ def _others(folder: Path, found: list[Path], earlier: list[Path]) -> Iterator[st
 
 
 def few(paths: Sequence[Path]) -> str:
-    """The names of files, shortened to the first few."""
+    """Return the names of files, shortened to the first few."""
     more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
     return f"{', '.join(shown(path.name) for path in paths[:_MOST_NAMED])}{more}"
 
@@ -138,7 +138,7 @@ def say(
     text: Callable[[Timeline], Iterator[str]],
     data: Callable[[Timeline], dict[str, Any]],
 ) -> None:
-    """Prints the answer of each recording, as text or JSON; equal answers of several ranks once.
+    """Print the answer of each recording, as text or JSON; equal answers of several ranks once.
 
     A rank without an answer gets one line; GvizError if no rank has one.
     """
@@ -164,7 +164,7 @@ def say(
 
 
 def _asked(given: Recordings, ask: Callable[[Timeline], T]) -> list[T | GvizError]:
-    """The answer of each rank, or why it has none; GvizError if no rank has one."""
+    """Return the answer of each rank, or why it has none; GvizError if no rank has one."""
     told: list[T | GvizError] = []
     for timeline in given.timelines:
         try:
@@ -177,7 +177,7 @@ def _asked(given: Recordings, ask: Callable[[Timeline], T]) -> list[T | GvizErro
 
 
 def _by_rank(given: Recordings, text: Callable[[Timeline], Iterator[str]]) -> Iterator[str]:
-    """The answers, each under the names of the ranks that give it."""
+    """Yield the answers, each under the names of the ranks that give it."""
     said: dict[tuple[str, ...], list[int]] = {}
     for rank, told in enumerate(_asked(given, lambda timeline: tuple(text(timeline)))):
         said.setdefault((told.what,) if isinstance(told, GvizError) else told, []).append(rank)

@@ -25,7 +25,7 @@ _NOWHERE = {"physicalLocation": {"artifactLocation": {"uri": "unknown"}, "region
 
 
 def text(found: list[RankFinding], ranks: Callable[[RankFinding], str]) -> str:
-    """One SARIF log with one run. Paths below the working directory are relative.
+    """Return one SARIF log with one run. Paths below the working directory are relative.
 
     The text of `ranks` is appended to the first line of a finding.
     """
@@ -66,7 +66,7 @@ def _result(found: RankFinding, ranks: str) -> dict[str, Any]:
 
 
 def _fix(edit: Edit, said: str) -> dict[str, Any]:
-    """An edit as a replacement of whole lines."""
+    """Return an edit as a replacement of whole lines."""
     region = {"startLine": edit.line, "startColumn": 1, "endLine": edit.end_line + 1, "endColumn": 1}
     replaced = {"deletedRegion": region, "insertedContent": {"text": edit.new}}
     return {
@@ -85,7 +85,7 @@ def _location(frame: Frame) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """A path below the working directory as a relative URI, any other as it is."""
+    """Return a path below the working directory as a relative URI, any other as it is."""
     here = Path.cwd()
     whole = Path(shown(path))
     if whole.is_absolute() and whole.is_relative_to(here):

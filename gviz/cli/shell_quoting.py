@@ -7,13 +7,13 @@ import shlex
 
 
 def word(path: str | os.PathLike[str]) -> str:
-    """The path as one word of a command, which is taken for no option."""
+    """Return the path as one word of a command, which is taken for no option."""
     text = os.fspath(path)
     return quoted(f"./{text}" if text.startswith("-") else text)
 
 
 def quoted(text: str) -> str:
-    """The text as one word of a command, with everything invisible escaped as bash, zsh and ksh write it."""
+    """Return the text as one word of a command, with everything invisible escaped as bash, zsh and ksh write it."""
     return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_escaped, text))}'"
 
 

@@ -45,7 +45,7 @@ class BySignal(int):
 
     @classmethod
     def of(cls, number: int) -> BySignal:
-        """The exit code for a signal."""
+        """Return the exit code for a signal."""
         return cls(128 + number)
 
     @property
@@ -99,7 +99,7 @@ class SignalForwarder:
         self._shall_stop = self._program_has_stopped = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """The handler of every signal. A signal that comes while another is handled is handled after it."""
+        """Handle every signal. A signal that comes while another is handled is handled after it."""
         self._came.append(number)
         while self._came and self._process is not None:
             if self._busy:
@@ -112,7 +112,7 @@ class SignalForwarder:
                 self._busy = False
 
     def begin(self, process: subprocess.Popen[bytes]) -> None:
-        """The program has started."""
+        """Note that the program has started."""
         early, self._came = [*self._came], deque()
         self._process = process
         for number in early:
@@ -120,7 +120,8 @@ class SignalForwarder:
             self._pass_on(number)
 
     def wait(self, *, patient: bool) -> int | None:
-        """The program's exit code, negative for a signal. `patient` waits for it; else None if the program still runs.
+        """Return the program's exit code, negative for a signal. `patient` waits for it; else None if the program still
+        runs.
 
         gviz stops when the program has stopped, if a signal asked for that.
         """
@@ -157,7 +158,7 @@ class SignalForwarder:
             self._shall_stop = False
 
     def _was_for_group(self, number: int) -> bool:
-        """Whether a signal went to the group, so that the program has it, too.
+        """Return whether a signal went to the group, so that the program has it, too.
 
         The system keeps a signal pending only once. If it came twice to gviz, the witness may know of one. So those of
         this number that wait in `_came` count as the same one.
@@ -200,7 +201,7 @@ class _Witness:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def has(self, number: int) -> bool:
-        """Whether the group has got the signal; this clears it. False if the witness was killed.
+        """Return whether the group has got the signal; this clears it. False if the witness was killed.
 
         A stop signal discards a pending SIGCONT. If the group continues and stops again before gviz has handled the
         first, the witness has only the stop signal, and that answers for both: a SIGCONT that was forwarded now would
@@ -219,7 +220,7 @@ class _Witness:
 
 
 def _answer(other: socket.socket, line: socket.socket) -> NoReturn:
-    """The witness's loop: every signal is blocked."""
+    """Run the witness's loop, with every signal blocked."""
     try:
         other.close()
         while asked := line.recv(1):
@@ -259,4 +260,4 @@ def forward() -> Iterator[SignalForwarder]:
 
 
 def _nothing() -> None:
-    """The default of `on_interrupt`."""
+    """Do nothing: the default of `on_interrupt`."""

@@ -47,7 +47,7 @@ PART = "--only or --node PLACE draws a part"
 
 
 def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
-    """A suggestion for a picture whose text is too small on a slide, found by drawing it again.
+    """Return a suggestion for a picture whose text is too small on a slide, found by drawing it again.
 
     Empty if the text is large enough, or the form scrolls. Without a `draw`, which can take too long, it names
     options that show less and were not used.
@@ -61,7 +61,7 @@ def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
 
 
 def _part(asked: Options) -> Iterator[str]:
-    """How to draw a part of the graph."""
+    """Yield how to draw a part of the graph."""
     if not asked.get("node"):
         yield PART
     elif (radius := asked.get("radius", 0)) > 1:
@@ -69,25 +69,25 @@ def _part(asked: Options) -> Iterator[str]:
 
 
 def _less(asked: Options) -> Iterator[str]:
-    """Options that show less, untried."""
+    """Yield options that show less, untried."""
     if left := [way.typed for way in SHOWING_LESS if _is_left(way, asked)]:
         yield f"{' and '.join(left)} show{'s' * (len(left) == 1)} less"
 
 
 def _higher(asked: Options, high: float, draw: Draw) -> Iterator[str]:
-    """Options that make the text larger, and the height that they give."""
+    """Yield options that make the text larger, and the height that they give."""
     if found := _helping([way for way in WAYS if _is_left(way, asked)], high, draw):
         yield "higher with " + ", ".join(f"{typed} ({reached:.0f})" for typed, reached in found)
 
 
 def _is_left(way: Way, asked: Options) -> bool:
-    """Whether neither this option nor one in its place was used."""
+    """Return whether neither this option nor one in its place was used."""
     return all(asked[name] == USUAL[name] for name in way.change)
 
 
 def _helping(ways: list[Way], high: float, draw: Draw) -> list[tuple[str, float]]:
-    """The options that make the text larger, with the height, the best first; the best pair comes before it if it
-    helps more.
+    """Return the options that make the text larger, with the height, the best first; the best pair comes before it if
+    it helps more.
     """
     ends, found = time.monotonic() + SECONDS, []
     for way in ways:
@@ -105,18 +105,18 @@ def _helping(ways: list[Way], high: float, draw: Draw) -> list[tuple[str, float]
 
 
 def _drawn(draw: Draw, change: Options) -> float:
-    """The height of text in a picture drawn with other options."""
+    """Return the height of text in a picture drawn with other options."""
     size = _size(draw(change), 1.0)
     return _height(size) if size is not None else 0.0
 
 
 def _height(size: tuple[float, float]) -> float:
-    """The height of text in a picture drawn with other options."""
+    """Return the height of text in a picture drawn with other options."""
     return TEXT * min(SLIDE[0] / size[0], SLIDE[1] / size[1])
 
 
 def _size(picture: Path, scale: float) -> tuple[float, float] | None:
-    """Width and height in points at scale 1; None for a form without a size."""
+    """Return width and height in points at scale 1; None for a form without a size."""
     measure = _MEASURES.get(picture.suffix)
     size = measure(picture.read_bytes()) if measure is not None else None
     return (size[0] / scale, size[1] / scale) if size is not None else None

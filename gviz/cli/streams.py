@@ -14,7 +14,7 @@ from gviz.values.plain_text import shown
 
 
 def prepare() -> None:
-    """Replaces closed streams, and makes every character writable.
+    """Replace closed streams, and make every character writable.
 
     Without standard error messages are dropped; writing to a closed standard output stays an error. A program that
     gviz starts inherits the original streams.
@@ -33,12 +33,12 @@ def prepare() -> None:
 
 
 def say(*lines: str) -> None:
-    """Prints escaped lines for the user on stderr; if that fails, the work continues."""
+    """Print escaped lines for the user on stderr; if that fails, the work continues."""
     say_raw("\n".join(map(shown, lines)) + "\n")
 
 
 def say_raw(text: str) -> None:
-    """Like `say`, for text with cursor movements."""
+    """Print text with cursor movements; otherwise like `say`."""
     try:
         click.echo(text, nl=False, err=True)
     except OSError:  # full, or nobody reads it any more: what the command does and its exit code count more
@@ -46,7 +46,7 @@ def say_raw(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Drops what is still in the buffer of a stream, because flushing it at exit would fail."""
+    """Drop what is still in the buffer of a stream, because flushing it at exit would fail."""
     with suppress(OSError, ValueError):  # not a file at all
         number = stream.fileno()
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -55,7 +55,7 @@ def discard(stream: TextIO) -> None:
 
 
 def _hold(number: int) -> None:
-    """Keeps the descriptor of a closed stream from being given to the next opened file."""
+    """Keep the descriptor of a closed stream from being given to the next opened file."""
     try:
         os.fstat(number)
     except OSError:

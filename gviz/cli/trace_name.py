@@ -63,7 +63,7 @@ class TraceName(click.ParamType["Path"]):
 
 
 def of_rank(output: str, trace: Path) -> str:
-    """The output path for one rank's `trace`, if `output` is the path for all ranks."""
+    """Return the output path for one rank's `trace`, if `output` is the path for all ranks."""
     number = re.fullmatch(r"rank(\d.*)", trace.stem)
     if RANK in output:
         return output.replace(RANK, number[1] if number else trace.stem)
@@ -77,7 +77,7 @@ def _called(rank: int) -> str:
 
 
 def is_one_of_several() -> bool:
-    """Whether a launcher started this process as one of several ranks."""
+    """Return whether a launcher started this process as one of several ranks."""
     return _number("RANK") is not None and (_number("WORLD_SIZE") or 1) > 1
 
 
@@ -86,7 +86,7 @@ def _is_folder(text: str) -> bool:
 
 
 def _made(folder: str) -> str:
-    """The folder, created if it is missing, because ranks do not wait for each other."""
+    """Return the folder, created if it is missing, because ranks do not wait for each other."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -95,6 +95,6 @@ def _made(folder: str) -> str:
 
 
 def _number(name: str) -> int | None:
-    """A number that a launcher put into the environment."""
+    """Return a number that a launcher put into the environment."""
     text = os.environ.get(name, "")
     return int(text) if text.isdecimal() else None

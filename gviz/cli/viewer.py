@@ -9,6 +9,6 @@ from gviz.system import processes
 
 
 def main() -> None:
-    """Runs the command line for the process whose id comes before its arguments."""
+    """Run the command line for the process whose id comes before its arguments."""
     processes.end_with(int(sys.argv.pop(1)))
     command_line.main()

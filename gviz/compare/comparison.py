@@ -181,7 +181,7 @@ def _gradient_differences(sides: _Sides, pair: Pair) -> Iterator[Difference]:
 
 
 def _is_cleared(side: Side, state: NodeState, nr: int) -> bool:
-    """Whether what a pass added to a leaf is no longer in its ``.grad``."""
+    """Return whether what a pass added to a leaf is no longer in its ``.grad``."""
     output = state.outputs[nr]
     return output.grad is None and bool(output.parts) and side.infos[state.node].created.kind != "op"
 

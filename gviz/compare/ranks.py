@@ -34,7 +34,7 @@ OWN: tuple[Own, ...] = get_args(Own)
 
 
 def is_shared(part: Part) -> TypeGuard[Shared]:
-    """Whether ranks have this part of training in common."""
+    """Return whether ranks have this part of training in common."""
     return part in SHARED
 
 
@@ -91,7 +91,7 @@ def _part_of_operation(difference: Difference, there: list[tuple[Side, int]]) ->
 
 
 def _other_sizes(there: list[tuple[Side, int]]) -> bool:
-    """Whether two operations had inputs or outputs of other shapes, which explains different arguments."""
+    """Return whether two operations had inputs or outputs of other shapes, which explains different arguments."""
     shapes = []
     for side, node in there:
         inputs = side.infos[node].created.inputs
@@ -139,7 +139,7 @@ class Rank:
         return len(self.timeline.iterations)
 
     def completed(self, iteration: int) -> bool:
-        """Whether it completed an iteration (from 1): it did not fail and was not killed there."""
+        """Return whether it completed an iteration (from 1): it did not fail and was not killed there."""
         return iteration < self.iterations or (self.timeline.finished and not self.timeline.failures)
 
     @property
@@ -161,7 +161,7 @@ class _Buffers:
         self._ranks = a, b
 
     def meet_again(self, parting: Divergence) -> bool:
-        """Whether the divergence only concerns a buffer that the ranks synchronize from time to time."""
+        """Return whether the divergence only concerns a buffer that the ranks synchronize from time to time."""
         if parting.what != "buffer" or parting.difference is None or parting.between is None:
             return False
         return _name(parting.between, parting.difference) in self._brought_together

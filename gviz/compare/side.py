@@ -115,7 +115,7 @@ class Side:
         return phase.kind == "backward" and iteration.start <= phase.start <= iteration.end
 
     def made(self, node: int) -> bool:
-        """Whether an operation of this iteration created the node."""
+        """Return whether an operation of this iteration created the node."""
         return self.infos[node].created.kind == "op" and self.infos[node].iteration == self.number - 1
 
     @cached_property
@@ -170,12 +170,14 @@ class Side:
         return [(self.infos[node].op.name, self.infos[node].scope) for node in self.ops]
 
     def is_reached(self, node: int) -> bool:
-        """Whether a backward pass reaches a node. True as long as no pass has ended, because it is not known before."""
+        """Return whether a backward pass reaches a node. True as long as no pass has ended, because it is not known
+        before.
+        """
         state = self.states[node]
         return not self.passes or (state is not None and state.pass_nr > 0)
 
     def known_before_use(self, node: int) -> bool:
-        """Whether a node was recorded before this iteration. Batch norm writes to its statistics before that."""
+        """Return whether a node was recorded before this iteration. Batch norm writes to its statistics before that."""
         return self.infos[node].iteration != self.number - 1
 
 

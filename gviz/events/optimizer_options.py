@@ -90,7 +90,7 @@ def _differs(old: tuple[str, Option], new: Mapping[str, Option]) -> bool:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two options are equal; nan equals nan."""
+    """Return whether two options are equal; nan equals nan."""
     return one == other or (one != one and other != other)
 
 

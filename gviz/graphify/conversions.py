@@ -109,8 +109,8 @@ def _as_words(node: ast.AST, imported: dict[str, str]) -> str:
 
 
 def _reads_within(call: ast.Call, imported: dict[str, str]) -> bool:
-    """Whether the called function reads the value while it works, as ``optimizer.step()`` and ``clip_grad_norm_(…)``
-    do.
+    """Return whether the called function reads the value while it works, as ``optimizer.step()`` and
+    ``clip_grad_norm_(…)`` do.
 
     ``x.item()``, ``float(x)`` and ``np.asarray(x)`` only convert it.
     """

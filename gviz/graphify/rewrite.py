@@ -52,7 +52,7 @@ def _side(value: ast.expr) -> str:
 
 
 def _is_text(node: ast.expr) -> bool:
-    """Whether an expression is clearly neither a tensor nor a number, so that ``where`` cannot take it."""
+    """Return whether an expression is clearly neither a tensor nor a number, so that ``where`` cannot take it."""
     if isinstance(node, ast.Constant):
         return not isinstance(node.value, int | float | complex)
     return isinstance(node, _NO_TENSORS)

@@ -49,7 +49,7 @@ def tensors(node: ast.expr, *, read: bool = True) -> ast.expr:
 
 
 def is_boolean(node: ast.expr) -> bool:
-    """Whether an expression returns a boolean, so that ``and`` and ``or`` of it do too."""
+    """Return whether an expression returns a boolean, so that ``and`` and ``or`` of it do too."""
     match node:
         case ast.BoolOp(values=values):
             return all(map(is_boolean, values))
@@ -120,7 +120,7 @@ def _or_words(node: ast.expr, told: ast.expr) -> ast.expr:
 
 
 def keeps_tensors(node: ast.expr) -> bool:
-    """Whether no function in an expression takes numbers out of tensors."""
+    """Return whether no function in an expression takes numbers out of tensors."""
     for part in ast.walk(node):
         match part:
             case ast.Call(func=ast.Name(id=name), args=[_, *_]) if name in _OF_NUMBERS:
@@ -162,7 +162,7 @@ _LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr)
 
 
 def is_number(node: ast.AST, tree: ast.AST) -> bool:
-    """Whether an expression of the program `tree` is a Python integer, whatever the data are."""
+    """Return whether an expression of the program `tree` is a Python integer, whatever the data are."""
     match node:
         case ast.Constant(value=value):
             return type(value) is int
@@ -181,7 +181,7 @@ def is_number(node: ast.AST, tree: ast.AST) -> bool:
 
 
 def is_list(node: ast.expr, tree: ast.AST) -> bool:
-    """Whether an expression is clearly a list, a tuple or a text, and not a tensor."""
+    """Return whether an expression is clearly a list, a tuple or a text, and not a tensor."""
     match node:
         case ast.Name(id=name):
             given = _assigned_values(name, tree)
@@ -192,7 +192,7 @@ def is_list(node: ast.expr, tree: ast.AST) -> bool:
 
 
 def has_numbers_only(node: ast.expr, tree: ast.AST) -> bool:
-    """Whether an expression is a list of numbers that never changes."""
+    """Return whether an expression is a list of numbers that never changes."""
     if isinstance(node, ast.Name):
         given = _assigned_values(node.id, tree)
         return len(given) == 1 and not _is_changed(node.id, tree) and has_numbers_only(given[0], ast.Module([], []))
@@ -231,7 +231,7 @@ def _targets_and_values(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast
 
 
 def _is_changed(name: str, tree: ast.AST) -> bool:
-    """Whether anything in a list is set or deleted, or a method of it is called."""
+    """Return whether anything in a list is set or deleted, or a method of it is called."""
     for part in ast.walk(tree):
         match part:
             case ast.Attribute(value=ast.Name(id=of)) if of == name:

@@ -25,7 +25,7 @@ class Watch:
     """A recorder (`gviz.engine.watchers.Recorder`) that builds no graph."""
 
     def read(self, tensor: Tensor, how: str) -> None:
-        """The program converts a tensor to a Python value."""
+        """Handle a conversion of a tensor to a Python value."""
         if how not in _SIZES and not tensor._is_number:
             self._note(how)
 
@@ -34,7 +34,7 @@ class Watch:
         return tuple(tensors)
 
     def ran(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
-        """An operation created new tensors."""
+        """Handle an operation that created new tensors."""
         others = [tensor._array.dtype for tensor in refs[1:]]
         if is_sized_by_data(op, others):
             dimensions = f"{refs[1]._array.ndim} {refs[0]._array.ndim}" if len(refs) > 1 else ""
@@ -52,25 +52,25 @@ class Watch:
     # What a static graph can contain
 
     def wrote(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
-        """An operation wrote to a tensor."""
+        """Handle an operation that wrote to a tensor."""
 
     def became(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
-        """A tensor became another view of its memory."""
+        """Handle a tensor that became another view of its memory."""
 
     def copied(self, tensor: Tensor, copy: Tensor) -> None:
-        """A tensor was copied before it was written."""
+        """Handle a tensor that was copied before it was written."""
 
     def born(self, tensor: Tensor) -> None:
-        """A tensor was created."""
+        """Handle a created tensor."""
 
     def switched(self, tensor: Tensor, how: str) -> None:
-        """A property of a tensor was changed without an operation."""
+        """Handle a property of a tensor that was changed without an operation."""
 
     def drew(self) -> None:
-        """Random numbers were drawn."""
+        """Handle random numbers that were drawn."""
 
     def accumulated(self) -> None:
-        """A backward pass added to ``.grad``."""
+        """Handle a backward pass that added to ``.grad``."""
 
     def called(self, function: str) -> None:
-        """A custom Function was called."""
+        """Handle a call of a custom Function."""

@@ -168,7 +168,7 @@ def _uncaptured(capturing: Any) -> Iterator[None]:
 
 @pytest.fixture
 def gviz_recording(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TestRecording]:
-    """Records the test; `assert_finite`, `assert_grad` and `assert_gradcheck` explain what they find."""
+    """Record the test; `assert_finite`, `assert_grad` and `assert_gradcheck` explain what they find."""
     recording = request.node.stash[_KEY] = TestRecording(tmp_path)
     yield recording
     recording.finish()

@@ -55,7 +55,7 @@ class Prefilter:
         self._searched = self._late = 0
 
     def may_stop(self, event: e.Event) -> bool:
-        """Whether the debugger has to check an event, which is one of the stop's kinds."""
+        """Return whether the debugger has to check an event, which is one of the stop's kinds."""
         word, condition = self._word, self.stop.condition
         if word in ("nan", "inf"):
             if not may_be_nonfinite(event):
@@ -85,7 +85,7 @@ class Prefilter:
         return holds
 
     def _may_begin(self, event: e.Event, node: int) -> bool:
-        """Whether a module call may begin at an event, or the place may refer to the node itself."""
+        """Return whether a module call may begin at an event, or the place may refer to the node itself."""
         number = self._cache.number_of(node)
         if self._place is None or self._may_be_named(self._place, node, self._cache.kinds[number]):
             return True
@@ -103,7 +103,7 @@ class Prefilter:
         return not known
 
     def _may_be_named(self, place: Place, node: int, kind: Kind) -> bool:
-        """Whether the place may refer to a node by its own name or operation."""
+        """Return whether the place may refer to a node by its own name or operation."""
         cache = self._cache
         if node in cache.gradients or node in cache.parts:
             return True
@@ -111,11 +111,11 @@ class Prefilter:
         return place.names(cache.possible(kind, node)) or any(path in given for _, path in place.parameters)
 
     def _is_open(self, node: int) -> bool:
-        """Whether the names of a node depend on more than its kind."""
+        """Return whether the names of a node depend on more than its kind."""
         return node in self._cache.given or node in self._cache.gradients or node in self._cache.parts
 
     def goes_by_name(self, node: int) -> bool:
-        """Whether the stop's place matches the node only through a name that it may get."""
+        """Return whether the stop's place matches the node only through a name that it may get."""
         place, kind = self._place, self._cache.kinds[self._cache.number_of(node)]
         if place is None:
             return False

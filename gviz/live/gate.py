@@ -151,7 +151,7 @@ class Gate:
         self._asked_of = event.stack if isinstance(event, e.NodeCreated) and self._may_be_named(event.node) else 0
 
     def _may_be_named(self, node: int) -> bool:
-        """Whether the name of the node decides if the program pauses there."""
+        """Return whether the name of the node decides if the program pauses there."""
         return any(self._prefilters[text].goes_by_name(node) for text in self._wish.stops if text in self._prefilters)
 
     def _ends_statement(self, event: e.Event) -> bool:
@@ -160,7 +160,9 @@ class Gate:
         return isinstance(event, OF_NO_STATEMENT)
 
     def _is_whole_node(self, event: e.Event, kind: type[e.Event], depth: int) -> bool:
-        """Whether a node is complete (`depth` is that before the event), or an optimizer step with all it computes."""
+        """Return whether a node is complete (`depth` is that before the event), or an optimizer step with all it
+        computes.
+        """
         if kind in _CONTEXT:
             return depth > 0 == self._depth
         if kind not in WHOLE_NODE or self._depth:
@@ -177,7 +179,7 @@ class Gate:
         return self._cache.outermost(self._ran if of_parameter else node, self._closed)
 
     def _leaves(self, event: e.Event) -> bool:
-        """Whether this event follows everything in the current collapsed call, forward or in a pass."""
+        """Return whether this event follows everything in the current collapsed call, forward or in a pass."""
         match event:
             case e.ScopeLeft(scope=scope):
                 return scope == self._inside
@@ -213,7 +215,8 @@ class Gate:
             _, _, self._scope, self._depth = self._context.happen(KIND_NUMBERS[kind], node, pass_nr, scope)
 
     def _phase_is_over(self) -> bool:
-        """Whether the waiting event shows that a phase ended with the event before, or that the next one began earlier.
+        """Return whether the waiting event shows that a phase ended with the event before, or that the next one began
+        earlier.
 
         False if the program continued from that same moment.
         """
@@ -290,5 +293,5 @@ def _always(event: e.Event) -> bool:
 
 
 def _failed(event: e.Event) -> bool:
-    """Whether an error ended a pass; whether it is caught is known only later."""
+    """Return whether an error ended a pass; whether it is caught is known only later."""
     return isinstance(event, e.BackwardFinished) and bool(event.error)

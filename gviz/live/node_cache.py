@@ -78,7 +78,7 @@ class NodeCache:
         return Possible(node, names, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
 
     def is_of_module(self, kind: Kind, place: Place) -> bool:
-        """Whether a place refers to a module that creates nodes of this kind."""
+        """Return whether a place refers to a module that creates nodes of this kind."""
         path, frames = self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ())
         return is_of_module(place, path, frames, self._sources.get)
 
@@ -128,7 +128,9 @@ class NodeCache:
         return Value(value.dtype, value.shape, written.data, written.stats)
 
     def is_rewritten(self, node: int) -> bool:
-        """Whether the value of a node has changed since it was created; its memory may be older than the node."""
+        """Return whether the value of a node has changed since it was created; its memory may be older than
+        the node.
+        """
         kept = self.values.get(node)
         return kept is not None and (kept.storage in self.written or node in self.set_data)
 

@@ -69,7 +69,9 @@ class Terminal:
 
 
 def is_of_a_program(number: int) -> bool:
-    """Whether this is the terminal of a program under control or of its child: the user is at another terminal."""
+    """Return whether this is the terminal of a program under control or of its child: the user is at another
+    terminal.
+    """
     try:
         mark: object = termios.tcgetattr(number)[_CHARACTERS][termios.VEOL2]
     except (OSError, termios.error):
@@ -84,7 +86,7 @@ def _mark(number: int) -> None:
 
 
 def reads_input(process: int) -> bool:
-    """Whether one of its threads waits in a system call for standard input; False if that is unknown.
+    """Return whether one of its threads waits in a system call for standard input; False if that is unknown.
 
     Only Linux shows this, for child processes.
     """

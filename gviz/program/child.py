@@ -81,7 +81,9 @@ def _make_way_for_ranks(trace: Path, *, force: bool) -> None:
 
 
 def _means_engine(what: order.Order, found: target.Target | None) -> bool:
-    """Whether ``import torch`` is to mean gviz's own engine. Raises GvizError if PyTorch is requested but missing."""
+    """Return whether ``import torch`` is to mean gviz's own engine. Raises GvizError if PyTorch is requested but
+    missing.
+    """
     if what.engine == "builtin":
         return True
     if found is None or torch_alias.is_installed(found.folder) or not _imports_torch(found):

@@ -78,7 +78,9 @@ def _tell(recording: Recording) -> None:
 
 
 def _left_the_program(entry: object) -> bool:
-    """Whether a traceback starts at an outermost frame: a debugger in the program may have stored another one there."""
+    """Return whether a traceback starts at an outermost frame: a debugger in the program may have stored another one
+    there.
+    """
     return entry is None or (isinstance(entry, TracebackType) and entry.tb_frame.f_back is None)
 
 

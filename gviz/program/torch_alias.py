@@ -65,7 +65,7 @@ class _EngineLoader(Loader):
 
 
 def exists(module: str) -> bool:
-    """Whether a module of the engine can be imported."""
+    """Return whether a module of the engine can be imported."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # its parent is not a package
@@ -81,7 +81,7 @@ def install() -> None:
 
 
 def is_imported_by(code: CodeType) -> bool:
-    """Whether a program imports torch anywhere in its own file."""
+    """Return whether a program imports torch anywhere in its own file."""
     steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
     # Two instructions before it is the number of package levels to go up, 0 for none; one before, the imported names.
     imports = ((steps[at - 2].argval, step.argval) for at, step in enumerate(steps) if step.opname == "IMPORT_NAME")
@@ -91,7 +91,7 @@ def is_imported_by(code: CodeType) -> bool:
 
 
 def is_installed(folder: str = "") -> bool:
-    """Whether a ``torch`` other than gviz's can be imported, also from the folder of a script."""
+    """Return whether a ``torch`` other than gviz's can be imported, also from the folder of a script."""
     beside = PathFinder.find_spec("torch", [folder]) if folder else None
     return (beside or importlib.util.find_spec("torch")) is not None
 

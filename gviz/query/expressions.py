@@ -139,7 +139,7 @@ class _Resolver(ast.NodeTransformer):
         return f"{self._timeline.info(node).output_name(nr) or f'#{node}'}.{aspect}"
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """``net.fc1.weight.grad``: the longest prefix that names a tensor, then ``.grad`` or ``.value``."""
+        """Resolve ``net.fc1.weight.grad``: the longest prefix that names a tensor, then ``.grad`` or ``.value``."""
         path = dotted(node)
         if path and path[0] in self._bound:
             return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
@@ -153,11 +153,15 @@ class _Resolver(ast.NodeTransformer):
         return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """A call always calls a function, even if a tensor has its name: ``norm = clip_grad_norm_(...)``."""
+        """Resolve the name of a called function, even if a tensor has the same name: ``norm =
+        clip_grad_norm_(...)``.
+        """
         return transformed_call(self, node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """``parts[0]`` if a part of a call's return value has that name, otherwise an index into a tensor."""
+        """Resolve ``parts[0]``: a part of a call's return value if one has that name, otherwise an index into a
+        tensor.
+        """
         if isinstance(node.value, ast.Name) and node.value.id not in self._bound:
             tensor = self._tensor(as_written(ast.unparse(node)))
             if tensor is not None:
@@ -165,7 +169,7 @@ class _Resolver(ast.NodeTransformer):
         return self.generic_visit(node)  # type: ignore[return-value]  # a subscript stays one
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A tensor's value, unless the expression binds the name itself."""
+        """Return a tensor's value, unless the expression binds the name itself."""
         if node.id in self._bound:
             return node
         if tensor := self._tensor(node.id):
@@ -388,7 +392,7 @@ class _TensorNames(ast.NodeTransformer):
         self._known = bound | {"np"}
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """``net.fc1.weight.grad.max``: the path without its methods and without ``.grad``."""
+        """Return the path ``net.fc1.weight`` of ``net.fc1.weight.grad.max``, without methods and without ``.grad``."""
         path = dotted(node)
         if not path or path[0] in self._known:
             return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
@@ -402,11 +406,11 @@ class _TensorNames(ast.NodeTransformer):
         return read
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A tensor's value, unless the expression binds the name itself, or it is a type."""
+        """Return a tensor's value, unless the expression binds the name itself, or it is a type."""
         return node if node.id in self._known | TYPES else self._met(node.id, "value")
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """A call always calls a function, whatever else has its name."""
+        """Resolve the name of a called function, whatever else has that name."""
         return transformed_call(self, node)
 
     def _met(self, name: str, aspect: Aspect) -> ast.expr:

@@ -31,7 +31,7 @@ PASSES: Mapping[str, PhaseKind] = {"forward": "forward", "fwd": "forward", "back
 
 
 def is_stretch(text: str) -> bool:
-    """Whether a text refers to a pass or an iteration, which has a beginning too."""
+    """Return whether a text refers to a pass or an iteration, which has a beginning too."""
     return text in PASSES or OF_ITERATION.fullmatch(text) is not None
 
 

@@ -117,7 +117,7 @@ class NamedNodes:
         return 0
 
     def _has_taken_over(self, event: VariableHeld, at: int, n: int) -> bool:
-        """Whether a variable now holds a leaf outside the recording, and held a recorded tensor before."""
+        """Return whether a variable now holds a leaf outside the recording, and held a recorded tensor before."""
         node = self.last(event.variable, n)
         info = self.timeline.info(node) if node else None
         frame = self.timeline.nodes.assigned_at(info.created.stack) if info is not None else None

@@ -121,7 +121,7 @@ class BranchView:
         self._nodes = {there: here for here, there in branch.numbers.items()}
 
     def covers(self, n: int) -> bool:
-        """Whether a moment of the recording is in the iteration that was run again."""
+        """Return whether a moment of the recording is in the iteration that was run again."""
         return self._iteration.start <= n <= self._iteration.end
 
     def moment(self, n: int) -> int:

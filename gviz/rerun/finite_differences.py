@@ -343,7 +343,7 @@ class Probe:
         return max((float(np.abs(seed).max(initial=0.0)) for seed in self.seeds if seed is not None), default=0.0)
 
     def gives_on(self, slot: int) -> bool:
-        """Whether it only returns an input unchanged, whatever the values of all inputs."""
+        """Return whether it only returns an input unchanged, whatever the values of all inputs."""
         others = [0.3 - 1.7 * array if array.dtype.kind == "f" else array for array in self.arrays]
         try:
             gave = self._outputs(others)

@@ -170,12 +170,12 @@ def with_changed_results(op: Op, changes: Mapping[int, Changes]) -> Op:
 
 
 def is_regenerated(created: NodeCreated) -> bool:
-    """Whether this is not an operation of the program: a view was updated after a write to its base."""
+    """Return whether this is not an operation of the program: a view was updated after a write to its base."""
     return any(name == GEOMETRY for name, _ in created.attrs) and any(output.view_of for output in created.outputs)
 
 
 def is_view(tensor: Tensor, base: Tensor, created: NodeCreated) -> bool:
-    """Whether a tensor is the same view of `base` as the recorded node."""
+    """Return whether a tensor is the same view of `base` as the recorded node."""
     if tensor._base is not base:
         return False
     recorded: Geometry = attributes_of(read_part, created.attrs)[GEOMETRY]

@@ -122,7 +122,7 @@ class FunctionBody:
         return [*([node] if is_made else ()), *self._writers_of(edge)]
 
     def _is_written(self, edge: Edge) -> bool:
-        """Whether the function returned an input that it had written to (`mark_dirty`)."""
+        """Return whether the function returned an input that it had written to (`mark_dirty`)."""
         return moment_before_writes(self._timeline, self._info, self._inputs.index(edge)) < self._info.born - 1
 
     def _writers_of(self, edge: Edge) -> Sequence[int]:

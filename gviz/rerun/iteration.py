@@ -139,7 +139,7 @@ class Rerun:
         self.tensors[node] = [None]
 
     def depends_on_change(self, nodes: Iterable[int]) -> bool:
-        """Whether the value of any of these nodes differs, or may differ, from the recording."""
+        """Return whether the value of any of these nodes differs, or may differ, from the recording."""
         return not self.changed.isdisjoint(nodes)
 
     def unknown(self) -> frozenset[int]:
@@ -419,7 +419,9 @@ class _EarlierTensors:
         return any(isinstance(self._rerun.timeline.event(seq), e.StorageWritten | e.DataSet) for seq in later)
 
     def _shares(self, info: NodeInfo) -> bool:
-        """Whether the iteration uses another older tensor in the same memory. If not, the view can stand alone."""
+        """Return whether the iteration uses another older tensor in the same memory. If not, the view can
+        stand alone.
+        """
         timeline, iteration = self._rerun.timeline, self._rerun.iteration
         own = {output.storage for output in info.created.outputs}
         used = (timeline.info(node) for node in timeline.nodes.of(iteration) if node != info.node)

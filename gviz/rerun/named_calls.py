@@ -67,7 +67,7 @@ def _cast(created: NodeCreated) -> Run | None:
 
 
 def _gives_fractions(created: NodeCreated) -> bool:
-    """Whether a call returned floats; these are computed in float64, whatever dtype the program used."""
+    """Return whether a call returned floats; these are computed in float64, whatever dtype the program used."""
     return "float" in _dtype(created)
 
 

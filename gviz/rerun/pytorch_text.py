@@ -124,7 +124,7 @@ class Literals:
         return _array_literal(self._counted(value, of_what)[0])
 
     def is_one(self, value: Value | None, of_what: str) -> bool:
-        """Whether a value is the number 1, the default seed of a backward pass."""
+        """Return whether a value is the number 1, the default seed of a backward pass."""
         array, _ = self._stored(value, of_what)
         return not array.ndim and bool(array == 1)
 

@@ -192,7 +192,9 @@ def _add_comparison(draft: _Draft, info: NodeInfo, passes: Sequence[_Pass]) -> N
 
 
 def _is_run(info: NodeInfo) -> bool:
-    """Whether the script computes this node again. Others (leaves, untracked results) are written as literals."""
+    """Return whether the script computes this node again. Others (leaves, untracked results) are written as
+    literals.
+    """
     return info.created.kind == "op" and info.created.requires_grad and not info.created.untracked
 
 
@@ -241,7 +243,7 @@ def _place(info: NodeInfo) -> str:
 
 
 def _agrees(made: Any, recorded: Sequence[Array | None], *, exactly: bool) -> bool:
-    """Whether the value of an expression is the recorded one; a function may return fewer outputs."""
+    """Return whether the value of an expression is the recorded one; a function may return fewer outputs."""
     tensors = made if isinstance(made, tuple | list) else [made]
     if len(tensors) > len(recorded) or not all(isinstance(tensor, Tensor) for tensor in tensors):
         return False
@@ -250,7 +252,7 @@ def _agrees(made: Any, recorded: Sequence[Array | None], *, exactly: bool) -> bo
 
 
 def _is_same(mine: Array, recorded: Array, *, exactly: bool) -> bool:
-    """Whether two arrays are equal or, unless `exactly`, agree in half of the digits of the largest element."""
+    """Return whether two arrays are equal or, unless `exactly`, agree in half of the digits of the largest element."""
     if mine.shape != recorded.shape or mine.dtype != recorded.dtype:
         return False
     if exactly or mine.dtype.kind != "f":

@@ -90,7 +90,7 @@ _CLOSE = 1e-3
 
 
 def _depends_on_inputs(timeline: Timeline, node: int) -> bool:
-    """Whether the gradients of inputs that require one change when those inputs change.
+    """Return whether the gradients of inputs that require one change when those inputs change.
 
     Raises GvizError if no pass went through the node, its numbers were not stored, or it cannot be run on its own.
     """

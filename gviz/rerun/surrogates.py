@@ -72,7 +72,7 @@ def surrogate_kind(timeline: Timeline, node: int, n: int, compared: Sequence[Gra
 
 
 def _is_hooked(timeline: Timeline, node: int) -> bool:
-    """Whether a hook replaced a gradient there, before its rule or after it."""
+    """Return whether a hook replaced a gradient there, before its rule or after it."""
     events = map(timeline.event, timeline.events_of(node))
     return any(isinstance(event, e.HookRan) and event.value is not None for event in events)
 
@@ -131,13 +131,15 @@ def _jumps(operation: Probe, one: GradientCheck, places: Array) -> Array:
 
 
 def _is_opposed(sent: Array, jumps: Array) -> bool:
-    """Whether a gradient has the opposite sign of all changes by a far move: then it is most likely a mistake."""
+    """Return whether a gradient has the opposite sign of all changes by a far move: then it is most likely a
+    mistake.
+    """
     both = (sent != 0) & (jumps != 0)
     return int(both.sum()) >= _FEW and bool((sent[both] * jumps[both] < 0).all())
 
 
 def _passes_on(operation: Probe, one: GradientCheck) -> bool:
-    """Whether each element was sent exactly its incoming gradient, or nothing."""
+    """Return whether each element was sent exactly its incoming gradient, or nothing."""
     arrived = _arriving_gradients(operation, one)
     return arrived is not None and bool((_is_close(one.recorded, arrived) | (one.recorded == 0)).all())
 
@@ -187,7 +189,7 @@ def _surrogate_of_elements(operation: Probe, one: GradientCheck) -> str:
 
 
 def _is_past_a_clamp(all_: _Elements) -> bool:
-    """Whether only clipped elements differ, and got the same factor as the others.
+    """Return whether only clipped elements differ, and got the same factor as the others.
 
     A ReLU does not count: a forgotten mask is the usual mistake there.
     """
@@ -201,7 +203,7 @@ def _is_past_a_clamp(all_: _Elements) -> bool:
 
 
 def _is_two_valued(all_: _Elements) -> bool:
-    """Whether the forward keeps only scaled signs, as for binary weights, and each gradient is the incoming one
+    """Return whether the forward keeps only scaled signs, as for binary weights, and each gradient is the incoming one
     or 0.
     """
     sizes = np.abs(all_.gave)
@@ -212,7 +214,7 @@ def _is_two_valued(all_: _Elements) -> bool:
 
 
 def _is_bounded(all_: _Elements) -> bool:
-    """Whether the derivative of each element was sent within bounds, which are reached more than once."""
+    """Return whether the derivative of each element was sent within bounds, which are reached more than once."""
     there = all_.arrived != 0
     sent, due = (part[there] / all_.arrived[there] for part in (all_.sent, all_.due))
     wrong, right = all_.differs[there], ~all_.differs[there]
@@ -229,7 +231,7 @@ def _distinct(numbers: Array) -> int:
 
 
 def _is_guided(all_: _Elements) -> bool:
-    """Whether only gradients above 0 were sent, and these are right (guided backpropagation)."""
+    """Return whether only gradients above 0 were sent, and these are right (guided backpropagation)."""
     below = all_.arrived < 0
     is_so = not all_.sent[below].any() and bool((~all_.differs | below).all())
     return is_so and bool((~below & ~all_.differs & (all_.due != 0)).sum() >= _FEW)

@@ -93,7 +93,7 @@ def of_listening(codes: Sequence[CodeType]) -> set[int]:
 
 @cache
 def is_hidden(path: str) -> bool:
-    """Whether frames of this file belong to gviz or a framework, not to the user's program."""
+    """Return whether frames of this file belong to gviz or a framework, not to the user's program."""
     return any(path.startswith(p) for p in _hidden_prefixes) and not path.startswith(_SAMPLES)
 
 
@@ -136,7 +136,7 @@ def forwards(function: F) -> F:
 
 
 def called_by_the_program(folder: str, forwarding: tuple[str, ...] = (), called: str = "") -> bool:
-    """Whether the program itself made the current call, and not another function of a framework in `folder`.
+    """Return whether the program itself made the current call, and not another function of a framework in `folder`.
 
     Between the program and the caller of this function, the framework may then have only functions marked by
     `forwards`. PyTorch's functions cannot be marked: they are recognized by their files (`forwarding`) or by one name

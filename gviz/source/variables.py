@@ -233,7 +233,7 @@ def _is_name(name: object) -> bool:
 
 
 def _item_of(names: _Names, thing: object) -> str:
-    """``batch[0]``, ``batch['x']``: an item of a list, tuple or dictionary that a variable holds."""
+    """Name an item of a list, tuple or dictionary that a variable holds: ``batch[0]``, ``batch['x']``."""
     for name, held in _copy(names):
         if _is_name(name) and (place := _place_in(held, thing) or _key_in(held, thing)):
             return f"{name}{place}"
@@ -241,7 +241,7 @@ def _item_of(names: _Names, thing: object) -> str:
 
 
 def _attribute_of(names: _Names, thing: object) -> str:
-    """``self.mask``, ``data.x``: an attribute of an object that a variable holds."""
+    """Name an attribute of an object that a variable holds: ``self.mask``, ``data.x``."""
     for name, held in _copy(names):
         key = next(filter(None, (_key_of(members, thing) for members in _members(held))), "")
         if key and isinstance(name, str) and not name.startswith("_"):
@@ -250,7 +250,7 @@ def _attribute_of(names: _Names, thing: object) -> str:
 
 
 def _item_of_attribute(names: _Names, thing: object) -> str:
-    """``self.layers[0]``: an item of a list, tuple or dictionary that is an attribute of a variable's object."""
+    """Name an item of a list, tuple or dictionary that is an attribute of a variable's object: ``self.layers[0]``."""
     for name, held in _copy(names):
         for members in _members(held) if isinstance(name, str) and not name.startswith("_") else ():
             own = {key: one for key, one in _copy(members) if isinstance(key, str) and not key.startswith("_")}
@@ -292,7 +292,7 @@ def _members(held: object) -> Iterator[_Names]:
 
 
 def _has_own_attributes(kind: type) -> bool:
-    """Whether objects of a class keep their attributes in the usual place; a class can change that."""
+    """Return whether objects of a class keep their attributes in the usual place; a class can change that."""
     for space in map(_SPACE, _ORDER(kind)):  # a plain loop: this runs for every variable
         if "__dict__" in space:
             return type(space["__dict__"]) in _OF_PYTHON

@@ -25,7 +25,7 @@ class Far:
     total: int
 
     def __str__(self) -> str:
-        """``checking: unused losses, 7 of 23``."""
+        """Format the progress: ``checking: unused losses, 7 of 23``."""
         return f"{self.doing} {self.done:,} of {self.total:,}"
 
 

@@ -89,13 +89,15 @@ class _Queue:
 
 
 def _was_found(timeline: Timeline, node: int) -> bool:
-    """Whether an operation was discovered from its result: it has no elements although the recording keeps elements."""
+    """Return whether an operation was discovered from its result: it has no elements although the recording keeps
+    elements.
+    """
     values = [output.value for output in timeline.info(node).created.outputs]
     return None in values or not (_any_known(values) or timeline.once(_keeps_none, 0))
 
 
 def _keeps_none(timeline: Timeline, _: int) -> bool:
-    """Whether the recording knows only the shapes of its leaves."""
+    """Return whether the recording knows only the shapes of its leaves."""
     made = (timeline.info(node).created for node in timeline.nodes)
     return not _any_known(output.value for one in made if one.kind != "op" for output in one.outputs)
 

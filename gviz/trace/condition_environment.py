@@ -64,14 +64,16 @@ class Situation(dict[str, Any]):
         return OpWord.of(info.op) if info is not None else ""
 
     def _held(self) -> Value | None:
-        """The value, taken from the event itself if it has one."""
+        """Return the value, taken from the event itself if it has one."""
         if isinstance(self._event, e.NodeCreated):
             made = self._event.outputs[self._asked_nr :]
             return made[0].value if made else None
         return self._timeline.held(self._node, self._output_nr(), self._n)
 
     def _arrived(self) -> Value | None:
-        """The gradient, taken from the event itself if it has one; it is the most expensive part of a node's state."""
+        """Return the gradient, taken from the event itself if it has one; it is the most expensive part of a node's
+        state.
+        """
         match self._event:
             case e.NodeCreated():
                 return None

@@ -66,7 +66,7 @@ class Troubles:
             self._searched = end
 
     def is_masked(self, node: int) -> bool:
-        """Whether the program wrote the infinities of a new node on purpose, for example into a mask."""
+        """Return whether the program wrote the infinities of a new node on purpose, for example into a mask."""
         return self._masked_share(node, _DEEPEST) > 0
 
     def _masked_share(self, node: int, left: int) -> float:
@@ -79,7 +79,7 @@ class Troubles:
         return self._masked[node]
 
     def kind_of_first_bad(self) -> Bad:
-        """Whether `first_bad` holds a nan or only infinities. There must be a `first_bad`."""
+        """Return whether `first_bad` holds a nan or only infinities. There must be a `first_bad`."""
         return "nan" if first_place([self._events.event(self.first_bad())], "nan") else "inf"
 
     def first(self, bad: Bad) -> int:

@@ -111,7 +111,7 @@ class NodeInfo:
         return tuple(dict.fromkeys(filter(None, (self.name, *self.also, *self.variables))))
 
     def means(self, name: str) -> bool:
-        """Whether `name` is a name of the node or of one of its outputs."""
+        """Return whether `name` is a name of the node or of one of its outputs."""
         return name == self.name or name in self.variables or name in self.also
 
     def output_called(self, name: str) -> int:

@@ -64,7 +64,7 @@ Turn = tuple[int, ...]
 
 
 def is_tracked(made: e.NodeCreated) -> bool:
-    """Whether autograd tracks a new node."""
+    """Return whether autograd tracks a new node."""
     return made.requires_grad and not made.untracked
 
 
@@ -272,7 +272,7 @@ class Loop:
             self.starts.append(start)
 
     def knows(self, place: int) -> bool:
-        """Whether a graph that had a pass started with an operation at this call site."""
+        """Return whether a graph that had a pass started with an operation at this call site."""
         return place in self._passes
 
     @property
@@ -369,7 +369,7 @@ class Preparation:
         self._results: set[int] = set()  # nodes computed from gradients or results, or while autograd is off
 
     def has_made(self, nodes: Iterable[int]) -> bool:
-        """Whether one of these nodes was computed since the pass and prepares nothing."""
+        """Return whether one of these nodes was computed since the pass and prepares nothing."""
         return not self._results.isdisjoint(nodes)
 
     def happen(self, seq: int, event: e.Event) -> None:

@@ -28,7 +28,7 @@ class Monitored:
     alarms: tuple[tuple[int, str], ...]
 
     def has_whole(self, iteration: int) -> bool:
-        """Whether an iteration of the run is recorded."""
+        """Return whether an iteration of the run is recorded."""
         return any(first <= iteration <= last for first, last in self.whole)
 
     @property
@@ -41,7 +41,7 @@ class Monitored:
 
 
 def monitored_of(meta: Mapping[str, str]) -> Monitored | None:
-    """What a trace with this `meta` says, if it is of a recording that paused."""
+    """Return what a trace with this `meta` says, if it is of a recording that paused."""
     with suppress(ArithmeticError, ValueError, TypeError, KeyError, RecursionError):
         told = json.loads(meta["monitored"])
         return Monitored(

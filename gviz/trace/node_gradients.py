@@ -36,7 +36,7 @@ def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> Nod
 
 
 def _cleared(timeline: Timeline, state: NodeState) -> bool:
-    """Whether ``zero_grad``, or ``.grad = None``, followed the pass."""
+    """Return whether ``zero_grad``, or ``.grad = None``, followed the pass."""
     at = state.outputs[0].grad_seq if state.step == "done" and state.outputs else 0
     event = timeline.event(at) if at > timeline.pass_start(state.pass_nr) else None
     return isinstance(event, GradSet) and event.how in ("none", "zero")

@@ -174,7 +174,7 @@ class Nodes(Sequence[int]):
         return frozenset(self._index.lists["freed"].keys_between(1, n + 1).tolist())
 
     def with_saved(self, n: int) -> tuple[Sequence[int], int]:
-        """Of the nodes created by moment `n` that save tensors: return those that still hold them, and how many do not.
+        """Return the nodes created by moment `n` that still hold their saved tensors, and how many no longer do.
 
         What is computed while autograd is off counts among the first.
         """

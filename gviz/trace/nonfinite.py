@@ -35,7 +35,7 @@ class FirstBad:
         """The nodes with infinities written on purpose, and the share of their elements that is infinite."""
 
     def meets(self, event: Event) -> bool:
-        """Whether this event holds it. Must be called for every event in order until it returns True."""
+        """Return whether this event holds it. Must be called for every event in order until it returns True."""
         if isinstance(event, NodeFreed):
             self._masks.pop(event.node, None)
         elif not self.found and may_be_nonfinite(event) and not self._is_masked(event):
@@ -119,7 +119,7 @@ def first_place(events: Iterable[Event], word: str = "") -> int:
 
 
 def any_nonfinite(values: Iterable[Value]) -> bool:
-    """Whether any value has a nan or an infinity.
+    """Return whether any value has a nan or an infinity.
 
     All small values of one dtype are tested as one array, because usually there is nothing to find.
     """
@@ -145,7 +145,7 @@ def _finite(dtype: str, data: bytes) -> bool:
 
 
 def may_be_nonfinite(event: Event) -> bool:
-    """Whether an event holds a nan or an infinity."""
+    """Return whether an event holds a nan or an infinity."""
     held = HELD_VALUES.get(event.__class__)
     if held is not None:
         for value in held(event):  # a plain loop: this runs for every event

@@ -56,7 +56,7 @@ class OptimizerSteps:
         self.running = {row.stack: place for place, row in enumerate(self.rows)}
 
     def computes(self, made: e.NodeCreated) -> bool:
-        """Whether a running step created a new node itself."""
+        """Return whether a running step created a new node itself."""
         return made.stack in self.running and _is_own(made)
 
     def _end(self, stack: int, end: int) -> bool:

@@ -107,7 +107,7 @@ class Gradients:
         self._kept: set[int] = set()  # the same from before an earlier pass, such as a momentum
 
     def are_used(self, made: e.NodeCreated) -> bool:
-        """Whether a new node is a gradient, or computed from the gradient of a leaf."""
+        """Return whether a new node is a gradient, or computed from the gradient of a leaf."""
         attrs = dict(made.attrs)
         leaf = attrs.get("grad_of")
         if isinstance(leaf, int):
@@ -124,7 +124,9 @@ class Gradients:
         return used
 
     def are_kept(self, made: e.NodeCreated) -> bool:
-        """Whether a new node is computed from results of earlier gradients, such as the momentum of the last step."""
+        """Return whether a new node is computed from results of earlier gradients, such as the momentum of the last
+        step.
+        """
         return any(node in self._kept for node, _ in made.inputs)
 
     def pass_over(self) -> None:

@@ -25,7 +25,7 @@ _PART = 1024
 
 
 def says(timeline: Timeline, info: NodeInfo, word: str) -> bool:
-    """Whether a word occurs in the source files that created a node. True if the text of a file is unknown."""
+    """Return whether a word occurs in the source files that created a node. True if the text of a file is unknown."""
     texts = [timeline.source(frame.path) for frame in info.frames]
     return None in texts or not texts or any(re.search(rf"\b{re.escape(word)}\b", text) for text in texts if text)
 
@@ -48,7 +48,7 @@ class Fitting:
         return self.means_module(self._module(origins.scope.item(at)), origins.stack.item(at)) or self.names(node)
 
     def names(self, node: int) -> bool:
-        """Whether the place refers to the node itself, and not to a module that created it."""
+        """Return whether the place refers to the node itself, and not to a module that created it."""
         nodes, likely = self._timeline.nodes, "maybe"
         if node not in nodes.named and node not in nodes.parts:
             at, origins = nodes.place_of(node), nodes.origins
@@ -57,8 +57,8 @@ class Fitting:
         return likely == "yes" or (likely == "maybe" and self._names(self._timeline.info(node)))
 
     def means_module(self, path: str, stack: int) -> bool:
-        """Whether the place refers to the module with this path, or to one around it, for something created at
-        a stack.
+        """Return whether the place refers to the module with this path, or to one around it, for something created at a
+        stack.
         """
         key = path, stack
         if key not in self._meant_modules:
@@ -93,7 +93,9 @@ class Fitting:
         return self._place.names(info) or self._is_parameter_of_variable(info)
 
     def _is_parameter_of_variable(self, info: NodeInfo) -> bool:
-        """Whether this is the ``0.weight`` that the program calls ``net.0.weight``, and no node has that full name."""
+        """Return whether this is the ``0.weight`` that the program calls ``net.0.weight``, and no node has that full
+        name.
+        """
         variable = next((variable for variable, path in self._place.parameters if info.means(path)), "")
         if not variable or info.created.kind != "parameter":
             return False
@@ -102,7 +104,7 @@ class Fitting:
         return not whole and says(self._timeline, info, variable)
 
     def _likely(self, op: int, stack: int, module: str, owner: int) -> Literal["yes", "maybe", "no"]:
-        """Whether the node has the name, as far as this is known without checking whether it is an intermediate
+        """Return whether the node has the name, as far as this is known without checking whether it is an intermediate
         step.
         """
         kind = op, stack, module, owner
@@ -141,18 +143,18 @@ class Meant:
         self._memory: tuple[int, dict[int, int]] = 0, {}
 
     def __contains__(self, node: int) -> bool:
-        """Whether the place refers to this node."""
+        """Return whether the place refers to this node."""
         fits = self._fits.get(node)
         if fits is None:
             fits = (self._timeline.growing or self._may_be(node)) and self._decided(node)
         return fits
 
     def begins(self, event: BackwardStarted | OptimizerStarted) -> bool:
-        """Whether the place is a line in which this pass or optimizer step was started."""
+        """Return whether the place is a line in which this pass or optimizer step was started."""
         return self._place.calls(self._timeline.stack(event.stack))
 
     def any(self) -> bool:
-        """Whether there is any matching node, or a pass or optimizer step that was started there."""
+        """Return whether there is any matching node, or a pass or optimizer step that was started there."""
         return self._any() if self._timeline.growing else self._is_any
 
     @cached_property
@@ -177,7 +179,7 @@ class Meant:
         return self._memory[1]
 
     def _may_be(self, node: int) -> bool:
-        """Whether a node of a complete recording may match; checks its whole block."""
+        """Return whether a node of a complete recording may match; checks its whole block."""
         part = self._timeline.nodes.place_of(node) // _PART
         if part not in self._parts:
             self._parts[part] = frozenset(self._fitting.among(part * _PART, (part + 1) * _PART))
@@ -212,7 +214,7 @@ class LineRuns:
         self._runs: dict[int, _Run] = {}
 
     def __contains__(self, node: int) -> bool:
-        """Whether a run, or its operations, start with this node of the line."""
+        """Return whether a run, or its operations, start with this node of the line."""
         later, first = [], node
         while first not in self._runs and self._is_of_line(first - 1):
             later.append(first)

@@ -117,7 +117,7 @@ class Stacks(Mapping[int, Frames]):
         return called.get(frame, 0) if called is not None else 0
 
     def ends_at(self, place: int) -> bool:
-        """Whether a stack ends at this place, not only in frames called from it."""
+        """Return whether a stack ends at this place, not only in frames called from it."""
         return bool(place) and place in self._ending_at
 
     def below(self, place: int) -> list[int]:

@@ -97,11 +97,11 @@ class Hits:
         return "" if self._meant is None or self._place is None or self._meant.any() else self._place.text
 
     def can_hit(self) -> bool:
-        """Whether what the stop names exists. True if it names nothing."""
+        """Return whether what the stop names exists. True if it names nothing."""
         return not self.nowhere()
 
     def means(self, node: int) -> bool:
-        """Whether the stop's place refers to this node, or to a module call that starts with it."""
+        """Return whether the stop's place refers to this node, or to a module call that starts with it."""
         meant = self._meant is not None and node in self._meant
         return meant and (self._entering is None or self._entering.is_met_at(node))
 
@@ -187,7 +187,7 @@ class Hits:
 
 
 def is_of(word: str, event: Event) -> bool:
-    """Whether an event of one of `where.EVENTS[word]` matches the word. An empty word matches all events."""
+    """Return whether an event of one of `where.EVENTS[word]` matches the word. An empty word matches all events."""
     match word:
         case "forward":
             return isinstance(event, e.NodeCreated) and event.kind == "op"
@@ -227,7 +227,7 @@ class Entering:
         self._passes: dict[int, _InPass] = {}
 
     def is_met_at(self, node: int) -> bool:
-        """Whether a stop at the place stops at this node: it matches itself, or a call begins with it."""
+        """Return whether a stop at the place stops at this node: it matches itself, or a call begins with it."""
         return self._fitting(node) and (node in self._firsts() or self._fitting.names(node))
 
     def rows(self, columns: Columns, fitting: Array, start: int) -> Array:

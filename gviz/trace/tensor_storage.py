@@ -43,7 +43,7 @@ def _in_a_row(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether elements are stored without gaps, each once, in any order of the dimensions."""
+    """Return whether elements are stored without gaps, each once, in any order of the dimensions."""
     step = 1
     for stride, size in sorted(zip(strides, shape, strict=False)):
         if size != 1:

@@ -180,7 +180,7 @@ class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False)
         self.__dict__["then"].append(then)
 
     def arrives(self, until: float = 0.0) -> bool:
-        """Whether it has its numbers, or never will; waits for that until a time of `time.monotonic`."""
+        """Return whether it has its numbers, or never will; waits for that until a time of `time.monotonic`."""
         fields = self.__dict__
         while (answer := fields["answer"]) is not None:
             taken = answer.take()

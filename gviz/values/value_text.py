@@ -134,7 +134,7 @@ def _in_one_notation(values: Sequence[Value], digits: int, few: int) -> Iterator
 
 
 def _is_written_out(value: Value, few: int) -> bool:
-    """Whether all elements are known and few enough to list, and (above `FEW`) none is nan or inf."""
+    """Return whether all elements are known and few enough to list, and (above `FEW`) none is nan or inf."""
     return 0 < value.size <= few and value.array() is not None and (value.size <= FEW or not bad_text(value))
 
 
@@ -186,7 +186,7 @@ def _bad_text(value: Value) -> str:
 
 
 def _all_finite(value: Value) -> bool:
-    """Whether all elements are certainly finite, without statistics, which take ten times as long."""
+    """Return whether all elements are certainly finite, without statistics, which take ten times as long."""
     array = value.array() if value.stats is None else None
     return array is not None and (array.dtype.kind not in "fc" or bool(np.isfinite(array).all()))
 

@@ -43,7 +43,9 @@ class OpWord(str):
 
 
 def holds(told: Any) -> bool:
-    """Whether the result of an expression is true; a tensor is true if it has elements and all of them are true."""
+    """Return whether the result of an expression is true; a tensor is true if it has elements and all of them
+    are true.
+    """
     if isinstance(told, str | dict | set):
         return bool(told)
     if isinstance(told, list | tuple):  # not with numpy, which would pad each text to the length of the longest
@@ -60,7 +62,9 @@ class Condition:
     asks: frozenset[str]
 
     def holds(self, moment: dict[str, Any]) -> bool:
-        """Whether the condition is true at a moment, a dictionary of `NAMES`. Raises what the expression raises."""
+        """Return whether the condition is true at a moment, a dictionary of `NAMES`. Raises what the expression
+        raises.
+        """
         return holds(guarded.evaluate(self.code, moment))
 
 

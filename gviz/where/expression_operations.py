@@ -34,11 +34,11 @@ class Numbers(np.ndarray[Any, Any]):
     """The elements of a tensor, with extra methods that PyTorch users expect."""
 
     def norm(self) -> float:
-        """The L2 norm of all elements."""
+        """Return the L2 norm of all elements."""
         return float(np.linalg.norm(_widened(np.asarray(self))))
 
     def abs(self) -> Any:
-        """The magnitude of each element."""
+        """Return the magnitude of each element."""
         return np.abs(self)
 
 
@@ -114,7 +114,7 @@ def _measure(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) 
 
 
 def _is_word(one: object) -> bool:
-    """Whether a value is not an array and does not become one: an option, an element type, a summary."""
+    """Return whether a value is not an array and does not become one: an option, an element type, a summary."""
     if isinstance(one, str | type | np.dtype):
         if isinstance(one, str) and len(one) > _LONGEST_WORD:
             return False
@@ -165,7 +165,7 @@ def _width(arrays: list[_Sized]) -> int:
 
 
 def _elementwise(rate: int, width: int = 0, temporary: int = 0) -> Cost:
-    """A new array of the broadcast size of the arguments, `width` bytes per element (0: as the arguments)."""
+    """Return a new array of the broadcast size of the arguments, `width` bytes per element (0: as the arguments)."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         given = _measure(budget, arguments, named)
@@ -176,7 +176,7 @@ def _elementwise(rate: int, width: int = 0, temporary: int = 0) -> Cost:
 
 
 def _reduction(rate: int, temporary: float = 0, *, sorts: bool = False) -> Cost:
-    """Few numbers from many; needs `temporary` copies of its argument."""
+    """Charge few numbers from many, with `temporary` copies of the argument."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         given = _measure(budget, arguments, named)
@@ -209,7 +209,7 @@ def _cost_of_several(cost: Cost) -> Cost:
 
 
 def _sorting(copies: int, index: int = 0) -> Cost:
-    """Sorting: `copies` of all elements, plus `index` bytes per element."""
+    """Charge a sort: `copies` of all elements, plus `index` bytes per element."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         given = _measure(budget, arguments, named)
@@ -252,7 +252,7 @@ def _words(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]
 
 
 def _indices(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """The indices of the nonzero elements, one row each."""
+    """Return the indices of the nonzero elements, one row each."""
     given = _measure(budget, arguments, named)
     first = given.arrays[0] if given.arrays else _Sized((), 1, 8, "f")
     budget.spend(STEP + given.work + 2 * first.size, given.memory)
@@ -370,12 +370,12 @@ def _zeros(numbers: Any) -> float:
 
 
 def _small(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Cost of looking at a value."""
+    """Charge a look at a value."""
     budget.spend(STEP)
 
 
 def _number(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Cost of a number from a text, or from one element."""
+    """Charge a number from a text, or from one element."""
     length = max((len(one) for one in arguments if isinstance(one, str)), default=0)
     if length > MOST_BITS:
         raise TooMuch("so long a text is too great a number")
@@ -383,7 +383,7 @@ def _number(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -
 
 
 def _text(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Cost of a value as text; numpy writes only the ends of each dimension of a large array."""
+    """Charge a value as text; numpy writes only the ends of each dimension of a large array."""
     characters = 0
     for one in arguments:
         extent = budget.extent(one)
@@ -494,7 +494,7 @@ OF_ARRAYS: dict[str, Operation] = {
 
 
 def _copying_text(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """A text at most three times as long as another: ``upper`` can turn one letter into three."""
+    """Return a text at most three times as long as another: ``upper`` can turn one letter into three."""
     size = sum(sys.getsizeof(one) for one in arguments if isinstance(one, str | bytes))
     budget.spend(STEP + 3 * size, 12 * size)
 
@@ -505,7 +505,7 @@ def _splitting(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]
 
 
 def _searching(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """A search for a part of a text, or an item of a list."""
+    """Return a search for a part of a text, or an item of a list."""
     of, *sought = arguments
     part = max((budget.extent(one).items for one in sought), default=1)
     budget.spend(STEP + 2 * budget.extent(of).items * min(part, 128))
@@ -552,7 +552,7 @@ def _check_bits(bits: int) -> None:
 
 
 def _equality(budget: Budget, one: Any, other: Any) -> None:
-    """A comparison of two values, including all nested items; arrays in lists are compared as a whole."""
+    """Return a comparison of two values, including all nested items; arrays in lists are compared as a whole."""
     left, right = budget.extent(one), budget.extent(other)
     pairs = left.items * right.items if left.arrays or right.arrays else left.items + right.items
     budget.spend(STEP + 5 * pairs, pairs if left.arrays or right.arrays else 0)
@@ -581,7 +581,7 @@ def _membership(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]
 
 
 def _arithmetic(rate: int, *, grows: Callable[[int, int], int] | None = None) -> Cost:
-    """An operation of two numbers or arrays. `grows` bounds the bits of the result of two integers."""
+    """Return an operation of two numbers or arrays. `grows` bounds the bits of the result of two integers."""
     cost = _elementwise(rate)
 
     def paid(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -599,7 +599,7 @@ def _arithmetic(rate: int, *, grows: Callable[[int, int], int] | None = None) ->
 
 
 def _joining(budget: Budget, operands: tuple[Any, ...]) -> None:
-    """Concatenation, union or intersection of texts, lists and sets."""
+    """Charge a concatenation, union or intersection of texts, lists and sets."""
     size = sum(sys.getsizeof(one) for one in operands if isinstance(one, str | list | tuple | set | dict))
     budget.spend(STEP + 2 * size, 4 * size)  # one wide letter makes the whole text wide
 
@@ -731,7 +731,7 @@ def _lengths(shape: tuple[int, ...], parts: tuple[Any, ...]) -> list[int]:
 
 
 def fact(budget: Budget, of: Any, name: str) -> Any:
-    """``x.shape``: an attribute. ``imag`` of real numbers is a new array of zeros; the others cost nothing."""
+    """Charge an attribute, ``x.shape``. ``imag`` of real numbers is a new array of zeros; the others cost nothing."""
     copies = name == "imag" and isinstance(of, np.ndarray)
     budget.spend(STEP + (of.size if copies else 0), of.nbytes if copies else 0)
     return getattr(of, name)

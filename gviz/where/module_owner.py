@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"_\d+$")
 
 
 def is_of_module(place: Place, path: str, frames: Sequence[Frame], text_of: TextOf) -> bool:
-    """Whether a place refers to the module with this path, or an outer one, for something created below these
+    """Return whether a place refers to the module with this path, or an outer one, for something created below these
     frames.
     """
     if place.means_module(path):
@@ -26,7 +26,8 @@ def is_of_module(place: Place, path: str, frames: Sequence[Frame], text_of: Text
 
 
 def _calls_model(frames: Sequence[Frame], held: str, model: str, text_of: TextOf) -> bool:
-    """Whether one of the frames (innermost first) calls a model of this class, or a method of it, through `held`.
+    """Return whether one of the frames (innermost first) calls a model of this class, or a method of it, through
+    `held`.
 
     Calls inside the model's own forward are part of it. A function that merely has the same name does not count.
     """

@@ -65,11 +65,11 @@ class Place:
     word: str = ""
 
     def fits(self, info: Known) -> bool:
-        """Whether the place refers to this node, directly or through its module."""
+        """Return whether the place refers to this node, directly or through its module."""
         return self.names(info) or self.means_module(info.scope)
 
     def names(self, info: Known) -> bool:
-        """Whether the place refers to this node directly."""
+        """Return whether the place refers to this node directly."""
         match self.kind:
             case "node":
                 return info.node == self.number
@@ -85,7 +85,9 @@ class Place:
                 return any(self.word.lower() in name.lower() for name in (info.op.name, info.scope, *info.names))
 
     def means_module(self, path: str) -> bool:
-        """Whether the place refers to this module or to one around it, by full path or by a part such as ``fc1``."""
+        """Return whether the place refers to this module or to one around it, by full path or by a part such as
+        ``fc1``.
+        """
         if not self._is_pattern:
             return bool(self._module) and f".{self._module}." in f".{path}."
         return any(self._begins(own, self._module) for own in (path, path.partition(".")[2]) if own)
@@ -111,7 +113,7 @@ class Place:
         return any(sign in self._module for sign in _SIGNS)
 
     def _begins(self, path: str, word: str) -> bool:
-        """Whether a path starts with a word or matches a pattern, part by part."""
+        """Return whether a path starts with a word or matches a pattern, part by part."""
         parts = path.split(".")
         if not self._is_pattern:
             return parts[: word.count(".") + 1] == word.split(".")
@@ -123,7 +125,7 @@ class Place:
         return paths_of(self.word) if self.kind == "word" else iter(())
 
     def calls(self, frames: Sequence[Frame]) -> bool:
-        """Whether the place is the line of a call; `frames` has the innermost first."""
+        """Return whether the place is the line of a call; `frames` has the innermost first."""
         return self.kind == "line" and bool(frames) and _covers(frames[0], self.word, self.number)
 
     def _names_op(self, op: e.OpSeen) -> bool:

@@ -205,7 +205,7 @@ class Budget:
 
 
 def is_small(value: Any) -> bool:
-    """Whether a value is a number of at most 64 bits, or None."""
+    """Return whether a value is a number of at most 64 bits, or None."""
     kind = type(value)
     return kind in _PLAIN or (kind is int and -_WORD <= value < _WORD)
 

@@ -173,7 +173,9 @@ class Evaluation:
         return self._hold(run(one))
 
     def compare(self, left: Any, *rest: Any) -> Any:
-        """``a < b < c`` as ``compare(a, "Lt", lambda: b, "Lt", lambda: c)``; ``c`` is evaluated only if ``a < b``."""
+        """Compare ``a < b < c`` as ``compare(a, "Lt", lambda: b, "Lt", lambda: c)``; ``c`` is evaluated only if ``a <
+        b``.
+        """
         result: Any = True
         for name, later in zip(rest[::2], rest[1::2], strict=True):
             if not result:

@@ -52,27 +52,27 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
         return told(self) if told is not None and method == "__call__" and not named else self.refuse()
 
     def min(self) -> Any:
-        """The smallest element."""
+        """Return the smallest element."""
         return self._known(self._low)
 
     def max(self) -> Any:
-        """The largest element."""
+        """Return the largest element."""
         return self._known(self._high)
 
     def mean(self) -> float:
-        """The mean of all elements."""
+        """Return the mean of all elements."""
         return self.refuse() if self._mean is None else self._mean
 
     def norm(self) -> float:
-        """The L2 norm of all elements."""
+        """Return the L2 norm of all elements."""
         return self._norm
 
     def any(self) -> bool:
-        """Whether any element is nonzero."""
+        """Return whether any element is nonzero."""
         return self._nonzero() > 0
 
     def all(self) -> bool:
-        """Whether all elements are nonzero."""
+        """Return whether all elements are nonzero."""
         return self._nonzero() == self.size
 
     def _nonzero(self) -> int:

@@ -220,13 +220,13 @@ def _place(text: str) -> Place | None:
 
 
 def is_expression(text: str) -> bool:
-    """Whether a text computes something, and is therefore not a PLACE: ``x * 2``, ``w[0]``, ``#4.max()``."""
+    """Return whether a text computes something, and is therefore not a PLACE: ``x * 2``, ``w[0]``, ``#4.max()``."""
     tree = _computed(text)
     return tree is not None and not isinstance(tree, ast.Name | ast.Attribute | ast.Constant)
 
 
 def is_comparison(text: str) -> bool:
-    """Whether a text is a condition: ``zeros(h) > 0.9``, ``any(isinf(x.grad))``."""
+    """Return whether a text is a condition: ``zeros(h) > 0.9``, ``any(isinf(x.grad))``."""
     return isinstance(_computed(text), ast.Compare | ast.BoolOp | ast.Call)
 
 

@@ -17,7 +17,7 @@ from gviz.adapters.pytorch.values import name_of
 
 
 def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> Call:
-    """Returns the `Call` that describes a function call in events."""
+    """Return the `Call` that describes a function call in events."""
     called = operations.called(function)
     given: list[tuple[str, Operand]] = []
     attrs: list[tuple[str, Any]] = []
@@ -47,7 +47,7 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
 
 
 def _named_tensors(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the arguments that are tensors. A custom function can have a gradient for each of them."""
+    """Return the names of the arguments that are tensors. A custom function can have a gradient for each of them."""
     given = [*zip(names, args, strict=False), *kwargs.items()]
     return tuple(name for name, value in given if isinstance(value, torch.Tensor))
 
@@ -62,12 +62,12 @@ _NUMBER_BY_NUMBER = {
 
 
 def _leads_on(operand: Operand) -> bool:
-    """Whether a gradient can flow through an operand."""
+    """Return whether a gradient can flow through an operand."""
     return isinstance(operand, torch.Tensor) and operand.requires_grad and not is_cut_off(operand)
 
 
 def _sort(shown: str, name: str, value: Any, given: list[tuple[str, Operand]], attrs: list[tuple[str, Any]]) -> None:
-    """Adds an argument to `given` if it is or contains tensors, otherwise to `attrs` as plain data."""
+    """Add an argument to `given` if it is or contains tensors, otherwise to `attrs` as plain data."""
     tensors = _tensors_of(value)
     if tensors:
         given += [(name, tensor) for tensor in tensors]
@@ -82,12 +82,12 @@ _WITH_NUMBERS = {
 
 
 def _is_operand(name: str, place: int, given: int) -> bool:
-    """Whether a Python number in this position is an operand, as a tensor would be."""
+    """Return whether a Python number in this position is an operand, as a tensor would be."""
     return ((place, given) == (1, 2) and name.rstrip("_") in _WITH_NUMBERS) or (place, name) == (2, "setitem")
 
 
 def plain(value: Any) -> Any:
-    """An argument as plain data."""
+    """Return an argument as plain data."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (tuple, list)):
@@ -102,14 +102,14 @@ def plain(value: Any) -> Any:
 
 
 def _tensors_of(value: Any) -> Sequence[torch.Tensor]:
-    """The tensors that an argument is or contains."""
+    """Return the tensors that an argument is or contains."""
     if isinstance(value, torch.Tensor):
         return (value,)
     return list(tensors_in(value)) if isinstance(value, (tuple, list)) else ()
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """Yields the tensors among `values`, including those in nested tuples and lists."""
+    """Yield the tensors among `values`, including those in nested tuples and lists."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
@@ -119,7 +119,7 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 @lru_cache(operations.FUNCTIONS)
 def _argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Sequence[str]:
-    """The names of a function's positional arguments for values of these types; empty if unknown."""
+    """Return the names of a function's positional arguments for values of these types; empty if unknown."""
     name = operations.called(function)
     if isinstance(function, type) and issubclass(function, torch.autograd.Function):
         return _names_of_forward(function, len(given))
@@ -140,7 +140,7 @@ def _argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Se
 
 
 def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Sequence[str]:
-    """The names of the arguments of ``apply``: those of ``forward`` without its `ctx`.
+    """Return the names of the arguments of ``apply``: those of ``forward`` without its `ctx`.
 
     A ``forward`` with a separate ``setup_context`` takes no `ctx`. Arguments of ``*tensors`` are numbered:
     ``tensors0``, ``tensors1``.
@@ -154,7 +154,7 @@ def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Se
 
 
 def _takes(argument: Any, kind: type) -> bool:
-    """Whether a schema argument accepts a value of this type, as far as its type text shows."""
+    """Return whether a schema argument accepts a value of this type, as far as its type text shows."""
     text = str(argument.type)
     if kind is torch.dtype:
         return bool(argument.name == "dtype")

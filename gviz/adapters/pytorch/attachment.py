@@ -122,7 +122,7 @@ class Attached:
         return self.session.spent
 
     def node_of(self, tensor: object) -> int:
-        """The node whose output is `tensor`, or 0 if the recording does not know the tensor."""
+        """Return the node whose output is `tensor`, or 0 if the recording does not know the tensor."""
         mark = self.session.marks.of(tensor) if isinstance(tensor, torch.Tensor) else None
         return mark.node if mark is not None else 0
 
@@ -132,7 +132,7 @@ PutIn = Callable[[Session, ExitStack], None]
 
 
 def parts(phase: str) -> dict[str, PutIn]:
-    """The parts to install for a phase, by what the recording lacks without them."""
+    """Return the parts to install for a phase, by what the recording lacks without them."""
     names = _OF_BACKWARD if phase == "backward" else _OF_ALL
     return {name: put_in for name, put_in in _PARTS.items() if name in names}
 
@@ -148,7 +148,7 @@ def _put_in_mode(session: Session, leaving: ExitStack) -> None:
 
 
 def _take_out(session: Session, mode: Listening, thread: int) -> None:
-    """Exits the mode if this is the thread that entered it and it is the innermost one. Otherwise it stays, idle."""
+    """Exit the mode if this is the thread that entered it and it is the innermost one. Otherwise it stays, idle."""
     if threading.get_ident() == thread and private_api.innermost_mode() is mode:
         mode.__exit__(None, None, None)
     else:
@@ -156,14 +156,14 @@ def _take_out(session: Session, mode: Listening, thread: int) -> None:
 
 
 def _leave_idle_mode(session: Session) -> None:
-    """Exits a mode that had to stay under one of the program's, if that has gone since."""
+    """Exit a mode that had to stay under one of the program's, if that has gone since."""
     if session.idle_mode is not None and private_api.innermost_mode() is session.idle_mode:
         session.idle_mode.__exit__(None, None, None)
         session.idle_mode = None
 
 
 def _put_in_threads(session: Session, leaving: ExitStack) -> None:
-    """Gives every new thread its own function mode: a mode applies to one thread only."""
+    """Give every new thread its own function mode: a mode applies to one thread only."""
     begin = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]  # private, and looked for here
 
     @wraps(begin)
@@ -178,7 +178,7 @@ def _put_in_threads(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_processes(session: Session, leaving: ExitStack) -> None:
-    """Notes when the program starts a process: its computation, and its writes to shared memory, are not recorded."""
+    """Note when the program starts a process: its computation, and its writes to shared memory, are not recorded."""
     start = BaseProcess.start
 
     @wraps(start)
@@ -202,7 +202,9 @@ def _put_in_engine(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_module_hooks(session: Session, leaving: ExitStack) -> None:
-    """Backward hooks of modules replace gradients deep in PyTorch: which one did, they say themselves."""
+    """Make backward hooks of modules report which gradients they replaced: PyTorch replaces them where gviz cannot see
+    it.
+    """
     for name in ("register_full_backward_hook", "register_full_backward_pre_hook"):
         register = getattr(torch.nn.Module, name)
 
@@ -214,7 +216,7 @@ def _put_in_module_hooks(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_functions(session: Session, leaving: ExitStack) -> None:
-    """Wraps ``Function.apply``, which consults no mode.
+    """Wrap ``Function.apply``, which consults no mode.
 
     It is a Python class method; from PyTorch 2.14 on it is in C.
     """
@@ -237,7 +239,9 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
 
 
 def _given(session: Session, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Given | None:
-    """The tensor arguments of one of a function's first calls, with which its backward rule is checked; else None."""
+    """Return the tensor arguments of one of a function's first calls, with which its backward rule is checked; else
+    None.
+    """
     tensors = [it for it in (*args, *options.values()) if isinstance(it, torch.Tensor)]
     with without_overrides():
         if not torch.is_grad_enabled() or not any(it.requires_grad for it in tensors):
@@ -249,7 +253,7 @@ def _given(session: Session, function: Any, args: Sequence[Any], options: Mappin
 
 
 def _put_in_parameters(session: Session, leaving: ExitStack) -> None:
-    """Notes where a parameter is made. It is announced at its first use, and named after what it was assigned to."""
+    """Note where a parameter is made. It is announced at its first use, and named after what it was assigned to."""
     make, is_compiling = torch.nn.Parameter.__new__, torch.compiler.is_compiling
 
     @wraps(make)
@@ -263,7 +267,7 @@ def _put_in_parameters(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_swaps(session: Session, leaving: ExitStack) -> None:
-    """Forgets tensors before a swap: PyTorch refuses to swap tensors that have weak references.
+    """Forget tensors before a swap: PyTorch refuses to swap tensors that have weak references.
 
     They are announced again when they are next used.
     """
@@ -279,7 +283,7 @@ def _put_in_swaps(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_set(session: Session, leaving: ExitStack) -> None:
-    """Wraps ``Tensor.set_``, which consults no mode and gives a tensor other memory."""
+    """Wrap ``Tensor.set_``, which consults no mode and gives a tensor other memory."""
     set_it = torch.Tensor.set_
 
     @wraps(set_it)
@@ -317,7 +321,7 @@ def _put_in_modules(session: Session, leaving: ExitStack) -> None:
     leaving.callback(left.remove)
 
     def has_any_other() -> bool:
-        """PyTorch's check before it warns of hooks that a compiled module skips, without gviz's own hooks."""
+        """Answer PyTorch's check, before it warns of hooks that a compiled module skips, without gviz's own hooks."""
         tables = (getattr(hooks, name) for name in _HOOK_TABLES)
         return any(key not in (entering.id, left.id) for table in tables for key in table)
 
@@ -331,7 +335,7 @@ _HOOK_TABLES = (
 
 
 def _put_in_names(session: Session, leaving: ExitStack) -> None:
-    """Observes module calls only until the parameters that backward passes reach have names."""
+    """Observe module calls only until the parameters that backward passes reach have names."""
     hooks = torch.nn.modules.module
 
     def before(module: torch.nn.Module, args: Any) -> None:
@@ -384,7 +388,7 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_overrides(session: Session, leaving: ExitStack) -> None:
-    """Callers that look up the check in `torch.overrides` get the answer without gviz.
+    """Give callers that look up the check in `torch.overrides` the answer without gviz.
 
     PyTorch's functions, which imported it directly, still see gviz's mode.
     """
@@ -393,7 +397,7 @@ def _put_in_overrides(session: Session, leaving: ExitStack) -> None:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """`torch.overrides.has_torch_function` as it would answer without gviz."""
+    """Answer `torch.overrides.has_torch_function` as without gviz."""
     if torch.compiler.is_compiling():  # Dynamo recognizes the function by a name that is replaced here
         return any(_is_this(argument) for argument in relevant_args)
     if not _is_anything(relevant_args):

@@ -20,7 +20,7 @@ from gviz.events import GradSet, HookRan, RequiresGradSet
 
 
 def get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Reads ``.grad``, and notes whose gradient it is so that later writes to it are recognized."""
+    """Read ``.grad``, and note whose gradient it is so that later writes to it are recognized."""
     grad = function(*args)
     with without_overrides():
         if grad is not None:
@@ -29,7 +29,7 @@ def get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Assigns ``.grad`` or sets it to None."""
+    """Assign ``.grad`` or set it to None."""
     result = function(*args)
     with without_overrides():
         _say_set(session, args[0])
@@ -49,7 +49,7 @@ def _say_set(session: Session, tensor: torch.Tensor) -> None:
 
 
 def set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Changes ``requires_grad``."""
+    """Change ``requires_grad``."""
     with without_overrides():
         before = args[0].requires_grad
     result = function(*args, **kwargs)
@@ -69,7 +69,7 @@ def _say_switched(session: Session, tensor: torch.Tensor, *, before: bool) -> No
 
 
 def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``retain_grad()``: the tensor keeps its gradient from now on."""
+    """Record ``retain_grad()``: the tensor keeps its gradient from now on."""
     result = function(*args, **kwargs)
     tensor = args[0]
     with without_overrides():
@@ -80,7 +80,7 @@ def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: 
 
 
 def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Detaches a tensor in place. It becomes the output of an untracked ``detach_`` node; a leaf is frozen."""
+    """Detach a tensor in place. It becomes the output of an untracked ``detach_`` node; a leaf is frozen."""
     tensor = args[0]
     with without_overrides():
         before = tensor.requires_grad
@@ -97,7 +97,7 @@ def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Registers a hook that is wrapped to record its runs."""
+    """Register a hook that is wrapped to record its runs."""
     tensor, hook, *rest = args if len(args) > 1 else (args[0], kwargs.pop("hook"))
     when = "tensor" if operations.called(function) == "register_hook" else "post accumulate"
     with without_overrides():
@@ -109,7 +109,7 @@ def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs
 
 
 def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, stack: int) -> Any:
-    """A hook that says it ran, what it gave, and at which `stack` it was registered."""
+    """Return a hook that says it ran, what it gave, and at which `stack` it was registered."""
 
     def heard(given: torch.Tensor) -> Any:
         current = session.current_pass()

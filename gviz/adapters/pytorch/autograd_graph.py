@@ -47,7 +47,7 @@ from gviz.values.value import Value
 
 
 def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
-    """The edge to a tensor: its node, announced now if it is new, and the number of the output."""
+    """Return the edge to a tensor: its node, announced now if it is new, and the number of the output."""
     node = grad_fn_of(tensor)
     if node is None:
         return (session.marks.of_tensor(tensor) or _meet(session, tensor)).node, session.marks.output_nr(tensor)
@@ -61,7 +61,7 @@ def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
 
 
 def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
-    """The mark of a tensor's node, which is announced now if it is new."""
+    """Return the mark of a tensor's node, which is announced now if it is new."""
     edge_of(session, tensor)
     found = session.marks.of(tensor)
     assert found is not None
@@ -69,7 +69,7 @@ def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
 
 
 def _meet(session: Session, tensor: torch.Tensor) -> Mark:
-    """Announces a tensor whose creation was not observed, and records its name in the program."""
+    """Announce a tensor whose creation was not observed, and record its name in the program."""
     mark = enter(session, tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     # it may belong to a model that is never called, such as a copy of one
@@ -82,7 +82,7 @@ def _meet(session: Session, tensor: torch.Tensor) -> Mark:
 
 
 def _first_name(session: Session, tensor: torch.Tensor) -> str:
-    """A tensor's name in the program.
+    """Return a tensor's name in the program.
 
     Empty if the line that made the tensor is known, or if it is another tensor's ``.grad``."""
     known = session.marks.birthplace(tensor) or session.marks.owner_of(tensor) is not None
@@ -90,7 +90,7 @@ def _first_name(session: Session, tensor: torch.Tensor) -> str:
 
 
 def enter(session: Session, tensor: torch.Tensor) -> Mark:
-    """Announces a tensor that no recorded operation made, and the ``.grad`` it already has."""
+    """Announce a tensor that no recorded operation made, and the ``.grad`` it already has."""
     channel = session.channel
     owner = session.marks.owner_of(tensor)
     base = private_api.base_of(tensor) if private_api.is_view(tensor) else None
@@ -118,7 +118,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
 
 
 def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> Mark:
-    """Announces a view that was made unobserved: as expand if it has more elements than its base, else as view."""
+    """Announce a view that was made unobserved: as expand if it has more elements than its base, else as view."""
     shown = as_it_lies(tensor)
     name = "expand" if shown.numel() > as_it_lies(base).numel() else "view"
     call = Call(name, (base,), (("size", tuple(shown.shape)),))
@@ -128,7 +128,7 @@ def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> M
 
 
 def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
-    """Records the ``.grad`` that a leaf already has."""
+    """Record the ``.grad`` that a leaf already has."""
     grad = held_grad(tensor)
     if grad is not None:
         session.marks.own(grad, tensor)
@@ -136,7 +136,7 @@ def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
 
 
 def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
-    """Announces a graph node that `call` made, and first everything it depends on; `outputs` are its known outputs."""
+    """Announce a graph node that `call` made, and first everything it depends on; `outputs` are its known outputs."""
     of_node = session.marks.of_node
     stack, alone, place = [node], True, session.channel.stack()
     if not private_api.knows_outputs and node not in call.widths:
@@ -165,7 +165,7 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
 
 
 def widths(session: Session, roots: Sequence[Any]) -> dict[Any, int]:
-    """The least number of outputs of each unannounced node behind `roots`: as many as the graph uses."""
+    """Return the least number of outputs of each unannounced node behind `roots`: as many as the graph uses."""
     found, stack = dict.fromkeys(roots, 1), [*roots]
     while stack:
         for before, output_nr in stack.pop().next_functions:
@@ -178,7 +178,7 @@ def widths(session: Session, roots: Sequence[Any]) -> dict[Any, int]:
 
 
 def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
-    """Announces a graph node without its dependencies, for recordings of only a part of the graph."""
+    """Announce a graph node without its dependencies, for recordings of only a part of the graph."""
     of_node = session.marks.of_node
     ends = [(None if before is None else of_node(before), nr) for before, nr in node.next_functions]
     return _made(session, node, ends, outputs, call, session.channel.stack(), alone=True)
@@ -188,7 +188,7 @@ def _made(
     session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.Tensor], call: Call, place: int, *,
     alone: bool,
 ) -> Mark:  # fmt: skip
-    """Announces a graph node made at a source position. A node without `outputs` is internal to the call."""
+    """Announce a graph node made at a source position. A node without `outputs` is internal to the call."""
     kept_for_rule = operations.kept_by(node)
     settings, saved = operations.settings(node, kept_for_rule), kept_for_rule.saved
     scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
@@ -227,7 +227,7 @@ _CONVERTING = {"ToCopyBackward0", "CopyBackwards"}
 
 
 def _converted(node: Any, outputs: Mapping[int, torch.Tensor]) -> tuple[operations.Kind, operations.Kind] | None:
-    """The input and output of a conversion node, or None if either is unknown."""
+    """Return the input and output of a conversion node, or None if either is unknown."""
     before, output_nr = node.next_functions[-1]
     known = getattr(before, "_input_metadata", ())
     source = before.variable if before is not None and is_accumulator(before) else None
@@ -238,7 +238,7 @@ def _converted(node: Any, outputs: Mapping[int, torch.Tensor]) -> tuple[operatio
 
 
 def _given(session: Session, node: Any, call: Call, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:
-    """The input values of one of the first calls of a custom function, as they were passed in."""
+    """Return the input values of one of the first calls of a custom function, as they were passed in."""
     if not call.given:
         return ()
     unwritten = (it for it in call.given if version_of(it[0]) == it[1] and grad_fn_of(it[0]) is not node)
@@ -247,7 +247,7 @@ def _given(session: Session, node: Any, call: Call, inputs: Sequence[Edge]) -> t
 
 
 def entered_end(session: Session, leaf: torch.Tensor) -> Any:
-    """The accumulator of a leaf, announced now if no graph ends there.
+    """Return the accumulator of a leaf, announced now if no graph ends there.
 
     The caller must keep it alive while it is needed.
     """
@@ -258,7 +258,7 @@ def entered_end(session: Session, leaf: torch.Tensor) -> Any:
 
 
 def _enter_accumulator(session: Session, node: Any) -> None:
-    """Maps an accumulator to its leaf's node. The accumulator lives as long as the graph."""
+    """Map an accumulator to its leaf's node. The accumulator lives as long as the graph."""
     leaf = node.variable
     mark = session.marks.of_tensor(leaf) or _meet(session, leaf)
     if not mark.named and isinstance(leaf, torch.nn.Parameter):
@@ -287,7 +287,7 @@ def inputs_of(
     session: Session, node: Any, ends: Ends, operation: Operation, call: Call, outputs: Mapping[int, torch.Tensor], *,
     alone: bool,
 ) -> Inputs:  # fmt: skip
-    """The inputs of a node that `call` made, `alone` or with others. `outputs` are known if it is the result."""
+    """Return the inputs of a node that `call` made, `alone` or with others. `outputs` are known if it is the result."""
     found = _at_ends(ends, operation)
     inputs = Inputs(found, [], [])
     if not call.untracked and _UNKNOWN not in found:
@@ -308,7 +308,7 @@ def inputs_of(
 
 
 def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool:
-    """Whether a gap stands for an unknown tensor, rather than for an argument that was not passed."""
+    """Return whether a gap stands for an unknown tensor, rather than for an argument that was not passed."""
     places = operation.slots_of(len(node.next_functions))
     if slot not in places:
         return False
@@ -321,7 +321,7 @@ def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool
 
 
 def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
-    """The inputs that gradients flow to; the others stay gaps."""
+    """Return the inputs that gradients flow to; the others stay gaps."""
     found = [_UNKNOWN] * (len(ends) if operation.places is None else max(len(operation.slots), len(ends)))
     for slot, (mark, output_nr) in zip(operation.slots_of(len(ends)), ends, strict=True):
         if mark is not None:
@@ -332,7 +332,7 @@ def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
 def _link_saved(
     session: Session, node: Any, operation: Operation, untracked: Sequence[Untracked], inputs: Inputs
 ) -> None:
-    """Links saved tensors that the trace knows: operands, views of them, or what autocast made of them."""
+    """Link saved tensors that the trace knows: operands, views of them, or what autocast made of them."""
     if operation.saved and private_api.cannot_unpack(node):
         session.report_lack(private_api.missing["_C._autograd.SavedTensor.data"])
         return
@@ -355,7 +355,7 @@ def _link_saved(
 
 
 def _is_of(saved: torch.Tensor, operand: Operand) -> bool:
-    """Whether a saved tensor is an operand, a view of it, or what autocast made of it."""
+    """Return whether a saved tensor is an operand, a view of it, or what autocast made of it."""
     if saved is operand or not isinstance(operand, torch.Tensor):
         return saved is operand
     base = private_api.base_of(saved)
@@ -375,7 +375,7 @@ def _edge_of_saved(session: Session, saved: torch.Tensor, operand: Operand, inpu
 def _link_arguments(
     session: Session, operation: Operation, given: Sequence[Untracked], inputs: Inputs, result: torch.Tensor
 ) -> None:
-    """Fills the gaps with the arguments, first by name, then in order."""
+    """Fill the gaps with the arguments, first by name, then in order."""
     slots = [operation.slots.index(it.name) if it.name in operation.slots else -1 for it in given]
     gaps = [slot for slot in _gaps(inputs) if slot not in slots]
     for it, slot in zip(given, slots, strict=True):
@@ -394,7 +394,7 @@ def _edge_of_operand(session: Session, operand: Operand, result: torch.Tensor, i
 
 
 def _link_the_rest(session: Session, called: str, rest: Sequence[Untracked], inputs: Inputs) -> None:
-    """Records the operands that are used somewhere inside the call as inputs of its result."""
+    """Record the operands that are used somewhere inside the call as inputs of its result."""
     for it in rest:
         it.linked = True
         if isinstance(it.operand, torch.Tensor) and (edge := session.edge_of(it.operand)) not in inputs.edges:

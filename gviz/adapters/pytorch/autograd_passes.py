@@ -25,7 +25,7 @@ _TRACING = {"FakeTensor", "FunctionalTensor"}
 
 
 def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args: Sequence[Any], options: Any) -> Any:
-    """Runs PyTorch's engine and records the pass. The arguments are those of ``_engine_run_backward``."""
+    """Run PyTorch's engine and record the pass. The arguments are those of ``_engine_run_backward``."""
     if not session.is_heard or any(type(root).__name__ in _TRACING for root in roots):
         return engine(roots, *args, **options)
     seeds, retain_graph, create_graph, inputs = (*args[:4],) if len(args) > 3 else (*args[:3], ())
@@ -63,13 +63,13 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
 
 
 def _ends(session: Session, roots: Sequence[Any]) -> list[Any]:
-    """The accumulators of the roots that are leaves. The caller keeps them alive: nothing else may hold them."""
+    """Return the accumulators of the roots that are leaves. The caller keeps them alive: nothing else may hold them."""
     tensors = [root for root in roots if isinstance(root, torch.Tensor) and root.requires_grad and is_leaf(root)]
     return [] if session.is_partial else [entered_end(session, leaf) for leaf in tensors]
 
 
 def _listening(session: Session) -> AbstractContextManager[object]:
-    """The function mode for operations that run within a pass, if operations are recorded at all."""
+    """Return the function mode for operations that run within a pass, if operations are recorded at all."""
     return Listening(session) if session.hears_operations else nullcontext()
 
 
@@ -112,7 +112,7 @@ def _start(
 
 
 def _held_leaf(session: Session, tensor: torch.Tensor) -> int | None:
-    """The node of a leaf held by a variable, 0 if it has no node; None if the tensor gets no gradient."""
+    """Return the node of a leaf held by a variable, 0 if it has no node; None if the tensor gets no gradient."""
     with without_overrides():
         if not is_leaf(tensor) or not (tensor.requires_grad or issubclass(type(tensor), torch.nn.Parameter)):
             return None
@@ -121,7 +121,7 @@ def _held_leaf(session: Session, tensor: torch.Tensor) -> int | None:
 
 
 def _edge(session: Session, root: Any) -> Edge:
-    """The edge of a root or input of a pass, which is a tensor or a graph edge."""
+    """Return the edge of a root or input of a pass, which is a tensor or a graph edge."""
     if isinstance(root, torch.Tensor):
         return edge_of(session, root)
     mark = session.marks.of_node(root.node) or (border if session.is_partial else visit)(
@@ -131,7 +131,7 @@ def _edge(session: Session, root: Any) -> Edge:
 
 
 def _leading_to(roots: Sequence[Any], wanted: set[int], session: Session) -> set[int]:
-    """The nodes on paths from the roots to the `wanted` nodes, including those."""
+    """Return the nodes on paths from the roots to the `wanted` nodes, including those."""
     users: dict[int, list[int]] = {}
     stack = [root.grad_fn if isinstance(root, torch.Tensor) else root.node for root in roots]
     seen = set(stack)

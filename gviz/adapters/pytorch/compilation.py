@@ -21,7 +21,7 @@ _MAKERS = ((torch.jit, "trace"), (torch.jit, "trace_module"), (torch.export, "ex
 
 
 def put_in(session: Session, leaving: ExitStack) -> None:
-    """Compiled regions stay compiled and become one node (``opaque``), or run as written (``eager``)."""
+    """Keep compiled regions compiled, as one node each (``opaque``), or run them as written (``eager``)."""
     compile_it = torch.compile
     regions = leaving.enter_context(ExitStack())  # what is compiled later is restored too
 
@@ -39,7 +39,7 @@ def put_in(session: Session, leaving: ExitStack) -> None:
 
 
 def opaque(session: Session, region: Any, leaving: ExitStack, of: Any = None) -> Any:
-    """A compiled callable that gviz's function mode does not enter: otherwise it would not stay compiled.
+    """Return a compiled callable that gviz's function mode does not enter: otherwise it would not stay compiled.
 
     `of` is the function it was compiled from. Calls of its modules are not observed, but their parameters are still
     named.
@@ -61,13 +61,13 @@ def opaque(session: Session, region: Any, leaving: ExitStack, of: Any = None) ->
 
 
 def _name_parameters(session: Session, function: Any) -> None:
-    """Records the parameter names of the modules that a compiled function uses."""
+    """Record the parameter names of the modules that a compiled function uses."""
     for module in [] if session.is_partial else modules_of(function):
         modules.name_unnamed(session, module)
 
 
 def modules_of(function: Any) -> Iterator[torch.nn.Module]:
-    """The modules that a function can use: in its closure, its globals, its ``__self__`` and its attributes."""
+    """Yield the modules that a function can use: in its closure, its globals, its ``__self__`` and its attributes."""
     owner = getattr(function, "__self__", None)
     held = [owner, *getattr(owner, "__dict__", {}).values()]
     code = getattr(function, "__code__", None)
@@ -80,7 +80,7 @@ def modules_of(function: Any) -> Iterator[torch.nn.Module]:
 
 
 def _making(session: Session, maker: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a function that makes a graph. It removes gviz's hooks: Dynamo treats modules with hooks differently."""
+    """Wrap a function that makes a graph. It removes gviz's hooks: Dynamo treats modules with hooks differently."""
     unheard = _unheard(maker)
 
     @wraps(maker)
@@ -106,7 +106,7 @@ def _unheard(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def put_in_earlier(session: Session, leaving: ExitStack) -> None:
-    """Keeps regions compiled that were compiled before the recording began.
+    """Keep regions compiled that were compiled before the recording began.
 
     The function that runs a compiled region switches Dynamo on before it and off after it. Such regions can exist only
     if Dynamo is already imported. With ``eager`` they run as written.
@@ -145,7 +145,7 @@ _RUNNERS = {"compile_wrapper", "_fn"}
 
 
 def _run_as_written(frames: Any, name: str, switch: Callable[[Any], Any], leaving: ExitStack) -> None:
-    """Keeps Dynamo switched off, so that compiled functions run as written."""
+    """Keep Dynamo switched off, so that compiled functions run as written."""
     if hasattr(torch.compiler, "set_stance"):
         leaving.enter_context(torch.compiler.set_stance("force_eager"))
         return
@@ -159,7 +159,7 @@ def _run_as_written(frames: Any, name: str, switch: Callable[[Any], Any], leavin
 
 @contextmanager
 def without_listening() -> Iterator[None]:
-    """Removes gviz's function modes from this thread within the context; the program's own modes stay."""
+    """Remove gviz's function modes from this thread within the context; the program's own modes stay."""
     before = _taken_out()
     try:
         yield
@@ -168,7 +168,7 @@ def without_listening() -> Iterator[None]:
 
 
 def _taken_out() -> list[Any]:
-    """Removes gviz's function modes from this thread. Returns all modes that were active before."""
+    """Remove gviz's function modes from this thread. Return all modes that were active before."""
     before = _popped()
     for mode in before:
         if not isinstance(mode, Listening):
@@ -183,6 +183,6 @@ def _put_back(before: list[Any]) -> None:
 
 
 def _popped() -> list[Any]:
-    """Pops all function modes of this thread and returns them, outermost first."""
+    """Pop all function modes of this thread and return them, outermost first."""
     count = private_api.count_modes()
     return [private_api.pop_mode() for _ in range(count)][::-1]

@@ -65,7 +65,7 @@ NO_CALL = Call("", ())
 
 
 def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
-    """Announces a Python number that is an operand."""
+    """Announce a Python number that is an operand."""
     mark = Mark(session.channel.next_node())
     outputs = (Output(session.value.number(value, dtype), session.channel.next_storage()),)
     say_created(
@@ -76,7 +76,7 @@ def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
 
 
 def mask(session: Session, drawn: torch.Tensor) -> Mark:
-    """Announces the mask that a dropout call drew."""
+    """Announce the mask that a dropout call drew."""
     mark = Mark(session.channel.next_node())
     say_created(
         session, mark, "tensor", TENSOR, kind="constant", inputs=(), outputs=(output(session, drawn, 0),),
@@ -86,7 +86,7 @@ def mask(session: Session, drawn: torch.Tensor) -> Mark:
 
 
 def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
-    """Announces an operation that autograd does not track, whose results are new tensors."""
+    """Announce an operation that autograd does not track, whose results are new tensors."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     attrs, given = call.attrs, tuple(name for name, _ in call.attrs)
     operation = operations.untracked(call.name, len(call.operands), call.in_place, given)
@@ -114,12 +114,12 @@ def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why
 
 
 def switched_off() -> str:
-    """Which mode disables autograd here, inference or no_grad."""
+    """Return which mode disables autograd here, inference or no_grad."""
     return "inference" if torch.is_inference_mode_enabled() else "no_grad"
 
 
 def dtype_beside(result: torch.Tensor) -> torch.dtype:
-    """The dtype in which a number was used."""
+    """Return the dtype in which a number was used."""
     result = as_it_lies(result)
     return result.dtype if result.is_floating_point() else torch.get_default_dtype()
 
@@ -129,7 +129,7 @@ def say_created(
     outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
     stack: int | None = None, given: tuple[Value | None, ...] = (),
 ) -> None:  # fmt: skip
-    """Emits `NodeCreated`. `why` says why the node is untracked; a `stack` of None is the current call stack."""
+    """Emit `NodeCreated`. `why` says why the node is untracked; a `stack` of None is the current call stack."""
     channel, thread = session.channel, session.thread
     number = channel.op(key, lambda number: _numbered(op, number))
     scope = thread.scopes[-1] if thread.scopes else 0
@@ -155,7 +155,7 @@ Attrs = tuple[tuple[str, Attr], ...]
 def output(
     session: Session, tensor: torch.Tensor, origin: int, look: Callable[[torch.Tensor], Value] | None = None
 ) -> Output:
-    """A tensor as an output of a node. `origin` is the node it is a view of, or 0; `look` computes its value."""
+    """Return a tensor as an output of a node. `origin` is the node it is a view of, or 0; `look` computes its value."""
     value = (look or session.value)(tensor)
     number = session.marks.storage(tensor)
     version, shown = version_of(tensor), as_it_lies(tensor)
@@ -174,7 +174,7 @@ def output(
 def of_untracked(
     session: Session, tensor: torch.Tensor, inputs: Sequence[Edge], origin: int, *, in_place: bool
 ) -> Output:
-    """An output of an untracked operation; `origin` is the node it shares memory with, if known."""
+    """Return an output of an untracked operation; `origin` is the node it shares memory with, if known."""
     if in_place:
         return output(session, tensor, 0)
     shares = inputs and (origin or private_api.is_view(tensor))
@@ -185,7 +185,7 @@ def of_node(
     session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool,
     is_first: bool, is_new: bool, width: int,
 ) -> tuple[Output, ...]:  # fmt: skip
-    """The outputs of a node: known outputs with their values, the others with shape and dtype only.
+    """Return the outputs of a node: known outputs with their values, the others with shape and dtype only.
 
     With `is_new` the current call made the node, so the result that it saved is still unmodified. With `is_first` it is
     one of the first calls of a custom function, and values are kept whole. There are at least `width` outputs: PyTorch
@@ -208,7 +208,7 @@ def of_node(
 
 
 def _kept_result(session: Session, node: Any) -> Output | None:
-    """The result of an operation inside a call, if the node saved it: the ``log_softmax`` of a loss."""
+    """Return the result of an operation inside a call, if the node saved it: the ``log_softmax`` of a loss."""
     if not session.hears_operations:
         return None
     result = private_api.saved(node, "result")
@@ -216,7 +216,7 @@ def _kept_result(session: Session, node: Any) -> Output | None:
 
 
 def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output | None:
-    """The transpose of a leaf, such as the weight of a linear layer, inside its call."""
+    """Return the transpose of a leaf, such as the weight of a linear layer, inside its call."""
     end = node.next_functions[0][0]
     if not is_accumulator(end) or not has_numbers(leaf := end.variable):
         return None
@@ -232,7 +232,7 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
 
 
 def _unseen(session: Session, made: Any) -> Output:
-    """An output of which at most the shape and dtype are known."""
+    """Return an output of which at most the shape and dtype are known."""
     session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
     if not private_api.knows_outputs:
         session.report_lack(private_api.missing["_C._functions.AccumulateGrad._input_metadata"])
@@ -250,7 +250,7 @@ def _without_numbers(dtype: torch.dtype, shape: tuple[int, ...]) -> Value:
 
 
 def oddities(tensor: torch.Tensor) -> Attrs:
-    """What is unusual about a tensor's storage: device, layout, nested, quantized."""
+    """Return what is unusual about a tensor's storage: device, layout, nested, quantized."""
     tensor = as_it_lies(tensor)
     if tensor.is_cpu and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested):
         return ()
@@ -265,7 +265,7 @@ def oddities(tensor: torch.Tensor) -> Attrs:
 
 
 def is_accumulator(node: Any) -> bool:
-    """Whether a graph node is an AccumulateGrad."""
+    """Return whether a graph node is an AccumulateGrad."""
     return type(node).__name__ == "AccumulateGrad"
 
 
@@ -284,7 +284,7 @@ _PADDING = "_pad_packed_sequence"
 
 
 def _is_put_in_order_yet() -> bool:
-    """Whether the rows will still be put back into the order that the program passed in."""
+    """Return whether the rows will still be put back into the order that the program passed in."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_name != _PADDING[1:]:
         frame = frame.f_back
@@ -292,7 +292,7 @@ def _is_put_in_order_yet() -> bool:
 
 
 def say_returned(session: Session, result: object, called: str = "") -> None:
-    """Records which part of a call's result each tensor is, if the program itself made the call named `called`."""
+    """Record which part of a call's result each tensor is, if the program itself made the call named `called`."""
     handing_on = _PACKING.get(called, _HANDING_ON)
     if not called_by_the_program(_FOLDER, handing_on, called) or (called == _PADDING and _is_put_in_order_yet()):
         return

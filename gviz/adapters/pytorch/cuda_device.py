@@ -30,29 +30,29 @@ class Captures:
         """Whether a capture that the recording saw begin is in progress."""
 
     def begin(self, graph: Any) -> None:
-        """Starts the capture of a graph; tensors noted for an earlier capture of it are dropped."""
+        """Start the capture of a graph; tensors noted for an earlier capture of it are dropped."""
         self._running.add(graph)
         self._noted[graph] = {}
         self.is_noting = True
 
     def end(self, graph: Any) -> None:
-        """Ends the capture, successful or not."""
+        """End the capture, successful or not."""
         self._running.discard(graph)
         self.is_noting = bool(self._running)
         if not self.is_noting:
             self._memories.clear()
 
     def forget(self, graph: Any) -> None:
-        """Forgets an abandoned graph, which cannot be replayed."""
+        """Forget an abandoned graph, which cannot be replayed."""
         self.end(graph)
         self._noted.pop(graph, None)
 
     def hides(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor has no readable value now, because the device is capturing rather than computing."""
+        """Return whether a tensor has no readable value now, because the device is capturing rather than computing."""
         return tensor.is_cuda and (bool(self._running) or torch.cuda.is_current_stream_capturing())
 
     def note(self, tensor: torch.Tensor) -> None:
-        """Notes that every graph being captured will write to this tensor when replayed."""
+        """Note that every graph being captured will write to this tensor when replayed."""
         memory = _memory(tensor)
         if not tensor.is_cuda or memory is None:
             return
@@ -61,13 +61,13 @@ class Captures:
             self._noted[graph][id(tensor)] = weakref.ref(tensor)
 
     def is_noted(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor is in memory that a capture in progress will write to."""
+        """Return whether a tensor is in memory that a capture in progress will write to."""
         memory = _memory(tensor)
         known = self._memories.get(id(memory))
         return memory is not None and known is not None and known() is memory
 
     def noted(self, graph: Any) -> list[torch.Tensor]:
-        """The living tensors that a replay of `graph` writes to, in the order of the capture."""
+        """Return the living tensors that a replay of `graph` writes to, in the order of the capture."""
         known = self._noted.get(graph, {})
         alive = {number: tensor for number, it in known.items() if (tensor := it()) is not None}
         if len(alive) < len(known):
@@ -76,7 +76,7 @@ class Captures:
 
 
 def _memory(tensor: torch.Tensor) -> Any:
-    """The storage of a tensor, or None if it has none of its own."""
+    """Return the storage of a tensor, or None if it has none of its own."""
     try:
         return torch.Tensor.untyped_storage(tensor)
     except (NotImplementedError, RuntimeError):
@@ -84,7 +84,7 @@ def _memory(tensor: torch.Tensor) -> Any:
 
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy of a tensor in host memory. gviz's wait for it does not trigger the sync-debug mode."""
+    """Return a copy of a tensor in host memory. gviz's wait for it does not trigger the sync-debug mode."""
     if not (tensor.is_cuda and torch.cuda.is_initialized()):  # type: ignore[no-untyped-call]  # PyTorch has no types here
         return tensor.cpu()
     with waiting_unnoticed():
@@ -108,7 +108,7 @@ _window = _Window()
 
 @contextmanager
 def waiting_unnoticed() -> Iterator[None]:
-    """Disables the sync-debug mode so that gviz may wait for a device. No lock is held meanwhile."""
+    """Disable the sync-debug mode so that gviz may wait for a device. No lock is held meanwhile."""
     window = _window
     with window.lock:
         window.depth += 1

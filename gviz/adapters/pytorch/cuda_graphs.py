@@ -21,7 +21,7 @@ from gviz.events import ScopeEntered, ScopeLeft
 
 
 def put_in(session: Session, leaving: ExitStack) -> None:
-    """Observes captures and replays. Builds of PyTorch without CUDA have these names too."""
+    """Observe captures and replays. Builds of PyTorch without CUDA have these names too."""
     kind, captures = torch.cuda.CUDAGraph, session.captures
     begin, end, replay, reset = kind.capture_begin, kind.capture_end, kind.replay, kind.reset
 
@@ -68,7 +68,7 @@ def put_in(session: Session, leaving: ExitStack) -> None:
 
 
 def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps the maker of graphed callables so that its warm-up passes are not recorded.
+    """Wrap the maker of graphed callables so that its warm-up passes are not recorded.
 
     These passes start from gradients in uninitialized memory, so their numbers mean nothing.
     """
@@ -88,7 +88,7 @@ def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[...
 def note_results(
     session: Session, args: Sequence[Any], kwargs: Mapping[str, Any], outputs: Sequence[torch.Tensor]
 ) -> None:
-    """Notes what a replay will write of a captured call's results: new memory, and memory that is noted already."""
+    """Note what a replay will write of a captured call's results: new memory, and memory that is noted already."""
     captures, marks = session.captures, session.marks
     given = [it for it in (*args, *kwargs.values()) if isinstance(it, torch.Tensor)]
     for tensor in outputs:
@@ -98,7 +98,7 @@ def note_results(
 
 
 def _say_replayed(session: Session, tensors: Sequence[torch.Tensor]) -> None:
-    """Records what a replay wrote: the graph's tensors, and the `.grad`s that share their memory; each memory once."""
+    """Record what a replay wrote: the graph's tensors, and the `.grad`s that share their memory; each memory once."""
     if not tensors:
         return
     filled = [tensor for tensor in tensors if fills_its_memory(as_it_lies(tensor))]
@@ -112,7 +112,7 @@ def _say_replayed(session: Session, tensors: Sequence[torch.Tensor]) -> None:
 
 @contextmanager
 def _scope(session: Session) -> Iterator[None]:
-    """A scope for one replay, as for a captured graph of the built-in engine."""
+    """Open a scope for one replay, as for a captured graph of the built-in engine."""
     thread, channel = session.thread, session.channel
     scope = channel.next_scope()
     channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, "replay", "captured graph"))

@@ -38,7 +38,7 @@ def summarize(
     IS_WIDE: tl.constexpr, IS_ALIGNED: tl.constexpr, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr,
     SMALL: tl.constexpr, LARGE: tl.constexpr, SCALE: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Writes nine numbers about `count` elements to `target`, in the layout of `cuda_statistics`.
+    """Write nine numbers about `count` elements to `target`, in the layout of `cuda_statistics`.
 
     Every program of the grid processes blocks of the array; there are up to `PROGRAMS` of them. The last one to finish,
     found by a ticket, adds up the partial results in `scratch` in program order, so the sums do not depend on which ran
@@ -109,7 +109,7 @@ def summarize(
 
 @triton.jit(do_not_specialize=["source", "target", "count"])
 def copy_bytes(source: tl.int64, target: tl.int64, count: tl.int64, WORDS: tl.constexpr) -> None:
-    """Writes `count` bytes to `target`, four per word; the upper half of each word is 1."""
+    """Write `count` bytes to `target`, four per word; the upper half of each word is 1."""
     given = source.to(tl.pointer_type(tl.uint8))
     words = target.to(tl.pointer_type(tl.int64))
     places = tl.program_id(0).to(tl.int64) * WORDS + tl.arange(0, WORDS)
@@ -136,7 +136,7 @@ class Kernels:
         self, source: int, target: int, scratch: int, count: int, dtype: torch.dtype, programs: int,
         device: int, stream: int,
     ) -> bool:  # fmt: skip
-        """Launches the statistics kernel for `count` elements at the address `source`, with a grid of `programs`."""
+        """Launch the statistics kernel for `count` elements at the address `source`, with a grid of `programs`."""
         is_aligned = source % 16 == 0
         constants = (
             _TYPES[dtype],
@@ -150,7 +150,7 @@ class Kernels:
         return self._launch(summarize, key, programs, stream, (source, target, scratch, count, *constants))
 
     def copy_bytes(self, source: int, target: int, count: int, device: int, stream: int) -> bool:
-        """Launches the copy of `count` bytes at the address `source`."""
+        """Launch the copy of `count` bytes at the address `source`."""
         programs = -(-count // (4 * _WORDS))
         return self._launch(copy_bytes, (device,), programs, stream, (source, target, count, _WORDS))
 

@@ -90,7 +90,7 @@ class Slots:
         self._memory: list[torch.Tensor] = []
 
     def take(self) -> Slot | None:
-        """A free piece; None if the device takes so long to answer that none becomes free."""
+        """Return a free piece; None if the device takes so long to answer that none becomes free."""
         until = 0.0
         while True:
             try:
@@ -104,12 +104,12 @@ class Slots:
                 time.sleep(0.0005)
 
     def give_back(self, slot: Slot) -> None:
-        """Returns a piece whose answer was read."""
+        """Return a piece whose answer was read."""
         slot[1][:] = self._pending
         self._free.append(slot)
 
     def abandon(self, slot: Slot, words: int) -> None:
-        """Gives up a piece whose answer, `words` long, will not be read. The device may still write it."""
+        """Give up a piece whose answer, `words` long, will not be read. The device may still write it."""
         self._abandoned.append((slot, words))
 
     def _recover(self) -> None:
@@ -152,7 +152,9 @@ class DeviceAnswer:
         return self._nbytes > 0
 
     def take(self) -> tuple[bytes | None, Stats | None] | None:
-        """The answer as bytes or statistics, None if it is pending, and a pair of None if the device was lost first."""
+        """Return the answer as bytes or statistics, None if it is pending, and a pair of None if the device was lost
+        first.
+        """
         if self._taken is None:
             is_lost = self._device.is_lost  # checked first: answers that arrived before the loss count
             if self._nbytes:
@@ -177,7 +179,7 @@ class DeviceAnswer:
 
 
 def stats_of(parts: Sequence[Sequence[float]], size: int, times: int = 1) -> Stats:
-    """The statistics of `size` elements, each repeated `times` times, from the nine numbers of each part.
+    """Return the statistics of `size` elements, each repeated `times` times, from the nine numbers of each part.
 
     Uses the scaled sums of squares if the plain ones leave the range of float64.
     """
@@ -219,21 +221,23 @@ class Device:
         """The kernels by device index, None if they do not work there."""
 
     def value(self, tensor: torch.Tensor, dtype: str, limit: int) -> Value:
-        """The value of a CUDA tensor: its bytes up to `limit` and `LARGEST_COPY`, else statistics.
+        """Return the value of a CUDA tensor: its bytes up to `limit` and `LARGEST_COPY`, else statistics.
 
         Raises RuntimeError as any operation on a device may.
         """
         return self._waited_for(self._asked(tensor, dtype, limit))
 
     def whole(self, tensor: torch.Tensor, dtype: str) -> Value:
-        """The value of a tensor of at most `LARGEST_COPY` bytes, kept whole regardless of the recording's limit."""
+        """Return the value of a tensor of at most `LARGEST_COPY` bytes, kept whole regardless of the
+        recording's limit.
+        """
         value = self._asked(tensor, dtype, tensor.nbytes)
         if isinstance(value, Awaited):
             value.stay_whole()
         return self._waited_for(value)
 
     def _waited_for(self, value: Value) -> Value:
-        """The value, after waiting for it if a debugger steps through the program."""
+        """Return the value, after waiting for it if a debugger steps through the program."""
         if not self.waits or not isinstance(value, Awaited):
             return value
         value.arrives(time.monotonic() + LONGEST_ANSWER)
@@ -241,7 +245,7 @@ class Device:
         return kind(value.dtype, value.shape, value.data, value.stats)
 
     def finish(self) -> None:
-        """Waits for all pending values. A device that failed will answer nothing."""
+        """Wait for all pending values. A device that failed will answer nothing."""
         if self._kernels:
             try:
                 with waiting_unnoticed():
@@ -307,7 +311,7 @@ class Device:
         return answer
 
     def _summarize(self, tensor: torch.Tensor, slot: Slot) -> None:
-        """Requests the statistics of a tensor without gaps."""
+        """Request the statistics of a tensor without gaps."""
         kernels, count = self._kernels_for(tensor), tensor.numel()
         if kernels is not None:
             stream = _stream(tensor)
@@ -320,7 +324,7 @@ class Device:
             torch.frombuffer(slot[1], dtype=torch.float64)[:_NUMBERS].copy_(numbers, non_blocking=True)
 
     def _scratch_of(self, tensor: torch.Tensor, stream: int) -> int:
-        """Scratch memory for a grid, one per device and stream: the work of one stream runs in order."""
+        """Return scratch memory for a grid, one per device and stream: the work of one stream runs in order."""
         key = tensor.get_device(), stream
         address = self._scratch.get(key)
         if address is None:
@@ -331,7 +335,7 @@ class Device:
         return address
 
     def _kernels_for(self, tensor: torch.Tensor) -> Kernels | None:
-        """The kernels, if they were seen to work on the tensor's device."""
+        """Return the kernels, if they were seen to work on the tensor's device."""
         index = tensor.get_device()
         if index not in self._kernels:
             self._kernels[index] = None  # keeps the check below from checking again
@@ -339,7 +343,7 @@ class Device:
         return self._kernels[index]
 
     def _tried(self, tensor: torch.Tensor) -> Kernels | None:
-        """The kernels, after checking that they give the right numbers here; else None.
+        """Return the kernels, after checking that they give the right numbers here; else None.
 
         PyTorch comes without Triton on Windows and for some devices, and Triton needs a C compiler. If the program
         makes PyTorch pin memory by host registration, the memory may have another address on the device, and a write
@@ -365,7 +369,7 @@ class Device:
         return kernels
 
     def _grid(self, count: int, tensor: torch.Tensor, stream: int) -> tuple[int, int]:
-        """The number of programs for `count` elements, and the address of the memory that they share."""
+        """Return the number of programs for `count` elements, and the address of the memory that they share."""
         if count <= _ALONE:
             return 1, 0
         return min(count // _BLOCK, _MOST_PROGRAMS), self._scratch_of(tensor, stream)
@@ -381,11 +385,13 @@ class Copy:
         self._event.record(torch.cuda.current_stream(device))
 
     def is_done(self) -> bool:
-        """Whether the copy is complete, so that the host memory can be read."""
+        """Return whether the copy is complete, so that the host memory can be read."""
         return bool(self._event.query())  # type: ignore[no-untyped-call]  # PyTorch has no types here
 
     def value_of(self, tensor: torch.Tensor) -> Value | None:
-        """The value, if `tensor` is exactly the copied memory and unmodified; its shape may differ. Otherwise None."""
+        """Return the value, if `tensor` is exactly the copied memory and unmodified; its shape may differ. Otherwise
+        None.
+        """
         value, shape = self._value, tuple(tensor.shape)
         is_whole = tensor.data_ptr() == self._start and tensor.numel() == value.size
         if not is_whole or str(tensor.dtype) != f"torch.{value.dtype}" or not tensor.is_contiguous():
@@ -398,12 +404,14 @@ class Copy:
 
 
 def is_on_gpu(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is on a CUDA or ROCm GPU; PyTorch calls both ``cuda``."""
+    """Return whether a tensor is on a CUDA or ROCm GPU; PyTorch calls both ``cuda``."""
     return tensor.device.type == "cuda"
 
 
 def summarized(tensor: torch.Tensor) -> torch.Tensor:
-    """The nine numbers of a tensor without gaps, by PyTorch operations on its device; float64 if it supports that."""
+    """Return the nine numbers of a tensor without gaps, by PyTorch operations on its device; float64 if it supports
+    that.
+    """
     wide = torch.float32 if tensor.device.type == "mps" else torch.float64
     parts = [_summarized(part, wide) for part in torch.split(_flat(tensor), _BLOCK * _BLOCK)]
     if len(parts) == 1:
@@ -432,19 +440,19 @@ def _summarized(flat: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
 
 
 def words_of(plain: torch.Tensor) -> torch.Tensor:
-    """The bytes of a contiguous tensor, four per word; the upper half of each word is 1."""
+    """Return the bytes of a contiguous tensor, four per word; the upper half of each word is 1."""
     data = plain.reshape(-1).view(torch.uint8).to(torch.int64)
     data = torch.nn.functional.pad(data, (0, -len(data) % 4)).view(-1, 4)
     return data[:, 0] | data[:, 1] << 8 | data[:, 2] << 16 | data[:, 3] << 24 | 1 << 32
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements of a tensor without gaps, in memory order."""
+    """Return the elements of a tensor without gaps, in memory order."""
     return tensor.as_strided((tensor.numel(),), (1,))
 
 
 def _each_once(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor without the repeats of a broadcast."""
+    """Return a tensor without the repeats of a broadcast."""
     for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         if stride == 0 and size > 1:
             tensor = tensor.narrow(dim, 0, 1)
@@ -452,7 +460,7 @@ def _each_once(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _in_rows(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """The elements of a tensor as tensors without gaps; one with gaps is copied part by part."""
+    """Yield the elements of a tensor as tensors without gaps; one with gaps is copied part by part."""
     if is_dense(tensor):
         yield tensor
     elif tensor.nbytes <= _STRETCH:
@@ -468,7 +476,7 @@ def _stream(tensor: torch.Tensor) -> int:
 
 
 def _current(tensor: torch.Tensor) -> AbstractContextManager[object]:
-    """Makes the tensor's device the current one, on which kernels are launched."""
+    """Make the tensor's device the current one, on which kernels are launched."""
     index = tensor.get_device()
     return _AS_IT_IS if index < 0 or torch.cuda.current_device() == index else torch.cuda.device(index)
 

@@ -27,21 +27,21 @@ class MarksBeside(Marks):
         self.nodes: dict[Any, Mark] = {}
 
     def of_node(self, node: Any) -> Mark | None:
-        """The mark of a graph node, or None if it was not announced."""
+        """Return the mark of a graph node, or None if it was not announced."""
         return self.nodes.get(node)
 
     def put(self, node: Any, mark: Mark, hooks: Hooks) -> None:
-        """Maps a graph node to a node of the trace."""
+        """Map a graph node to a node of the trace."""
         self.nodes[node] = mark
 
 
 def is_tensor(thing: object) -> bool:
-    """Whether `thing` is a PyTorch tensor."""
+    """Return whether `thing` is a PyTorch tensor."""
     return isinstance(thing, torch.Tensor)
 
 
 def events_behind(tensors: Iterable[torch.Tensor], params: Params = ()) -> list[Event]:
-    """The events for the existing graph of `tensors`, with values for these, the leaves and their ``.grad``.
+    """Return the events for the existing graph of `tensors`, with values for these, the leaves and their ``.grad``.
 
     Other nodes have shapes only. Saved tensors that a backward pass released are marked as released. `params` names
     tensors of the graph. The last event is a mark.
@@ -70,7 +70,7 @@ def events_behind(tensors: Iterable[torch.Tensor], params: Params = ()) -> list[
 
 
 def _keep(events: list[Event], event: Event) -> None:
-    """Keeps events about the graph, without call stacks: those are of the announcement, not of the program."""
+    """Keep events about the graph, without call stacks: those are of the announcement, not of the program."""
     if isinstance(event, NodeCreated):
         events.append(msgspec.structs.replace(event, stack=0))
     elif isinstance(event, OpSeen | Named | GradSet | SavedFreed | Marked):

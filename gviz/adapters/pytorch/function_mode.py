@@ -92,7 +92,7 @@ class Listening(TorchFunctionMode):
         self, result: Any, first: Any, before: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
         caller: Any,
     ) -> None:  # fmt: skip
-        """Announces the results of a call, and its write to its first argument."""
+        """Announce the results of a call, and its write to its first argument."""
         session = self._session
         if function in _COPYING and (kwargs.get("non_blocking") or any(it is True for it in args)):
             session.value.note_copy(args[1] if function is torch.Tensor.copy_ else first, result)
@@ -119,7 +119,7 @@ _COPYING = {torch.Tensor.to, torch.Tensor.copy_}
 
 
 def _writes_uncounted(function: Any, kwargs: Mapping[str, Any], target: torch.Tensor) -> bool:
-    """Whether a call writes to an inference-mode tensor, which has no version counter."""
+    """Return whether a call writes to an inference-mode tensor, which has no version counter."""
     if not target.is_inference():
         return False
     if kwargs.get("out") is target or kwargs.get("inplace") is True:
@@ -132,7 +132,7 @@ def observe(
     session: Session, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
     outputs: Sequence[torch.Tensor], silent: str, given: Given | None = None,
 ) -> None:  # fmt: skip
-    """Announces the results of a call: new nodes, untracked results, and the memory given as ``out``."""
+    """Announce the results of a call: new nodes, untracked results, and the memory given as ``out``."""
     if session.captures.is_noting:
         note_results(session, args, kwargs, outputs)
     target = kwargs.get("out")
@@ -182,7 +182,7 @@ _RENORMALIZING = {"embedding", "embedding_bag"}
 
 
 def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor]) -> None:
-    """Announces results that autograd does not track."""
+    """Announce results that autograd does not track."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     fresh = [tensor for tensor in outputs if not any(tensor is operand for operand in tensors)]
     if call.name in _WITHOUT_NUMBERS:
@@ -204,7 +204,7 @@ _WITHOUT_NUMBERS = {"empty", "empty_like", "empty_strided", "new_empty", "new_em
 
 
 def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str:
-    """Why autograd does not track an operation."""
+    """Return why autograd does not track an operation."""
     if name in ("detach", "data"):
         return name
     if not any(tensor.requires_grad for tensor in inputs):
@@ -215,7 +215,7 @@ def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str
 
 
 def _is_silent(frame: Any) -> str:
-    """Which part of PyTorch the frame belongs to, if its untracked operations are not shown; empty otherwise."""
+    """Return which part of PyTorch the frame belongs to, if its untracked operations are not shown; empty otherwise."""
     path = frame.f_code.co_filename
     known = _silent_files.get(path)
     if known is None:
@@ -230,7 +230,7 @@ _LOUD = "loud"
 
 
 def _is_imported(frame: Any) -> bool:
-    """Whether a PyTorch module is being imported.
+    """Return whether a PyTorch module is being imported.
 
     Some compute tables for themselves then, such as Dynamo, which an optimizer's first step imports."""
     while frame is not None and is_hidden(frame.f_code.co_filename):
@@ -251,7 +251,7 @@ def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _divided(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Runs ``1 / x`` as its two operations, so that both can be observed.
+    """Run ``1 / x`` as its two operations, so that both can be observed.
 
     PyTorch computes ``x.reciprocal() * 1`` inside, and afterwards only the product is visible. If another mode or a
     tensor subclass of the program is active, the division runs unchanged for it.
@@ -282,12 +282,12 @@ _NUMBERS = (int, float, bool, complex)
 
 
 def _pass_on(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The plan for functions that return no tensors."""
+    """Return the plan for functions that return no tensors."""
     raise AssertionError("recognized before it is called")
 
 
 def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The plan for all other functions: announce their results."""
+    """Return the plan for all other functions: announce their results."""
     raise AssertionError("recognized before it is called")
 
 
@@ -312,7 +312,7 @@ _plans: dict[Any, _Special] = {}
 
 
 def _plan(function: Any) -> _Special:
-    """How to handle calls of a function; decided once per function."""
+    """Return how to handle calls of a function; decided once per function."""
     name = getattr(function, "__name__", "")
     plan: _Special = _observe
     if name == "__get__":
@@ -346,7 +346,7 @@ _replaced: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def original_of(function: Any, caller: FrameType) -> Any:
-    """The function that was called when the frame `caller` consults a mode; usually `function` itself."""
+    """Return the function that was called when the frame `caller` consults a mode; usually `function` itself."""
     if isinstance(function, _WRITTEN_IN_C) or _is_of_pytorch(getattr(function, "__code__", None)):
         return function
     try:
@@ -372,12 +372,12 @@ def _is_of_pytorch(code: Any) -> bool:
 
 
 def _method_in_place_of(function: Any) -> Any:
-    """Finds a method written in C. It has no frame, so it is looked up by the name that was replaced."""
+    """Find a method written in C. It has no frame, so it is looked up by the name that was replaced."""
     names = [name for name, value in vars(torch.Tensor).items() if value is function]
     return next((getattr(_C_METHODS, name) for name in names if hasattr(_C_METHODS, name)), function)
 
 
 def _function_with(code: Any, otherwise: Any) -> Any:
-    """The function whose code runs in a frame; the frame gives only the code."""
+    """Return the function whose code runs in a frame; the frame gives only the code."""
     referring = gc.get_referrers(code)
     return next((it for it in referring if isinstance(it, FunctionType) and it.__code__ is code), otherwise)

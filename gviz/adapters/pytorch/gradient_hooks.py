@@ -39,7 +39,7 @@ class NodeWatch:
         self.targets = targets
 
     def before(self, grads: Grads) -> None:
-        """Runs before the backward rule, when all contributions have arrived."""
+        """Run before the backward rule, when all contributions have arrived."""
         session = self._session
         if (current := session.current_pass()) is None:
             return
@@ -62,7 +62,7 @@ class NodeWatch:
         session.spent += clock() - began
 
     def after(self, given: Grads, grads: Grads) -> None:
-        """Runs after the backward rule."""
+        """Run after the backward rule."""
         session = self._session
         if (current := session.current_pass()) is None:
             return
@@ -84,13 +84,13 @@ class NodeWatch:
         session.spent += clock() - began
 
     def _say_given(self, current: Pass, grads: Grads, places: dict[int, int]) -> None:
-        """Records incoming gradients that a hook of the node replaced."""
+        """Record incoming gradients that a hook of the node replaced."""
         for nr, grad in enumerate(grads):
             if grad is not None and address(grad) not in places:
                 _say_replaced(self._session, current, (self._mark.node, nr), grad, "grad_fn.register_prehook")
 
     def _announce(self, given: Grads) -> None:
-        """Announces the nodes that the backward rule created with ``create_graph``; they belong to this step."""
+        """Announce the nodes that the backward rule created with ``create_graph``; they belong to this step."""
         for grad in given:
             if grad is not None and grad.grad_fn is not None:
                 self._session.edge_of(grad)
@@ -102,12 +102,12 @@ class RegionWatch(NodeWatch):
     __slots__ = ()
 
     def before(self, grads: Grads) -> None:
-        """Runs before the backward rule, when all contributions have arrived."""
+        """Run before the backward rule, when all contributions have arrived."""
         super().before(grads)
         self._session.thread.is_closed = True
 
     def after(self, given: Grads, grads: Grads) -> None:
-        """Runs after the backward rule."""
+        """Run after the backward rule."""
         self._session.thread.is_closed = False
         super().after(given, grads)
 
@@ -126,7 +126,7 @@ class LeafWatch:
         self._leaf = leaf
 
     def before(self, grads: Grads) -> None:
-        """Runs before accumulation.
+        """Run before accumulation.
 
         The event is emitted once it has happened, before the program can see the result.
         """
@@ -141,7 +141,7 @@ class LeafWatch:
             session.thread.adding = partial(self._say, current, held_grad(self._leaf) is None), part, here
 
     def after(self, given: Grads, grads: Grads) -> None:
-        """Runs after accumulation and after the program's own hooks for it."""
+        """Run after accumulation and after the program's own hooks for it."""
         session, (grad,) = self._session, grads
         adding = session.thread.adding
         if adding is None or grad is None:
@@ -167,7 +167,7 @@ class LeafWatch:
 
 
 def say_added(session: Session) -> None:
-    """Emits this thread's pending accumulation into a leaf's ``.grad``, unless already emitted."""
+    """Emit this thread's pending accumulation into a leaf's ``.grad``, unless already emitted."""
     adding, session.thread.adding = session.thread.adding, None
     if adding is not None:
         say, part, _ = adding
@@ -178,7 +178,7 @@ def watch_node(
     session: Session, node: Any, mark: Mark, ends: Sequence[tuple[Mark | None, int]], operation: Operation, *,
     keeps: bool,
 ) -> None:  # fmt: skip
-    """Marks an announced node and registers its hooks; its ``next_functions`` lead to `ends`."""
+    """Mark an announced node and register its hooks; its ``next_functions`` lead to `ends`."""
     targets: list[_Target | None] = []
     for slot, (target, output_nr) in zip(operation.slots_of(len(ends)), ends, strict=True):
         if target is None:
@@ -191,19 +191,19 @@ def watch_node(
 
 
 def _is_region(node: Any) -> bool:
-    """Whether `torch.compile` made this graph node."""
+    """Return whether `torch.compile` made this graph node."""
     function = getattr(node, "_forward_cls", None)
     return function is not None and function.__module__.startswith("torch._functorch._aot_autograd.")
 
 
 def watch_accumulator(session: Session, node: Any, mark: Mark, leaf: torch.Tensor) -> None:
-    """Marks a leaf's accumulator and registers its hooks."""
+    """Mark a leaf's accumulator and register its hooks."""
     hooks = LeafWatch(session, mark, leaf)
     session.marks.put(node, mark, hooks)
 
 
 def say_retained(session: Session, mark: Mark, current: Pass) -> None:
-    """Records which outputs have retained their gradient."""
+    """Record which outputs have retained their gradient."""
     for output_nr, reference in (mark.retained or {}).items():
         tensor = reference()
         grad = None if tensor is None else held_grad(tensor)
@@ -214,7 +214,7 @@ def say_retained(session: Session, mark: Mark, current: Pass) -> None:
 def _flow(
     session: Session, current: Pass, source: Mark, target: _Target, grad: torch.Tensor, step: Step, grads: Grads
 ) -> None:
-    """Records one contribution, and keeps its value for the next one or for the node it arrives at."""
+    """Record one contribution, and keep its value for the next one or for the node it arrives at."""
     slot, mark, output_nr = target
     if current.needed is not None and mark.node not in current.needed:
         return
@@ -232,7 +232,7 @@ def _flow(
 def _as_passed_on(
     session: Session, value: Value | None, grad: torch.Tensor | None, given: torch.Tensor
 ) -> Value | None:
-    """The value of a gradient that a rule passes on unchanged or reshaped; None for a new one.
+    """Return the value of a gradient that a rule passes on unchanged or reshaped; None for a new one.
 
     Both tensors are alive now, so the same address means the same numbers.
     """
@@ -254,7 +254,7 @@ def _as_passed_on(
 def _sum(
     session: Session, current: Pass, place: Edge, grad: torch.Tensor, look: Callable[[torch.Tensor], Value]
 ) -> Value | None:
-    """The sum so far, or None for the first contribution. It is kept while more contributions are expected."""
+    """Return the sum so far, or None for the first contribution. It is kept while more contributions are expected."""
     before = current.sums.get(place)
     if not computes_unseen(grad):
         current.sums.pop(place, None)
@@ -278,7 +278,7 @@ def _sum(
 def _arrived(
     session: Session, current: Pass, place: Edge, grad: torch.Tensor, here: int, *, is_first: bool = False
 ) -> Value:
-    """The value of a complete gradient: as captured on arrival, unless it has been replaced.
+    """Return the value of a complete gradient: as captured on arrival, unless it has been replaced.
 
     A hook on the graph node that sent it may have replaced it. Hooks on tensors record their changes themselves.
     """
@@ -292,7 +292,7 @@ def _arrived(
 
 
 def say_if_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> None:
-    """Records, before a hook of the tensor itself runs, that the gradient is not the one that arrived."""
+    """Record, before a hook of the tensor itself runs, that the gradient is not the one that arrived."""
     known, here = current.arrived.get(place), address(grad)
     if known is not None and known[1] not in (0, here):
         current.arrived[place] = _say_replaced(session, current, place, grad, "grad_fn.register_hook"), here
@@ -306,7 +306,7 @@ def _say_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tens
 
 
 def address(tensor: torch.Tensor) -> int:
-    """The address of a tensor's first element, or -1 if it has none."""
+    """Return the address of a tensor's first element, or -1 if it has none."""
     try:
         return tensor.data_ptr()
     except RuntimeError:

@@ -22,7 +22,7 @@ from gviz.values.value import Awaited, Value
 
 
 def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "") -> None:
-    """Records that an operation wrote to the memory of `target`.
+    """Record that an operation wrote to the memory of `target`.
 
     `silent` operations are PyTorch's own and get no node.
     """
@@ -52,7 +52,7 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
 
 
 def _reshaped(session: Session, target: torch.Tensor, mark: Mark) -> None:
-    """Records an untracked change of a tensor's shape; its memory is unchanged, and a leaf stays the same leaf."""
+    """Record an untracked change of a tensor's shape; its memory is unchanged, and a leaf stays the same leaf."""
     if target.requires_grad:
         session.marks.move(target)
     else:
@@ -67,14 +67,14 @@ _RESHAPING = {
 
 
 def _is_known(session: Session, tensor: torch.Tensor) -> bool:
-    """Whether a tensor was announced, or was only waiting for its first values."""
+    """Return whether a tensor was announced, or was only waiting for its first values."""
     if session.marks.of_tensor(tensor) is not None:
         return True
     return session.marks.birthplace(tensor) > 0 and not isinstance(tensor, torch.nn.Parameter)
 
 
 def grad_changed(session: Session, written: torch.Tensor, *, zeroed: bool = False) -> None:
-    """Records the new value of every ``.grad`` in memory that was written to; `zeroed` if it is known to be zero."""
+    """Record the new value of every ``.grad`` in memory that was written to; `zeroed` if it is known to be zero."""
     for owner in session.marks.owners(written):
         mark, grad = session.marks.of(owner), grad_of(owner)
         if mark is not None and grad is not None:
@@ -101,12 +101,12 @@ def _is_zero(value: Value) -> bool:
 
 
 def has_other_ranks() -> bool:
-    """Whether this process is in a process group, whose code averages gradients unobserved."""
+    """Return whether this process is in a process group, whose code averages gradients unobserved."""
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
-    """Records the gradients that differ from their last recorded value: other ranks have contributed since."""
+    """Record the gradients that differ from their last recorded value: other ranks have contributed since."""
     for leaf in leaves:
         mark = session.marks.of_tensor(leaf)
         grad = None if mark is None else held_grad(leaf)
@@ -121,12 +121,12 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
 
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
-    """Records the new content of a tensor's memory, and of each tensor whose value does not follow from it."""
+    """Record the new content of a tensor's memory, and of each tensor whose value does not follow from it."""
     say_all_written(session, ((tensor, node),))
 
 
 def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]]) -> None:
-    """Records the new contents of several tensors' memories, each with its writer. All have been written by now."""
+    """Record the new contents of several tensors' memories, each with its writer. All have been written by now."""
     parts_said: set[int] = set()
     memories_said: set[int] = set()
     for tensor, node in tensors:
@@ -147,7 +147,7 @@ def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]
 def _say_shown(
     session: Session, tensors: Iterable[torch.Tensor], writer: int = 0, devices: tuple[str, str] = ("", "")
 ) -> None:
-    """Records the values of tensors that do not follow from the content of their memory: moved tensors, and parts.
+    """Record the values of tensors that do not follow from the content of their memory: moved tensors, and parts.
 
     `devices` are the source and target devices if they differ.
     """
@@ -158,7 +158,7 @@ def _say_shown(
 
 
 def say_changed(session: Session, operands: Iterable[object]) -> None:
-    """Records the new values of the announced operands that a call itself wrote to."""
+    """Record the new values of the announced operands that a call itself wrote to."""
     for operand in operands:
         mark = session.marks.of_tensor(operand) if isinstance(operand, torch.Tensor) else None
         if isinstance(operand, torch.Tensor) and mark is not None:
@@ -166,7 +166,7 @@ def say_changed(session: Session, operands: Iterable[object]) -> None:
 
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Wraps ``tensor.data = value``: the tensor has other memory afterwards, perhaps with another dtype and shape."""
+    """Wrap ``tensor.data = value``: the tensor has other memory afterwards, perhaps with another dtype and shape."""
     tensor: torch.Tensor = args[0]
     with without_overrides():
         known, source = session.marks.of(tensor), device_of(tensor)
@@ -184,7 +184,7 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _tracked_write(session: Session, target: torch.Tensor, call: Call) -> None:
-    """Announces a tracked in-place write, which made the tensor, or its base, an output of the operation."""
+    """Announce a tracked in-place write, which made the tensor, or its base, an output of the operation."""
     base = private_api.base_of(target) if private_api.is_view(target) else None
     if base is not None and base.grad_fn is not None and session.marks.of_node(base.grad_fn) is None:
         mark = visit(session, base.grad_fn, {base.output_nr: base}, call)

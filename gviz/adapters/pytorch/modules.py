@@ -26,7 +26,7 @@ _COMPILED = "_orig_mod"
 
 
 def enter(session: Session, module: torch.nn.Module) -> None:
-    """Records the start of a module's forward."""
+    """Record the start of a module's forward."""
     thread, channel = session.thread, session.channel
     kind = _kind(module)
     around = ((names[id(module)], root) for names, root in reversed(thread.modules) if id(module) in names)
@@ -49,7 +49,7 @@ def enter(session: Session, module: torch.nn.Module) -> None:
 
 
 def heard_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """A backward hook of a module that notes which gradients it gave, its name and where it was registered."""
+    """Return a backward hook of a module that notes which gradients it gave, its name and where it was registered."""
     stack = session.channel.stack()
 
     def heard(*args: Any) -> Any:
@@ -66,7 +66,7 @@ def heard_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _say_broadcast(session: Session, module: torch.nn.Module) -> None:
-    """Records the buffers that differ from what this module left: other ranks have written to them since."""
+    """Record the buffers that differ from what this module left: other ranks have written to them since."""
     with without_overrides():
         for buffer, mark in _announced_buffers(session, module):
             if mark.told is not None and not session.value.is_hidden(buffer) and session.value(buffer) != mark.told:
@@ -74,7 +74,7 @@ def _say_broadcast(session: Session, module: torch.nn.Module) -> None:
 
 
 def _note_buffers(session: Session, module: torch.nn.Module) -> None:
-    """Remembers the values of the module's buffers at the end of its forward."""
+    """Remember the values of the module's buffers at the end of its forward."""
     with without_overrides():
         for buffer, mark in _announced_buffers(session, module):
             session.value.leave_nothing()  # it is compared with later values
@@ -91,7 +91,7 @@ def _announced_buffers(session: Session, module: torch.nn.Module) -> Iterator[tu
 
 
 def _path(session: Session, module: torch.nn.Module, kind: str) -> str:
-    """The path of a module called outside any other one; it names its parameters from now on."""
+    """Return the path of a module called outside any other one; it names its parameters from now on."""
     model = model_names.model_of(session.channel, module, torch.nn.Module)
     if model is not module:
         model_names.path(session.channel, model, _kind(model), partial(_modules_in, model))
@@ -102,7 +102,7 @@ def _path(session: Session, module: torch.nn.Module, kind: str) -> str:
 
 
 def _kind(module: torch.nn.Module) -> str:
-    """The name of a module's class in the source."""
+    """Return the name of a module's class in the source."""
     written = module._modules[_COMPILED] if _COMPILED in module._modules else module  # noqa: SIM401  # scripted: no get
     return type(written).__name__
 
@@ -112,12 +112,12 @@ def _modules_in(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]
 
 
 def _as_written(path: str) -> str:
-    """A path without the wrappers of ``torch.compile``."""
+    """Return a path without the wrappers of ``torch.compile``."""
     return ".".join(part for part in path.split(".") if part != _COMPILED)
 
 
 def leave(session: Session, module: torch.nn.Module, result: object = None) -> None:
-    """Records the end of a module's forward, with a result or by an exception."""
+    """Record the end of a module's forward, with a result or by an exception."""
     thread = session.thread
     if isinstance(result, tuple | list | Mapping) and not session.is_outside:
         with without_overrides():
@@ -135,7 +135,7 @@ def leave(session: Session, module: torch.nn.Module, result: object = None) -> N
 
 
 def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> None:
-    """Records each parameter's path in the model, of which `root` is the module at `path`, once per recording.
+    """Record each parameter's path in the model, of which `root` is the module at `path`, once per recording.
 
     If a part of the model has named a parameter and no variable holds that part, the parameter is renamed to its path
     in the model. A lazy parameter has no shape before the first call, and gets its name at the next one.
@@ -161,7 +161,9 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
 def _further_paths(
     session: Session, root: torch.nn.Module, path: str, named: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """The other paths of a model's parameters, such as a decoder weight tied to its encoder's, or ``[layer] * 3``."""
+    """Yield the other paths of a model's parameters, such as a decoder weight tied to its encoder's, or ``[layer] *
+    3``.
+    """
     nodes = {*named.values()}
     for full_name, parameter in model_names.places(modules_in(root, path)):
         mark, name = session.marks.of_tensor(parameter), _as_written(full_name)
@@ -170,7 +172,7 @@ def _further_paths(
 
 
 def name_unnamed(session: Session, module: torch.nn.Module) -> None:
-    """Records the parameter names of a model, if no outer call has named them."""
+    """Record the parameter names of a model, if no outer call has named them."""
     first = next((parameter for _, parameter in parameters_in(module)), None)
     mark = None if first is None else session.marks.of_tensor(first)
     if first is not None and (mark is None or not mark.named):
@@ -178,7 +180,7 @@ def name_unnamed(session: Session, module: torch.nn.Module) -> None:
 
 
 def name_uncalled(session: Session, parameters: Sequence[torch.Tensor]) -> None:
-    """Names parameters whose model was not called as a module, if a variable or a running method holds the model.
+    """Name parameters whose model was not called as a module, if a variable or a running method holds the model.
 
     ``torch.func`` uses models this way, and so do models that are called differently, such as GPyTorch's.
     """
@@ -197,13 +199,13 @@ def _has_parameter(parameter: torch.Tensor, module: torch.nn.Module) -> bool:
 
 
 def _is_named(session: Session, module: torch.nn.Module) -> bool:
-    """Whether this module has no submodules and all its parameters are named."""
+    """Return whether this module has no submodules and all its parameters are named."""
     known = (session.marks.of_tensor(p) for p in module._parameters.values() if p is not None)
     return not module._modules and all(mark is not None and mark.named for mark in known)
 
 
 def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
-    """Records the names of the buffers that the module used; most are never part of a graph."""
+    """Record the names of the buffers that the module used; most are never part of a graph."""
     for name, buffer in module._buffers.items():
         mark = None if buffer is None else session.marks.of_tensor(buffer)
         if mark is not None and not mark.named:

@@ -98,13 +98,13 @@ class _Part(weakref.ref[torch.Tensor]):
 
 
 def _present(memory: _Memory, known: weakref.ref[torch.Tensor]) -> torch.Tensor | None:
-    """The tensor, if it is alive and still in `memory`; otherwise None."""
+    """Return the tensor, if it is alive and still in `memory`; otherwise None."""
     tensor = known()
     return tensor if tensor is not None and lies_in(tensor, memory()) else None
 
 
 def _may_share(one: torch.Tensor, written: torch.Tensor) -> bool:
-    """Whether a tensor may share elements that were written through another one."""
+    """Return whether a tensor may share elements that were written through another one."""
     return overlap(as_it_lies(one), written)
 
 
@@ -141,45 +141,45 @@ class Marks:
         self._unnamed: list[weakref.ref[torch.Tensor]] = []
 
     def of_node(self, node: Any) -> Mark | None:
-        """The mark of a graph node, or None if it was not announced."""
+        """Return the mark of a graph node, or None if it was not announced."""
         mark = node.metadata.get(KEY)
         return mark if mark is not None and mark.channel is self.channel else None
 
     def put(self, node: Any, mark: Mark, hooks: Hooks) -> None:
-        """Maps a graph node to a node of the trace, and registers its hooks."""
+        """Map a graph node to a node of the trace, and register its hooks."""
         node.metadata[KEY] = mark
         node.register_prehook(hooks.before)
         node.register_hook(hooks.after)
 
     def of_tensor(self, tensor: torch.Tensor) -> Mark | None:
-        """The mark of a tensor without a graph node, or None if it was not announced."""
+        """Return the mark of a tensor without a graph node, or None if it was not announced."""
         known = self._known.get(id(tensor))
         return known.mark if known is not None and known() is tensor else None
 
     def of(self, tensor: torch.Tensor) -> Mark | None:
-        """The mark of a tensor or of its graph node, or None if it was not announced."""
+        """Return the mark of a tensor or of its graph node, or None if it was not announced."""
         node = grad_fn_of(tensor)
         return self.of_tensor(tensor) if node is None else self.of_node(node)
 
     def output_nr(self, tensor: torch.Tensor) -> int:
-        """The output number of a tensor without a graph node."""
+        """Return the output number of a tensor without a graph node."""
         known = self._known.get(id(tensor))
         return known.output_nr if known is not None and known() is tensor else 0
 
     def remember(self, tensor: torch.Tensor, mark: Mark, output_nr: int = 0) -> None:
-        """Maps a tensor without a graph node to an output of a node."""
+        """Map a tensor without a graph node to an output of a node."""
         entry = self._entry(tensor)
         entry.mark, entry.output_nr = mark, output_nr
 
     def owner_of(self, grad: torch.Tensor) -> torch.Tensor | None:
-        """The leaf whose ``.grad`` this tensor was when last seen, or None."""
+        """Return the leaf whose ``.grad`` this tensor was when last seen, or None."""
         known = self._known.get(id(grad))
         if known is None or known.owner is None or known() is not grad:
             return None
         return known.owner()
 
     def own(self, grad: torch.Tensor, owner: torch.Tensor) -> None:
-        """Remembers whose ``.grad`` a tensor and its memory are."""
+        """Remember whose ``.grad`` a tensor and its memory are."""
         entry, memory = self._entry(grad), self._memory(grad)
         if entry.owner is None or entry.owner() is not owner:
             entry.owner = weakref.ref(owner)
@@ -187,7 +187,7 @@ class Marks:
             memory.owners = (*[known for known in memory.owners if known() is not None], entry.owner)
 
     def owners(self, written: torch.Tensor) -> list[torch.Tensor]:
-        """The tensors whose ``.grad`` is the one written to, or overlaps it.
+        """Return the tensors whose ``.grad`` is the one written to, or overlaps it.
 
         The gradients of a whole model may share one memory (``gradient_as_bucket_view``), and are written one by one.
         """
@@ -200,25 +200,27 @@ class Marks:
         return [o for o, it in grads if it is not None and self._memory(it) is memory and _may_share(it, here)]
 
     def bear(self, tensor: torch.Tensor, stack: int) -> None:
-        """Remembers the call stack of a tensor's creation; it is announced only when used."""
+        """Remember the call stack of a tensor's creation; it is announced only when used."""
         self._entry(tensor).born = stack
 
     def birthplace(self, tensor: torch.Tensor) -> int:
-        """The call stack of a tensor's creation, or 0 if unknown."""
+        """Return the call stack of a tensor's creation, or 0 if unknown."""
         known = self._known.get(id(tensor))
         return known.born if known is not None and known() is tensor else 0
 
     def freeze(self, tensor: torch.Tensor, stack: int) -> None:
-        """Remembers where ``requires_grad`` was switched off on a tensor that is announced only when used."""
+        """Remember where ``requires_grad`` was switched off on a tensor that is announced only when used."""
         self._entry(tensor).frozen = stack
 
     def frozen_at(self, tensor: torch.Tensor) -> int:
-        """The call stack in which a tensor was frozen before it was announced; 0 if it was not, or if unknown."""
+        """Return the call stack in which a tensor was frozen before it was announced; 0 if it was not, or if
+        unknown.
+        """
         known = self._known.get(id(tensor))
         return known.frozen if known is not None and known() is tensor else 0
 
     def storage(self, tensor: torch.Tensor) -> int:
-        """The number of a tensor's memory, a new one if the memory is new."""
+        """Return the number of a tensor's memory, a new one if the memory is new."""
         memory = self._memory(tensor)
         if memory is None:
             return self.channel.next_storage()
@@ -226,17 +228,17 @@ class Marks:
         return memory.number
 
     def is_numbered(self, tensor: torch.Tensor) -> bool:
-        """Whether a recorded output is in a tensor's memory."""
+        """Return whether a recorded output is in a tensor's memory."""
         memory = self._memory(tensor)
         return memory is not None and memory.number > 0
 
     def share_memory(self, one: torch.Tensor, other: torch.Tensor) -> bool:
-        """Whether two tensors share one memory."""
+        """Return whether two tensors share one memory."""
         memory = self._memory(one)
         return memory is not None and memory is self._memory(other)
 
     def transposed(self, leaf: torch.Tensor, node: int, version: int, look: Callable[[], Output]) -> Output:
-        """The output of a leaf's transposition; computed once between two writes."""
+        """Return the output of a leaf's transposition; computed once between two writes."""
         memory = self._memory(leaf)
         known = None if memory is None else memory.transposed
         if known is None or known.version != version or known.view_of != node:
@@ -246,7 +248,7 @@ class Marks:
         return known
 
     def note_extent(self, tensor: torch.Tensor, *, fills: bool) -> None:
-        """Remembers whether an announced tensor `fills` its memory, or covers a part of it or has another dtype.
+        """Remember whether an announced tensor `fills` its memory, or covers a part of it or has another dtype.
 
         Parts are remembered only for a memory too large for its elements to be recorded.
         """
@@ -264,7 +266,7 @@ class Marks:
             memory.parts = (*[known for known, it in alive if it is not None and it is not tensor], part)
 
     def written(self, tensor: torch.Tensor) -> Written:
-        """What to record for a write to the memory of a tensor."""
+        """Return what to record for a write to the memory of a tensor."""
         memory = self._memory(tensor)
         if memory is None:
             return Written(self.channel.next_storage(), None, [], [])
@@ -282,7 +284,7 @@ class Marks:
         return Written(memory.number, tensor if whole is None and not memory.parts else whole, moved, parts)
 
     def move(self, tensor: torch.Tensor) -> None:
-        """Notes that a tensor got other memory, or changed its shape in place, after it was announced."""
+        """Note that a tensor got other memory, or changed its shape in place, after it was announced."""
         memory = self._memory(tensor)
         if memory is not None:
             known = [(it, it()) for it in memory.moved]
@@ -290,7 +292,9 @@ class Marks:
             memory.moved = (*others, weakref.ref(tensor))
 
     def _memory(self, tensor: torch.Tensor) -> _Memory | None:
-        """What is known of a tensor's memory; None for a sparse tensor or a wrapper, which has none of its own."""
+        """Return what is known of a tensor's memory; None for a sparse tensor or a wrapper, which has none of
+        its own.
+        """
         try:
             memory = torch.Tensor.untyped_storage(tensor)
         except (NotImplementedError, RuntimeError):
@@ -305,7 +309,7 @@ class Marks:
         return known
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """Forgets a tensor as if it had never been seen."""
+        """Forget a tensor as if it had never been seen."""
         self._known.pop(id(tensor), None)
         for known in list(self._known.values()):
             if known.owner is not None and known.owner() is tensor:
@@ -318,16 +322,16 @@ class Marks:
                 memory.whole = None
 
     def let_go(self) -> None:
-        """Drops all references to tensors."""
+        """Drop all references to tensors."""
         self._known.clear()
         self._memories.clear()
 
     def met_unnamed(self, parameter: torch.Tensor) -> None:
-        """Notes a parameter without a name that is used or ends a graph."""
+        """Note a parameter without a name that is used or ends a graph."""
         self._unnamed.append(weakref.ref(parameter))
 
     def take_unnamed(self) -> list[torch.Tensor]:
-        """The living parameters without a name that were noted since the last call."""
+        """Return the living parameters without a name that were noted since the last call."""
         found, self._unnamed = self._unnamed, []
         return [it for known in found if (it := known()) is not None]
 
@@ -342,7 +346,7 @@ class Marks:
         return known
 
     def _clear(self) -> None:
-        """Removes dead entries, unless a new object has taken their place."""
+        """Remove dead entries, unless a new object has taken their place."""
         while self._dead:
             known = self._dead.popleft()
             if isinstance(known, _Known) and known.table.get(known.key) is known:

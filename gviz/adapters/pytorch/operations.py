@@ -51,14 +51,14 @@ class Operation:
     more: bool = False
 
     def describe(self, number: int) -> OpSeen:
-        """This operation as an event."""
+        """Return this operation as an event."""
         return OpSeen(
             number, self.name, self.grad_fn, self.slots, self.rules, self.saved, self.formula, self.readings, self.call,
             self.more,
         )  # fmt: skip
 
     def slots_of(self, edges: int) -> Sequence[int]:
-        """The slots of the entries of ``next_functions``."""
+        """Return the slots of the entries of ``next_functions``."""
         return range(edges) if self.places is None else self.places
 
 
@@ -79,7 +79,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
 
 @cache
 def _declared() -> tuple[dict[str, list[Operation]], dict[str, list[Operation]]]:
-    """The declared operations by the name of their node, and by their own name."""
+    """Return the declared operations by the name of their node, and by their own name."""
     by_node: dict[str, list[Operation]] = {}
     by_name: dict[str, list[Operation]] = {}
     for row in msgspec.json.decode(_TABLE.read_bytes(), type=list[_Row]):
@@ -104,7 +104,7 @@ def of_node(
     call: str = "",
     more: bool = False,
 ) -> Operation:
-    """The operation of a backward node that a call of the function `called` created (empty if unknown).
+    """Return the operation of a backward node that a call of the function `called` created (empty if unknown).
 
     `saved` names the tensors that the node saved. `tensors` names the tensor arguments of a custom function. `scaled`
     is True if a factor `alpha` or `beta` differs from one.
@@ -128,7 +128,7 @@ def of_node(
 
 
 def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:
-    """The names of an operation's tensor arguments, if there are `edges` of them; else ``input`` for each."""
+    """Return the names of an operation's tensor arguments, if there are `edges` of them; else ``input`` for each."""
     for schema in schemas_of(f"aten::{name}") if name.isidentifier() else ():
         names = tuple(it.name for it in schema.arguments if str(it.type) in ("Tensor", "Optional[Tensor]"))
         if len(names) == edges:
@@ -138,7 +138,7 @@ def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:
 
 @cache
 def untracked(called: str, tensors: int, in_place: bool = False, given: tuple[str, ...] = ()) -> Operation:
-    """An untracked operation, called with `tensors` operands and other arguments with the names `given`.
+    """Return an untracked operation, called with `tensors` operands and other arguments with the names `given`.
 
     Of several operations of that name it is the one whose formula mentions those arguments and no others.
     """
@@ -177,7 +177,7 @@ class Kind(Protocol):
 
 
 def conversion(operation: Operation, source: Kind, made: Kind) -> tuple[Operation, dict[str, str]]:
-    """The operation for a conversion, and its arguments: the dtype, and the devices from `source` to `device`.
+    """Return the operation for a conversion, and its arguments: the dtype, and the devices from `source` to `device`.
 
     A program can write them in many ways, such as ``x.to(other)`` and ``x.double()``; the result shows what they were.
     """
@@ -191,7 +191,7 @@ def conversion(operation: Operation, source: Kind, made: Kind) -> tuple[Operatio
 
 @cache
 def unknown_conversion(operation: Operation) -> Operation:
-    """The operation for a conversion of unknown dtype and device: one inside a call, before PyTorch 2.6."""
+    """Return the operation for a conversion of unknown dtype and device: one inside a call, before PyTorch 2.6."""
     return replace(operation, formula=f"{_converted_slot(operation)} converted")
 
 
@@ -211,7 +211,7 @@ def _converting(operation: Operation, is_cast: bool, is_moved: bool) -> Operatio
 
 @cache
 def defaults(operation: Operation, given: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
-    """The default values, None or an int, of arguments that the formula mentions and the call did not pass."""
+    """Return the default values, None or an int, of arguments that the formula mentions and the call did not pass."""
     wanted = set(re.findall(r"\w+", operation.formula)) - {*operation.slots, *given}
     name = operation.name.rstrip("_")
     schemas = schemas_of(f"aten::{name}") if name.isidentifier() and wanted else ()
@@ -222,21 +222,21 @@ def defaults(operation: Operation, given: tuple[str, ...]) -> tuple[tuple[str, i
 
 
 def _arguments(name: str) -> set[str]:
-    """The names of all arguments of an operation."""
+    """Return the names of all arguments of an operation."""
     schemas = schemas_of(f"aten::{name}") if name.isidentifier() else ()
     return {argument.name for schema in schemas for argument in schema.arguments}
 
 
 @cache
 def as_given(operation: Operation, inputs: int, further: tuple[str, ...]) -> Operation:
-    """An operation with exactly as many slots as `inputs`, the last of them named by `further`."""
+    """Return an operation with exactly as many slots as `inputs`, the last of them named by `further`."""
     own = inputs - len(further)
     return replace(operation, slots=(*operation.slots[:own], *further), rules=operation.rules[:own])
 
 
 @lru_cache(FUNCTIONS)
 def called(function: Callable[..., Any]) -> str:
-    """The public name of a function: ``add`` for ``Tensor.__radd__``, ``sum`` for one of its overloads."""
+    """Return the public name of a function: ``add`` for ``Tensor.__radd__``, ``sum`` for one of its overloads."""
     name = getattr(function, "__name__", type(function).__name__).partition(".")[0]
     if name == "__get__":
         return str(getattr(getattr(function, "__self__", None), "__name__", name))
@@ -255,13 +255,13 @@ _OPERATORS = {"add", "sub", "mul", "matmul", "div", "truediv", "floordiv", "mod"
 
 @lru_cache(FUNCTIONS)
 def is_reflected(function: Callable[..., Any]) -> bool:
-    """Whether a function is a non-commutative operator that takes its right operand first."""
+    """Return whether a function is a non-commutative operator that takes its right operand first."""
     name = getattr(function, "__name__", "")
     return name.startswith("__r") and name.strip("_")[1:] in _OPERATORS - {"add", "mul", "sub"}
 
 
 def _words(grad_fn: str) -> str:
-    """The operation name in a node name: ``native_layer_norm`` for ``NativeLayerNormBackward0``."""
+    """Return the operation name in a node name: ``native_layer_norm`` for ``NativeLayerNormBackward0``."""
     return _CAMEL.sub("_", re.sub(r"Backward\d*$", "", grad_fn.rpartition("::")[2])).lower() or grad_fn
 
 
@@ -278,7 +278,7 @@ _kept: dict[str, Kept] = {}
 
 
 def kept_by(node: Any) -> Kept:
-    """What a node saves for its backward rule. Reads names only: reading a saved tensor runs its hooks."""
+    """Return what a node saves for its backward rule. Reads names only: reading a saved tensor runs its hooks."""
     name = node.name()
     known = _kept.get(name)
     if known is None:
@@ -297,12 +297,12 @@ def _looked_at(node: Any, grad_fn: str) -> Kept:
 
 
 def settings(node: Any, kept: Kept) -> dict[str, Any]:
-    """The plain numbers that a node saved, by their name in the backward rule: ``dim``, ``alpha``."""
+    """Return the plain numbers that a node saved, by their name in the backward rule: ``dim``, ``alpha``."""
     return {name: _as_given(name, getattr(node, part)) for part, name in kept.settings}
 
 
 def _as_given(name: str, value: Any) -> Any:
-    """An argument as a program passes it, from the number that a node saved for it."""
+    """Return an argument as a program passes it, from the number that a node saved for it."""
     words = _BY_NUMBER.get(name, ())
     return words[value] if value.__class__ is int and 0 <= value < len(words) else _signed(value)
 
@@ -312,7 +312,7 @@ _BY_NUMBER = {"reduction": ("none", "mean", "sum")}
 
 
 def _signed(value: Any) -> Any:
-    """PyTorch saves a negative dimension as an unsigned number."""
+    """Return the signed form of a dimension: PyTorch saves a negative one as an unsigned number."""
     if value.__class__ is int:
         return value if value < 1 << 63 else value - (1 << 64)
     if isinstance(value, (tuple, list)):

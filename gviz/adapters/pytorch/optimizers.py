@@ -23,7 +23,7 @@ STEP_NAMES = "Optimizer.step#"
 
 
 def starts(session: Session, optimizer: Any) -> None:
-    """Records the start of an optimizer step.
+    """Record the start of an optimizer step.
 
     With several ranks it first records the gradients, because ``all_reduce`` is not observed. A step that calls the
     ``step`` of its base class continues the same step.
@@ -43,7 +43,8 @@ def starts(session: Session, optimizer: Any) -> None:
 
 
 def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The arguments of a step, with a closure that first records what the step has changed; None without a closure.
+    """Return the arguments of a step, with a closure that first records what the step has changed; None without a
+    closure.
 
     LBFGS evaluates the closure many times per step, each time with other parameters.
     """
@@ -61,7 +62,7 @@ def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs
 
 
 def _say_changed(session: Session, optimizer: Any) -> None:
-    """Records the values of the parameters that a step in progress has changed since they were last recorded."""
+    """Record the values of the parameters that a step in progress has changed since they were last recorded."""
     update = next((each for each in session.thread.updates if each is not None and each.optimizer is optimizer), None)
     if update is None:
         return
@@ -75,7 +76,7 @@ def _say_changed(session: Session, optimizer: Any) -> None:
 
 
 def stepped(session: Session, optimizer: Any) -> None:
-    """Records the end of an optimizer step and the new values of the parameters with a gradient."""
+    """Record the end of an optimizer step and the new values of the parameters with a gradient."""
     updates = session.thread.updates
     if updates:
         if updates[-1] is None and _is_within(updates, optimizer):
@@ -93,7 +94,7 @@ def stepped(session: Session, optimizer: Any) -> None:
 
 
 def left(session: Session, raised: type[BaseException] | None) -> None:
-    """Ends a call of ``step``; if an exception ended the step, records the parameters that have changed."""
+    """End a call of ``step``; if an exception ended the step, record the parameters that have changed."""
     updates = session.thread.updates
     update = updates.pop() if updates else None  # otherwise it began before the recording
     if update is None or raised is None or not session.is_heard:
@@ -115,7 +116,7 @@ def _parameters(optimizer: Any) -> list[torch.Tensor]:
 def _say_end(
     session: Session, optimizer: Any, updated: list[torch.Tensor], skipped: tuple[int, ...], raised: str = ""
 ) -> None:
-    """Records the new values of parameters, and the end of the step."""
+    """Record the new values of parameters, and the end of the step."""
     updated = _recorded(session, updated)
     nodes, counts = _say_values(session, updated), per_group(optimizer.param_groups, updated)
     kind, stack = type(optimizer).__name__, session.channel.stack()
@@ -123,12 +124,12 @@ def _say_end(
 
 
 def _recorded(session: Session, parameters: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The parameters to record: only known ones if only a part of the program is recorded."""
+    """Return the parameters to record: only known ones if only a part of the program is recorded."""
     return [p for p in parameters if session.marks.of_tensor(p) is not None] if session.is_partial else parameters
 
 
 def _say_values(session: Session, updated: list[torch.Tensor]) -> tuple[int, ...]:
-    """Records the new values of parameters. Returns their nodes."""
+    """Record the new values of parameters. Return their nodes."""
     marks = [mark_of(session, parameter) for parameter in updated]
     say_all_written(session, [(parameter, mark.node) for parameter, mark in zip(updated, marks, strict=True)])
     return tuple(mark.node for mark in marks)

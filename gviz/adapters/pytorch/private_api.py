@@ -28,7 +28,9 @@ begins.
 
 
 def _look(name: str, otherwise: Any, loss: str) -> Any:
-    """The object ``torch.NAME``, or `otherwise` if it does not exist; `loss` describes what is lost without it."""
+    """Return the object ``torch.NAME``, or `otherwise` if it does not exist; `loss` describes what is lost
+    without it.
+    """
     found: Any = torch
     for part in name.split("."):
         if not hasattr(found, part):
@@ -39,7 +41,7 @@ def _look(name: str, otherwise: Any, loss: str) -> Any:
 
 
 def _attribute(name: str, otherwise: Any, loss: str) -> Callable[[torch.Tensor], Any]:
-    """Returns a function that reads a private attribute of tensors."""
+    """Return a function that reads a private attribute of tensors."""
     found = _look(f"Tensor.{name}", None, loss)
     return (lambda tensor: otherwise) if found is None else found.__get__
 
@@ -49,7 +51,7 @@ def _no_modes(*_: Any) -> int:
 
 
 def _nothing(*_: Any) -> None:
-    """Stands for no mode and no state."""
+    """Return no mode and no state."""
 
 
 _TRACED = "the difference between computing and making a graph, which will hold what gviz reads"
@@ -96,7 +98,7 @@ knows_outputs = _metadata is not None
 
 
 def outputs_of(node: Any) -> Sequence[Any]:
-    """A graph node's metadata of its outputs; empty if the release does not show it."""
+    """Return a graph node's metadata of its outputs; empty if the release does not show it."""
     return node._input_metadata if knows_outputs else ()
 
 
@@ -116,22 +118,22 @@ _call = _Call()
 
 
 def begin_call() -> None:
-    """Allows unpacking of the nodes that this thread creates from now on: see `saved`."""
+    """Allow unpacking of the nodes that this thread creates from now on: see `saved`."""
     _call.first_node = 1 << 64 if _next_node is None else _next_node()
 
 
 def end_call() -> None:
-    """Ends the call. Hooks that no longer exist may have packed the saved tensors of any older node."""
+    """End the call. Hooks that no longer exist may have packed the saved tensors of any older node."""
     _call.first_node = 1 << 64
 
 
 def cannot_unpack(node: Any) -> bool:
-    """Whether a graph node's saved tensors must not be read, because it is older than the current call."""
+    """Return whether a graph node's saved tensors must not be read, because it is older than the current call."""
     return has_to_unpack and node._sequence_nr() < _call.first_node
 
 
 def saved(node: Any, name: str) -> torch.Tensor | None:
-    """The tensor that a graph node saved under a name; None if hooks have packed it.
+    """Return the tensor that a graph node saved under a name; None if hooks have packed it.
 
     Before PyTorch 2.9 a saved tensor does not show whether hooks packed it. So only nodes of the current call are read,
     and only while the thread has no hooks.
@@ -156,7 +158,7 @@ def _unpacked(node: Any, name: str) -> Any:
 
 
 def _packs() -> bool:
-    """Whether hooks pack what this thread saves. PyTorch shows it only by refusing to disable existing hooks."""
+    """Return whether hooks pack what this thread saves. PyTorch shows it only by refusing to disable existing hooks."""
     autograd = torch._C._autograd
     before = autograd._saved_tensors_hooks_get_disabled_error_message()
     try:
@@ -170,7 +172,7 @@ def _packs() -> bool:
 
 
 def is_released(node: Any, names: Iterable[str]) -> bool:
-    """Whether a pass has released what a graph node saved under these names. Runs no hook that packed it.
+    """Return whether a pass has released what a graph node saved under these names. Runs no hook that packed it.
 
     Always False before PyTorch 2.9, which does not show it.
     """
@@ -191,7 +193,7 @@ is_view: Callable[[torch.Tensor], bool] = _look("Tensor._is_view", lambda tensor
 
 
 def is_bookkeeping(function: type) -> bool:
-    """Whether a custom function only keeps the inputs of a checkpoint, so that no backward pass goes through it.
+    """Return whether a custom function only keeps the inputs of a checkpoint, so that no backward pass goes through it.
 
     PyTorch before 2.12 has such a function, and so have packages that copied its checkpoints.
     """
@@ -199,7 +201,7 @@ def is_bookkeeping(function: type) -> bool:
 
 
 def replace(home: Any, name: str, value: Any, leaving: ExitStack) -> None:
-    """Replaces an attribute of a module or class until the recording ends.
+    """Replace an attribute of a module or class until the recording ends.
 
     If the original is an operation to ``torch.jit.script``, the replacement is one too.
     """

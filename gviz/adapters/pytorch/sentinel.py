@@ -51,7 +51,7 @@ class Answer:
         return self.arrived is None or bool(self.arrived.query())
 
     def look(self) -> Look:
-        """What was seen."""
+        """Return what was seen."""
         numbers: list[float] = self.numbers.tolist()
         loss = numbers.pop() if self.has_loss else None
         norm = math.hypot(*numbers)  # inf where one is, unless one is nan
@@ -106,11 +106,11 @@ class Monitored:
         return self._attached.spent
 
     def node_of(self, tensor: object) -> int:
-        """The node that a tensor is an output of, 0 if it was not heard of."""
+        """Return the node that a tensor is an output of, 0 if it was not heard of."""
         return self._attached.node_of(tensor)
 
     def heard(self, roots: Sequence[Any]) -> None:
-        """A backward pass begins: where it begins at one number, that is the loss."""
+        """Note that a backward pass begins. If it begins at a single number, that is the loss."""
         if self._left == 1 and len(roots) == 1:
             with without_overrides():
                 root = roots[0]
@@ -118,7 +118,7 @@ class Monitored:
                     self._loss = root.detach()
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """An optimizer has stepped. If it is the one that stepped first in the run, an iteration is over."""
+        """Note an optimizer step. If that optimizer was the first to step in the run, an iteration is over."""
         if self._leader is None:
             self._leader, self._thread = id(optimizer), threading.get_ident()
         if id(optimizer) != self._leader or threading.get_ident() != self._thread:
@@ -187,7 +187,7 @@ def replace_engine(monitored: Monitored, leaving: ExitStack) -> None:
 
 
 def _asked(iteration: int, numbers: list[torch.Tensor], has_loss: bool) -> Answer:
-    """Numbers on their way to the host."""
+    """Return numbers on their way to the host."""
     first = numbers[0]
     if any(it.dtype is not first.dtype or it.device != first.device or it.ndim for it in numbers):
         exact = torch.float64 if first.device.type in ("cpu", "cuda") else torch.float32
@@ -203,7 +203,7 @@ def _asked(iteration: int, numbers: list[torch.Tensor], has_loss: bool) -> Answe
 
 
 def _words(alarm: Alarm) -> tuple[str, str]:
-    """What to say of an alarm: what it is, and how the program runs again and records what led there."""
+    """Return what to say of an alarm: what it is, and how the program runs again and records what led there."""
     again = shlex.join(["gviz", "record", "--from-iteration", str(alarm.since), *_program()])
     return (
         f"gviz: iteration {alarm.iteration:,}: {alarm.what}; the next iterations are recorded whole",
@@ -212,7 +212,7 @@ def _words(alarm: Alarm) -> tuple[str, str]:
 
 
 def _program() -> list[str]:
-    """The program of this process with its arguments, as gviz takes it."""
+    """Return the program of this process with its arguments, as they are typed for gviz."""
     words = sys.orig_argv
     if "-m" in words and sys.argv and sys.argv[0].endswith(".py"):
         return ["-m", words[words.index("-m") + 1], *sys.argv[1:]]

@@ -25,7 +25,7 @@ clock = time.perf_counter_ns
 
 
 def _is_traced_by_mode() -> bool:
-    """Whether a dispatch mode of this thread is one with which PyTorch makes graphs."""
+    """Return whether a dispatch mode of this thread is one with which PyTorch makes graphs."""
     return any(private_api.dispatch_mode(kind) is not None for kind in private_api.dispatch_mode_keys.values())
 
 
@@ -99,7 +99,7 @@ class ThreadState(threading.local):
         self.adding: tuple[Callable[[Value], None], Value, int] | None = None
 
     def is_updating(self, tensor: torch.Tensor) -> bool:
-        """Whether a step in progress updates this tensor as a parameter and will record it at its end."""
+        """Return whether a step in progress updates this tensor as a parameter and will record it at its end."""
         return any(update is not None and id(tensor) in update.versions for update in self.updates)
 
 
@@ -151,21 +151,21 @@ class Session:
         return thread.is_closed or (self.is_partial and not thread.is_within)
 
     def not_seen(self, what: Unseen) -> None:
-        """Reports once that something the program does is in no event."""
+        """Report once that something the program does is in no event."""
         if what not in self._not_seen:
             self._not_seen.add(what)
             text = _NOT_SEEN[what].format(module=self.wanted.module)
             self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), what))
 
     def report_lack(self, what: str) -> None:
-        """Reports once what this release of PyTorch does not show."""
+        """Report once what this release of PyTorch does not show."""
         if what not in self._not_seen:
             self._not_seen.add(what)
             text = f"a recording of PyTorch {torch.__version__} lacks {what}"
             self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), "version"))
 
     def current_pass(self) -> Pass | None:
-        """The pass of the running step, or None if nothing is recorded.
+        """Return the pass of the running step, or None if nothing is recorded.
 
         On the CPU it is the innermost pass of this thread. On a device's thread PyTorch's task number identifies it,
         which is new when the first step of a pass runs.
@@ -181,7 +181,7 @@ class Session:
         return self._by_task.get(task)
 
     def forget(self, ended: Pass) -> None:
-        """Forgets a pass that has ended."""
+        """Forget a pass that has ended."""
         for task in [task for task, known in self._by_task.items() if known is ended]:
             del self._by_task[task]
         if self.latest is ended:

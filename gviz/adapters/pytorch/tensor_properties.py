@@ -23,7 +23,7 @@ device_of: Callable[[torch.Tensor], torch.device] = _attributes.device.__get__
 
 
 def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
-    """The graph node of a tensor, or None, also for a view whose node PyTorch refuses to return.
+    """Return the graph node of a tensor, or None, also for a view whose node PyTorch refuses to return.
 
     Such a view was made under ``no_grad``, or is one of several outputs of a call, and its memory was written to since.
     """
@@ -34,7 +34,7 @@ def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
 
 
 def is_leaf(tensor: torch.Tensor) -> bool:
-    """Whether gradients accumulate in this tensor; False for views for which PyTorch refuses to answer."""
+    """Return whether gradients accumulate in this tensor; False for views for which PyTorch refuses to answer."""
     try:
         return _is_leaf(tensor)
     except RuntimeError:
@@ -42,7 +42,9 @@ def is_leaf(tensor: torch.Tensor) -> bool:
 
 
 def is_cut_off(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is a view made under ``no_grad``: it requires grad like its base, but passes no gradient on."""
+    """Return whether a tensor is a view made under ``no_grad``: it requires grad like its base, but passes no gradient
+    on.
+    """
     if not private_api.is_view(tensor) or grad_fn_of(tensor) is not None:
         return False
     base = private_api.base_of(tensor)
@@ -50,12 +52,14 @@ def is_cut_off(tensor: torch.Tensor) -> bool:
 
 
 def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The ``.grad`` of a leaf or of a tensor that retains it, else None: PyTorch warns when it is read on others."""
+    """Return the ``.grad`` of a leaf or of a tensor that retains it, else None: PyTorch warns when it is read on
+    others.
+    """
     return held_grad(tensor) if is_leaf(tensor) or tensor.retains_grad else None
 
 
 def version_of(tensor: torch.Tensor) -> int:
-    """The version counter of a tensor, or 0 if it has none."""
+    """Return the version counter of a tensor, or 0 if it has none."""
     try:  # `is_inference` would release the interpreter's lock, and another thread may keep it for milliseconds
         return int(private_api.version(tensor))
     except RuntimeError:  # an inference-mode tensor has none
@@ -63,7 +67,7 @@ def version_of(tensor: torch.Tensor) -> int:
 
 
 def fills_its_memory(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is contiguous and fills its memory. PyTorch does not report every alias as a view."""
+    """Return whether a tensor is contiguous and fills its memory. PyTorch does not report every alias as a view."""
     if not tensor.is_contiguous():
         return False
     try:
@@ -73,7 +77,7 @@ def fills_its_memory(tensor: torch.Tensor) -> bool:
 
 
 def shows_all_of_its_memory(tensor: torch.Tensor) -> bool:
-    """Whether a tensor covers every element of its memory once, in any order, in the dtype of its base."""
+    """Return whether a tensor covers every element of its memory once, in any order, in the dtype of its base."""
     base = private_api.base_of(tensor) if private_api.is_view(tensor) else None
     if base is not None and dtype_of(base) is not dtype_of(tensor):
         return False
@@ -84,7 +88,7 @@ def shows_all_of_its_memory(tensor: torch.Tensor) -> bool:
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements have no gaps or repeats in memory: contiguous, or with the dimensions permuted."""
+    """Return whether the elements have no gaps or repeats in memory: contiguous, or with the dimensions permuted."""
     if tensor.is_contiguous():
         return True
     step = 1
@@ -97,7 +101,7 @@ def is_dense(tensor: torch.Tensor) -> bool:
 
 
 def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors in one memory may share elements."""
+    """Return whether two tensors in one memory may share elements."""
     if any(it.is_nested or it.layout is not torch.strided or private_api.has_symbols(it) for it in (one, other)):
         return True
     (low, high), (start, end) = _extent(one), _extent(other)
@@ -105,14 +109,14 @@ def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """The range of bytes of its memory that a tensor's elements lie in."""
+    """Return the range of bytes of its memory that a tensor's elements lie in."""
     width, start = tensor.element_size(), int(tensor.storage_offset())
     last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
     return start * width, (start + last + 1) * width
 
 
 def lies_in(tensor: torch.Tensor, memory: object) -> bool:
-    """Whether `memory` is the tensor's storage; False for a tensor without one of its own."""
+    """Return whether `memory` is the tensor's storage; False for a tensor without one of its own."""
     try:
         return torch.Tensor.untyped_storage(tensor) is memory
     except (NotImplementedError, RuntimeError):
@@ -120,6 +124,6 @@ def lies_in(tensor: torch.Tensor, memory: object) -> bool:
 
 
 def number_in(thing: object) -> object:
-    """The number in a one-element CPU tensor, else `thing` itself: it does not wait for a device."""
+    """Return the number in a one-element CPU tensor, else `thing` itself: it does not wait for a device."""
     plain = type(thing) is torch.Tensor and thing.device.type == "cpu" and thing.layout is torch.strided
     return thing.item() if plain and thing.numel() == 1 else thing  # type: ignore[attr-defined]  # it is a tensor

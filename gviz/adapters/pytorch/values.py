@@ -45,7 +45,7 @@ _BLOCK = 1 << 16
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """The name of a dtype in events."""
+    """Return the name of a dtype in events."""
     name = _NAMES.get(dtype)
     if name is None:
         name = _NAMES[dtype] = str(dtype).removeprefix("torch.")
@@ -53,7 +53,7 @@ def name_of(dtype: torch.dtype) -> str:
 
 
 def _kind_of(tensor: torch.Tensor) -> str:
-    """The dtype of a tensor, with its layout unless that is strided: ``float32 sparse``."""
+    """Return the dtype of a tensor, with its layout unless that is strided: ``float32 sparse``."""
     name, layout = name_of(tensor.dtype), tensor.layout
     return name if layout is torch.strided else f"{name} {str(layout).removeprefix('torch.').removesuffix('_coo')}"
 
@@ -79,7 +79,7 @@ class Capture:
         self._has_room = channel.has_room
 
     def __call__(self, tensor: torch.Tensor) -> Value:
-        """The current value. Wrappers, meta, sparse, nested and quantized tensors get shape and dtype only."""
+        """Return the current value. Wrappers, meta, sparse, nested and quantized tensors get shape and dtype only."""
         tensor = as_it_lies(tensor)
         if not self.keeps_numbers or not has_numbers(tensor):
             if is_transformed(tensor):
@@ -91,11 +91,13 @@ class Capture:
             return Value(name_of(tensor.dtype), sizes(tensor))
 
     def of_first(self, tensor: torch.Tensor) -> Value:
-        """The value of a tensor in one of the first calls of a custom function."""
+        """Return the value of a tensor in one of the first calls of a custom function."""
         return self.whole(tensor) or self(tensor)
 
     def whole(self, tensor: torch.Tensor) -> Value | None:
-        """The value with all elements, if it would otherwise have none; None if it has them, or if it is too large."""
+        """Return the value with all elements, if it would otherwise have none; None if it has them, or if it is too
+        large.
+        """
         tensor = as_it_lies(tensor)
         name = name_of(tensor.dtype)
         if not (self._keeps_whole and has_numbers(tensor)) or (not tensor.is_cpu and self.is_hidden(tensor)):
@@ -109,7 +111,7 @@ class Capture:
         return Whole(name, tuple(plain.shape), _bytes_of(plain))
 
     def note_copy(self, source: object, target: object) -> None:
-        """Notes a copy to the host that nothing waits for. Until it is done, the numbers come from `source`."""
+        """Note a copy to the host that nothing waits for. Until it is done, the numbers come from `source`."""
         if not (isinstance(source, torch.Tensor) and isinstance(target, torch.Tensor) and target.is_cpu):
             return
         if not is_on_gpu(source) or self.is_hidden(source) or not (has_numbers(source) and has_numbers(target)):
@@ -119,7 +121,7 @@ class Capture:
         self._copies[target.untyped_storage().data_ptr()] = Copy(target, self(given), source.device)
 
     def _copied(self, tensor: torch.Tensor) -> Value | None:
-        """The value of a tensor whose memory a device may not have written yet; None if it has."""
+        """Return the value of a tensor whose memory a device may not have written yet; None if it has."""
         place = tensor.untyped_storage().data_ptr()
         copy = self._copies.get(place)
         if copy is None:
@@ -130,23 +132,23 @@ class Capture:
         return copy.value_of(tensor) or Value(name_of(tensor.dtype), tuple(tensor.shape))
 
     def leave_nothing(self) -> None:
-        """Captures values in their final form from now on: one that the listener shortens would not compare equal."""
+        """Capture values in their final form from now on: one that the listener shortens would not compare equal."""
         self._limit = self._kept
         self._keeps_whole = False
         self._device.waits = True
 
     def finish(self) -> None:
-        """Waits for all values requested from devices."""
+        """Wait for all values requested from devices."""
         self._device.finish()
 
     def keeps_elements(self, value: Value) -> bool:
-        """Whether the recording will keep the elements of a value, rather than only its statistics."""
+        """Return whether the recording will keep the elements of a value, rather than only its statistics."""
         if isinstance(value, Awaited):
             return value.keeps_elements
         return value.data is not None and (len(value.data) <= self._kept or value.stays_whole)
 
     def memory(self, tensor: torch.Tensor) -> Value:
-        """The value of all elements in a tensor's memory, in memory order."""
+        """Return the value of all elements in a tensor's memory, in memory order."""
         tensor = as_it_lies(tensor)
         if not has_numbers(tensor):  # it has no memory of its own
             return self(tensor)
@@ -155,14 +157,14 @@ class Capture:
             return self(tensor.detach().as_strided((count,), (1,), 0))
 
     def memory_of(self, tensor: torch.Tensor) -> Value:
-        """The dtype and number of all elements in a tensor's memory, without values."""
+        """Return the dtype and number of all elements in a tensor's memory, without values."""
         tensor = as_it_lies(tensor)
         if not has_numbers(tensor):
             return Value(_kind_of(tensor), sizes(tensor))
         return Value(name_of(tensor.dtype), (tensor.untyped_storage().nbytes() // tensor.element_size(),))
 
     def number(self, number: float, dtype: torch.dtype) -> Value:
-        """The value of a Python number as a tensor of a floating dtype."""
+        """Return the value of a Python number as a tensor of a floating dtype."""
         name = name_of(dtype)
         if not self.keeps_numbers or name not in NUMPY_DTYPES:
             with without_modes():
@@ -201,7 +203,9 @@ _WRITABLE = 0x200  # nothing writes there, but NumPy copies read-only memory bef
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
-    """The elements of a tensor without gaps, read directly from memory: an operation would show in a profiler."""
+    """Return the elements of a tensor without gaps, read directly from memory: an operation would show in a
+    profiler.
+    """
     try:
         return string_at(_address(tensor), tensor.nbytes) if tensor.nbytes else b""
     except ArgumentError as error:  # ctypes turns the program's own error at the end of its stack into this
@@ -209,7 +213,7 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
 
 
 def _in_memory(tensor: torch.Tensor, name: str) -> Array:
-    """The memory of a tensor as an array; bfloat16 as its bits."""
+    """Return the memory of a tensor as an array; bfloat16 as its bits."""
     code = NUMPY_DTYPES.get(name, _BITS)
     if not tensor.nbytes:
         return np.empty(tuple(tensor.shape), code)
@@ -227,19 +231,19 @@ def _address(tensor: torch.Tensor) -> int:
 
 
 def sizes(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The shape of a tensor, up to the first size that is symbolic or varies between a nested tensor's parts."""
+    """Return the shape of a tensor, up to the first size that is symbolic or varies between a nested tensor's parts."""
     if tensor.is_nested and tensor.layout is torch.strided:
         return (tensor.size(0),)
     return plain_sizes(tensor.shape) if has_symbols(tensor) else tuple(tensor.shape)
 
 
 def plain_sizes(shape: Iterable[object]) -> tuple[int, ...]:
-    """The sizes of a shape up to the first symbolic one."""
+    """Return the sizes of a shape up to the first symbolic one."""
     return tuple(takewhile(lambda size: type(size) is int, shape))  # type: ignore[arg-type]  # the test says it
 
 
 def has_numbers(tensor: torch.Tensor) -> bool:
-    """Whether the elements are in memory as plain readable numbers."""
+    """Return whether the elements are in memory as plain readable numbers."""
     if tensor.layout is not torch.strided or tensor.is_meta or tensor.is_quantized or tensor.is_nested:
         return False
     kind = tensor.__class__
@@ -249,7 +253,7 @@ def has_numbers(tensor: torch.Tensor) -> bool:
 
 
 def unseen(*tensors: torch.Tensor) -> AbstractContextManager[object]:
-    """A context in which the program's dispatch modes do not see computation with tensors that have numbers."""
+    """Return a context in which the program's dispatch modes do not see computation with tensors that have numbers."""
     return without_modes() if count_dispatch_modes() and all(map(has_numbers, tensors)) else _AS_IT_IS
 
 
@@ -257,12 +261,12 @@ _AS_IT_IS = nullcontext()
 
 
 def is_transformed(tensor: torch.Tensor) -> bool:
-    """Whether a tensor stands for others, in a transform or a batch of gradients, and cannot be read."""
+    """Return whether a tensor stands for others, in a transform or a batch of gradients, and cannot be read."""
     return bool(is_wrapped(tensor) or is_batch(tensor))
 
 
 def as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
-    """A plain tensor of the same memory: a subclass may report another shape."""
+    """Return a plain tensor of the same memory: a subclass may report another shape."""
     if type(tensor) in _PLAIN or not computes_unseen(tensor) or is_transformed(tensor):
         return tensor
     with without_overrides(), without_modes():
@@ -273,18 +277,20 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def computes_unseen(tensor: torch.Tensor) -> bool:
-    """Whether operations on a tensor run no code of the program: its class has no dispatch of its own."""
+    """Return whether operations on a tensor run no code of the program: its class has no dispatch of its own."""
     return _is_plain(tensor.__class__)
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether a subclass of `torch.Tensor` computes like its base, so that its memory holds its elements."""
+    """Return whether a subclass of `torch.Tensor` computes like its base, so that its memory holds its elements."""
     dispatch = getattr(kind, "__torch_dispatch__", None)
     return dispatch is None or dispatch is getattr(torch.Tensor, "__torch_dispatch__", None)
 
 
 def _statistics(array: Array) -> Stats:
-    """Statistics, block by block: five times as fast for large arrays, and without a copy for any strides."""
+    """Return statistics, computed block by block: five times as fast for large arrays, and without a copy for any
+    strides.
+    """
     once = each_once(array)
     if once.size <= _BLOCK:
         stats = statistics(_widened(once))
@@ -294,7 +300,9 @@ def _statistics(array: Array) -> Stats:
 
 
 def _blocks(array: Array) -> Iterable[Any]:
-    """The elements of an array in blocks, in any order: slices of contiguous memory, or an iterator otherwise."""
+    """Return the elements of an array in blocks, in any order: slices of contiguous memory, or an iterator
+    otherwise.
+    """
     if array.flags.forc:
         flat = array.ravel("K")
         return (flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK))
@@ -302,12 +310,12 @@ def _blocks(array: Array) -> Iterable[Any]:
 
 
 def _widened(block: Array) -> Array:
-    """Elements as numbers: bfloat16 is the upper half of a float32."""
+    """Return elements as numbers: bfloat16 is the upper half of a float32."""
     return (block.astype("<u4") << 16).view("<f4") if block.dtype == _BITS else block
 
 
 def _together(parts: list[tuple[Stats, int]]) -> Stats:
-    """Merges the statistics of several parts of an array, each given with its size."""
+    """Merge the statistics of several parts of an array, each given with its size."""
     nan, inf, zero = (sum(getattr(part, name) for part, _ in parts) for name in ("nan", "inf", "zero"))
     known = [(part, size - part.nan - part.inf) for part, size in parts if size > part.nan + part.inf]
     if not known:

@@ -25,7 +25,7 @@ _MODULE = re.escape(__package__ or "")
 
 
 def put_in(leaving: ExitStack) -> None:
-    """Skips gviz's frames in stack levels, and reissues warnings that would be shown for a line of this package."""
+    """Skip gviz's frames in stack levels, and reissue warnings that would be shown for a line of this package."""
     before, warn = warnings.showwarning, warnings.warn
 
     @wraps(warn)
@@ -56,19 +56,19 @@ def put_in(leaving: ExitStack) -> None:
 
 
 def _up(frame: FrameType, level: int) -> int:
-    """The stack level from this frame that corresponds to `level` without gviz's frames."""
+    """Return the stack level from this frame that corresponds to `level` without gviz's frames."""
     own = list(_own_frames(frame))
     return own[level - 1][0] if 0 < level <= len(own) else level
 
 
 def _caller() -> FrameType | None:
-    """The innermost frame that belongs neither to gviz nor to Python's warnings module."""
+    """Return the innermost frame that belongs neither to gviz nor to Python's warnings module."""
     own = (frame for _, frame in _own_frames(sys._getframe(2)))
     return next((frame for frame in own if frame.f_code.co_filename != warnings.__file__), None)
 
 
 def _own_frames(innermost: FrameType) -> Iterator[tuple[int, FrameType]]:
-    """The frames from here outwards without those that gviz added, each with its level counted from 1."""
+    """Return the frames from here outwards without those that gviz added, each with its level counted from 1."""
     frames: list[FrameType] = []
     frame: FrameType | None = innermost
     while frame is not None:

@@ -25,7 +25,7 @@ class _LevelName(click.Choice[str]):
     """The name of a level; accepts the old word for notes."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The current name of the level."""
+        """Return the current name of the level."""
         return super().convert("note" if value == "suspicion" else value, param, ctx)
 
 
@@ -73,7 +73,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
 
 
 def _found(given: Recordings, kinds: list[Kind]) -> list[RankFinding]:
-    """The findings of each rank, and where ranks first differ."""
+    """Return the findings of each rank, and where ranks first differ."""
     from gviz.explain.check import check_ranks, checking
 
     each = [told(checking(timeline, kinds)) for timeline in given.timelines]
@@ -84,7 +84,7 @@ def _found(given: Recordings, kinds: list[Kind]) -> list[RankFinding]:
 
 
 def _parted(given: Recordings) -> Iterator[tuple[int, Checked]]:
-    """The ranks that differ from another one, each with its finding."""
+    """Yield the ranks that differ from another one, each with its finding."""
     from gviz.cli.rank_report import compared
     from gviz.explain.check import Checked
     from gviz.render.ranks_text import finding
@@ -112,7 +112,7 @@ def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
 
 
 def _say_not_seen(given: Recordings) -> None:
-    """Reports on stderr what the recordings cannot show, so that a missing finding is not taken for a healthy
+    """Report on stderr what the recordings cannot show, so that a missing finding is not taken for a healthy
     program.
     """
     for line in dict.fromkeys(line for timeline in given.timelines for line in _not_seen(timeline)):

@@ -115,7 +115,7 @@ def _opened(path: Path) -> Trace:
 
 
 def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, int]]:
-    """Pairs of iterations to compare, counted from 1."""
+    """Yield pairs of iterations to compare, counted from 1."""
     if text is None:
         if a is b:
             yield 1, 2
@@ -131,7 +131,7 @@ def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, 
 
 
 def _ends(a: Timeline, b: Timeline) -> str:
-    """Reports that one recording has more iterations; empty if both have the same number."""
+    """Report that one recording has more iterations; empty if both have the same number."""
     counts = len(a.iterations), len(b.iterations)
     return "" if counts[0] == counts[1] else f"a has {counts[0]} iterations, b has {counts[1]}."
 

@@ -37,7 +37,9 @@ class Export(argument_order.OptionsBehind):
 
 
 def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
-    """The only source. `GvizError` if there are more: script arguments without ``--``, or a name without ``-o``."""
+    """Return the only source. `GvizError` if there are more: script arguments without ``--``, or a name without
+    ``-o``.
+    """
     first, *more = values
     if more and "output" not in ctx.params:
         argument_order.refuse_unnamed(first, more[0])
@@ -161,7 +163,7 @@ def command(
 
 
 def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
-    """Which trace is drawn to which path; a folder with the traces of ranks gives one path for each."""
+    """Return which trace is drawn to which path; a folder with the traces of ranks gives one path for each."""
     if not source.is_dir() or not is_trace(source):
         return [(source, output)]
     with opened(source) as given:  # the ranks that can be read, before the first of them is drawn
@@ -176,7 +178,7 @@ def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
 
 
 def _refuse(target: str, kind: str, moments: str, source: Path, *, force: bool) -> None:
-    """Raises `GvizError` for a picture that cannot be drawn or written."""
+    """Raise `GvizError` for a picture that cannot be drawn or written."""
     from gviz.api.targets import kind_of, refuse
 
     if target == "-":
@@ -187,8 +189,8 @@ def _refuse(target: str, kind: str, moments: str, source: Path, *, force: bool) 
 
 
 def _write(trace: Path, output: str, how: dict[str, Any], slides: Path | None, *, force: bool) -> None:
-    """Writes the pictures of a trace and reports their names. With `slides` it also suggests options that make the
-    text readable.
+    """Write the pictures of a trace and report their names. With `slides` it also suggests options that make the text
+    readable.
     """
     from gviz.api.targets import kind_of
 

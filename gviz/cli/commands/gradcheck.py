@@ -69,7 +69,7 @@ def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], a
 
 
 def _code(found: Sequence[tuple[str, NodeCheck]], allow: Sequence[str]) -> int:
-    """The exit code; `GvizError` if no rule could be tried."""
+    """Return the exit code; `GvizError` if no rule could be tried."""
     if any(one.is_interrupted for _, one in found):
         return _INTERRUPTED
     if all(one.verdict == "not tried" for _, one in found):
@@ -78,7 +78,7 @@ def _code(found: Sequence[tuple[str, NodeCheck]], allow: Sequence[str]) -> int:
 
 
 def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
-    """Raises `GvizError` for an allowed function of which no call was tried."""
+    """Raise `GvizError` for an allowed function of which no call was tried."""
     for name in allow:
         if name not in names:
             hint = f"these were: {', '.join(map(shown, names))}"
@@ -86,7 +86,7 @@ def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
 
 
 def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven[list[NodeCheck]]:
-    """Tries each rule; those that Ctrl+C prevents count as not tried. `GvizError` if there is no rule to try."""
+    """Try each rule; those that Ctrl+C prevents count as not tried. `GvizError` if there is no rule to try."""
     from gviz.api.moment_argument import moment_of
     from gviz.explain.gradcheck import check_node, interrupted_check
 
@@ -122,7 +122,7 @@ def _own(timeline: Timeline) -> list[int]:
 
 
 def _rows(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence[str] | None) -> Iterator[str]:
-    """One row for each function, with the allowed ones marked; one for each node if nodes were asked about."""
+    """Return one row for each function, with the allowed ones marked; one for each node if nodes were asked about."""
     return _text(timeline, found) if allow is None else _by_function(timeline, found, allow)
 
 
@@ -134,7 +134,7 @@ def _text(timeline: Timeline, found: Iterable[NodeCheck]) -> Iterator[str]:
 
 
 def _by_function(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence[str]) -> Iterator[str]:
-    """For each function, the results of its calls and the call to show."""
+    """Return for each function the results of its calls and the call to show."""
     from gviz.explain.display_names import made_at
 
     calls: defaultdict[int, list[NodeCheck]] = defaultdict(list)
@@ -152,7 +152,7 @@ def _by_function(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence
 
 
 def _count(calls: Sequence[NodeCheck]) -> str:
-    """How many calls of one function agree, differ, or could not be tried."""
+    """Return how many calls of one function agree, differ, or could not be tried."""
     counts = Counter(_DID[one.verdict] for one in calls)
     said = ", ".join(f"{counts[did]} {did}" for did in reversed(_DID.values()) if counts[did])
     return f"{len(calls)} call{'s' if len(calls) > 1 else ''} tried: {said}"

@@ -53,7 +53,7 @@ def _breaks(timeline: Timeline, function: str) -> list[Break]:
 
 
 def _refuse_unknown(timeline: Timeline, function: str) -> None:
-    """Raises `GvizError` for a function that this run did not call."""
+    """Raise `GvizError` for a function that this run did not call."""
     from gviz.graphify.breaks import functions
 
     if not function:

@@ -75,7 +75,7 @@ class _Rank(NamedTuple):
 
 
 def _of_folder(folder: Path) -> _Rank:
-    """Prints where ranks first differ. Returns the rank that ends early, or else the first that differs, next to
+    """Print where ranks first differ. Return the rank that ends early, or else the first that differs, next to
     another.
     """
     with recordings.opened(folder) as ours:

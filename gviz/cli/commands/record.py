@@ -48,7 +48,7 @@ def run_and_report(program: Program, until: Literal["nan", "inf"] | None) -> int
 
 
 def _report(trace: Path, first: str) -> None:
-    """Reports on stderr what was written (from the mark `first` on, if there is one) and how to open it."""
+    """Report on stderr what was written (from the mark `first` on, if there is one) and how to open it."""
     from gviz.trace.file.reader import open_trace
     from gviz.trace.monitored import monitored_of
     from gviz.values.number_text import bytes_text
@@ -78,7 +78,7 @@ def _report(trace: Path, first: str) -> None:
 
 
 def _cost(meta: Mapping[str, str]) -> str:
-    """The share of the program's time that recording took, if it was measured."""
+    """Return the share of the program's time that recording took, if it was measured."""
     from gviz.values.number_text import seconds_text
 
     try:

@@ -31,7 +31,7 @@ _PIPE_WIDTH = 120
 
 
 def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
-    """Counts of events, nodes and bytes, and the roots of the passes."""
+    """Return counts of events, nodes and bytes, and the roots of the passes."""
     from gviz.explain.backward_passes import loss_values
 
     kinds = Counter(type(timeline.event(seq)).__name__ for seq in range(1, len(timeline) + 1))
@@ -50,7 +50,7 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 
 
 def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """Counts of events, nodes and bytes, and the roots of the passes."""
+    """Return counts of events, nodes and bytes, and the roots of the passes."""
     from gviz.explain.backward_passes import loss_values_by_name, row_text
     from gviz.values.plain_text import clipped
 
@@ -73,7 +73,7 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
 
 
 def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
-    """The iterations in order, each with its phases and the roots of its backward passes."""
+    """Return the iterations in order, each with its phases and the roots of its backward passes."""
     from gviz.explain.backward_passes import root_value
     from gviz.tui.drawing.pass_list import phases_of
 
@@ -95,14 +95,16 @@ def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
 
 
 def passes_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """The iterations with their phases, as in the debugger."""
+    """Return the iterations with their phases, as in the debugger."""
     from gviz.tui.drawing.pass_list import plain_passes
 
     return plain_passes(timeline)
 
 
 def training_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
-    """The loss and the gradient of each module after each backward pass; of a long recording after some of them."""
+    """Return the loss and the gradient of each module after each backward pass; of a long recording after some
+    of them.
+    """
     from gviz.explain.training import progress
 
     found = progress(timeline, n)
@@ -119,7 +121,7 @@ def _json_number(value: float | None) -> float | str | None:
 
 
 def training_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """The same as sparklines."""
+    """Return the same as sparklines."""
     from gviz.explain.training import progress
     from gviz.tui.drawing.training import plain_training
 
@@ -127,52 +129,52 @@ def training_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
 
 
 def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
-    """Every node in order of creation, with its state at one moment."""
+    """Return every node in order of creation, with its state at one moment."""
     moment = timeline.at(n)
     return [_row(timeline, each, moment.state(each)) for each in timeline.nodes]
 
 
 def tape_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """Every node in order of creation, with its state at one moment."""
+    """Return every node in order of creation, with its state at one moment."""
     from gviz.tui.drawing.tape import plain_tape
 
     return plain_tape(timeline, n, _width())
 
 
 def events_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
-    """Every event in order."""
+    """Return every event in order."""
     return [{"seq": seq, **_form(timeline.event(seq))} for seq in range(1, len(timeline) + 1)]
 
 
 def events_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """Every event in order, one sentence each."""
+    """Return every event in order, one sentence each."""
     from gviz.explain.event_description import sentence
 
     return (sentence(timeline, seq, since=seq - 1) for seq in range(1, len(timeline) + 1))
 
 
 def node_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
-    """How a node was created, its state at one moment, and its events."""
+    """Return how a node was created, its state at one moment, and its events."""
     state = timeline.at(n).state(node)
     return {"info": timeline.info(node), "state": state, "events": list(timeline.events_of(node))}
 
 
 def node_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """The node panel of the debugger."""
+    """Return the node panel of the debugger."""
     from gviz.tui.drawing.node_details import plain_panel
 
     return plain_panel(timeline, n, node, _width())
 
 
 def memory_data(timeline: Timeline, n: int, node: int) -> dict[str, object]:
-    """The memory that the graph keeps for backward."""
+    """Return the memory that the graph keeps for backward."""
     from gviz.explain import saved_memory
 
     return saved_memory.memory_data(timeline, n)
 
 
 def memory_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """The memory that the graph keeps for backward, with its curve."""
+    """Return the memory that the graph keeps for backward, with its curve."""
     from gviz.explain import saved_memory
 
     return saved_memory.memory_text(timeline, n, min(_width(), _PIPE_WIDTH))
@@ -249,7 +251,7 @@ def command(
 
 
 def _meant(timeline: Timeline, at: str | None, place: str | None) -> tuple[int, int]:
-    """The requested moment and node (0: none)."""
+    """Return the requested moment and node (0: none)."""
     from gviz.api.moment_argument import moment_of
     from gviz.query.name_lookup import NamedNodes
     from gviz.query.node_lookup import node_at

@@ -85,7 +85,7 @@ def command(
 
 
 def _branch(timeline: Timeline, iteration: Iteration, changes: Sequence[str], shows: Sequence[str]) -> Branch:
-    """Runs a branch and prints what differs in it."""
+    """Run a branch and print what differs in it."""
     from gviz.explain.whatif import ambiguous_names, branch_of, difference_rows, rerun_sentences, stop_sentences
 
     branch = branch_of(timeline, iteration, changes)
@@ -111,7 +111,7 @@ def _keep(branch: Branch, output: Path, *, force: bool) -> None:
 
 
 def _refuse_suffix(output: Path, *, is_range: bool) -> None:
-    """Raises `GvizError` for a file name whose suffix does not fit what would be written."""
+    """Raise `GvizError` for a file name whose suffix does not fit what would be written."""
     if is_range != (output.suffix.lower() == ".svg"):
         what = "the curves of a range are SVG" if is_range else "only a range draws curves"
         hint = "-o curve.svg" if is_range else "-o branch.gviz; a range is x = -3..3"
@@ -133,7 +133,7 @@ def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequ
 
 
 def _only(ranges: Sequence[str], shows: Sequence[str]) -> str:
-    """The range, if exactly one quantity is to be drawn over it."""
+    """Return the range, if exactly one quantity is to be drawn over it."""
     if len(ranges) != 1 or not shows:
         what = "a range needs --show, and no second range"
         raise GvizError(what, hint='"x = -3..3" --show z,x.grad', exit_code=2)
@@ -143,7 +143,7 @@ def _only(ranges: Sequence[str], shows: Sequence[str]) -> str:
 def _curves(
     timeline: Timeline, iteration: Iteration, changes: Sequence[str], over: str, points: int, shows: Sequence[str]
 ) -> list[Curve]:
-    """Runs a branch for each point of a range, and reports points that failed."""
+    """Run a branch for each point of a range, and report points that failed."""
     from gviz.explain.whatif import curves
     from gviz.rerun.change_text import sweep
 
@@ -170,5 +170,5 @@ def _keep_curves(over: str, drawn: Sequence[Curve], output: Path, *, force: bool
 
 
 def _changed(over: str) -> str:
-    """The quantity that a range changes: ``x`` of ``x = -3..3``."""
+    """Return the quantity that a range changes: ``x`` of ``x = -3..3``."""
     return over.partition("=")[0].strip()

@@ -39,7 +39,7 @@ def _leave_as_found() -> dict[str, Any]:
 
 
 def _is_the_program(argv: list[str]) -> bool:
-    """Whether this is the Python that runs the program: a ``.pth`` file may have started another one before."""
+    """Return whether this is the Python that runs the program: a ``.pth`` file may have started another one before."""
     return sys.orig_argv[-len(argv) :] == argv
 
 

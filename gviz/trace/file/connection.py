@@ -37,7 +37,7 @@ class _Limit:
         self._deadline = time.monotonic() + SECONDS_A_QUERY
 
     def is_over(self) -> bool:
-        """Whether the query has run out of time."""
+        """Return whether the query has run out of time."""
         return time.monotonic() > self._deadline
 
 

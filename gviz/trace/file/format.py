@@ -87,7 +87,7 @@ def _refusal(path: Path, trouble: Exception) -> GvizError:
 
 
 def has_long_path(path: Path) -> bool:
-    """Whether the path may be too long for SQLite: it has 512 bytes for a name, and appends suffixes."""
+    """Return whether the path may be too long for SQLite: it has 512 bytes for a name, and appends suffixes."""
     return len(os.fsencode(path.absolute())) > _SURE_TO_FIT
 
 
@@ -147,7 +147,7 @@ def _without_comments(sql: str | None) -> str | None:
 
 @cache
 def expected_schema() -> frozenset[SchemaRow]:
-    """Everything that a trace of this format defines."""
+    """Return everything that a trace of this format defines."""
     empty = sqlite3.connect(":memory:")
     try:
         for statement in _statements():

@@ -54,7 +54,7 @@ class Lock:
             os.close(self._file)
 
     def is_at(self, path: Path) -> bool:
-        """Whether the locked file is still the one at this path."""
+        """Return whether the locked file is still the one at this path."""
         try:
             return os.path.samestat(path.stat(), self._as_opened)
         except OSError:
@@ -62,7 +62,7 @@ class Lock:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process is writing the trace."""
+    """Return whether a process is writing the trace."""
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:
@@ -83,7 +83,7 @@ def _taken_in_time(file: int) -> bool:
 
 
 def _taken(file: int, *, shared: bool = False) -> bool:
-    """Whether this process now holds the lock. True if the system or file system has no locks."""
+    """Return whether this process now holds the lock. True if the system or file system has no locks."""
     try:
         import fcntl  # not available on Windows
 

@@ -137,7 +137,7 @@ def fold_file(path: Path) -> None:
 
 
 def is_open(path: Path) -> bool:
-    """Whether a process reads or writes an unfinished trace, by SQLite's locks, which end with their process."""
+    """Return whether a process reads or writes an unfinished trace, by SQLite's locks, which end with their process."""
     import sqlite3
 
     try:
@@ -149,7 +149,7 @@ def is_open(path: Path) -> bool:
 
 
 def _is_being_written(path: Path) -> bool:
-    """Whether a process is writing the trace, or has it open unfinished."""
+    """Return whether a process is writing the trace, or has it open unfinished."""
 
     return is_locked(path) or is_open(path)
 

@@ -71,8 +71,8 @@ class Ring:
             connection.execute(f"PRAGMA journal_size_limit = {bounds.size // _WAL_SHARE}").fetchall()
 
     def begins(self, seq: int, event: e.Event, *, fresh: bool) -> bool:
-        """Whether event `seq` must begin a batch because a part of the run may begin there; `fresh`: it begins one
-        anyway.
+        """Return whether event `seq` must begin a batch because a part of the run may begin there; `fresh`: it begins
+        one anyway.
         """
         quiet = not self._iterations.running
         if event.__class__ in _DECIDING:
@@ -97,7 +97,9 @@ class Ring:
         return self._drop(first) if first > self.cut + 1 else frozenset()
 
     def _may_begin_part(self, seq: int, event: e.Event) -> bool:
-        """Whether a part of the run begins, or may begin, with an event: inputs of a forward pass are created first."""
+        """Return whether a part of the run begins, or may begin, with an event: inputs of a forward pass are created
+        first.
+        """
         if self._bounds.unit == "iterations":
             return seq in (1, self._iterations.starts[-1], self._iterations.prepared_from)
         if isinstance(event, e.Marked):

@@ -208,7 +208,7 @@ def _made_with(made: e.NodeCreated, written: Event) -> e.NodeCreated:
 
 
 def _not_looked_for(value: Value) -> None:
-    """Not needed: a leaf that fills its memory has exactly the written elements, so no array has to be read."""
+    """Do nothing: a leaf that fills its memory has exactly the written elements, so no array has to be read."""
 
 
 def _order(said: Ordered) -> int:

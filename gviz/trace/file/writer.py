@@ -311,7 +311,7 @@ class TraceWriter:
 
 
 def _nothing() -> None:
-    """Placeholder without an effect."""
+    """Do nothing: a placeholder."""
 
 
 _FILE_SIZE = {signal.SIGXFSZ} if hasattr(signal, "SIGXFSZ") else set()

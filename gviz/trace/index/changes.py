@@ -79,7 +79,7 @@ class Run:
         return Run.of(keys, np.concatenate([self.seqs, later.seqs]))
 
     def holds_together(self, last: int) -> bool:
-        """Whether the data is sorted and names only events ``1..last``. Data from a file is not trusted."""
+        """Return whether the data is sorted and names only events ``1..last``. Data from a file is not trusted."""
         keys, starts, seqs = self.keys, self.starts, self.seqs
         fits = len(starts) == len(keys) + 1 and int(starts[0]) == 0 and int(starts[-1]) == len(seqs)
         if not fits or (len(seqs) and not 1 <= int(seqs.min()) <= int(seqs.max()) <= last):

@@ -190,7 +190,7 @@ class NodeStates:
         return progress
 
     def _has_failed(self, pass_nr: int, start: int, n: int) -> bool:
-        """Whether the pass that began at event `start` has ended with an error by moment `n`."""
+        """Return whether the pass that began at event `start` has ended with an error by moment `n`."""
         if not len(self._index.tables.failed_passes.seq):
             return False
         finished = self._index.lists["pass_finished"].last(pass_nr, n)
@@ -213,7 +213,9 @@ class NodeStates:
         return arrivals, arrivals.total() if len(seqs) and seqs[-1] > seq else given
 
     def _is_alone(self, start: int, n: int) -> bool:
-        """Whether all contributions from event `start`, which begins a pass, to event `n` belong to that pass."""
+        """Return whether all contributions from event `start`, which begins a pass, to event `n` belong to
+        that pass.
+        """
         times, passes = self._index.tables.context.seq, self._index.tables.context.innermost
         before = int(times.searchsorted(start)) - 1
         strays = self._index.tables.strays.seq

@@ -77,7 +77,7 @@ class References:
         return int(high - low)
 
     def _is_alone(self, node: int) -> bool:
-        """Whether the node number is unique, which it may not be in a damaged trace."""
+        """Return whether the node number is unique, which it may not be in a damaged trace."""
         return len(self._index.lists["created"].of_key(node)) == 1
 
     def _birth(self, node: int, seq: int) -> int:

@@ -188,7 +188,7 @@ class Claims:
         return None
 
     def _is_of_a_tensor(self, place: int, item: Range) -> bool:
-        """Whether an item that is stored or read is part of a tensor: then it is an operation of its own."""
+        """Return whether an item that is stored or read is part of a tensor: then it is an operation of its own."""
         frame, outer = self.stacks.frame(place), self.stacks.caller(place)
         line, end_line, column, end_column = item
         store = Frame(frame.path, frame.function, line, end_line, column, end_column)
@@ -211,7 +211,7 @@ def _function(frame: Frame) -> str:
 
 
 def _fits(key: Key | None, step: KeyEntry) -> bool:
-    """Whether taking a part by this key matches this step of a path."""
+    """Return whether taking a part by this key matches this step of a path."""
     if isinstance(key, tuple) or step == TURN:
         return key == step
     place, count, name = step
@@ -342,6 +342,6 @@ class Turns:
 
 
 def within(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:
-    """Whether a frame runs a part of the statement on these lines."""
+    """Return whether a frame runs a part of the statement on these lines."""
     same = frame.path == statement.path and frame.function == statement.function
     return same and lines[0] <= frame.line <= lines[1]

@@ -389,7 +389,7 @@ def fields_of(value: ast.expr) -> Sequence[tuple[KeyEntry, ast.expr]]:
 
 
 def is_of_class(name: str) -> bool:
-    """Whether a name looks like a class, ``OneHotCategorical``, but not like a tensor class."""
+    """Return whether a name looks like a class, ``OneHotCategorical``, but not like a tensor class."""
     return name[:1].isupper() and not name.isupper() and not name.endswith(_OF_TENSORS)
 
 
@@ -458,7 +458,7 @@ def operation_of(part: ast.expr | ast.AugAssign) -> tuple[str, ...]:
 
 
 def folds(part: ast.expr) -> bool:
-    """Whether it calls a Python function that produces one result in many steps."""
+    """Return whether it calls a Python function that produces one result in many steps."""
     match part:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(value=ast.Name(id="functools"), attr=name)):
             return name in _FOLDING

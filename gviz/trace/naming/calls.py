@@ -124,7 +124,7 @@ class Calls:
         return Call(range(start, end), is_last, is_last and self._goes_on)
 
     def goes_on_elsewhere(self, place: int, call: Call) -> bool:
-        """Whether a call, after it created this node, continues in another of the modules it calls."""
+        """Return whether a call, after it created this node, continues in another of the modules it calls."""
         if place == call.places[-1]:
             return False
         key = call.places.start, call.places.stop
@@ -138,11 +138,11 @@ class Calls:
         return last > place and module not in self._way(self._scopes.item(place))[depth : depth + 1]
 
     def _is_leaf(self, place: int) -> bool:
-        """Whether the node is not the result of an operation."""
+        """Return whether the node is not the result of an operation."""
         return self._leaf(self._ops.item(place))
 
     def _is_at_the_end(self, end: int) -> bool:
-        """Whether nothing follows this place in its thread."""
+        """Return whether nothing follows this place in its thread."""
         return end == len(self.stacks) or self._threads.item(end) != self._threads.item(end - 1)
 
     def _runs_below(self, caller: int) -> _Below:
@@ -171,7 +171,9 @@ class Calls:
         return self._repeated(run, depth)
 
     def _encloses(self, around: Sequence[int], run: range, caller: int) -> bool:
-        """Whether the innermost module call around a run also contains the caller, instead of being called by it."""
+        """Return whether the innermost module call around a run also contains the caller, instead of being called by
+        it.
+        """
         scope = around[-1]
         call = self._module_call(scope)
         name = f"{call.kind}.forward" if call is not None else ""
@@ -243,7 +245,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 def _is_class(function: ast.expr, imported: frozenset[str]) -> bool:
-    """Whether a name is written like a class, ``OneHotCategorical``, and comes from an import."""
+    """Return whether a name is written like a class, ``OneHotCategorical``, and comes from an import."""
     match function:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return is_of_class(name) and _root(function) in imported

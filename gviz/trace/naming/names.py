@@ -143,7 +143,9 @@ class Names:
         return self._nodes.op_name(self._origins.op.item(place))
 
     def _is_of_a_part(self, place: int, claim: Claim, *, untracked: bool) -> bool:
-        """Whether the node is the view ``b[0]`` that ``b[0] = v`` creates or ``b[0] += v`` reads, rather than ``b``."""
+        """Return whether the node is the view ``b[0]`` that ``b[0] = v`` creates or ``b[0] += v`` reads, rather than
+        ``b``.
+        """
         if claim.called != STORING:
             return False
         op = self._op(place)
@@ -151,13 +153,15 @@ class Names:
         return not writes or (untracked and plain(op) in _INTO_A_VIEW)
 
     def _is_handed_on(self, place: int, claim: Claim) -> bool:
-        """Whether an outer call continues with an inner call's result in another module."""
+        """Return whether an outer call continues with an inner call's result in another module."""
         at = self._calls.place(place)
         around = [self._calls.of(at, depth, folds=folds) for depth, folds in claim.calls if depth]
         return any(self._calls.goes_on_elsewhere(at, call) for call in around)
 
     def _is_result(self, at: int, claim: Claim) -> bool:
-        """Whether a node is the result of its call and of each call that passed it on, not an intermediate step."""
+        """Return whether a node is the result of its call and of each call that passed it on, not an
+        intermediate step.
+        """
         statement = self._claims.stacks.place(self._calls.stacks.item(at), claim.depth)
         for depth, folds in claim.calls:
             call = self._calls.of(at, depth, folds=folds)
@@ -168,13 +172,15 @@ class Names:
         return True
 
     def _is_given(self, at: int, claim: Claim) -> bool:
-        """Whether a node is the result of the calls that passed it on to a claim's statement, and these have ended."""
+        """Return whether a node is the result of the calls that passed it on to a claim's statement, and these have
+        ended.
+        """
         statement = self._claims.stacks.place(self._calls.stacks.item(at), claim.depth)
         calls = (self._calls.of(at, depth, folds=folds) for depth, folds in claim.calls)
         return all(not self._may_go_on(call) and self._last(call, claim, statement) == at for call in calls)
 
     def _may_go_on(self, call: Call) -> bool:
-        """Whether a call may still create more nodes, even if one of its statements has ended."""
+        """Return whether a call may still create more nodes, even if one of its statements has ended."""
         return call.is_last and self._in_calls
 
     def _last(self, call: Call, claim: Claim, statement: int) -> int:
@@ -198,7 +204,7 @@ class Names:
         return found
 
     def _is_claimed_later(self, place: int, claim: Claim) -> bool:
-        """Whether the same statement later creates a node that is the assigned value itself."""
+        """Return whether the same statement later creates a node that is the assigned value itself."""
         stack, stacks = self._origins.stack.item(place), self._claims.stacks
         statement, outer = stacks.frame(stacks.place(stack, claim.depth)), stacks.place(stack, claim.depth + 1)
         outside = stacks.count(outer)

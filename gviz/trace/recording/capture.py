@@ -129,7 +129,7 @@ def overhearing_warnings(channel: Channel) -> Iterator[None]:
 
 
 def _has_threads() -> bool:
-    """Whether the program has threads of its own."""
+    """Return whether the program has threads of its own."""
     others = (one for one in threading.enumerate() if one is not threading.main_thread())
     return any(not one.name.startswith("gviz") for one in others)
 

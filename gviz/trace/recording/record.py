@@ -46,7 +46,7 @@ class Window:
 
     @contextmanager
     def watched(self, channel: Channel) -> Iterator[None]:
-        """A context in which the program's marks start and stop what `channel` records."""
+        """Let the program's marks start and stop what `channel` records, within the context."""
         global _watched
         if self == ALL:
             yield
@@ -252,7 +252,7 @@ class Recording(Displayed):
             self._warn(str(trouble))
 
     def __len__(self) -> int:
-        """The number of events written to the file."""
+        """Return the number of events written to the file."""
         return 0 if self._writer is None else len(self._writer)
 
     @property
@@ -271,7 +271,7 @@ class Recording(Displayed):
             self.channel.say(Failed(type(error).__name__, text, node, stack, printed(error)))
 
     def knows(self, error: BaseException) -> bool:
-        """Whether this recording already has a failure with this error."""
+        """Return whether this recording already has a failure with this error."""
         return attributes(error).get(_TOLD) == self._number
 
     def flush(self) -> None:
@@ -384,7 +384,7 @@ class Within(Displayed):
         pass
 
     def __len__(self) -> int:
-        """The number of events of the whole program written to the file."""
+        """Return the number of events of the whole program written to the file."""
         return len(self._outer)
 
     @property
