@@ -6,7 +6,7 @@ Read first, in this order:
 2. `program.py`: SCRIPT and its arguments become a recorded run in a process of its own, and its trace.
 3. `recordings.py`: the traces that a command reads, one or those of all ranks.
 
-The walk of ``gviz check train.py``: `main.py` imports `commands/check.py` alone, for start-up. Its options come from
+The walk of ``gviz check train.py``: `main.py` imports only `commands/check.py`, for start-up. Its options come from
 `options.py` and `recording_options.py`; `argument_order.py` splits gviz's arguments from the script's. `program.py`
 runs the program with its output on stderr, passes the signals on (`signals.py`) and opens the trace. `findings.py`
 prints the findings, as text, `json_form.py` or `sarif.py`.

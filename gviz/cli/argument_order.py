@@ -1,8 +1,7 @@
-"""Splits gviz's arguments from the script's, and says what to type where words were given in another order.
+"""Splits gviz's arguments from the script's, and shows the right command for words in the wrong order.
 
-One rule: behind SCRIPT everything is the script's, as with python.
-
-``export`` and ``show`` read their own there, too, because what they make comes from traces as well: `--` ends them.
+One rule: everything after SCRIPT belongs to the script, as with python. ``export`` and ``show`` accept their own
+options there too, up to a `--`, because their source can also be a trace.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ def say_lost(argv: Sequence[str]) -> None:
     text = _text(script) if lost else ""
     for name in lost:
         if name not in text:
-            streams.say(f"gviz: note: {name} stands behind {shown(script)}, so the script gets it; gviz's own options "
-                        f"stand before it")  # fmt: skip
+            streams.say(f"gviz: note: {name} comes after {shown(script)}, so the script gets it; options of gviz come "
+                        f"before the script")  # fmt: skip
 
 
 def refuse_for_trace(trace: str, theirs: Sequence[str]) -> None:
     """Raise `GvizError` for arguments after a trace: a trace runs no program that could take them."""
     if theirs:
         what = f"a trace takes no arguments: {' '.join(map(shown, theirs))}"
-        raise GvizError(what, hint=f"options stand before {shown(trace)}", exit_code=2)
+        raise GvizError(what, hint=f"options come before {shown(trace)}", exit_code=2)
 
 
 class OptionsBehind(click.Command):
@@ -70,9 +69,9 @@ class OptionsBehind(click.Command):
         return rest
 
 
-def misplaced(command: str, given: str, what: str) -> GvizError:
+def misplaced(command: str, word: str, what: str) -> GvizError:
     """Return the error for a script argument that was given to a command of gviz."""
-    hint = f"what the script is to get stands behind --: gviz {command} -- {shown(given)}"
+    hint = f"arguments of the script come after --: gviz {command} -- {shown(word)}"
     return GvizError(what, hint=hint, exit_code=2)
 
 
@@ -83,14 +82,14 @@ def _text(script: str) -> str:
         return ""
 
 
-def expect_file(given: object, other: object, right: str) -> None:
-    """Raise `GvizError` if `other` is the file that `given` should be; `right` is the command in the right order,
+def expect_file(word: object, other: object, right: str) -> None:
+    """Raise `GvizError` if `other` is the file that `word` should be; `right` is the command in the right order,
     without `gviz`.
     """
-    if other and not os.path.exists(str(given)) and (os.path.isfile(str(other)) or holds_traces(Path(str(other)))):
+    if other and not os.path.exists(str(word)) and (os.path.isfile(str(other)) or holds_traces(Path(str(other)))):
         is_what = "one" if os.path.isfile(str(other)) else "a folder with traces"
-        what = f"there is no file {shown(str(given))}, but {shown(str(other))} is {is_what}"
-        command = right.format(shell_quoting.quoted(str(given)), shell_quoting.word(str(other)))
+        what = f"there is no file {shown(str(word))}, but {shown(str(other))} is {is_what}"
+        command = right.format(shell_quoting.quoted(str(word)), shell_quoting.word(str(other)))
         raise GvizError(what, hint=f"gviz {command}", exit_code=2)
 
 
@@ -103,7 +102,7 @@ def refuse_unnamed(*words: str) -> None:
     suffixes = tuple(suffix for exporter in EXPORTERS for suffix in exporter.suffixes)
     if source and picture.endswith(suffixes):
         hint = f"gviz export {shell_quoting.word(source)} -o {shell_quoting.quoted(picture)}"
-        raise GvizError("the name of the picture stands behind -o", hint=hint, exit_code=2)
+        raise GvizError("the name of the picture comes after -o", hint=hint, exit_code=2)
 
 
 class OptionsBehindPlace(click.Command):

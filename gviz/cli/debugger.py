@@ -99,15 +99,15 @@ class Launcher:
             streams.say(f"starting {self._program.argv[0]} again")
         self.trace = self._program.output or paths.new_trace(self._program.argv[0])
         first: queue.SimpleQueue[Report] = queue.SimpleQueue()
-        told: list[Callable[[Report], None]] = [first.put]
-        session = ControlledProgram(self._start, lambda report: told[0](report), size=size)
+        receiver: list[Callable[[Report], None]] = [first.put]
+        session = ControlledProgram(self._start, lambda report: receiver[0](report), size=size)
         try:
             while not isinstance(report := first.get(), Ready):
                 if isinstance(report, Ended):
                     streams.say_raw(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"))
                     raise click.exceptions.Exit(exit_code(report))
                 on_report(report)
-            told[0] = on_report
+            receiver[0] = on_report
             while not first.empty():
                 on_report(first.get())
             log = open_trace(self.trace)
@@ -130,7 +130,8 @@ class Launcher:
             _print(session)
         if session.state == "let go":
             streams.say(
-                f"process {session.pid} runs on without the debugger: output goes to the trace, input() meets its end"
+                f"process {session.pid} keeps running without the debugger: its output goes to the trace, and input() "
+                "gets end-of-file"
             )
 
     def _start(self, address: str) -> Start:
@@ -140,5 +141,5 @@ class Launcher:
 def _print(session: ControlledProgram) -> None:
     """Print what a program wrote to its own terminal."""
     if len(session.printed) == session.printed.maxlen:
-        streams.say("the program printed more before this; its trace has it all")
+        streams.say("the program printed more before this; the trace has all of it")
     click.echo(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"), nl=False)

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
 
 
-def print_text(given: Recordings, found: list[RankFinding], kinds: int, *, whole: bool) -> None:
+def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, whole: bool) -> None:
     """Print findings for people, long ones shortened unless `whole`, and count them and the kinds."""
     from gviz.explain.finding import brief, edit_of, lines
     from gviz.explain.program_text import underlined
 
-    timelines = list(given.timelines)
-    for remark in given.remarks:
+    timelines = list(inputs.timelines)
+    for remark in inputs.remarks:
         click.echo(remark)
-    for one in found:
-        click.echo(f"{one.checked.heading}{_whose(given, one)}")
+    for one in findings:
+        click.echo(f"{one.checked.heading}{_whose(inputs, one)}")
         finding = one.checked.finding
         for row in underlined(timelines[one.ranks[0]], finding.at):
             click.echo(f"    {row}")
@@ -40,15 +40,15 @@ def print_text(given: Recordings, found: list[RankFinding], kinds: int, *, whole
             click.echo(f"  change {file_line(edit.path, edit.line)}:")
             for row in edit.diff():
                 click.echo(f"    {shown(row)}")
-    click.echo(_summary(given, found, kinds))
+    click.echo(_summary(inputs, findings, kinds))
 
 
-def _whose(given: Recordings, one: RankFinding) -> str:
+def _whose(inputs: Recordings, one: RankFinding) -> str:
     """Return the ranks that have a finding, and the one quoted if they differ in its details."""
-    if not given.in_folder:
+    if not inputs.in_folder:
         return ""
-    told_of = "" if one.is_alike else f", told of {given.name(one.ranks[0])}"
-    return f" on {given.named(one.ranks)}{told_of}"
+    example = "" if one.is_alike else f", shown for {inputs.name(one.ranks[0])}"
+    return f" on {inputs.named(one.ranks)}{example}"
 
 
 def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
@@ -65,34 +65,34 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
     if trace is not None:
         return f"to see it happen: gviz open {shell_quoting.word((event and rank) or trace)}{at}"
     if rank is not None:
-        kept = f"ranks/{rank.name if event else ''}"
-        return f"to see it happen: {to_run(program, ('record', '-o', 'ranks/'))}, then gviz open {kept}{at}"
+        path = f"ranks/{rank.name if event else ''}"
+        return f"to see it happen: {to_run(program, ('record', '-o', 'ranks/'))}, then gviz open {path}{at}"
     return f"to see it happen: {to_run(program)}{f', then goto {event}' if event else ''}"
 
 
-def _summary(given: Recordings, found: list[RankFinding], kinds: int) -> str:
+def _summary(inputs: Recordings, findings: list[RankFinding], kinds: int) -> str:
     from gviz.explain.check import nothing_found
 
-    levels = [one.checked.level for one in found]
+    levels = [one.checked.level for one in findings]
     counts = [(levels.count(level), level) for level in dict.fromkeys(levels)]
-    said = ", ".join(f"{count} {level}{'s' * (count != 1)}" for count, level in counts)
-    of = f" of {len(given.ranks)} ranks" if len(given.ranks) > 1 else ""
-    return said or nothing_found(list(given.timelines), kinds, of)
+    text = ", ".join(f"{count} {level}{'s' * (count != 1)}" for count, level in counts)
+    of = f" of {len(inputs.ranks)} ranks" if len(inputs.ranks) > 1 else ""
+    return text or nothing_found(list(inputs.timelines), kinds, of)
 
 
-def as_data(kind: str, given: Recordings, found: list[RankFinding]) -> str:
+def as_data(format: str, inputs: Recordings, rank_findings: list[RankFinding]) -> str:
     """Return the findings as JSON or SARIF."""
     from gviz.cli import json_form, sarif
 
-    if kind == "sarif":
-        return sarif.text(found, partial(_whose, given))
-    checked = [one.checked for one in found]
-    if not given.in_folder:
-        return json_form.text(events=sum(map(len, given.timelines)), findings=checked)
-    files = [path.name for path in given.paths]
-    ranks = [{"file": file, "events": len(timeline)} for file, timeline in zip(files, given.timelines, strict=True)]
-    findings = [{**json_form.form(one.checked), "ranks": [files[rank] for rank in one.ranks]} for one in found]
-    return json_form.text(ranks=ranks, remarks=given.remarks, findings=findings)
+    if format == "sarif":
+        return sarif.text(rank_findings, partial(_whose, inputs))
+    checked = [one.checked for one in rank_findings]
+    if not inputs.in_folder:
+        return json_form.text(events=sum(map(len, inputs.timelines)), findings=checked)
+    files = [path.name for path in inputs.paths]
+    ranks = [{"file": file, "events": len(timeline)} for file, timeline in zip(files, inputs.timelines, strict=True)]
+    findings = [{**json_form.form(one.checked), "ranks": [files[rank] for rank in one.ranks]} for one in rank_findings]
+    return json_form.text(ranks=ranks, remarks=inputs.remarks, findings=findings)
 
 
 def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Finding]:
@@ -101,34 +101,34 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
     from gviz.explain.check import answers
 
     moment = moment_of(timeline, at) if at else None
-    found = answers(timeline, place, moment)
-    return [*found, *_wrong_on_the_way(timeline, found, len(timeline) if moment is None else moment)]
+    findings = answers(timeline, place, moment)
+    return [*findings, *_wrong_on_the_way(timeline, findings, len(timeline) if moment is None else moment)]
 
 
-def _wrong_on_the_way(timeline: Timeline, found: list[Finding], n: int) -> Iterator[Finding]:
+def _wrong_on_the_way(timeline: Timeline, findings: list[Finding], n: int) -> Iterator[Finding]:
     """Return wrong backward rules of the program's own functions that the explained gradient passed through."""
     from gviz.explain.findings.custom_function import wrong_rules_behind
 
-    for node in dict.fromkeys(one.node for one in found if one.kind == "gradient"):
+    for node in dict.fromkeys(one.node for one in findings if one.kind == "gradient"):
         yield from wrong_rules_behind(timeline, node, n)
 
 
-def answer_lines(found: list[Finding], *, whole: bool) -> Iterator[str]:
+def answer_lines(findings: list[Finding], *, whole: bool) -> Iterator[str]:
     """Return findings as text, each line with its event; without `whole` the first lines of each."""
     from gviz.explain.finding import brief, lines
 
-    for one in found:
+    for one in findings:
         for depth, text, event in lines(one) if whole else brief(one):
             yield f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}"
-    if not found:
-        yield "nothing is wrong with this recording, as far as it tells; ask about a place, such as w.grad"
+    if not findings:
+        yield "nothing wrong was found in this recording; ask about a place, such as w.grad"
 
 
-def print_answer(given: Recordings, place: str | None, at: str | None, kind: str, *, whole: bool) -> None:
+def print_answer(inputs: Recordings, place: str | None, at: str | None, format: str, *, whole: bool) -> None:
     """Print the explanation of a place, as text or as JSON, which is complete."""
 
     def data(timeline: Timeline) -> dict[str, Any]:
-        found = answer(timeline, place, at)
-        return {"finding": found[0] if found else None, "findings": found}
+        findings = answer(timeline, place, at)
+        return {"finding": findings[0] if findings else None, "findings": findings}
 
-    recordings.say(given, kind, lambda timeline: answer_lines(answer(timeline, place, at), whole=whole), data)
+    recordings.say(inputs, format, lambda timeline: answer_lines(answer(timeline, place, at), whole=whole), data)

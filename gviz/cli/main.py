@@ -71,7 +71,7 @@ class Commands(click.Group):
 
 def _no_command(name: str) -> GvizError:
     hint = did_you_mean(name, COMMANDS, "gviz --help lists the commands")
-    return GvizError(f"there is no command and no file {name}", hint=hint, exit_code=2)
+    return GvizError(f'no command or file named "{name}"', hint=hint, exit_code=2)
 
 
 def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -140,7 +140,7 @@ def run_command(arguments: Sequence[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         if sys.stderr.isatty():
-            streams.say_raw("\r\x1b[K")  # what stands there is how far it had come, and ^C
+            streams.say_raw("\r\x1b[K")  # erases the progress line and the ^C in it
         return _INTERRUPTED
     except BrokenPipeError:
         streams.discard(sys.stdout)

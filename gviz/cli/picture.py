@@ -21,7 +21,7 @@ def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]
     """Write a picture as `gviz.export` does, with a progress line if it takes long."""
     from gviz.api.export import export
 
-    with _patience(f"drawing {Path(output).name or output}, Ctrl-C gives up") as progress:
+    with _patience(f"drawing {Path(output).name or output}; Ctrl+C stops") as progress:
         return export(trace, output, **options, note=_note, progress=progress)
 
 
@@ -61,11 +61,11 @@ def suffix_of(format: str) -> str:
     from gviz.errors import GvizError
     from gviz.render.file_formats import EXPORTERS
 
-    found = next((exporter.suffixes[0] for exporter in EXPORTERS if exporter.name == format), "")
-    if not found:
+    suffix = next((exporter.suffixes[0] for exporter in EXPORTERS if exporter.name == format), "")
+    if not suffix:
         names = " ".join(exporter.name for exporter in EXPORTERS)
-        raise GvizError(f"no format is called {format!r}", hint=f"formats: {names}", exit_code=2)
-    return found
+        raise GvizError(f"there is no format {format!r}", hint=f"formats: {names}", exit_code=2)
+    return suffix
 
 
 @contextmanager

@@ -38,14 +38,14 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 SUFFIX = ".gviz"
 SCRIPT_CONTEXT = {"allow_interspersed_args": False}
-"""Options of gviz stand before the script; everything after it belongs to the script."""
+"""Options of gviz come before the script; everything after it belongs to the script."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """What to run, and how it is recorded.
 
-    `graph_breaks`: what a static graph could not hold is noted, too.
+    `graph_breaks`: also record what a static graph could not hold.
     """
 
     argv: tuple[str, ...]
@@ -122,8 +122,8 @@ def record_program(program: Program) -> Recorded:
     if code and lock.writer_of(trace) != ran.process:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
-        raise click.exceptions.Exit(code)  # the recording process has said why
-    for one in (trace, *rank_names.beside(trace)):
+        raise click.exceptions.Exit(code)  # the recording process has shown the error
+    for one in (trace, *rank_names.rank_traces(trace)):
         paths.fold_file(one)
     return Recorded(trace, code, code if ran.ended_by_received else 0)
 
@@ -173,7 +173,7 @@ def is_trace(path: Path) -> bool:
     """Return whether a file is a trace: by its suffix, because a file with that suffix is never run; else by its
     header.
 
-    A folder with the traces of ranks stands for all of them.
+    A folder with the traces of ranks counts as all of them.
     """
     from gviz.trace.file.format import MAGIC
 
@@ -182,7 +182,7 @@ def is_trace(path: Path) -> bool:
     try:
         if path.is_dir():
             return holds_traces(path)
-        if not path.is_file():  # to look into a pipe would wait for it, and take from it
+        if not path.is_file():  # reading a pipe would wait for it, and take data from it
             return False
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -201,9 +201,9 @@ def refuse_trace(program: Program) -> None:
 _SECONDS_BETWEEN_LOOKS = 0.05
 _LOOKS_BETWEEN_LINES = 4
 _SECONDS_TO_END = 5.0
-"""So long after Ctrl-C a program is given before it is said what else ends it: one that waits within C never hears."""
+"""The time after Ctrl+C before gviz shows what else ends the program: one that is blocked in C never handles it."""
 
-_HOW_TO_END = "the program goes on after Ctrl-C; Ctrl-\\ ends also what waits in vain, and keeps what was recorded"
+_HOW_TO_END = "still running after Ctrl+C; Ctrl+\\ also ends a program that is blocked, and keeps what was recorded"
 
 
 class FinishedRun(NamedTuple):
@@ -222,32 +222,32 @@ class FinishedRun(NamedTuple):
 def run_recorded(order: Order, argv: Sequence[str]) -> FinishedRun:
     """Run a program to its end while its trace is written."""
     if sys.stderr.isatty():
-        streams.say(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded")
+        streams.say(f"recording {argv[0]}; Ctrl+C ends it and keeps what was recorded")
     ending = _Ending()
     with signals.forward() as forwarder:
         forwarder.on_interrupt = ending.wait
         command, environment = start(order, argv)
-        process = subprocess.Popen(command, env=environment, close_fds=False)  # what a shell has opened for the program
+        process = subprocess.Popen(command, env=environment, close_fds=False)  # a shell may have opened files for it
         forwarder.begin(process)
-        import_module("gviz.trace.file.reader")  # while the program starts: what it leaves is read when it has ended
+        import_module("gviz.trace.file.reader")  # needed when the program has ended; imported while it starts
         try:
             code = _wait(forwarder, Path(order.trace))
         finally:
             ending.cancel()
     if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
         end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed"
-        streams.say(f"the program was {end}; its last moments may be missing")
+        streams.say(f"the program was {end}; its last events may be missing")
     return FinishedRun(process.pid, BySignal.of(-code) if code < 0 else code, frozenset(forwarder.received))
 
 
 class _Ending:
-    """Says once on a terminal what ends a program that takes no notice of Ctrl-C."""
+    """A hint on a terminal, shown once, about what ends a program that ignores Ctrl+C."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
 
     def wait(self) -> None:
-        """Give it some time."""
+        """Show the hint unless the program ends soon."""
         if self._timer is None and sys.stderr.isatty():
             self._timer = threading.Timer(_SECONDS_TO_END, streams.say, [_HOW_TO_END])
             self._timer.daemon = True
@@ -279,14 +279,14 @@ def recorded(program: Program) -> Iterator[Recordings]:
 
     `GvizError` where there is nothing in them to ask about.
     """
-    with trace_of(program) as trace, recordings.opened(trace) as given:
-        if not any(timeline.nodes for timeline in given.timelines):
+    with trace_of(program) as trace, recordings.opened(trace) as inputs:
+        if not any(timeline.nodes for timeline in inputs.timelines):
             raise GvizError(
-                "no operation on tensors was recorded, so there is nothing to say",
-                hint="a script must run what is asked about: call its function",
+                "no tensor operation was recorded, so there is nothing to report",
+                hint="the script must run the operations itself: call the function that contains them",
                 exit_code=3,
             )
-        yield given
+        yield inputs
 
 
 @contextmanager
@@ -318,10 +318,10 @@ def trace_of(program: Program) -> Iterator[Path]:
 def _output_on_stderr() -> Iterator[None]:
     """Send the standard output of child processes to standard error within the context."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    stdout = os.dup(1)
     try:
         os.dup2(2, 1)
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)

@@ -18,7 +18,7 @@ SAID_EVERY_SECONDS = 0.1
 T = TypeVar("T")
 
 
-def told(work: Driven[T]) -> T:
+def with_progress(work: Driven[T]) -> T:
     """Return the result of a cooperative task, with a progress line while it runs."""
     if not sys.stderr.isatty():
         return finished(work)
@@ -47,10 +47,10 @@ class Progress:
         now = self._clock()
         if now - self._counted >= _COUNTED_EVERY_SECONDS:
             self._count(now)
-        said = [seconds_text(now - self._started), bytes_text(trace_size(self._trace))]
-        said += [f"{self._events:,} events"] if self._events else []
-        said += [f"{count_text(round(self._rate))} a second"] if self._rate else []  # else it waits, or is being closed
-        streams.say_raw(f"\rrecording: {', '.join(said)}\x1b[K")
+        parts = [seconds_text(now - self._started), bytes_text(trace_size(self._trace))]
+        parts += [f"{self._events:,} events"] if self._events else []
+        parts += [f"{count_text(round(self._rate))} a second"] if self._rate else []  # none while the program waits
+        streams.say_raw(f"\rrecording: {', '.join(parts)}\x1b[K")
 
     def clear(self) -> None:
         """Clear the line."""
@@ -63,7 +63,7 @@ class Progress:
             with open_trace(self._trace) as log:
                 dropped = log.dropped
                 events = len(log) - dropped.again + dropped.events
-        except GvizError:  # not begun yet, or the program has done something to it: told when it has ended
+        except GvizError:  # not begun yet, or damaged by the program, which is reported at its end
             return
         self._rate = (events - self._events) / (now - self._counted)
         self._events, self._counted = events, now

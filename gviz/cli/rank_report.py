@@ -15,8 +15,8 @@ ROWS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """One rank (its place in the folder), the rank it is compared with, and where they differ, if they do."""
+class RankComparison:
+    """One rank (its place in the folder), the rank that it is compared with, and where they differ, if they do."""
 
     rank: int
     other: int
@@ -31,24 +31,24 @@ class Beside:
         return self.rank if not there or 0 < here < there else self.other
 
 
-def compared(folder: Recordings) -> list[Beside]:
+def compared(folder: Recordings) -> list[RankComparison]:
     """Compare every other rank with the first; with the second, if the first differs from all others."""
-    first = _beside(folder, 0)
+    first = _comparisons(folder, 0)
     if len(folder.ranks) > 2 and all(each.parting is not None for each in first):
-        second = _beside(folder, 1)
+        second = _comparisons(folder, 1)
         if sum(each.parting is None for each in second):
             return second
     return first
 
 
-def _beside(folder: Recordings, other: int) -> list[Beside]:
+def _comparisons(folder: Recordings, other: int) -> list[RankComparison]:
     from gviz.compare.ranks import divergence
 
     ranks = [rank for rank in range(len(folder.ranks)) if rank != other]
-    return [Beside(rank, other, divergence(folder.ranks[other], folder.ranks[rank])) for rank in ranks]
+    return [RankComparison(rank, other, divergence(folder.ranks[other], folder.ranks[rank])) for rank in ranks]
 
 
-def lines(folder: Recordings, found: list[Beside]) -> Iterator[str]:
+def lines(folder: Recordings, comparisons: list[RankComparison]) -> Iterator[str]:
     """Yield the lines of the report: the ranks, where each first differs, and the first two that differ side
     by side.
     """
@@ -56,18 +56,18 @@ def lines(folder: Recordings, found: list[Beside]) -> Iterator[str]:
 
     yield from folder.remarks
     width = max(len(folder.name(rank)) for rank in range(len(folder.paths)))
-    by_rank = {each.rank: each for each in found}
+    by_rank = {each.rank: each for each in comparisons}
     for number, rank in enumerate(folder.ranks):
         ended = text.ending(rank.timeline)
         yield f"{folder.name(number):<{width}}  {text.iterations_of(rank.timeline)}{ended and f', {ended}'}"
         if (each := by_rank.get(number)) is not None:
-            yield f"{' ' * width}  {_told(folder, each)}"
-    parted = first_of(found)
+            yield f"{' ' * width}  {_headline(folder, each)}"
+    parted = first_of(comparisons)
     if parted is not None:
         yield from _values(folder, parted)
 
 
-def _told(folder: Recordings, each: Beside) -> str:
+def _headline(folder: Recordings, each: RankComparison) -> str:
     from gviz.render import ranks_text as text
 
     if each.parting is None:
@@ -75,7 +75,7 @@ def _told(folder: Recordings, each: Beside) -> str:
     return text.headline(each.parting, folder.name(each.other), folder.name(each.rank))
 
 
-def _values(folder: Recordings, each: Beside) -> Iterator[str]:
+def _values(folder: Recordings, each: RankComparison) -> Iterator[str]:
     from gviz.render import comparison_text as table
     from gviz.render import ranks_text as text
 
@@ -84,7 +84,7 @@ def _values(folder: Recordings, each: Beside) -> Iterator[str]:
     names = folder.name(each.other), folder.name(each.rank)
     yield ""
     if len(folder.ranks) > 2:
-        yield f"{names[1]} stops agreeing with {names[0]} first:"
+        yield f"{names[1]} is the first to differ from {names[0]}:"
     yield from islice(text.sentences(each.parting, *names), 1, None)
     between = each.parting.between
     if between is not None and between.shared.differences and each.parting.what != "end":
@@ -93,13 +93,13 @@ def _values(folder: Recordings, each: Beside) -> Iterator[str]:
         yield from islice(table.rows(between.shared), ROWS)
 
 
-def first_of(found: list[Beside]) -> Beside | None:
+def first_of(comparisons: list[RankComparison]) -> RankComparison | None:
     """Return the rank that differs first."""
-    parted = [(each.parting.iteration, each) for each in found if each.parting is not None]
+    parted = [(each.parting.iteration, each) for each in comparisons if each.parting is not None]
     return min(parted, key=lambda it: it[0])[1] if parted else None
 
 
-def as_data(folder: Recordings, found: list[Beside]) -> dict[str, Any]:
+def as_data(folder: Recordings, comparisons: list[RankComparison]) -> dict[str, Any]:
     """Return the report as data: each difference with its part of training, and whether ranks should share
     that part.
     """
@@ -114,10 +114,10 @@ def as_data(folder: Recordings, found: list[Beside]) -> dict[str, Any]:
         }
         for path, rank in zip(folder.paths, folder.ranks, strict=True)
     ]
-    return {"ranks": ranks, "remarks": folder.remarks, "compared": [_data_of(folder, each) for each in found]}
+    return {"ranks": ranks, "remarks": folder.remarks, "compared": [_data_of(folder, each) for each in comparisons]}
 
 
-def _data_of(folder: Recordings, each: Beside) -> dict[str, Any]:
+def _data_of(folder: Recordings, each: RankComparison) -> dict[str, Any]:
     from gviz.compare.ranks import is_shared
 
     files = {"rank": folder.paths[each.rank].name, "other": folder.paths[each.other].name}
@@ -126,5 +126,5 @@ def _data_of(folder: Recordings, each: Beside) -> dict[str, Any]:
         return {**files, "agrees": True}
     parts = parting.between.parts if parting.between is not None else ()
     differences = [{"part": part, "shared": is_shared(part), "difference": one} for part, one in parts]
-    told = {"iteration": parting.iteration, "what": parting.what, "counts": parting.counts}
-    return {**files, "agrees": False, **told, "first": parting.difference, "differences": differences}
+    place = {"iteration": parting.iteration, "what": parting.what, "counts": parting.counts}
+    return {**files, "agrees": False, **place, "first": parting.difference, "differences": differences}

@@ -49,7 +49,7 @@ def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:
 
 
 def _scope(ctx: click.Context, param: click.Parameter, text: str) -> str:
-    """Refuse what no part of a PyTorch program is."""
+    """Refuse text that does not describe a part of a PyTorch program."""
     if text:
         from gviz.program.recording_request import refuse_scope
 

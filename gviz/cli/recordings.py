@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_NAMED = 3
-_BESIDE_A_TRACE = ("-wal", "-shm", "-journal")
+_SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ def opened(path: Path) -> Iterator[Recordings]:
         if not path.is_dir():
             yield Recordings((path,), (_rank(path, files),))
             return
-        found, earlier = in_folder(path)
+        traces, earlier = in_folder(path)
         read: list[tuple[Path, Rank]] = []
-        remarks = list(_others(path, found, earlier))
+        remarks = list(_others(path, traces, earlier))
         trouble = None
-        for one in found:
+        for one in traces:
             try:
                 read.append((one, _rank(one, files)))
             except GvizError as error:
@@ -94,13 +94,13 @@ def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
 
     The program that started them is left out. GvizError if there is no trace.
     """
-    found = [path for path in folder.glob("*.gviz") if path.is_file()]
-    found = [path for path in found if path.name != MAIN] or found
-    if not found:
+    traces = [path for path in folder.glob("*.gviz") if path.is_file()]
+    traces = [path for path in traces if path.name != MAIN] or traces
+    if not traces:
         raise GvizError(f"there is no trace in {shown(str(folder))}", exit_code=3)
-    found.sort(key=lambda path: ([int(n) for n in re.findall(r"\d+", path.stem)] + [0], path.name))
-    last = max(map(_start, found))
-    return [path for path in found if _start(path) == last], [path for path in found if _start(path) != last]
+    traces.sort(key=lambda path: ([int(n) for n in re.findall(r"\d+", path.stem)] + [0], path.name))
+    last = max(map(_start, traces))
+    return [path for path in traces if _start(path) == last], [path for path in traces if _start(path) != last]
 
 
 def _start(path: Path) -> int:
@@ -109,19 +109,19 @@ def _start(path: Path) -> int:
     return int(rank[2] or 0) if rank else 0
 
 
-def _others(folder: Path, found: list[Path], earlier: list[Path]) -> Iterator[str]:
+def _others(folder: Path, traces: list[Path], earlier: list[Path]) -> Iterator[str]:
     """Yield lines about other files in the folder, and about missing ranks."""
-    numbers = [OF_A_RANK.fullmatch(path.name) for path in found]
+    numbers = [OF_A_RANK.fullmatch(path.name) for path in traces]
     there = {int(number[1]) for number in numbers if number}
-    if len(there) == len(found) and (missing := sorted(set(range(len(found))) - there)):
+    if len(there) == len(traces) and (missing := sorted(set(range(len(traces))) - there)):
         yield f"there is no trace of rank {', '.join(map(str, missing))}"
     if earlier:
-        yield f"before the ranks were started again: {few(earlier)}"
+        yield f"from before the ranks restarted: {few(earlier)}"
     main = folder / MAIN
-    if main not in found and main.exists():
+    if main not in traces and main.exists():
         yield f"{MAIN} is the program that started them"
-    known = {*found, *earlier, main}
-    others = sorted(path for path in folder.iterdir() if path not in known and not path.name.endswith(_BESIDE_A_TRACE))
+    known = {*traces, *earlier, main}
+    others = sorted(path for path in folder.iterdir() if path not in known and not path.name.endswith(_SQLITE_SUFFIXES))
     if others:
         yield f"not the trace of a rank: {few(others)}"
 
@@ -133,8 +133,8 @@ def few(paths: Sequence[Path]) -> str:
 
 
 def say(
-    given: Recordings,
-    kind: str,
+    inputs: Recordings,
+    format: str,
     text: Callable[[Timeline], Iterator[str]],
     data: Callable[[Timeline], dict[str, Any]],
 ) -> None:
@@ -144,47 +144,47 @@ def say(
     """
     from gviz.cli import json_form
 
-    if not given.in_folder:
-        (timeline,) = given.timelines
-        if kind == "json":
+    if not inputs.in_folder:
+        (timeline,) = inputs.timelines
+        if format == "json":
             click.echo(json_form.text(**data(timeline)))
         else:
             for line in text(timeline):
                 click.echo(line)
-    elif kind == "json":
-        told = _asked(given, data)
+    elif format == "json":
+        answers = _answers(inputs, data)
         ranks = [
             {"file": path.name, **({"error": one.what} if isinstance(one, GvizError) else one)}
-            for path, one in zip(given.paths, told, strict=True)
+            for path, one in zip(inputs.paths, answers, strict=True)
         ]
-        click.echo(json_form.text(ranks=ranks, remarks=given.remarks))
+        click.echo(json_form.text(ranks=ranks, remarks=inputs.remarks))
     else:
-        for line in _by_rank(given, text):
+        for line in _by_rank(inputs, text):
             click.echo(line)
 
 
-def _asked(given: Recordings, ask: Callable[[Timeline], T]) -> list[T | GvizError]:
+def _answers(inputs: Recordings, ask: Callable[[Timeline], T]) -> list[T | GvizError]:
     """Return the answer of each rank, or why it has none; GvizError if no rank has one."""
-    told: list[T | GvizError] = []
-    for timeline in given.timelines:
+    answers: list[T | GvizError] = []
+    for timeline in inputs.timelines:
         try:
-            told.append(ask(timeline))
+            answers.append(ask(timeline))
         except GvizError as error:
-            told.append(error)
-    if isinstance(told[0], GvizError) and all(isinstance(one, GvizError) for one in told):
-        raise told[0]
-    return told
+            answers.append(error)
+    if isinstance(answers[0], GvizError) and all(isinstance(one, GvizError) for one in answers):
+        raise answers[0]
+    return answers
 
 
-def _by_rank(given: Recordings, text: Callable[[Timeline], Iterator[str]]) -> Iterator[str]:
+def _by_rank(inputs: Recordings, text: Callable[[Timeline], Iterator[str]]) -> Iterator[str]:
     """Yield the answers, each under the names of the ranks that give it."""
-    said: dict[tuple[str, ...], list[int]] = {}
-    for rank, told in enumerate(_asked(given, lambda timeline: tuple(text(timeline)))):
-        said.setdefault((told.what,) if isinstance(told, GvizError) else told, []).append(rank)
-    yield from given.remarks
-    gap = bool(given.remarks)
-    for lines, ranks in said.items():
+    ranks_by_answer: dict[tuple[str, ...], list[int]] = {}
+    for rank, answer in enumerate(_answers(inputs, lambda timeline: tuple(text(timeline)))):
+        ranks_by_answer.setdefault((answer.what,) if isinstance(answer, GvizError) else answer, []).append(rank)
+    yield from inputs.remarks
+    gap = bool(inputs.remarks)
+    for lines, ranks in ranks_by_answer.items():
         yield from [""] * gap
         gap = True
-        yield f"{given.named(ranks)}:"
+        yield f"{inputs.named(ranks)}:"
         yield from lines

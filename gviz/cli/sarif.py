@@ -24,7 +24,7 @@ _NOWHERE = {"physicalLocation": {"artifactLocation": {"uri": "unknown"}, "region
 """The place of a finding without one: code hosts reject a log with a result that has no place."""
 
 
-def text(found: list[RankFinding], ranks: Callable[[RankFinding], str]) -> str:
+def text(findings: list[RankFinding], ranks: Callable[[RankFinding], str]) -> str:
     """Return one SARIF log with one run. Paths below the working directory are relative.
 
     The text of `ranks` is appended to the first line of a finding.
@@ -33,7 +33,7 @@ def text(found: list[RankFinding], ranks: Callable[[RankFinding], str]) -> str:
     driver = {"name": "gviz", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
-        "results": [_result(one, ranks(one)) for one in found],
+        "results": [_result(one, ranks(one)) for one in findings],
         "columnKind": "unicodeCodePoints",
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -41,15 +41,15 @@ def text(found: list[RankFinding], ranks: Callable[[RankFinding], str]) -> str:
 
 
 def _rule(kind: Kind) -> dict[str, Any]:
-    said = {"text": kind.meaning}
+    meaning = {"text": kind.meaning}
     level = {"level": _LEVELS[kind.severity]}
-    return {"id": kind.name, "shortDescription": said, "fullDescription": said, "help": said,
+    return {"id": kind.name, "shortDescription": meaning, "fullDescription": meaning, "help": meaning,
             "defaultConfiguration": level}  # fmt: skip
 
 
-def _result(found: RankFinding, ranks: str) -> dict[str, Any]:
-    one, finding = found.checked, found.checked.finding
-    first, *rest = (said for _, said, _ in lines(finding))
+def _result(rank_finding: RankFinding, ranks: str) -> dict[str, Any]:
+    one, finding = rank_finding.checked, rank_finding.checked.finding
+    first, *rest = (text for _, text, _ in lines(finding))
     at = finding.at or next((part.at for part in _placed(finding)), None)
     result: dict[str, Any] = {
         "ruleId": finding.kind,
@@ -65,12 +65,12 @@ def _result(found: RankFinding, ranks: str) -> dict[str, Any]:
     return result | ({"relatedLocations": related} if related else {})
 
 
-def _fix(edit: Edit, said: str) -> dict[str, Any]:
+def _fix(edit: Edit, description: str) -> dict[str, Any]:
     """Return an edit as a replacement of whole lines."""
     region = {"startLine": edit.line, "startColumn": 1, "endLine": edit.end_line + 1, "endColumn": 1}
     replaced = {"deletedRegion": region, "insertedContent": {"text": edit.new}}
     return {
-        "description": {"text": said or "edit the program"},
+        "description": {"text": description or "edit the program"},
         "artifactChanges": [{"artifactLocation": {"uri": _uri(edit.path)}, "replacements": [replaced]}],
     }
 

@@ -1,7 +1,7 @@
 """Forwards the signals that gviz gets to the program it waits for, so that they do what they do to ``python``.
 
 The program is in gviz's process group. A signal to the whole group (Ctrl-C in the terminal) reaches both processes, and
-must not be forwarded. A signal to gviz's process alone must be. A process cannot see which of the two a signal was. So
+must not be forwarded. A signal only to gviz's process must be. A process cannot see which of the two a signal was. So
 gviz asks a third process of the group, the *witness*. It blocks every signal, so that signals to the group stay pending
 there.
 
@@ -163,11 +163,11 @@ class SignalForwarder:
         The system keeps a signal pending only once. If it came twice to gviz, the witness may know of one. So those of
         this number that wait in `_came` count as the same one.
         """
-        found = self._witness is not None and self._witness.has(number)
-        while found and self._witness is not None and number in self._came:
+        pending = self._witness is not None and self._witness.has(number)
+        while pending and self._witness is not None and number in self._came:
             self._came = deque(other for other in self._came if other != number)
             self._witness.has(number)
-        return found
+        return pending
 
     def _pass_on(self, number: int) -> None:
         assert self._process is not None

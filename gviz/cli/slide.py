@@ -55,9 +55,10 @@ def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
     size = _size(picture, asked["scale"] or 1.0)
     if size is None or _height(size) >= LEAST:
         return ""
-    too_small = f"{size[0]:.0f} x {size[1]:.0f} points: on a slide its text would be {_height(size):.0f} points high"
-    helping = _less(asked) if draw is None else _higher(asked, _height(size), draw)
-    return "; ".join([too_small, *helping, *_part(asked)])
+    too_small = f"{size[0]:.0f} x {size[1]:.0f} pt: on a slide the text would be about {_height(size):.0f} pt"
+    if draw is None:
+        return "; ".join([too_small, *_less(asked), *_part(asked)])
+    return "; ".join([too_small + _larger(asked, _height(size), draw), *_part(asked)])
 
 
 def _part(asked: Options) -> Iterator[str]:
@@ -74,10 +75,10 @@ def _less(asked: Options) -> Iterator[str]:
         yield f"{' and '.join(left)} show{'s' * (len(left) == 1)} less"
 
 
-def _higher(asked: Options, high: float, draw: Draw) -> Iterator[str]:
-    """Yield options that make the text larger, and the height that they give."""
-    if found := _helping([way for way in WAYS if _is_left(way, asked)], high, draw):
-        yield "higher with " + ", ".join(f"{typed} ({reached:.0f})" for typed, reached in found)
+def _larger(asked: Options, height: float, draw: Draw) -> str:
+    """Return the options that make the text larger, with the heights that they give, in parentheses; "" if none do."""
+    larger = _helping([way for way in WAYS if _is_left(way, asked)], height, draw)
+    return f" ({', '.join(f'{reached:.0f} pt with {typed}' for typed, reached in larger)})" if larger else ""
 
 
 def _is_left(way: Way, asked: Options) -> bool:
@@ -89,19 +90,19 @@ def _helping(ways: list[Way], high: float, draw: Draw) -> list[tuple[str, float]
     """Return the options that make the text larger, with the height, the best first; the best pair comes before it if
     it helps more.
     """
-    ends, found = time.monotonic() + SECONDS, []
+    ends, helpful = time.monotonic() + SECONDS, []
     for way in ways:
         if time.monotonic() > ends:
             break
         if (reached := _drawn(draw, way.change)) >= high + GAIN:
-            found.append((way, reached))
-    found.sort(key=lambda one: -one[1])
-    told = [(way.typed, reached) for way, reached in found]
-    if len(found) < 2:
-        return told
-    (one, best), (other, _) = found[:2]
+            helpful.append((way, reached))
+    helpful.sort(key=lambda one: -one[1])
+    larger = [(way.typed, reached) for way, reached in helpful]
+    if len(helpful) < 2:
+        return larger
+    (one, best), (other, _) = helpful[:2]
     both = _drawn(draw, {**one.change, **other.change})
-    return [(f"{one.typed} {other.typed}", both), *told] if both >= best + GAIN else told
+    return [(f"{one.typed} {other.typed}", both), *larger] if both >= best + GAIN else larger
 
 
 def _drawn(draw: Draw, change: Options) -> float:
@@ -123,8 +124,8 @@ def _size(picture: Path, scale: float) -> tuple[float, float] | None:
 
 
 def _svg(data: bytes) -> tuple[float, float] | None:
-    found = re.search(rb'<svg width="([\d.]+)pt" height="([\d.]+)pt"', data)
-    return (float(found[1]), float(found[2])) if found else None
+    match = re.search(rb'<svg width="([\d.]+)pt" height="([\d.]+)pt"', data)
+    return (float(match[1]), float(match[2])) if match else None
 
 
 def _png(data: bytes) -> tuple[float, float]:

@@ -41,7 +41,7 @@ def say_raw(text: str) -> None:
     """Print text with cursor movements; otherwise like `say`."""
     try:
         click.echo(text, nl=False, err=True)
-    except OSError:  # full, or nobody reads it any more: what the command does and its exit code count more
+    except OSError:  # a full disk or a broken pipe must change neither what the command does nor its exit code
         discard(sys.stderr)
 
 

@@ -22,7 +22,7 @@ class GivenTrace(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         try:
             os.lstat(value)
-        except FileNotFoundError:  # whoever opens it says so; here only what names nothing at all
+        except FileNotFoundError:  # the command that opens it reports that; here only an empty name is refused
             if not value:
                 hint = "without a name, gviz open opens the newest in the cache folder"
                 raise GvizError("the name of a trace is empty", hint=hint, exit_code=3) from None
@@ -37,7 +37,7 @@ class TraceName(click.ParamType["Path"]):
     file.
 
     A folder (an existing one, or a name that ends with a slash) gets ``rank0.gviz``, ``rank1.gviz``; in any other
-    name ``{rank}`` stands for the number. Two ranks never write one file: GvizError. After a restart by ``torchrun``
+    name ``{rank}`` becomes the number. Two ranks never write one file: GvizError. After a restart by ``torchrun``
     (``--max-restarts``) the earlier traces stay, and the new ones are ``rank0-restart1.gviz``. A program that starts
     its ranks itself is ``main.gviz`` in that folder, and its ranks are named as under ``torchrun``.
     """
@@ -50,7 +50,7 @@ class TraceName(click.ParamType["Path"]):
         rank = _number("RANK")
         text = os.fspath(value)
         if _is_folder(text):
-            return Path(_made(text)) / (MAIN if rank is None else trace_of(_called(rank)))
+            return Path(_created_folder(text)) / (MAIN if rank is None else trace_of(_called(rank)))
         if RANK in text:
             return Path(text.replace(RANK, _called(rank or 0)))
         if is_one_of_several():
@@ -68,7 +68,7 @@ def of_rank(output: str, trace: Path) -> str:
     if RANK in output:
         return output.replace(RANK, number[1] if number else trace.stem)
     if _is_folder(output):
-        return f"{Path(_made(output)) / trace.stem}/"
+        return f"{Path(_created_folder(output)) / trace.stem}/"
     return str(Path(output).with_name(f"{Path(output).stem}-{trace.stem}{Path(output).suffix}"))
 
 
@@ -85,7 +85,7 @@ def _is_folder(text: str) -> bool:
     return text.endswith(("/", os.sep)) or os.path.isdir(text)
 
 
-def _made(folder: str) -> str:
+def _created_folder(folder: str) -> str:
     """Return the folder, created if it is missing, because ranks do not wait for each other."""
     try:
         os.makedirs(folder, exist_ok=True)

@@ -22,7 +22,7 @@ def called(rank: int | str, again: int | None) -> str:
     return f"{rank}{RESTART}{again}" if again else str(rank)
 
 
-def beside(trace: Path) -> list[Path]:
+def rank_traces(trace: Path) -> list[Path]:
     """Return the traces of ranks that a trace's program has started, sorted by name; [] for any other trace."""
     if trace.name != MAIN:
         return []
@@ -31,4 +31,4 @@ def beside(trace: Path) -> list[Path]:
 
 def whole(trace: Path) -> Path:
     """Return the folder if there are ranks next to a trace, otherwise the trace."""
-    return trace.parent if beside(trace) else trace
+    return trace.parent if rank_traces(trace) else trace

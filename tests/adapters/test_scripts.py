@@ -88,7 +88,7 @@ def test_values_and_marks(tmp_path):
 def test_a_mark_or_a_module_that_never_comes_is_told(tmp_path):
     text = "import torch, gviz\nw = torch.ones(100, requires_grad=True)\ngviz.mark('a')\n(w * 2).sum().backward()\n"
     _, _, err = record(text, tmp_path, "--from", "start")
-    assert "nothing was recorded: the program did not come to gviz.mark('start')" in err
+    assert "nothing was recorded: the program did not reach gviz.mark('start')" in err
     _, _, err = record(text, tmp_path, "-f", "--module", "encoder.*")
     assert "nothing was recorded" not in err
     with open_trace(tmp_path / "t.gviz") as timeline:
@@ -134,6 +134,6 @@ def test_the_options_of_a_part_together(tmp_path):
     code, out, err = record(text, tmp_path, "--on", "nan", "--phase", "backward", "--module", "*")
     assert code == 0
     assert len(out.splitlines()) == 5
-    assert "the first nan ended the recording: its last event holds it" in err
+    assert "the recording ended at the first nan, in its last event" in err
     with open_trace(tmp_path / "t.gviz") as log:
         assert [type(log.event(seq)).__name__ for seq in range(1, len(log) + 1)].count("BackwardStarted") == 2

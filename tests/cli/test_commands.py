@@ -61,7 +61,7 @@ def test_a_killed_program_leaves_its_trace(folder, tmp_path):
 def test_existing_traces_are_refused(folder):
     before = (folder / "program.gviz").read_bytes()
     code, _, err = gviz_here("record", "-o", "program.gviz", "program.py", cwd=folder)
-    assert (code, err) == (1, "gviz: error: program.gviz already exists\nhint: --force writes over it\n")
+    assert (code, err) == (1, "gviz: error: program.gviz already exists\nhint: use --force to overwrite it\n")
     assert (folder / "program.gviz").read_bytes() == before
 
 
@@ -325,7 +325,7 @@ def test_demo_lists_and_walks_the_lessons(tmp_path):
     [picture] = re.findall(r"wrote (.*\.svg)", err)
     assert picture.startswith(str(tmp_path))
     assert "<svg" in Path(picture).read_text()
-    assert "gives no commands: walking through the lesson line by line" in err
+    assert "no commands on standard input: stepping through the lesson line by line" in err
     assert out.index("Press n to step") < out.index("\nevent ")
 
 
@@ -440,7 +440,7 @@ def test_a_script_that_computes_nothing_is_not_called_healthy(tmp_path, command)
     (tmp_path / "defines.py").write_text("def f(x):\n    return x * 2 if x.sum() > 0 else x\n")
     code, out, err = gviz(command, "defines.py", cwd=tmp_path)
     assert (code, out) == (3, "")
-    assert err.startswith("gviz: error: no operation on tensors was recorded")
+    assert err.startswith("gviz: error: no tensor operation was recorded")
 
 
 def test_a_run_that_keeps_only_its_last_part_says_why_it_is_not_held(tmp_path):
@@ -448,7 +448,7 @@ def test_a_run_that_keeps_only_its_last_part_says_why_it_is_not_held(tmp_path):
     code, out, err = gviz(
         "--plain", "run", "--last", "2", "-c", "print w.grad", "-o", "m.gviz", "long.py", cwd=tmp_path
     )
-    assert "the script runs to its end first: with --last or --max-size its past is dropped" in err
+    assert "the script runs to its end first: with --last or --max-size the oldest events are dropped" in err
     assert (code, "w.grad = [8 16]" in out) == (0, True)
 
 
@@ -459,7 +459,7 @@ def test_who_names_the_wrong_thing_is_shown_the_way(tmp_path):
     code, _, err = gviz_here("open", "train.py", cwd=tmp_path)
     assert (code, err.splitlines()[-1]) == (3, "hint: gviz run train.py")
     code, _, err = gviz_here("info", "run.gviz", cwd=tmp_path)
-    assert (code, err.splitlines()[-1]) == (2, "hint: gviz show run.gviz tells what a trace holds")
+    assert (code, err.splitlines()[-1]) == (2, "hint: gviz show run.gviz prints what a trace contains")
 
 
 def test_show_stats_has_a_row_for_each_of_two_losses_that_come_again(tmp_path):

@@ -103,7 +103,7 @@ def test_any_node_of_a_trace_is_tried_where_it_is_named(program):
     [
         (
             ("e.py",),
-            "no function of the program's own (torch.autograd.Function) was called where a gradient is required",
+            "the program called no torch.autograd.Function of its own on a tensor that requires a gradient",
         ),
         (("--node", "nosuch", "e.py"), "nosuch"),
         (("--node", "c", "e.py"), "c requires no gradient: none was sent to it"),
@@ -151,7 +151,7 @@ def test_what_differs_on_purpose_is_told_apart_and_passes_only_where_it_is_allow
     assert out.startswith("Binarize at train.py:22: 1 call tried: 1 differed on purpose\n")
     assert "\n    straight-through estimator: what arrived is sent on" in out
     assert "the rule is wrong" not in out
-    assert out.endswith("\n  --allow Binarize lets it pass, if that is meant so\n")
+    assert out.endswith("\n  --allow Binarize accepts it, if this is intended\n")
     code, out, _ = gviz("gradcheck", "--allow", "Binarize", "train.py", cwd=tmp_path)
     assert (code, out.splitlines()[-1]) == (0, "  it is allowed to differ (--allow Binarize)")
 
@@ -169,7 +169,7 @@ def test_what_is_wrong_passes_only_where_it_is_allowed_by_its_own_name(tmp_path)
     code, _, err = gviz("gradcheck", "--allow", "Halves", "train.py", cwd=tmp_path)
     assert (code, err.splitlines()[-2:]) == (
         2,
-        ["gviz: error: --allow Halves: no function of this name was tried", "hint: these were: Binarize, Halved"],
+        ["gviz: error: --allow Halves: no function of this name was tried", "hint: tried: Binarize, Halved"],
     )
 
 
@@ -204,7 +204,7 @@ def test_each_function_that_cannot_be_tried_has_its_reason(tmp_path):
     assert code == 2
     assert re.search(r"^  #\d+ Listed: .*: no operation of its forward was recorded$", out, re.M)
     assert re.search(r"^  #\d+ Square: no backward pass went through #\d+ ", out, re.M)
-    assert err.endswith("gviz: error: none of them could be tried\nhint: the rows say why\n")
+    assert err.endswith("gviz: error: no call could be tried\nhint: the rows above show why\n")
     code, out, _ = gviz("gradcheck", "--format", "json", "train.py", cwd=tmp_path)
     rules = json.loads(out)["rules"]
     assert [(rule["op"], rule["verdict"]) for rule in rules] == [("Listed", "not tried"), ("Square", "not tried")]

@@ -48,7 +48,7 @@ def test_every_command_has_help(tmp_path, name):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("exprt",), 2, ("there is no command and no file exprt", "hint: did you mean export?")),
+        (("exprt",), 2, ('no command or file named "exprt"', "hint: did you mean export?")),
         (("qqqq",), 2, ("hint: gviz --help",)),
         (("run",), 2, ("Missing argument", "hint: gviz run --help")),
         (("run", "--lr", "x.py"), 2, ("No such option", "hint: gviz run --help")),
@@ -109,7 +109,7 @@ def test_what_stands_behind_the_script_is_the_scripts(script):
 
 def test_an_option_of_gviz_that_the_script_gets_is_told(script):
     _, _, err = gviz("check", "--engine", "builtin", "train.py", "--format", "json", cwd=script)
-    assert "gviz: note: --format stands behind train.py" in err
+    assert "gviz: note: --format comes after train.py" in err
     assert "['--format', 'json']" in err
     (script / "train.py").write_text(f"{ARGUMENTS}# knows --format\n")
     assert "note" not in gviz("check", "--engine", "builtin", "train.py", "--format", "json", cwd=script)[2]

@@ -102,7 +102,7 @@ def test_of_ranks_that_were_started_again_the_last_start_is_compared(folder):
         (at / "same" / f"rank{rank}-restart1.gviz").write_bytes((at / "same" / f"rank{rank}.gviz").read_bytes())
     code, out, _ = gviz_here("diff", "same", cwd=at)
     assert code == 0
-    assert "before the ranks were started again: rank0.gviz, rank1.gviz\n" in out
+    assert "from before the ranks restarted: rank0.gviz, rank1.gviz\n" in out
     assert "agrees in parameters, used gradients, buffers and graph with rank0-restart1.gviz" in out
 
 
@@ -197,7 +197,7 @@ def test_ranks_of_another_run_are_kept_unless_they_are_to_be_written_over(folder
     at = folder("same")
     code, _, err = gviz("record", "-o", "same/", "train.py", "0", "same", cwd=at)
     assert code == 1
-    assert "same holds traces of ranks already\nhint: choose another folder, or --force writes over it\n" in err
+    assert "same already contains traces of ranks\nhint: choose another folder, or use --force to overwrite them\n" in err
     assert gviz("record", "-f", "-o", "same/", "train.py", "0", "same", cwd=at)[0] == 0
     assert [path.name for path in (at / "same").iterdir()] == ["main.gviz"]
 

@@ -104,7 +104,7 @@ def test_what_could_not_be_run_again_is_said_once_and_nothing_is_made_up(tmp_pat
         (["q = 5"], 2, "gviz: error: there is no q"),
         (["x = five"], 2, "gviz: error: five is not a number or a list of numbers"),
         (["x = [1, 2]"], 2, "gviz: error: this value does not fit"),
-        (["x = -3..3"], 2, "gviz: error: a range needs --show, and no second range"),
+        (["x = -3..3"], 2, "gviz: error: a range needs --show, and there can be only one range"),
         (["x = 3..3", "--show", "z"], 2, "gviz: error: x = 3..3 has no extent that can be counted"),
         (["x = -1e308..1e308", "--show", "z"], 2, "gviz: error: x = -1e308..1e308 has no extent that can be counted"),
         (["x = -3..3", "--show", "w"], 2, "gviz: error: w is more than one number"),

@@ -51,10 +51,10 @@ def test_what_stands_behind_the_script_is_still_the_script_s(folder):
     code, _, err = gviz("why", "x.grad", "--all", "asks.py", "--at", "3", "-m", cwd=folder)
     assert code == 0
     assert "['--at', '3', '-m']" in err
-    assert "note: --at stands behind asks.py" in err
+    assert "note: --at comes after asks.py" in err
 
 
 def test_a_name_for_the_trace_behind_the_script_is_said_to_be_the_script_s(folder):
-    said = "note: -o stands behind t.py, so the script gets it"
+    said = "note: -o comes after t.py, so the script gets it"
     assert said in gviz("record", "-o", "a.gviz", "t.py", "-o", "b.gviz", cwd=folder)[2]
     assert said not in gviz("record", "-fo", "a.gviz", "t.py", "-o", "b.csv", cwd=folder)[2]

@@ -302,15 +302,15 @@ def test_a_place_is_told_once_with_how_often_it_was_reached(found_in):
 
 def test_what_is_named_instead_is_the_tensor_that_was_read(found_in):
     (one,) = found_in("return f'{x.sum().item():.2f} {x.shape!r:>5}'")
-    assert one.advice.instead[0].startswith("go on with the tensor x.sum();")
+    assert one.advice.instead[0].startswith("continue with the tensor x.sum();")
     (one,) = found_in("return x.nonzero()")
     assert "torch.where(x != 0, a, b)" in one.advice.instead[0]
     (one,) = found_in("import numpy as np\n    return torch.tensor(np.asarray(x).sum())")
-    assert one.advice.instead[0].startswith("go on with the tensor x;")
+    assert one.advice.instead[0].startswith("continue with the tensor x;")
     (one,) = found_in("return x * (0 < x[0] < 5)")
-    assert one.advice.instead[0].startswith("go on with the tensor (0 < x[0]) & (x[0] < 5);")
+    assert one.advice.instead[0].startswith("continue with the tensor (0 < x[0]) & (x[0] < 5);")
     (one,) = found_in("return [0] * x.argmax()")
-    assert one.advice.instead[0].startswith("go on with the tensor x.argmax();")
+    assert one.advice.instead[0].startswith("continue with the tensor x.argmax();")
     (one,) = found_in("return f'{x.mean():.2f}'")
     assert one.advice.instead == ("return the tensor, and write it out after the graph has run",)
 
@@ -350,7 +350,7 @@ def test_a_call_that_looks_at_values_itself_is_named(found_in, monkeypatch, line
         ("return x if max(x[0], x[1]) > 1 else -x", "if", "torch.where(<max(x[0], x[1]) > 1, as a tensor of booleans>"),
         ("while x.norm() > 1:\n        x = x / 2\n        print(x)\n    return x", "while",
          "<each variable that the round sets> = torch.where(goes_on, <its new value>, <itself>)"),
-        ("for v in x.tolist():\n        x = x + v\n    return x", "for", "go on with the tensor x;"),
+        ("for v in x.tolist():\n        x = x + v\n    return x", "for", "continue with the tensor x;"),
         ("return [v for v in range(int(x[0]))]", "for", "torch.arange(LIMIT) < count"),
         ("return [x[0], 1] if x.sum() > 0 else [x[1], 2]", "if", "torch.where(x.sum() > 0, 1, 0)"),
         ("return x[:, None][x > 0, 0]", "index", "torch.where(<mask>, <tensor>, 0)"),
@@ -363,7 +363,7 @@ def test_a_call_that_looks_at_values_itself_is_named(found_in, monkeypatch, line
         ("return x[x.argmax() :: 2]", "value", "keep the size, and use a mask of what the slice takes"),
         ("return x[max(int(x.argmax()), 0) :]", "value", "keep the size, and use a mask of what the slice takes"),
         ("b = 0\n    return x[None][b:, x.argmax() :]", "value", "dimension 1: (torch.arange(x[None].shape[1])"),
-        ("import cmath\n    return x * cmath.sqrt(x[0]).real", "value", "go on with the tensor x[0];"),
+        ("import cmath\n    return x * cmath.sqrt(x[0]).real", "value", "continue with the tensor x[0];"),
         ("y = x[0] > -9 and 3\n    return x * y", "value", "torch.where(x[0] > -9, <the others>, <it>)"),
         ("y = x[0] > 9 or 3\n    return x * y", "value", "torch.where(x[0] > 9, <it>, <the others>)"),
         ("return max(x[0], x[1], key=lambda v: v)", "value", "make one tensor of the values"),
@@ -414,13 +414,13 @@ def test_on_the_command_line(tmp_path):
     assert [one["kind"] for one in json.loads(out)["breaks"]] == ["index"]
     code, out, err = gviz("graphify", "--function", "h", "program.py", cwd=tmp_path)
     assert (code, out) == (2, "")
-    assert "this run never was in a function h" in err
+    assert "this run did not call a function h" in err
 
 
 def test_a_program_that_is_ready(tmp_path):
     (tmp_path / "program.py").write_text("import torch\nx = torch.ones(2)\ny = torch.where(x > 0, x, -x)\n")
     code, out, _ = gviz("graphify", "program.py", cwd=tmp_path)
-    assert (code, out) == (0, "nothing this run reached keeps it from becoming a static graph.\n")
+    assert (code, out) == (0, "nothing that this run reached prevents a static graph.\n")
 
 
 def test_threads_and_code_made_at_run_time_are_watched_too(tmp_path):

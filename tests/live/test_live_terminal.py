@@ -132,5 +132,5 @@ def test_a_program_kept_and_what_becomes_of_its_output_are_said(terminal):
     terminal.keys("n")
     terminal.until("LIVE FORWARD", "#2 y")
     terminal.keys("q", "k")
-    terminal.until("exit=0", f"process {terminal.program} runs on without the debugger", "hello from the program")
+    terminal.until("exit=0", f"process {terminal.program} keeps running without the debugger", "hello from the program")
     os.kill(terminal.program, signal.SIGKILL)

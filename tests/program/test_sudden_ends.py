@@ -81,8 +81,8 @@ def test_a_program_that_could_not_become_another_is_recorded_on(tmp_path):
 @pytest.mark.parametrize(
     ("end", "says"),
     [
-        ("SIGTERM", "the program was ended by SIGTERM; its last moments may be missing\n"),
-        ("SIGKILL", "the program was killed; its last moments may be missing\n"),
+        ("SIGTERM", "the program was ended by SIGTERM; its last events may be missing\n"),
+        ("SIGKILL", "the program was killed; its last events may be missing\n"),
     ],
 )
 def test_a_kill_is_said(tmp_path, end, says):
@@ -107,7 +107,7 @@ def test_what_ends_programs_that_ctrl_c_does_not_end_leaves_gviz_to_tell_of_it(t
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, process_group=0)
     assert done.returncode == -signal.SIGQUIT
-    assert "the program was killed; its last moments may be missing\nwrote t.gviz" in done.stderr
+    assert "the program was killed; its last events may be missing\nwrote t.gviz" in done.stderr
 
 
 def test_a_programs_own_handler_of_sigterm_is_left_alone(tmp_path):

@@ -9,7 +9,7 @@ import click
 
 from gviz.cli import findings, streams
 from gviz.cli.program import SCRIPT_CONTEXT, Program, recorded, takes_program
-from gviz.cli.progress import told
+from gviz.cli.progress import with_progress
 from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
 @click.option("--ignore", metavar="KINDS", help="Skip these kinds.")
 @click.option("--fail-on", type=_LevelName(["error", "warning", "note"]), default="warning",
               help="The lowest level that makes the exit code 1 (default: warning).")  # fmt: skip
-@click.option("--format", "kind", type=click.Choice(["text", "json", "sarif"]), default="text", help="Output format.")
+@click.option("--format", type=click.Choice(["text", "json", "sarif"]), default="text", help="Output format.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds.")
 @click.option("-v", "--verbose", "--all", "whole", is_flag=True, help="Print every line of a finding, and its edit.")
 @takes_program
-def command(program: Program, only: str | None, ignore: str | None, fail_on: str, kind: str, *, whole: bool) -> int:
+def command(program: Program, only: str | None, ignore: str | None, fail_on: str, format: str, *, whole: bool) -> int:
     """Find what is wrong in a script or trace.
 
     It looks for errors, lost gradients, nan and mistakes in training loops. What may be intended is a note. The
@@ -58,40 +58,40 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     from gviz.explain.check import LEVELS
 
     kinds = _kinds(only, ignore)
-    with recorded(program) as given:
-        found = _found(given, kinds)
-        if kind == "text":
-            findings.print_text(given, found, len(kinds), whole=whole)
-            if found:
-                event, rank = found[0].checked.finding.event, given.paths[found[0].ranks[0]]
-                click.echo(findings.how_to_open(program, event, rank if given.in_folder else None))
+    with recorded(program) as inputs:
+        rank_findings = _all_findings(inputs, kinds)
+        if format == "text":
+            findings.print_text(inputs, rank_findings, len(kinds), whole=whole)
+            if rank_findings:
+                event, rank = rank_findings[0].checked.finding.event, inputs.paths[rank_findings[0].ranks[0]]
+                click.echo(findings.how_to_open(program, event, rank if inputs.in_folder else None))
         else:
-            click.echo(findings.as_data(kind, given, found))
-        _say_not_seen(given)
+            click.echo(findings.as_data(format, inputs, rank_findings))
+        _say_not_seen(inputs)
     grave = LEVELS[: LEVELS.index(fail_on) + 1]
-    return _FOUND if any(one.checked.level in grave for one in found) else 0
+    return _FOUND if any(one.checked.level in grave for one in rank_findings) else 0
 
 
-def _found(given: Recordings, kinds: list[Kind]) -> list[RankFinding]:
+def _all_findings(inputs: Recordings, kinds: list[Kind]) -> list[RankFinding]:
     """Return the findings of each rank, and where ranks first differ."""
     from gviz.explain.check import check_ranks, checking
 
-    each = [told(checking(timeline, kinds)) for timeline in given.timelines]
+    each = [with_progress(checking(timeline, kinds)) for timeline in inputs.timelines]
     if any(kind.name == "ranks-part" for kind in kinds):
-        for rank, parted in _parted(given):
+        for rank, parted in _parted(inputs):
             each[rank].append(parted)
     return check_ranks(each)
 
 
-def _parted(given: Recordings) -> Iterator[tuple[int, Checked]]:
+def _parted(inputs: Recordings) -> Iterator[tuple[int, Checked]]:
     """Yield the ranks that differ from another one, each with its finding."""
     from gviz.cli.rank_report import compared
     from gviz.explain.check import Checked
     from gviz.render.ranks_text import finding
 
-    for each in compared(given):
+    for each in compared(inputs):
         if each.parting is not None:
-            one = finding(each.parting, given.name(each.other), given.name(each.rank))
+            one = finding(each.parting, inputs.name(each.other), inputs.name(each.rank))
             yield each.rank, Checked(one, "note" if one.suspected else "warning")
 
 
@@ -111,11 +111,11 @@ def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
     return names
 
 
-def _say_not_seen(given: Recordings) -> None:
+def _say_not_seen(inputs: Recordings) -> None:
     """Report on stderr what the recordings cannot show, so that a missing finding is not taken for a healthy
     program.
     """
-    for line in dict.fromkeys(line for timeline in given.timelines for line in _not_seen(timeline)):
+    for line in dict.fromkeys(line for timeline in inputs.timelines for line in _not_seen(timeline)):
         streams.say(f"not seen: {line}")
 
 
@@ -125,13 +125,13 @@ def _not_seen(timeline: Timeline) -> Iterator[str]:
     from gviz.values.plain_text import shown
 
     if not timeline.finished:
-        yield f"what came after event {len(timeline):,}: the recording broke off there, or still goes on"
+        yield f"what came after event {len(timeline):,}: the recording broke off there, or is still running"
     for _, event in timeline.select([Warned]):
         if event.category == NOT_SEEN:
             yield shown(event.message)
     for name, why in untried_functions(timeline).items():
         yield f"whether {shown(name)}.backward is right: {shown(why)}"
-    made = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
-    values = (output.value for event in made for output in event.outputs if output.value is not None)
+    nodes = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
+    values = (output.value for event in nodes for output in event.outputs if output.value is not None)
     if timeline.nodes and not any(value.data is not None or value.stats or value.blob for value in values):
-        yield "numbers, of which none was recorded (--values none?): a nan or infinity is not found"
+        yield "numbers: none were recorded (--values none?), so a nan or infinity is not found"

@@ -39,9 +39,9 @@ def command(settings: GlobalOptions, name: str | None, list_all: bool) -> int:
     if piped and not first:
         _walk(recorded.trace)
     else:
-        given = chain([first], sys.stdin) if piped else None
+        commands = chain([first], sys.stdin) if piped else None
         options = SessionOptions(Title(lesson.path.name), lesson=True)
-        return debugger.debug(recorded.trace, settings, options, commands=given)
+        return debugger.debug(recorded.trace, settings, options, commands=commands)
     return recorded.exit_code
 
 
@@ -55,7 +55,7 @@ def _list() -> None:
 
 
 def _walk(trace: Path) -> None:
-    streams.say("gviz: standard input gives no commands: walking through the lesson line by line")
+    streams.say("gviz: no commands on standard input: stepping through the lesson line by line")
     debugger.walk(trace)
     picture = trace.with_suffix(".svg")
     write_picture(trace, picture, force=True)

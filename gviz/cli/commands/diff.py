@@ -40,7 +40,7 @@ _SAME, _DIFFERENT = 0, 1
 @click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (default: by dtype, 1e-5 for float32).")
 @click.option("--exact", is_flag=True, help="Compare bit by bit, without tolerance.")
 @click.option("--all", "everything", is_flag=True, help="Also print what is equal.")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def command(
     a: Path,
     b: Path | None,
@@ -49,7 +49,7 @@ def command(
     atol: float | None,
     exact: bool,
     everything: bool,
-    kind: str,
+    format: str,
 ) -> int:
     """Compare two traces, or two iterations.
 
@@ -61,7 +61,7 @@ def command(
     (parameters, averaged gradients, buffers, the graph).
     """
     if a.is_dir() and b is None:
-        return _ranks(a, kind)
+        return _ranks(a, format)
     if b is not None and iterations is None and _PAIR.fullmatch(str(b)) and not b.exists():
         b, iterations = None, str(b)
     from gviz.cli import json_form
@@ -79,11 +79,11 @@ def command(
             if comparison.differences:
                 break
         ends = "" if iterations or b is None else _ends(first, second)
-        if kind == "json":
+        if format == "json":
             numbers = [comparison.a.number, comparison.b.number]
-            found = {"pairs": comparison.pairs, "differences": comparison.differences, "step": comparison.step}
+            data = {"pairs": comparison.pairs, "differences": comparison.differences, "step": comparison.step}
             about = {"programs": comparison.programs, "unknown": comparison.unknown}
-            click.echo(json_form.text(iterations=numbers, **found, **about))
+            click.echo(json_form.text(iterations=numbers, **data, **about))
         else:
             _print(comparison, a.name, (b or a).name, everything=everything)
             click.echo(ends, nl=bool(ends))
@@ -91,18 +91,18 @@ def command(
     return _DIFFERENT if differs else _SAME
 
 
-def _ranks(folder: Path, kind: str) -> int:
+def _ranks(folder: Path, format: str) -> int:
     """Compare the ranks of a training run."""
     from gviz.cli import json_form, rank_report, recordings
 
     with recordings.opened(folder) as ours:
-        found = rank_report.compared(ours)
-        if kind == "json":
-            click.echo(json_form.text(**rank_report.as_data(ours, found)))
+        comparisons = rank_report.compared(ours)
+        if format == "json":
+            click.echo(json_form.text(**rank_report.as_data(ours, comparisons)))
         else:
-            for line in rank_report.lines(ours, found):
+            for line in rank_report.lines(ours, comparisons):
                 click.echo(line)
-    return _DIFFERENT if rank_report.first_of(found) else _SAME
+    return _DIFFERENT if rank_report.first_of(comparisons) else _SAME
 
 
 def _opened(path: Path) -> Trace:

@@ -18,19 +18,19 @@ from gviz.values.plain_text import shown
 @click.argument("place", metavar="[PLACE[.grad|.value]]", required=False)
 @at_option("Ask about this moment")
 @click.option("--all", "whole", is_flag=True, help="Print long answers in full.")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
-def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: str) -> None:
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+def command(trace: Path, place: str | None, at: str | None, whole: bool, format: str) -> None:
     """Explain a value or gradient in a trace.
 
     The answer has the facts, the lines of source and the fix. PLACE is a node: #4, a name, an operation, or
-    demo.py:4; where several fit, the last one. `error` asks why the program failed, `nan` where the first nan (else
+    demo.py:4; if several match, the last one. `error` asks why the program failed, `nan` where the first nan (else
     inf) appeared, `alive` which graphs are still in memory, `memory` what a graph keeps for backward. Without PLACE
     it explains the failure, or whatever else is wrong.
     """
     argument_order.expect_file(trace, place, "explain {1} {0}" if is_trace(Path(place or "")) else "why {0} {1}")
     if trace.suffix == ".py" and trace.is_file():
         question = f"gviz why {shell_quoting.quoted(place or 'PLACE')} {shell_quoting.word(trace)}"
-        hint = f"{question} runs it, and asks about that run"
-        raise GvizError(f"{shown(str(trace))} is a program, no trace", hint=hint, exit_code=3)
-    with recordings.opened(trace) as given:
-        findings.print_answer(given, place, at, kind, whole=whole)
+        hint = f"{question} runs it and explains that run"
+        raise GvizError(f"{shown(str(trace))} is a program, not a trace", hint=hint, exit_code=3)
+    with recordings.opened(trace) as inputs:
+        findings.print_answer(inputs, place, at, format, whole=whole)

@@ -59,7 +59,7 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     help="Output file; the suffix sets the format. A folder (frames/) or a number pattern (step%03d.png) writes one "
     "picture for each moment; - is standard output.",
 )
-@click.option("--format", "kind", default="svg", metavar="NAME", help="The format for -o - (default: svg).")
+@click.option("--format", default="svg", metavar="NAME", help="The format for -o - (default: svg).")
 @at_option("Draw this moment", "the last before the optimizer steps or the graph is freed; for a page the first")
 @click.option(
     "--moments",
@@ -101,7 +101,7 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "--level",
     type=click.Choice(["auto", "modules", "calls", "nodes"]),
     default="auto",
-    help="What a box stands for: a child module; a call in the program (linear, cross_entropy); a node. auto: the most "
+    help="What a box represents: a child module; a call in the program (linear, cross_entropy); a node. auto: the most "
     "detail that fits 1600 x 1200 points.",
 )
 @click.option(
@@ -129,7 +129,7 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option("-f", "--force", is_flag=True, help="Overwrite existing pictures.")
 @engine_option
 def command(
-    source: str, arguments: tuple[str, ...], output: str, kind: str, engine: Engine, force: bool, **how: Any
+    source: str, arguments: tuple[str, ...], output: str, format: str, engine: Engine, force: bool, **how: Any
 ) -> int:
     """Write a picture of the graph.
 
@@ -140,13 +140,13 @@ def command(
 
     path = Path(source)
     if not output:
-        hint = f"gviz export {shell_quoting.word(source)} -o graph.svg; its suffix says which kind"
+        hint = f"gviz export {shell_quoting.word(source)} -o graph.svg; the suffix sets the format"
         raise GvizError("export needs a name for the picture", hint=hint, exit_code=2)
     if is_trace(path):
         argument_order.refuse_for_trace(source, arguments)
     pictures = _pictures(path, output)
     for _, target in pictures:
-        _refuse(target, kind, how["moments"], path, force=force)  # before a long recording, not after it
+        _refuse(target, format, how["moments"], path, force=force)  # before a long recording, not after it
     interrupted = 0
     with scratch_folder() as folder:
         if not is_trace(path):
@@ -155,7 +155,7 @@ def command(
             pictures, interrupted = [(recorded.trace, output)], recorded.interrupted
         for number, (trace, target) in enumerate(pictures):
             if target == "-":
-                print_picture(trace, kind, **how)
+                print_picture(trace, format, **how)
             else:
                 slides = folder / "slide.svg" if not number else None
                 _write(trace, target, how, slides, force=force)
@@ -166,10 +166,10 @@ def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
     """Return which trace is drawn to which path; a folder with the traces of ranks gives one path for each."""
     if not source.is_dir() or not is_trace(source):
         return [(source, output)]
-    with opened(source) as given:  # the ranks that can be read, before the first of them is drawn
-        traces = given.paths
-    if given.remarks:
-        streams.say(*given.remarks)
+    with opened(source) as inputs:  # the ranks that can be read, before the first of them is drawn
+        traces = inputs.paths
+    if inputs.remarks:
+        streams.say(*inputs.remarks)
     if output == "-" and len(traces) > 1:
         what = f"standard output takes one picture, and {shown(str(source))} holds {len(traces)} traces"
         raise GvizError(what, hint=f"gviz export {shell_quoting.word(traces[0])} -o -", exit_code=2)
@@ -177,12 +177,12 @@ def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
     return [(trace, of_rank(output, trace) if several else output) for trace in traces]
 
 
-def _refuse(target: str, kind: str, moments: str, source: Path, *, force: bool) -> None:
+def _refuse(target: str, format: str, moments: str, source: Path, *, force: bool) -> None:
     """Raise `GvizError` for a picture that cannot be drawn or written."""
     from gviz.api.targets import kind_of, refuse
 
     if target == "-":
-        suffix_of(kind)
+        suffix_of(format)
     else:
         kind_of(target, moments)
         refuse(target, force=force, source=source)

@@ -11,7 +11,7 @@ import click
 from gviz.cli import recordings
 from gviz.cli.options import at_option
 from gviz.cli.program import SCRIPT_CONTEXT, Program, recorded, takes_program
-from gviz.cli.progress import told
+from gviz.cli.progress import with_progress
 from gviz.errors import GvizError
 from gviz.system.cooperative import Driven, Far
 from gviz.values.plain_text import shown
@@ -36,9 +36,9 @@ _ORDER: tuple[Verdict, ...] = ("wrong", "deliberate", "not tried", "agrees")
 @click.option("--allow", metavar="FUNCTION", multiple=True,
               help="Accept that this function differs. Repeatable.")  # fmt: skip
 @at_option("Use the last pass up to this moment")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @takes_program
-def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], at: str | None, kind: str) -> int:
+def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], at: str | None, format: str) -> int:
     """Compare gradients with finite differences.
 
     It checks the backward of each torch.autograd.Function that the script defines. For the first three calls of
@@ -50,38 +50,38 @@ def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], a
     difference in a backward pass with create_graph. The output of the program goes to standard error. Options of
     gviz come before SCRIPT.
     """
-    found: list[tuple[str, NodeCheck]] = []
+    checks: list[tuple[str, NodeCheck]] = []
 
     def tried(timeline: Timeline) -> list[NodeCheck]:
-        of_this = told(_trying(timeline, places, at))
-        found.extend((timeline.info(one.node).op.name, one) for one in of_this)
+        of_this = with_progress(_trying(timeline, places, at))
+        checks.extend((timeline.info(one.node).op.name, one) for one in of_this)
         return of_this
 
-    with recorded(program) as given:
+    with recorded(program) as inputs:
         recordings.say(
-            given,
-            kind,
+            inputs,
+            format,
             lambda timeline: _rows(timeline, tried(timeline), None if places else allow),
             lambda timeline: {"rules": [_as_data(timeline, one, allow) for one in tried(timeline)]},
         )
-    _require_tried(allow, dict(found))
-    return _code(found, allow)
+    _require_tried(allow, dict(checks))
+    return _code(checks, allow)
 
 
-def _code(found: Sequence[tuple[str, NodeCheck]], allow: Sequence[str]) -> int:
+def _code(checks: Sequence[tuple[str, NodeCheck]], allow: Sequence[str]) -> int:
     """Return the exit code; `GvizError` if no rule could be tried."""
-    if any(one.is_interrupted for _, one in found):
+    if any(one.is_interrupted for _, one in checks):
         return _INTERRUPTED
-    if all(one.verdict == "not tried" for _, one in found):
-        raise GvizError("none of them could be tried", hint="the rows say why", exit_code=2)
-    return _DIFFERS if any(one.differs for name, one in found if name not in allow) else 0
+    if all(one.verdict == "not tried" for _, one in checks):
+        raise GvizError("no call could be tried", hint="the rows above show why", exit_code=2)
+    return _DIFFERS if any(one.differs for name, one in checks if name not in allow) else 0
 
 
 def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
-    """Raise `GvizError` for an allowed function of which no call was tried."""
+    """Raise `GvizError` for an allowed function without a tried call."""
     for name in allow:
         if name not in names:
-            hint = f"these were: {', '.join(map(shown, names))}"
+            hint = f"tried: {', '.join(map(shown, names))}"
             raise GvizError(f"--allow {shown(name)}: no function of this name was tried", hint=hint, exit_code=2)
 
 
@@ -92,14 +92,14 @@ def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven
 
     n = moment_of(timeline, at) if at else len(timeline)
     nodes = _asked(timeline, places, n) if places else _own(timeline)
-    found: list[NodeCheck] = []
+    checks: list[NodeCheck] = []
     try:
         for done, node in enumerate(nodes):
             yield Far("running again: node", done, len(nodes))
-            found.append(check_node(timeline, node, n))
+            checks.append(check_node(timeline, node, n))
     except KeyboardInterrupt:
-        found += map(interrupted_check, nodes[len(found) :])
-    return found
+        checks += map(interrupted_check, nodes[len(checks) :])
+    return checks
 
 
 def _asked(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
@@ -116,29 +116,29 @@ def _own(timeline: Timeline) -> list[int]:
 
     nodes = [event.node for calls in first_calls(timeline).values() for _, event in calls]
     if not nodes:
-        what = "no function of the program's own (torch.autograd.Function) was called where a gradient is required"
-        raise GvizError(what, hint="--node PLACE tries the rule of any operation", exit_code=2)
+        what = "the program called no torch.autograd.Function of its own on a tensor that requires a gradient"
+        raise GvizError(what, hint="--node PLACE checks the backward rule of any operation", exit_code=2)
     return nodes
 
 
-def _rows(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence[str] | None) -> Iterator[str]:
+def _rows(timeline: Timeline, checks: Iterable[NodeCheck], allow: Sequence[str] | None) -> Iterator[str]:
     """Return one row for each function, with the allowed ones marked; one for each node if nodes were asked about."""
-    return _text(timeline, found) if allow is None else _by_function(timeline, found, allow)
+    return _text(timeline, checks) if allow is None else _by_function(timeline, checks, allow)
 
 
-def _text(timeline: Timeline, found: Iterable[NodeCheck]) -> Iterator[str]:
+def _text(timeline: Timeline, checks: Iterable[NodeCheck]) -> Iterator[str]:
     from gviz.explain.gradcheck import check_rows
 
-    for one in found:
+    for one in checks:
         yield from check_rows(timeline, one)
 
 
-def _by_function(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence[str]) -> Iterator[str]:
+def _by_function(timeline: Timeline, checks: Iterable[NodeCheck], allow: Sequence[str]) -> Iterator[str]:
     """Return for each function the results of its calls and the call to show."""
     from gviz.explain.display_names import made_at
 
     calls: defaultdict[int, list[NodeCheck]] = defaultdict(list)
-    for one in found:
+    for one in checks:
         calls[timeline.info(one.node).created.op].append(one)
     for op, its in calls.items():
         name = timeline.op(op).name
@@ -148,14 +148,14 @@ def _by_function(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence
         if telling.differs and name in allow:
             yield f"  it is allowed to differ (--allow {shown(name)})"
         elif telling.verdict == "deliberate":
-            yield f"  --allow {shown(name)} lets it pass, if that is meant so"
+            yield f"  --allow {shown(name)} accepts it, if this is intended"
 
 
 def _count(calls: Sequence[NodeCheck]) -> str:
     """Return how many calls of one function agree, differ, or could not be tried."""
     counts = Counter(_DID[one.verdict] for one in calls)
-    said = ", ".join(f"{counts[did]} {did}" for did in reversed(_DID.values()) if counts[did])
-    return f"{len(calls)} call{'s' if len(calls) > 1 else ''} tried: {said}"
+    text = ", ".join(f"{counts[did]} {did}" for did in reversed(_DID.values()) if counts[did])
+    return f"{len(calls)} call{'s' if len(calls) > 1 else ''} tried: {text}"
 
 
 def _as_data(timeline: Timeline, one: NodeCheck, allow: Sequence[str]) -> dict[str, Any]:

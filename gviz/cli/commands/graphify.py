@@ -21,9 +21,9 @@ _FOUND = 1
 
 @click.command("graphify", context_settings=SCRIPT_CONTEXT)
 @click.option("--function", metavar="NAME", default="", help="Look only at calls of this function.")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @takes_program
-def command(program: Program, function: str, kind: str) -> int:
+def command(program: Program, function: str, format: str) -> int:
     """List what keeps a script from being a static graph.
 
     For each place it shows what to write instead: branches and loops that depend on data, sizes that depend on
@@ -34,15 +34,15 @@ def command(program: Program, function: str, kind: str) -> int:
 
     engine = "builtin" if program.engine == "auto" else program.engine
     if engine == "torch":
-        what = "only gviz's own engine says where a value leaves the graph; PyTorch's cannot be watched for it"
-        hint = "leave out --engine torch, and `import torch` in the script means gviz's engine"
+        what = "only the built-in engine records where a value leaves the graph; PyTorch does not"
+        hint = "without --engine torch, `import torch` in the script imports the built-in engine"
         raise GvizError(what, hint=hint, exit_code=2)
-    with recorded(replace(program, engine=engine, graph_breaks=True)) as given:
-        found = {timeline: _breaks(timeline, function) for timeline in given.timelines}
+    with recorded(replace(program, engine=engine, graph_breaks=True)) as inputs:
+        breaks = {timeline: _breaks(timeline, function) for timeline in inputs.timelines}
         recordings.say(
-            given, kind, lambda timeline: _text(found[timeline]), lambda timeline: {"breaks": found[timeline]}
+            inputs, format, lambda timeline: _text(breaks[timeline]), lambda timeline: {"breaks": breaks[timeline]}
         )
-    return _FOUND if any(found.values()) else 0
+    return _FOUND if any(breaks.values()) else 0
 
 
 def _breaks(timeline: Timeline, function: str) -> list[Break]:
@@ -61,18 +61,18 @@ def _refuse_unknown(timeline: Timeline, function: str) -> None:
     known = functions(timeline)
     if function not in known:
         hint = did_you_mean(function, known, "a function that runs operations on tensors")
-        raise GvizError(f"this run never was in a function {function}", hint=hint, exit_code=2)
+        raise GvizError(f"this run did not call a function {function}", hint=hint, exit_code=2)
 
 
-def _text(found: list[Break]) -> Iterator[str]:
-    if not found:
-        yield "nothing this run reached keeps it from becoming a static graph."
+def _text(breaks: list[Break]) -> Iterator[str]:
+    if not breaks:
+        yield "nothing that this run reached prevents a static graph."
         return
-    for one in found:
+    for one in breaks:
         times = f", {one.times} times" if one.times > 1 else ""
         place = f"{file_line(one.frame.path, one.frame.line)}:{one.frame.column + 1}"
         yield f"{place}: {shown(one.code)}{times}" if one.code else f"{place}{times}"
         yield f"  {shown(one.advice.why)}"
         for prefix, line in zip(["instead:", *[""] * len(one.advice.instead)], one.advice.instead, strict=False):
             yield f"  {prefix:<8} {shown(line)}"
-    yield f"{len(found)} place{'s' * (len(found) != 1)}."
+    yield f"{len(breaks)} place{'s' * (len(breaks) != 1)}."

@@ -18,18 +18,18 @@ from gviz.version import versions
 
 
 @click.command("info")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.argument("trace", required=False, metavar="")
 @click.pass_obj
-def command(settings: GlobalOptions, kind: str, trace: str | None) -> None:
+def command(settings: GlobalOptions, format: str, trace: str | None) -> None:
     """Show versions, paths and what the terminal can do."""
     from gviz.cli import json_form
 
     if trace is not None:
-        hint = f"gviz show {shown(trace)} tells what a trace holds"
+        hint = f"gviz show {shown(trace)} prints what a trace contains"
         raise GvizError("info is about gviz itself", hint=hint, exit_code=2)
     facts = _facts(settings)
-    click.echo(json_form.text(**facts) if kind == "json" else _text(facts))
+    click.echo(json_form.text(**facts) if format == "json" else _text(facts))
 
 
 def _facts(settings: GlobalOptions) -> dict[str, dict[str, Any]]:

@@ -16,15 +16,15 @@ BUDGET = "5%"
 @click.command("monitor", context_settings=SCRIPT_CONTEXT)
 @click.option(
     "--on", "until", type=click.Choice(["nan", "inf"]),
-    help="End the recording with the first nan, or infinity; the script goes on.",
+    help="Stop recording at the first nan or inf; the script continues.",
 )  # fmt: skip
 @takes_program
 def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
     """Run a long PyTorch script, and record some of its iterations whole.
 
-    Recording takes at most 5% of the script's time (--budget says another part). Between the iterations that are
+    Recording takes at most 5% of the script's time (--budget sets another share). Between the iterations that are
     recorded, gviz looks at the loss and at the norm of the gradients. If one becomes nan or leaps, the next iterations
-    are recorded, and gviz prints the command that records what led there.
+    are recorded, and gviz prints the command that records the iterations before it.
     """
     if not (program.keeping.budget or program.keeping.from_iteration):
         program = replace(program, keeping=replace(program.keeping, budget=BUDGET))

@@ -24,7 +24,7 @@ from gviz.tui.session_options import SessionOptions, Title
 @click.argument("other", type=GivenTrace(), required=False)
 @at_option("Open at this moment", "its failure or its first event")
 @click.option("--waited-for", is_flag=True, hidden=True, help="A program waits for the end of this.")
-@click.option("--stack", hidden=True, default="[]", help="Where that program stands.")
+@click.option("--stack", hidden=True, default="[]", help="The call stack of that program.")
 @takes_opening
 @display_options
 @click.pass_obj
@@ -51,14 +51,14 @@ def command(
     of: tuple[str, ...] = ()
     lines = opening.over_a_recording
     if path.is_dir():
-        path, of, beside, own_at = _of_folder(path)
+        path, of, commands, own_at = _of_folder(path)
         at = at or own_at
         if not terminal.why_plain(asked=settings.plain):  # there they are on the screen already
-            lines = (*lines, *beside)
+            lines = (*lines, *commands)
     if other is not None:
         from gviz.trace.file.reader import open_trace
 
-        with open_trace(other):  # what is no trace is told before anything opens
+        with open_trace(other):  # reports a file that is not a trace before anything opens
             lines = (*lines, f"compare {other}")
     title = Title(paths.title_of(path), of)
     options = SessionOptions(title, opening=lines, waited_for=waited_for, stack=_frames(stack))
@@ -66,11 +66,11 @@ def command(
 
 
 class _Rank(NamedTuple):
-    """The rank to open: its place among all ranks, the first commands, and the moment to open at."""
+    """The rank to open: its place among all ranks, the first commands, and the moment at which it opens."""
 
     path: Path
     of: tuple[str, ...]
-    beside: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
     at: str | None = None
 
 
@@ -79,11 +79,11 @@ def _of_folder(folder: Path) -> _Rank:
     another.
     """
     with recordings.opened(folder) as ours:
-        found = rank_report.compared(ours)
-        for line in rank_report.lines(ours, found):
+        comparisons = rank_report.compared(ours)
+        for line in rank_report.lines(ours, comparisons):
             click.echo(line)
         click.echo()
-        count, parted = len(ours.paths), rank_report.first_of(found)
+        count, parted = len(ours.paths), rank_report.first_of(comparisons)
         of = (f"of {count} ranks",) if count > 1 else ()
         if parted is None or parted.parting is None:
             return _Rank(ours.paths[0], of)
@@ -91,8 +91,8 @@ def _of_folder(folder: Path) -> _Rank:
             return _Rank(ours.paths[broken], of, at=None if ours.ranks[broken].timeline.failures else "end")
         if parted.parting.between is None:
             return _Rank(ours.paths[parted.rank], of)
-        beside = f"ranks {ours.paths[parted.other]} {parted.parting.iteration}"
-        return _Rank(ours.paths[parted.rank], of, (beside,))
+        command = f"ranks {ours.paths[parted.other]} {parted.parting.iteration}"
+        return _Rank(ours.paths[parted.rank], of, (command,))
 
 
 def _frames(text: str) -> tuple[Frame, ...]:

@@ -36,13 +36,13 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
 
 
 def run_and_report(program: Program, until: Literal["nan", "inf"] | None) -> int:
-    """Run a program and record it, `until` the first of these if there is one, and say what was written."""
+    """Run a program, record it (`until` the first nan or inf, if asked) and report what was written."""
     program = replace(program, keeping=replace(program.keeping, until=until or ""))
     recorded = record_program(program)
     try:
         if is_left(recorded.trace):
             _report(recorded.trace, program.keeping.first)
-    except GvizError as error:  # the program has spoilt its trace: that does not make it fail
+    except GvizError as error:  # the program has damaged its trace, which does not make the program fail
         click.echo("\n".join(error.lines()), err=True)
     return recorded.exit_code
 
@@ -62,17 +62,17 @@ def _report(trace: Path, first: str) -> None:
     if not finished:
         streams.say("warning: the recording broke off; what the program did afterwards is not in it")
     if never_began:
-        streams.say(f"warning: nothing was recorded: the program did not come to gviz.mark({first!r})")
+        streams.say(f"warning: nothing was recorded: the program did not reach gviz.mark({first!r})")
     if paths.log_of(trace).exists():
-        streams.say(f"warning: a part of it is in {paths.log_of(trace).name}: keep the two together")
+        streams.say(f"warning: a part of the trace is in {paths.log_of(trace).name}: keep both files together")
     if monitored is not None:
         streams.say(monitored.words)
     if until:
-        streams.say(f"the first {until} ended the recording: its last event holds it")
+        streams.say(f"the recording ended at the first {until}, in its last event")
     if dropped:
         streams.say(dropped)
-    if ranks := rank_names.beside(trace):
-        streams.say(f"beside it {'a rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}: {few(ranks)}")
+    if ranks := rank_names.rank_traces(trace):
+        streams.say(f"next to it: {'1 rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}, {few(ranks)}")
     whole = trace.parent if trace_name.is_one_of_several() else rank_names.whole(trace)
     streams.say(f"open it with: gviz open {shell_quoting.word(whole)}")
 

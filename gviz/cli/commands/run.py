@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 Pause = Literal["start", "backward", "never"]
 _FIRST: dict[Pause, Mode] = {"start": "next", "backward": "backward", "never": "run"}
-_WHY_NOT_HELD = (
-    "the script runs to its end first: with --last or --max-size its past is dropped while it runs, and the debugger "
-    "can only go back in what is there; Ctrl-C ends it early and keeps the newest part"
+_WHY_NOT_PAUSED = (
+    "the script runs to its end first: with --last or --max-size the oldest events are dropped while it runs, and the "
+    "debugger cannot go back to them; Ctrl+C ends it early and keeps the newest part"
 )
 
 
@@ -47,11 +47,11 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
     Options of gviz come before SCRIPT. With --last or --max-size, or where standard input is not a terminal and
     --plain is not given, the script runs to its end first, and the debugger opens on the recording.
     """  # fmt: skip
-    held = os.name == "posix" and (settings.plain or sys.stdin.isatty())
-    if held and not program.keeping.bounded:
+    can_pause = os.name == "posix" and (settings.plain or sys.stdin.isatty())
+    if can_pause and not program.keeping.bounded:
         return _live(settings, program, opening, _FIRST[pause])
-    if held:
-        streams.say(_WHY_NOT_HELD)
+    if can_pause:
+        streams.say(_WHY_NOT_PAUSED)
     recorded = record_program(program)
     if not is_left(recorded.trace):
         return recorded.exit_code

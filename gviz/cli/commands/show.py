@@ -62,7 +62,7 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
             yield f"{clipped(title, 18) or ('losses' if len(row) > 1 else 'loss'):<18} {row_text(row)}"
     yield f"{'failure':<18} {', '.join(f'event {seq}' for seq in stats['failures']) or 'none'}"
     if not timeline.finished:
-        yield f"{'not finished':<18} the recording broke off, or still goes on"
+        yield f"{'not finished':<18} the recording broke off, or is still running"
     if timeline.dropped.events:
         yield f"{'dropped before':<18} {timeline.dropped.words}"
     bad = stats["first_nan_or_inf"]
@@ -77,7 +77,7 @@ def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
     from gviz.explain.backward_passes import root_value
     from gviz.tui.drawing.pass_list import phases_of
 
-    def told(phase: Phase) -> dict[str, Any]:
+    def phase_data(phase: Phase) -> dict[str, Any]:
         value = root_value(timeline, phase.start)
         loss = {} if value is None else {"loss": value if isfinite(value) else str(value)}
         numbers = {"pass": phase.pass_nr} if phase.pass_nr else {}
@@ -88,7 +88,7 @@ def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
             "iteration": one.index + 1,
             "start": one.start,
             "end": one.end,
-            "phases": [*map(told, phases_of(timeline, one))],
+            "phases": [*map(phase_data, phases_of(timeline, one))],
         }
         for one in timeline.iterations
     ]
@@ -107,12 +107,12 @@ def training_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
     """
     from gviz.explain.training import progress
 
-    found = progress(timeline, n)
+    curves = progress(timeline, n)
     return {
-        "passes": found.passes,
-        "events": found.ends,
-        "losses": [*map(_json_number, found.losses)],
-        "gradients": {module: [*map(_json_number, lengths)] for module, lengths in found.modules},
+        "passes": curves.passes,
+        "events": curves.ends,
+        "losses": [*map(_json_number, curves.losses)],
+        "gradients": {module: [*map(_json_number, lengths)] for module, lengths in curves.modules},
     }
 
 
@@ -222,10 +222,10 @@ PAGES: dict[str, tuple[Data, Text]] = {
 )
 @click.argument("place", required=False, metavar="[NODE]")
 @at_option("The moment that training, tape, node and memory show")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @engine_option
 def command(
-    source: str, arguments: tuple[str, ...], page: str, place: str | None, at: str | None, kind: str, engine: Engine
+    source: str, arguments: tuple[str, ...], page: str, place: str | None, at: str | None, format: str, engine: Engine
 ) -> None:
     """Print what a trace contains.
 
@@ -238,13 +238,15 @@ def command(
     """
     if (page == "node") != (place is not None):
         raise GvizError(
-            "node, and only node, needs a NODE", hint=f"gviz show {shell_quoting.word(source)} node 4", exit_code=2
+            "the page node needs a NODE, and no other page takes one",
+            hint=f"gviz show {shell_quoting.word(source)} node 4",
+            exit_code=2,
         )
     data, text = PAGES[page]
-    with trace_of(Program((source, *arguments), engine=engine)) as trace, recordings.opened(trace) as given:
+    with trace_of(Program((source, *arguments), engine=engine)) as trace, recordings.opened(trace) as inputs:
         recordings.say(
-            given,
-            kind,
+            inputs,
+            format,
             lambda timeline: text(timeline, *_meant(timeline, at, place)),
             lambda timeline: {page: data(timeline, *_meant(timeline, at, place))},
         )

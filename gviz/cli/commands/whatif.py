@@ -12,7 +12,7 @@ import click
 from gviz.api import outputs
 from gviz.cli import argument_order, streams
 from gviz.cli.options import GlobalOptions, at_option
-from gviz.cli.progress import told
+from gviz.cli.progress import with_progress
 from gviz.errors import GvizError
 from gviz.tui.glyphs import wants_ascii
 from gviz.values.plain_text import shown
@@ -89,12 +89,12 @@ def _branch(timeline: Timeline, iteration: Iteration, changes: Sequence[str], sh
     from gviz.explain.whatif import ambiguous_names, branch_of, difference_rows, rerun_sentences, stop_sentences
 
     branch = branch_of(timeline, iteration, changes)
-    told = (
+    sentences = (
         rerun_sentences(timeline, iteration),
         ambiguous_names(timeline, iteration, changes),
         stop_sentences(timeline, branch),
     )
-    for line in chain.from_iterable(told):
+    for line in chain.from_iterable(sentences):
         click.echo(line)
     for line in _shown(timeline, branch, iteration, shows) if shows else difference_rows(timeline, iteration, branch):
         click.echo(line)
@@ -123,19 +123,19 @@ def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequ
     from gviz.query.expressions import Evaluator
     from gviz.rerun.branch import BranchView
 
-    evaluator, beside = Evaluator(timeline), BranchView(timeline, iteration, branch, ())
+    evaluator, view = Evaluator(timeline), BranchView(timeline, iteration, branch, ())
     width = max(map(len, shows))
     before = [evaluator.evaluated(text, iteration.end) for text in shows]
     yield f"{'':<{width}}  {'recorded':<{_COLUMN}} what if"
     for text, old in zip(shows, before, strict=True):
-        new = value_in_branch(evaluator, beside, text, iteration.end)
+        new = value_in_branch(evaluator, view, text, iteration.end)
         yield f"{shown(text):<{width}}  {old:<{_COLUMN}} {new}".rstrip()
 
 
 def _only(ranges: Sequence[str], shows: Sequence[str]) -> str:
     """Return the range, if exactly one quantity is to be drawn over it."""
     if len(ranges) != 1 or not shows:
-        what = "a range needs --show, and no second range"
+        what = "a range needs --show, and there can be only one range"
         raise GvizError(what, hint='"x = -3..3" --show z,x.grad', exit_code=2)
     return ranges[0]
 
@@ -147,8 +147,8 @@ def _curves(
     from gviz.explain.whatif import curves
     from gviz.rerun.change_text import sweep
 
-    kept = [change for change in changes if change != over]
-    drawn, stopped = told(curves(timeline, iteration, list(sweep(over, points)), shows, kept))
+    fixed = [change for change in changes if change != over]
+    drawn, stopped = with_progress(curves(timeline, iteration, list(sweep(over, points)), shows, fixed))
     for line in stopped:
         click.echo(line)
     return drawn

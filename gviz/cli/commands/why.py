@@ -13,9 +13,9 @@ from gviz.cli.program import SCRIPT_CONTEXT, Program, recorded, takes_program
 @click.argument("place", metavar="PLACE[.grad|.value]")
 @at_option("Ask about this moment")
 @click.option("--all", "whole", is_flag=True, help="Print long answers in full.")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @takes_program
-def command(program: Program, place: str, at: str | None, whole: bool, kind: str) -> None:
+def command(program: Program, place: str, at: str | None, whole: bool, format: str) -> None:
     """Explain a value or gradient of a script.
 
     gviz why w.grad train.py runs train.py, and explains why w.grad is 7, nan or None: the facts, the lines, the
@@ -27,5 +27,5 @@ def command(program: Program, place: str, at: str | None, whole: bool, kind: str
     """
     if not program.as_module:
         argument_order.expect_file(program.argv[0], place, "why {0} {1}")
-    with recorded(program) as given:
-        findings.print_answer(given, place, at, kind, whole=whole)
+    with recorded(program) as inputs:
+        findings.print_answer(inputs, place, at, format, whole=whole)
