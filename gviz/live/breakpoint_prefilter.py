@@ -107,8 +107,8 @@ class Prefilter:
         cache = self._cache
         if node in cache.gradients or node in cache.parts:
             return True
-        given = cache.given.get(node, ())
-        return place.names(cache.possible(kind, node)) or any(path in given for _, path in place.parameters)
+        names = cache.given.get(node, ())
+        return place.names(cache.possible(kind, node)) or any(path in names for _, path in place.parameters)
 
     def _is_open(self, node: int) -> bool:
         """Return whether the names of a node depend on more than its kind."""
@@ -171,8 +171,8 @@ class KnownSoFar(dict[str, Any]):
         reader = _READERS.get(name)
         if reader is None:
             return BUILTINS[name]
-        found = self[name] = reader(self)
-        return found
+        value = self[name] = reader(self)
+        return value
 
     def _value(self) -> Any:
         match self._event:

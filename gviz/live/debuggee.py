@@ -1,4 +1,4 @@
-"""The program's side of a session: pauses the program when the gate says so, and receives the debugger's messages.
+"""The program's side of a session: pauses the program when the gate requires it, and receives the debugger's messages.
 
 The main thread runs the program. A separate thread receives messages at any time. It ends the program if the debugger
 ends without detaching. A pause must also reach a program that emits no events. So it arrives as SIGURG, a signal that
@@ -107,8 +107,8 @@ class Debuggee:
         try:
             node = self._node if why == "show" else 0
             thread = threading.current_thread().name[:_LONGEST_NAME]
-            told = self._line.send(Held(why, thread, stack, self._stops, node))
-            return self._answer() if told else Wish("run")
+            is_sent = self._line.send(Held(why, thread, stack, self._stops, node))
+            return self._answer() if is_sent else Wish("run")
         except BaseException:
             self._line.send(Released())
             raise

@@ -84,11 +84,11 @@ class NodeCache:
 
     def call(self, kind: Kind, place: Place) -> int:
         """Return the outermost matching module call around nodes of this kind; 0 if there is none."""
-        around, found = kind.scope, 0
+        around, outermost = kind.scope, 0
         while around:
-            found = around if self.is_of_module(kind._replace(scope=around), place) else found
+            outermost = around if self.is_of_module(kind._replace(scope=around), place) else outermost
             around = self.parents.get(around, 0)
-        return found
+        return outermost
 
     def possible_names(self, node: int) -> tuple[str, ...]:
         """Return every name that a node may have; empty if unknown."""
@@ -131,8 +131,8 @@ class NodeCache:
         """Return whether the value of a node has changed since it was created; its memory may be older than
         the node.
         """
-        kept = self.values.get(node)
-        return kept is not None and (kept.storage in self.written or node in self.set_data)
+        remembered = self.values.get(node)
+        return remembered is not None and (remembered.storage in self.written or node in self.set_data)
 
     def _create(self, node: int, event: e.NodeCreated) -> None:
         key = Kind(event.op, event.stack, event.scope, bool(event.during[0]))

@@ -29,42 +29,42 @@ if TYPE_CHECKING:
     from gviz.live.debuggee import Debuggee
 
 
-def begin(told: dict[str, Any], program: str) -> None:
+def begin(request: dict[str, Any], program: str) -> None:
     """Start to record the program that is about to run, according to an order; on an error, end this process."""
     try:
-        _begin(told, program)
+        _begin(request, program)
     except GvizError as error:
         notice.say(*error.lines())
         sys.stderr.flush()
         os._exit(error.exit_code)  # a SystemExit would be a fatal error, because Python is still starting
 
 
-def _begin(told: dict[str, Any], program: str) -> None:
-    what = order.read(told)
+def _begin(request: dict[str, Any], program: str) -> None:
+    what = order.read(request)
     debuggee = _under_control(what.live) if what.live else None
     if debuggee is None:
         processes.end_with(what.parent)
     if debuggee is not None and not what.as_module and program == target.STANDARD_INPUT:
-        why = "what is typed there is for the debugger"
+        why = "the debugger reads its commands from there"
         raise GvizError("no program can be read from standard input", why=why, hint="gviz record -", exit_code=2)
-    found = target.find(program, as_module=what.as_module)
-    means_engine = _means_engine(what, found)
+    script = target.find(program, as_module=what.as_module)
+    means_engine = _means_engine(what, script)
     if means_engine:
         torch_alias.install()
     if what.records_ranks:
         _make_way_for_ranks(Path(what.trace), force=what.replace)
-    by_hand = "another gviz has just begun to write it: choose another name, or --force writes over it"
+    by_hand = "another gviz has just begun to write it: choose another name, or use --force to overwrite it"
     recording = recording_to(Path(what.trace), what.kept, force=what.replace, hint=by_hand)
     recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     ending = ExitStack()  # registered first, and therefore run after all exit functions of the program
     atexit.register(ending.close)
-    ending.push(program_end.told_to(recording))
+    ending.push(program_end.ends_recording(recording))
     ending.callback(_say_what_had_no_effect, torch_alias.pytorch_options(what))
     program_end.keep_the_last(recording)
     if not means_engine:
         frameworks.follow(recording, **what.keeping.of_pytorch)
         if what.records_ranks:
-            rank_recording.expect_ranks(told)
+            rank_recording.expect_ranks(request)
     if what.graph_breaks:
         _note_graph_breaks(ending)
     hidden_frames.show_stacks()
@@ -72,21 +72,21 @@ def _begin(told: dict[str, Any], program: str) -> None:
 
 def _make_way_for_ranks(trace: Path, *, force: bool) -> None:
     """Remove the traces of ranks that another run has left. Raises GvizError unless `force` is set."""
-    for rank in rank_names.beside(trace):
+    for rank in rank_names.rank_traces(trace):
         if not force:
-            hint = "choose another folder, or --force writes over it"
-            raise GvizError(f"{trace.parent} holds traces of ranks already", hint=hint)
+            hint = "choose another folder, or --force overwrites them"
+            raise GvizError(f"{trace.parent} already contains traces of ranks", hint=hint)
         refuse_other_file(rank)
         make_way(rank)
 
 
-def _means_engine(what: order.Order, found: target.Target | None) -> bool:
+def _means_engine(what: order.Order, script: target.Target | None) -> bool:
     """Return whether ``import torch`` is to mean gviz's own engine. Raises GvizError if PyTorch is requested but
     missing.
     """
     if what.engine == "builtin":
         return True
-    if found is None or torch_alias.is_installed(found.folder) or not _imports_torch(found):
+    if script is None or torch_alias.is_installed(script.folder) or not _imports_torch(script):
         return False
     if what.engine == "torch":
         raise frameworks.TORCH.missing()
@@ -94,10 +94,10 @@ def _means_engine(what: order.Order, found: target.Target | None) -> bool:
     return True
 
 
-def _imports_torch(found: target.Target) -> bool:
+def _imports_torch(script: target.Target) -> bool:
     with warnings.catch_warnings(), suppress(SyntaxError, ValueError, OSError, GvizError):
         warnings.simplefilter("ignore")  # the program's own run shows its warnings
-        return torch_alias.is_imported_by(target.compiled(found))
+        return torch_alias.is_imported_by(target.compiled(script))
     return False
 
 

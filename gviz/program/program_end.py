@@ -43,30 +43,30 @@ class _Replaced:
         self._then = None
 
 
-def told_to(recording: Recording) -> _Exit:
+def ends_recording(recording: Recording) -> _Exit:
     """Let an uncaught error end the recording from now on. Returns the function that ends it in any case.
 
     The program may have replaced our object in ``sys.last_traceback``; then the error is found at the end.
     """
-    sys.last_traceback = _Replaced(lambda: _tell_before_it_is_shown(recording))  # type: ignore[assignment]
+    sys.last_traceback = _Replaced(lambda: _record_before_shown(recording))  # type: ignore[assignment]
 
     def end(*_: object) -> None:
         if isinstance(standing := getattr(sys, "last_traceback", None), _Replaced):
             standing.disarm()
             del sys.last_traceback
-        _tell(recording)
+        _end_recording(recording)
 
     return end
 
 
-def _tell_before_it_is_shown(recording: Recording) -> None:
-    _tell(recording)
+def _record_before_shown(recording: Recording) -> None:
+    _end_recording(recording)
     if issubclass(type(sys.last_value), KeyboardInterrupt):
         with suppress(KeyboardInterrupt):
             exec("raise KeyboardInterrupt")  # Python notes whether Ctrl+C ended the text it ran last
 
 
-def _tell(recording: Recording) -> None:
+def _end_recording(recording: Recording) -> None:
     """End the recording, with the uncaught error if there is one."""
     error: BaseException | None = getattr(sys, "last_value", None)
     entry: TracebackType | None = getattr(sys, "last_traceback", None)
@@ -100,9 +100,9 @@ def _let(name: str, come_first: Callable[[], None]) -> None:
     leave, process = getattr(os, name), os.getpid()
 
     @wraps(leave)
-    def keep_and_leave(*given: Any, **named: Any) -> Any:
+    def keep_and_leave(*args: Any, **named: Any) -> Any:
         if os.getpid() == process:
             come_first()
-        return leave(*given, **named)
+        return leave(*args, **named)
 
     setattr(os, name, keep_and_leave)

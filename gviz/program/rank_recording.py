@@ -1,8 +1,8 @@
 """Ranks: processes that a program starts, recorded as soon as they join a process group.
 
-Before that, there is only an entry in ``sys.meta_path``, because a worker that only loads data, or computes alone,
-never joins a group. A process that joins is a rank of a training run, and is recorded from there to its end. The
-recording modules are imported inside functions, when a process has joined.
+Before that, there is only an entry in ``sys.meta_path``, because a worker that only loads data, or computes by
+itself, never joins a group. A process that joins is a rank of a training run, and is recorded from there to its end.
+The recording modules are imported inside functions, when a process has joined.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ _waiting = ExitStack()
 """Never closed: a process waits as long as it runs."""
 
 
-def expect_ranks(told: dict[str, Any]) -> None:
+def expect_ranks(request: dict[str, Any]) -> None:
     """Record processes that `multiprocessing` starts, by fork or spawn, when they join a group.
 
-    `told` is an `Order` in serialized form. This process already has a recording.
+    `request` is an `Order` in serialized form. This process already has a recording.
     """
-    _waiting.enter_context(when_imported(_GROUPS, partial(_listen, told, os.getpid())))
-    _waiting.enter_context(when_imported("multiprocessing.util", partial(_tell_new_ones, told)))
+    _waiting.enter_context(when_imported(_GROUPS, partial(_listen, request, os.getpid())))
+    _waiting.enter_context(when_imported("multiprocessing.util", partial(_prepare_spawned, request)))
 
 
-def expect_group(told: str) -> None:
+def expect_group(request: str) -> None:
     """Wait for the group, in a process that was spawned."""
-    _waiting.enter_context(when_imported(_GROUPS, partial(_listen, json.loads(told), 0)))
+    _waiting.enter_context(when_imported(_GROUPS, partial(_listen, json.loads(request), 0)))
 
 
-def _listen(told: dict[str, Any], recorded: int) -> None:
+def _listen(request: dict[str, Any], recorded: int) -> None:
     """Watch for the joined group, in every process except the one that is `recorded` already."""
     groups = sys.modules[_GROUPS]
     join = getattr(groups, _JOINED, None)
@@ -62,18 +62,18 @@ def _listen(told: dict[str, Any], recorded: int) -> None:
     def joined(group: Any) -> None:
         join(group)
         if os.getpid() != recorded and hasattr(group, "rank"):
-            _record(told, group.rank())
+            _record(request, group.rank())
 
     setattr(groups, _JOINED, joined)
 
 
-def _tell_new_ones(told: dict[str, Any]) -> None:
+def _prepare_spawned(request: dict[str, Any]) -> None:
     """Make spawned Pythons wait for their group before they do what they were started for."""
     util = sys.modules["multiprocessing.util"]
     start = util.spawnv_passfds
     begin = f"import sys; sys.path.insert(0, {_ROOT!r})\n" \
             "from gviz.system.processes import keep_to_this; keep_to_this()\n" \
-            f"from gviz.program.rank_recording import expect_group; expect_group({json.dumps(told)!r})"  # fmt: skip
+            f"from gviz.program.rank_recording import expect_group; expect_group({json.dumps(request)!r})"  # fmt: skip
 
     @wraps(start)
     def started(path: Any, words: list[Any], files: Any) -> int:
@@ -84,7 +84,7 @@ def _tell_new_ones(told: dict[str, Any]) -> None:
     util.spawnv_passfds = started  # type: ignore[attr-defined]
 
 
-def _record(told: dict[str, Any], rank: int) -> None:
+def _record(request: dict[str, Any], rank: int) -> None:
     """Record this process according to an order; if that fails, it continues unrecorded."""
     from pathlib import Path
 
@@ -97,7 +97,7 @@ def _record(told: dict[str, Any], rank: int) -> None:
 
     if record.latest is not None and record.latest.active:
         return  # it records itself
-    what = order.read(told)
+    what = order.read(request)
     try:
         recording = record.recording_to(_new_trace(Path(what.trace).parent, rank), what.kept, force=False)
         recording.begin_program()
@@ -105,8 +105,8 @@ def _record(told: dict[str, Any], rank: int) -> None:
         notice.say(f"gviz: warning: rank {rank} is not recorded: {trouble}")
         return
     program_end.keep_the_last(recording)
-    kept = what.keeping
-    frameworks.follow(recording, **kept.of_pytorch)
+    keeping = what.keeping
+    frameworks.follow(recording, **keeping.of_pytorch)
     hidden_frames.show_stacks()
     _hear_of_errors(recording)
 
@@ -120,14 +120,14 @@ def _new_trace(folder: Path, rank: int) -> Path:
 
 
 def _hear_of_errors(recording: Recording) -> None:
-    """Record an error that ends this process. It is caught and shown by `multiprocessing`, and never leaves Python."""
+    """Record an error that ends this process: `multiprocessing` catches and shows it, so it never leaves Python."""
     import traceback
 
     for name in ("print_exc", "format_exc"):
-        setattr(traceback, name, _telling(getattr(traceback, name), recording))
+        setattr(traceback, name, _recording_errors(getattr(traceback, name), recording))
 
 
-def _telling(show: Any, recording: Recording) -> Any:
+def _recording_errors(show: Any, recording: Recording) -> Any:
     from gviz.program.hidden_frames import leave_out_listening
 
     @wraps(show)

@@ -1,4 +1,4 @@
-"""The order to the recording process, passed in its environment, since its command line belongs to the program."""
+"""The request to the recording process, passed in its environment, since its command line belongs to the program."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def start(order: Order, argv: Sequence[str]) -> Start:
     Raises GvizError if gviz is in a folder whose name cannot be part of ``PYTHONPATH``.
     """
     if os.pathsep in _START:
-        why, hint = f"Python cannot be told of a folder with {os.pathsep} in its name", "install gviz in another folder"
+        why, hint = f"PYTHONPATH cannot contain a name with {os.pathsep}", "install gviz in another folder"
         raise GvizError(f"gviz cannot record programs from {shown(_START)}", why=why, hint=hint)
     module = ["-m"] if order.as_module else []
     return Start([sys.executable, *interpreter_options(), *module, *argv], _environment(order, argv))
@@ -112,21 +112,21 @@ def start(order: Order, argv: Sequence[str]) -> Start:
 
 def _environment(order: Order, argv: Sequence[str]) -> dict[str, str]:
     """Return the environment of that process. It contains the order, and is restored before the program starts."""
-    found = dict(os.environ)
-    left = {name: text for name, text in found.items() if not (sys.flags.ignore_environment and _is_pythons(name))}
+    present = dict(os.environ)
+    left = {name: text for name, text in present.items() if not (sys.flags.ignore_environment and _is_for_python(name))}
     begin = {"PYTHONPATH": os.pathsep.join(filter(None, [_START, left.get("PYTHONPATH")]))}
-    changed = {name: found.get(name) for name in {*found} - {*left} | {*begin}}
-    told = json.dumps({"order": asdict(order), "argv": argv, "environment": changed})
-    return left | begin | {"GVIZ_PROGRAM": told}
+    changed = {name: present.get(name) for name in {*present} - {*left} | {*begin}}
+    request = json.dumps({"order": asdict(order), "argv": argv, "environment": changed})
+    return left | begin | {"GVIZ_PROGRAM": request}
 
 
-def _is_pythons(name: str) -> bool:
+def _is_for_python(name: str) -> bool:
     return name.startswith("PYTHON")
 
 
-def read(told: dict[str, Any]) -> Order:
+def read(request: dict[str, Any]) -> Order:
     """Return an order from its serialized form."""
-    return Order(**(told | {"keeping": Keeping(**told["keeping"])}))
+    return Order(**(request | {"keeping": Keeping(**request["keeping"])}))
 
 
 _NAMES_THE_PROGRAM, _TAKES_A_VALUE = "cm", "WX"
@@ -136,10 +136,10 @@ _OTHERWISE = {"-I": ["-s", "-P"], "-E": [], "-S": [], "-i": []}
 
 def interpreter_options() -> list[str]:
     """Return the options this interpreter was called with, for one that runs a program in the same way."""
-    return [word for flag in _given(sys.orig_argv[1:]) for word in _OTHERWISE.get(flag, [flag])]
+    return [word for flag in _options_in(sys.orig_argv[1:]) for word in _OTHERWISE.get(flag, [flag])]
 
 
-def _given(words: Sequence[str]) -> Iterator[str]:
+def _options_in(words: Sequence[str]) -> Iterator[str]:
     """Yield one option at a time: several may share a word, and a value may be a separate word."""
     left = iter(words)
     for word in left:
@@ -157,8 +157,8 @@ def _given(words: Sequence[str]) -> Iterator[str]:
             yield f"-{letter}"
 
 
-def refuse_scope(**given: str) -> None:
-    """Raise GvizError for what no part of a PyTorch program is, before it runs."""
+def refuse_scope(**options: str) -> None:
+    """Raise GvizError for text that does not describe a part of a PyTorch program, before the program runs."""
     from gviz.frameworks import check_wanted  # which loads much that this module's other readers do without
 
-    check_wanted(**given)
+    check_wanted(**options)

@@ -1,6 +1,6 @@
 """Finds what ``python`` is about to run, without running any of it.
 
-What ``python`` would not explain in gviz's terms (a missing script) is refused here; the rest is left to it.
+Errors that ``python`` would not explain in gviz's terms (a missing script) are reported here; the others by Python.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ def _check_folder() -> None:
     try:
         os.getcwd()
     except FileNotFoundError:
-        hint = "go to one that is there: cd ~"
-        raise GvizError("the folder that this runs in is gone", hint=hint, exit_code=3) from None
+        raise GvizError("the current folder has been deleted", hint="cd ~", exit_code=3) from None
 
 
 def compiled(target: Target) -> CodeType:
@@ -76,8 +75,8 @@ def _where_it_may_be(name: str) -> str:
     folder, file = os.path.split(os.path.abspath(name))
     if not os.path.isdir(folder):
         return f"there is no folder {shown(folder)}"
-    found = os.listdir(folder) if os.access(folder, os.R_OK) else []
-    scripts = [shown(one) for one in found if one.endswith(".py")]
+    files = os.listdir(folder) if os.access(folder, os.R_OK) else []
+    scripts = [shown(one) for one in files if one.endswith(".py")]
     return did_you_mean(file, scripts, f"it is not in {shown(folder)}: is it in another folder?")
 
 

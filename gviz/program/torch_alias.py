@@ -92,20 +92,20 @@ def is_imported_by(code: CodeType) -> bool:
 
 def is_installed(folder: str = "") -> bool:
     """Return whether a ``torch`` other than gviz's can be imported, also from the folder of a script."""
-    beside = PathFinder.find_spec("torch", [folder]) if folder else None
-    return (beside or importlib.util.find_spec("torch")) is not None
+    spec = PathFinder.find_spec("torch", [folder]) if folder else None
+    return (spec or importlib.util.find_spec("torch")) is not None
 
 
 def pytorch_options(what: Order) -> str:
     """Return the options in use that limit a PyTorch recording; they have no effect when the engine runs the
     program.
     """
-    kept = what.keeping
-    given = (
-        ("--phase", kept.phase != "all"), ("--module", bool(kept.module)), ("--budget", bool(kept.budget)),
-        ("--from-iteration", bool(kept.from_iteration)),
+    keeping = what.keeping
+    options = (
+        ("--phase", keeping.phase != "all"), ("--module", bool(keeping.module)), ("--budget", bool(keeping.budget)),
+        ("--from-iteration", bool(keeping.from_iteration)),
     )  # fmt: skip
-    return " and ".join(option for option, is_given in given if is_given)
+    return " and ".join(option for option, is_given in options if is_given)
 
 
 def refuse_pytorch_options(what: Order) -> None:
@@ -113,4 +113,4 @@ def refuse_pytorch_options(what: Order) -> None:
     if not pytorch_options(what) or what.engine == "torch" or (what.engine == "auto" and is_installed()):
         return
     why = "gviz's own engine is recorded whole"
-    raise GvizError(f"{pytorch_options(what)} can be used with PyTorch alone", why=why, exit_code=2)
+    raise GvizError(f"{pytorch_options(what)} can only be used with PyTorch", why=why, exit_code=2)

@@ -49,10 +49,10 @@ def global_name(thing: object) -> str:
     frame = next(_users_frames(), None)
     if frame is None:
         return ""
-    held = [name for name, one in _copy(frame.f_globals) if one is thing]
-    outside = (other.f_code for other in _users_frames() if held and other.f_globals is frame.f_globals)
+    names = [name for name, one in _copy(frame.f_globals) if one is thing]
+    outside = (other.f_code for other in _users_frames() if names and other.f_globals is frame.f_globals)
     passing = {name for code in outside if not code.co_flags & inspect.CO_OPTIMIZED for name in _passing(code)}
-    return next((name for name in held if name not in passing), "")
+    return next((name for name in names if name not in passing), "")
 
 
 def first_name(thing: object, *, lasting: bool = False) -> str:
@@ -73,9 +73,9 @@ def first_name(thing: object, *, lasting: bool = False) -> str:
             (_name_of, own), (_item_of, names), (_attribute_of, inside_out),
             (_item_of_attribute, inside_out if lasting else ()), (_name_of, names if lasting else ()),
         )  # fmt: skip
-        found = next(filter(None, (way(held, thing) for way, each in ways for held in each)), "")
-        if found:
-            return found
+        name = next(filter(None, (way(variables_of, thing) for way, each in ways for variables_of in each)), "")
+        if name:
+            return name
     return ""
 
 
@@ -96,8 +96,8 @@ def held_by_the_program(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _K
     """
     for frame in _outside_in(_users_frames()):
         found: list[_Kind] = []
-        for _, held in _copy(variables(frame)):
-            found += [cast("_Kind", one) for one in (held, *_items(held)) if issubclass(type(one), kind)]
+        for _, value in _copy(variables(frame)):
+            found += [cast("_Kind", one) for one in (value, *_items(value)) if issubclass(type(one), kind)]
         if (it := next(filter(is_it, reversed(found)), None)) is not None:
             return it
     return None
@@ -131,14 +131,16 @@ _code_of: weakref.WeakKeyDictionary[ModuleType, CodeType] = weakref.WeakKeyDicti
 
 
 def _holding(names: _Names, is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, object]]:
-    for name, held in _copy(names):
-        if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or issubclass(type(held), type):
+    for name, value in _copy(names):
+        if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
             continue
-        if is_wanted(type(held)):
-            yield name, held
+        if issubclass(type(value), type):
             continue
-        yield from ((f"{name}{key}", item) for key, item in _all_items(held) if is_wanted(type(item)))
-        for members in _members(held):
+        if is_wanted(type(value)):
+            yield name, value
+            continue
+        yield from ((f"{name}{key}", item) for key, item in _all_items(value) if is_wanted(type(item)))
+        for members in _members(value):
             for key, member in _copy(members):
                 if not isinstance(key, str) or key.startswith("_"):
                     continue
@@ -149,14 +151,14 @@ def _holding(names: _Names, is_wanted: Callable[[type], bool]) -> Iterator[tuple
                 yield from ((f"{name}.{key}{place}", item) for place, item in items if is_wanted(type(item)))
 
 
-def _all_items(held: object) -> Iterator[tuple[str, object]]:
+def _all_items(value: object) -> Iterator[tuple[str, object]]:
     """Yield the items of a list, tuple or dictionary that is not too long, each with its index as it is written."""
-    if issubclass(type(held), dict):
-        items = cast("dict[Any, object]", held)
+    if issubclass(type(value), dict):
+        items = cast("dict[Any, object]", value)
         pairs = list(dict.items(items)) if dict.__len__(items) <= _MOST_ITEMS else []
         yield from ((f"[{key!r}]", item) for key, item in pairs if type(key) in (str, int))
     else:
-        yield from ((f"[{place}]", item) for place, item in enumerate(_items(held)))
+        yield from ((f"[{place}]", item) for place, item in enumerate(_items(value)))
 
 
 def variables(frame: FrameType) -> _Names:
@@ -202,7 +204,7 @@ def _is_of_library(path: str) -> bool:
 def _staying(frame: FrameType, names: _Names) -> _Names:
     """Return the variables of a frame that keep their object while it runs, judged by its code."""
     passing = _passing(frame.f_code)
-    return {name: held for name, held in _copy(names) if name not in passing}
+    return {name: value for name, value in _copy(names) if name not in passing}
 
 
 @cache
@@ -225,7 +227,7 @@ def _passing(code: CodeType) -> frozenset[str]:
 
 
 def _name_of(names: _Names, thing: object) -> str:
-    return next((name for name, held in _copy(names) if held is thing and _is_name(name)), "")
+    return next((name for name, value in _copy(names) if value is thing and _is_name(name)), "")
 
 
 def _is_name(name: object) -> bool:
@@ -234,16 +236,16 @@ def _is_name(name: object) -> bool:
 
 def _item_of(names: _Names, thing: object) -> str:
     """Name an item of a list, tuple or dictionary that a variable holds: ``batch[0]``, ``batch['x']``."""
-    for name, held in _copy(names):
-        if _is_name(name) and (place := _place_in(held, thing) or _key_in(held, thing)):
+    for name, value in _copy(names):
+        if _is_name(name) and (place := _place_in(value, thing) or _key_in(value, thing)):
             return f"{name}{place}"
     return ""
 
 
 def _attribute_of(names: _Names, thing: object) -> str:
     """Name an attribute of an object that a variable holds: ``self.mask``, ``data.x``."""
-    for name, held in _copy(names):
-        key = next(filter(None, (_key_of(members, thing) for members in _members(held))), "")
+    for name, value in _copy(names):
+        key = next(filter(None, (_key_of(members, thing) for members in _members(value))), "")
         if key and isinstance(name, str) and not name.startswith("_"):
             return f"{name}.{key}"
     return ""
@@ -251,41 +253,41 @@ def _attribute_of(names: _Names, thing: object) -> str:
 
 def _item_of_attribute(names: _Names, thing: object) -> str:
     """Name an item of a list, tuple or dictionary that is an attribute of a variable's object: ``self.layers[0]``."""
-    for name, held in _copy(names):
-        for members in _members(held) if isinstance(name, str) and not name.startswith("_") else ():
+    for name, value in _copy(names):
+        for members in _members(value) if isinstance(name, str) and not name.startswith("_") else ():
             own = {key: one for key, one in _copy(members) if isinstance(key, str) and not key.startswith("_")}
             if item := _item_of(own, thing):
                 return f"{name}.{item}"
     return ""
 
 
-def _place_in(held: object, thing: object) -> str:
-    return next((f"[{place}]" for place, item in enumerate(_items(held)) if item is thing), "")
+def _place_in(value: object, thing: object) -> str:
+    return next((f"[{place}]" for place, item in enumerate(_items(value)) if item is thing), "")
 
 
-def _items(held: object) -> Iterable[object]:
+def _items(value: object) -> Iterable[object]:
     """Return the items of a list or tuple that is not too long."""
-    kind: Any = next((kind for kind in (list, tuple) if issubclass(type(held), kind)), None)
-    return () if kind is None or kind.__len__(held) > _MOST_ITEMS else kind.__iter__(held)
+    kind: Any = next((kind for kind in (list, tuple) if issubclass(type(value), kind)), None)
+    return () if kind is None or kind.__len__(value) > _MOST_ITEMS else kind.__iter__(value)
 
 
-def _key_in(held: object, thing: object) -> str:
-    if issubclass(type(held), UserDict):
-        held = object.__getattribute__(held, "__dict__").get("data")
-    if not issubclass(type(held), dict) or dict.__len__(items := cast("dict[Any, object]", held)) > _MOST_ITEMS:
+def _key_in(value: object, thing: object) -> str:
+    if issubclass(type(value), UserDict):
+        value = object.__getattribute__(value, "__dict__").get("data")
+    if not issubclass(type(value), dict) or dict.__len__(items := cast("dict[Any, object]", value)) > _MOST_ITEMS:
         return ""
-    found = next((key for key, item in list(dict.items(items)) if item is thing), None)
-    return f"[{found!r}]" if type(found) in (str, int) else ""
+    matching_key = next((key for key, item in list(dict.items(items)) if item is thing), None)
+    return f"[{matching_key!r}]" if type(matching_key) in (str, int) else ""
 
 
-def _members(held: object) -> Iterator[_Names]:
+def _members(value: object) -> Iterator[_Names]:
     """Yield the attributes of an object, and a model's modules, without running code of the program.
 
     A library's module is left out: its many members do not belong to the program.
     """
-    if type(held) is ModuleType or not _has_own_attributes(type(held)):
+    if type(value) is ModuleType or not _has_own_attributes(type(value)):
         return
-    attributes = object.__getattribute__(held, "__dict__")
+    attributes = object.__getattribute__(value, "__dict__")
     for members in (attributes, attributes.get("_modules")):
         if isinstance(members, Mapping):
             yield members
@@ -300,7 +302,7 @@ def _has_own_attributes(kind: type) -> bool:
 
 
 def _key_of(names: _Names, thing: object) -> str:
-    return next((name for name, held in _copy(names) if held is thing and isinstance(name, str)), "")
+    return next((name for name, value in _copy(names) if value is thing and isinstance(name, str)), "")
 
 
 def _copy(names: _Names) -> list[tuple[Any, object]]:

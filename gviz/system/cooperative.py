@@ -33,12 +33,12 @@ Driven: TypeAlias = Generator[Far, None, T]
 """Work that yields its progress wherever it can pause, and returns its result."""
 
 
-def finished(work: Driven[T], told: Callable[[Far], None] | None = None) -> T:
-    """Run work to its end and return its result. `told` is called with the progress wherever it could pause."""
+def finished(work: Driven[T], report: Callable[[Far], None] | None = None) -> T:
+    """Run work to its end and return its result. `report` is called with the progress wherever it could pause."""
     results: list[T] = []
     for far in _resulting(work, results):
-        if told is not None:
-            told(far)
+        if report is not None:
+            report(far)
     return results[0]
 
 
@@ -58,15 +58,15 @@ def _resulting(work: Driven[T], results: list[T]) -> Iterator[Far]:
     results.append((yield from work))
 
 
-def collected(found: Iterable[T | Far]) -> Driven[list[T]]:
+def collected(items: Iterable[T | Far]) -> Driven[list[T]]:
     """Collect everything that is found into a list; yields the progress among it."""
-    kept: list[T] = []
-    for one in found:
-        if isinstance(one, Far):
-            yield one
+    results: list[T] = []
+    for item in items:
+        if isinstance(item, Far):
+            yield item
         else:
-            kept.append(one)
-    return kept
+            results.append(item)
+    return results
 
 
 def parts(things: Sequence[T], doing: str) -> Iterator[Far | Sequence[T]]:

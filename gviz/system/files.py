@@ -32,8 +32,8 @@ def write_whole(files: Sequence[tuple[Path, bytes]]) -> None:
             with naming(path):
                 target = path.resolve()
                 mode = _mode(target)
-                beside = temporary.enter_context(TemporaryDirectory(prefix=".gviz-", dir=target.parent))
-                finished.append((Path(beside) / target.name, target))
+                folder = temporary.enter_context(TemporaryDirectory(prefix=".gviz-", dir=target.parent))
+                finished.append((Path(folder) / target.name, target))
                 finished[-1][0].write_bytes(data)
                 if mode is not None:
                     finished[-1][0].chmod(mode)

@@ -41,8 +41,8 @@ class _Waiting(MetaPathFinder, AbstractContextManager[None]):
         if fullname != self._package:
             return None
         others = (finder for finder in sys.meta_path if finder is not self)  # other finders keep their say
-        found = (finder.find_spec(fullname, path, target) for finder in others)
-        spec = next((spec for spec in found if spec is not None), None)
+        specs = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
             self._announce_end(spec.loader)
         return spec

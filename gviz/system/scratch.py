@@ -21,9 +21,9 @@ def scratch_folder() -> Iterator[Path]:
     """Create a temporary folder, which is removed afterwards with its contents."""
     if os.name == "posix":
         _remove_left()
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder, ExitStack() as held:
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder, ExitStack() as resources:
         with suppress(OSError, ImportError):  # without locks, nothing is checked or removed
-            held.enter_context(_locked(folder))
+            resources.enter_context(_locked(folder))
         yield Path(folder)
 
 

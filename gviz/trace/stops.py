@@ -20,7 +20,7 @@ from gviz.trace.log import Columns
 from gviz.trace.node_table import LEAF
 from gviz.trace.places import Fitting, Meant
 from gviz.trace.timeline import Timeline
-from gviz.values.plain_text import clipped, told
+from gviz.values.plain_text import clipped, text_of
 from gviz.values.value import Array
 from gviz.where.place import Place
 from gviz.where.stop import CALLED, Stop
@@ -37,7 +37,7 @@ _WORTH_ALL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A moment at which a stop fits. `note` says what was found, or why a condition could not be evaluated."""
+    """A moment at which a stop matches. `note` is what was found, or why a condition could not be evaluated."""
 
     n: int
     note: str = ""
@@ -177,7 +177,7 @@ class Hits:
         except Absent:
             return None
         except Exception as trouble:  # the user's expression may raise anything; the message is shown at the hit
-            return Hit(n, f"{self._stop.condition.text}: {clipped(told(trouble), 120)}")
+            return Hit(n, f"{self._stop.condition.text}: {clipped(text_of(trouble), 120)}")
 
     def _output_nr(self, node: int) -> int:
         """Return which output of a matching node the stop's place refers to."""

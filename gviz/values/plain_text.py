@@ -34,7 +34,7 @@ def shown_json(document: str) -> str:
     return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in document)
 
 
-def told(thing: object) -> str:
+def text_of(thing: object) -> str:
     """Return the text of an object or exception of the user, or its type if that fails."""
     try:
         return str(thing) or type(thing).__name__

@@ -176,7 +176,7 @@ def test_in_a_folder_that_is_gone_no_name_can_be_found(tmp_path, arguments):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path / "work", capture_output=True, text=True, env=environment, timeout=60)
     assert done.returncode == 3
-    assert done.stderr == "gviz: error: the folder that this runs in is gone\nhint: go to one that is there: cd ~\n"
+    assert done.stderr == "gviz: error: the current folder has been deleted\nhint: cd ~\n"
 
 
 CALLED = f"import sys; sys.path.append({str(ROOT)!r}); from gviz.cli.main import main; main()"

@@ -193,7 +193,7 @@ def test_what_only_pytorch_programs_can_leave_out_is_refused_elsewhere(tmp_path,
     (tmp_path / "main.py").write_text(USES_TORCH)
     code, out, err = recorded("--engine", "builtin", *options, "main.py", cwd=tmp_path)
     assert (code, out) == (2, "")
-    assert f"{named} can be used with PyTorch alone" in err
+    assert f"{named} can only be used with PyTorch" in err
     assert not (tmp_path / "trace.gviz").exists()
 
 

@@ -26,8 +26,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
 
 def _leave_as_found() -> dict[str, Any]:
     """Undo what was changed to get here. Returns the order."""
-    told: dict[str, Any] = json.loads(os.environ.pop("GVIZ_PROGRAM"))
-    for name, text in told["environment"].items():
+    request: dict[str, Any] = json.loads(os.environ.pop("GVIZ_PROGRAM"))
+    for name, text in request["environment"].items():
         if text is None:
             os.environ.pop(name, None)
         else:
@@ -35,7 +35,7 @@ def _leave_as_found() -> dict[str, Any]:
     sys.path.remove(_HERE)
     sys.path_importer_cache.pop(_HERE, None)
     del sys.modules["sitecustomize"]
-    return told
+    return request
 
 
 def _is_the_program(argv: list[str]) -> bool:
@@ -43,7 +43,7 @@ def _is_the_program(argv: list[str]) -> bool:
     return sys.orig_argv[-len(argv) :] == argv
 
 
-def _begin(told: dict[str, Any]) -> None:
+def _begin(request: dict[str, Any]) -> None:
     """Start recording or end this process: Python would only print an error and run the program unrecorded."""
     interrupts = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if interrupts:
@@ -51,7 +51,7 @@ def _begin(told: dict[str, Any]) -> None:
     try:
         sys.path.insert(0, _ROOT)
         import_module("gviz.system.processes").keep_to_this()
-        import_module("gviz.program.child").begin(told["order"], told["argv"][0])
+        import_module("gviz.program.child").begin(request["order"], request["argv"][0])
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
@@ -60,11 +60,11 @@ def _begin(told: dict[str, Any]) -> None:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
-_told = _leave_as_found()
+_request = _leave_as_found()
 if _interrupts:
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 try:
     import sitecustomize  # type: ignore[import-not-found]  # noqa: F401  # the one that this hides, if there is one
 finally:
-    if _is_the_program(_told["argv"]):
-        _begin(_told)
+    if _is_the_program(_request["argv"]):
+        _begin(_request)

@@ -16,7 +16,7 @@ from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Asker
 from gviz.values.number_text import typed_count
-from gviz.values.plain_text import clipped, shown, told
+from gviz.values.plain_text import clipped, shown, text_of
 from gviz.values.value import Value
 from gviz.values.value_text import kind_text, short
 
@@ -82,7 +82,7 @@ def evaluate_all(asker: Asker, text: str, n: int) -> Iterator[str]:
 
 def _rows(result: object) -> list[str]:
     if not isinstance(result, np.ndarray):
-        return told(result).splitlines()
+        return text_of(result).splitlines()
     with np.printoptions(threshold=MOST_ELEMENTS, linewidth=100):
         return str(np.asarray(result)).splitlines()
 

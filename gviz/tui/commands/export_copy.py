@@ -22,7 +22,7 @@ from gviz.tui.commands.evaluation import MOST_ELEMENTS
 from gviz.tui.language.command import Answer, FrontEnd
 from gviz.tui.session import Session
 from gviz.tui.session_options import Title
-from gviz.values.plain_text import clipped, shown, told
+from gviz.values.plain_text import clipped, shown, text_of
 from gviz.values.value import Value
 from gviz.values.value_text import grad, short
 
@@ -120,7 +120,7 @@ def _held(output: OutputState, what: str) -> Value | None:
 def _as_python(result: Any, what: str) -> str:
     """Return numbers with all their digits, to be pasted into a program; return anything else as it prints."""
     if not isinstance(result, (np.ndarray, np.generic, bool, int, float)):
-        return shown(told(result))
+        return shown(text_of(result))
     array = np.asarray(result)
     if array.size > MOST_ELEMENTS:
         raise GvizError(f"{what} has {array.size:,} elements", hint=f"copy a part, such as {what}[0]", exit_code=2)
