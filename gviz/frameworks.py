@@ -36,7 +36,7 @@ class Framework:
 
     `adapter` is a module whose ``Attached(channel, model, wanted)`` observes the package within a ``with`` block. Its
     ``spent`` is the time in nanoseconds that this took on the program's threads, and ``node_of`` returns a tensor's
-    node. `sentinel` is a module whose ``Monitored(attached, budget, tell)`` does so within a budget.
+    node. `sentinel` is a module whose ``Monitored(attached, budget, write)`` does so within a budget.
     `behind` is a module whose ``events_behind`` describes the existing graph of objects that are tensors
     (``is_tensor``).
     """

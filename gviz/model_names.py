@@ -227,7 +227,7 @@ _holders: weakref.WeakKeyDictionary[Channel, _Holders] = weakref.WeakKeyDictiona
 
 
 def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
-    """Record what variables hold if their name alone would be resolved to another object: see `VariableHeld`.
+    """Record what variables hold if their name would otherwise be resolved to another object: see `VariableHeld`.
 
     `leaf` returns the node of a tensor, 0 for a leaf without a node, and None for a tensor that gets no ``.grad``.
     """

@@ -1,39 +1,39 @@
 """Which iterations of a long run are recorded whole, so that recording takes a small share of the program's time.
 
-A whole iteration costs several times its own time. Recorded now and then, and watched by a sentinel between, a run
-costs little more than alone. An *iteration* ends with the step of the optimizer that stepped first in the run.
+Recording a whole iteration costs several times its own time. Recording one now and then, with a sentinel between, adds
+little to the time of a run. An *iteration* ends with the step of the optimizer that stepped first in the run.
 
 States
 ------
-Of the iteration that runs now::
+The current iteration is in one of two states::
 
-                 what a next whole one costs fits into the budget, and by its number it is due;
-                 or an alarm has asked for whole ones
+                 the price of another whole one fits into the budget, and its number is due;
+                 or an alarm has requested whole ones
     +----------+ <----------------------------------------------------------------------- +----------+
     |  WHOLE   |                                                                          | SENTINEL |
     +----------+ -----------------------------------------------------------------------> +----------+
-      all parts    the iteration is over, and neither of these holds for the next one       one call at each step of
+      all parts    the iteration is over, and neither of these is true for the next one     one call at each step of
       listen                                                                                an optimizer, nothing else
 
-The first iteration is whole. An alarm is a loss or a norm of all gradients that is nan or infinite, or lies far outside
-of its past. It makes the next `AFTER_ALARM` iterations whole, whatever they cost. What they cost is paid back later.
+The first iteration is whole. An alarm is a loss, or a norm of all gradients, that is nan or infinite or far outside its
+previous range. It makes the next `AFTER_ALARM` iterations whole at any price, which is paid back later.
 
 What counts as cost
 -------------------
-* of a whole iteration: its time, less that of an iteration which only the sentinel watches (a running mean). Of the
-  first ones, which may load data and compile, what their threads spent on being listened to;
-* of the iteration after it: the same difference, because the events are still being written then;
-* what it takes to put the parts in and out, and each look of the sentinel, by the clock.
+* a whole iteration: its time, minus the time of an iteration that only the sentinel watches (a running mean). The first
+  ones may load data and compile, so there it is the time that their threads spent in gviz's hooks;
+* the iteration after it: the same difference, because events are still being written then;
+* installing and removing the parts, and each look of the sentinel, by the clock.
 
-Spent may be at most `share` of the time that the program would have taken alone. A run of a few seconds pays more: its
-first iteration has to be paid for first. On a device a look costs what the host does for it; it waits for nothing.
-Where even looks cost too much, the sentinel looks at every k-th step only: `every` says which.
+The cost may be at most `share` of the time that the program takes without gviz. A run of a few seconds pays more,
+because its first iteration is whole. With a device, a look costs the host's time; it does not wait for the device. If
+even looks cost too much, the sentinel only looks at every `every`-th step.
 
 How many are kept
 -----------------
-Whole iterations grow rarer with their number: at most `per_doubling` from any number to its double. A run of 100,000
-has about 130 of them, the last ones among its last ten per cent. So a trace need not be thinned later. Where several
-processes train together they choose by this number alone, for they wait for each other.
+Whole iterations become rarer: at most `per_doubling` between any number and its double. A run of 100,000 has about 130
+of them, the last ones in its last ten percent. So a trace need not be thinned later. Processes that train together
+choose by the number of the iteration only, because they wait for each other.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ AFTER_ALARM = 3
 _FOR_LOOKS = 0.4
 """The part of the budget that looks may take."""
 _LEAST_LOOKS = 0.02
-"""The share of the program's time that they may take where no budget says how much."""
+"""The share of the program's time that looks may take without a budget."""
 _KNOWN_AFTER = 8
-"""After how many iterations the time of one is known."""
+"""The number of iterations after which the time of one is known."""
 _REMEMBERED = 64
-"""Over how many iterations that time is averaged."""
+"""The number of iterations over which that time is averaged."""
 _OUTLIER = 4
-"""How many times the mean counts of an iteration that took longer: the program may have done something else, too."""
+"""A longer iteration counts as this multiple of the mean: the program may have done something else, too."""
 _NOTABLE = 0.1
-"""What part of the highest value of the run a leap must reach."""
+"""The part of the highest value of the run that a leap must reach."""
 _MOST_ALARMS = 100
 _MOST_LOOKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the sentinel saw at the step that ended an iteration. The loss is None where no pass gave one number."""
+    """What the sentinel saw at the step that ended an iteration. The loss is None if no pass began at one number."""
 
     iteration: int
     loss: float | None
@@ -72,7 +72,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What is wrong at an iteration, in words. Nothing was wrong at the look after iteration `since`, or it is 1."""
+    """What is wrong at an iteration, in words. `since` is the last iteration without trouble, or 1."""
 
     iteration: int
     what: str
@@ -81,7 +81,7 @@ class Alarm:
 
 @dataclass(slots=True)
 class Past:
-    """The band in which a number of this `name` has been lately. It narrows slowly."""
+    """The recent range of a number with this `name`. It narrows slowly."""
 
     name: str
     low: float = math.inf
@@ -91,14 +91,14 @@ class Past:
     highest: float = 0.0
 
     def trouble(self, value: float) -> str:
-        """Return what is wrong with the next value, in words: nothing, if it was so before."""
+        """Return what is wrong with the next value, in words; empty if the previous value had the same trouble."""
         was_bad, self.is_bad = self.is_bad, not math.isfinite(value)
         if self.is_bad:
             return "" if was_bad else f"{self.name} is {value:g}"
         before = self.high
         is_known = self.seen >= 2 * _KNOWN_AFTER
         is_far = is_known and value - before > 10 * (before - self.low) and value > 2 * abs(before)
-        is_far = is_far and value > _NOTABLE * self.highest  # a leap of next to nothing is none
+        is_far = is_far and value > _NOTABLE * self.highest  # a tiny leap does not count
         self.highest = max(self.highest, abs(value))
         self.seen += 1
         self.low = value if value < self.low else self.low + (value - self.low) * 0.01
@@ -108,10 +108,10 @@ class Past:
 
 @dataclass(slots=True)
 class Budget:
-    """Decides for each iteration, see the module's text. Times are nanoseconds.
+    """Decides for each iteration whether it is recorded whole. Times are in nanoseconds.
 
-    `share` of the program's time may be spent (0: on looks alone, and whole iterations only after alarms). With `first`
-    above 1 nothing is recorded before that iteration, and everything from it on.
+    `share` of the program's time may be spent (0: only on looks, and whole iterations only after alarms). With `first`
+    above 1, recording starts at that iteration, and every iteration from there is whole.
     """
 
     share: float = 0.05
@@ -144,7 +144,7 @@ class Budget:
 
     @property
     def stretch(self) -> int:
-        """How many iterations there are until the recorder does something again, the one that runs among them."""
+        """The number of iterations until the recorder acts again, including the current one."""
         if self.is_whole or self._was_whole:
             return 1
         return self.first - self.iteration if self.first > 1 else self.every
@@ -157,7 +157,7 @@ class Budget:
     def ended(self, took: int, heard: int, count: int = 1) -> bool:
         """End a stretch of `count` iterations. Return whether the next one is recorded whole.
 
-        It `took` so long, without what the recorder did at its end; threads spent `heard` of it on being listened to.
+        `took` is its time, without the recorder's work at its end; threads spent `heard` of it in gviz's hooks.
         """
         if not (self.is_whole or self._was_whole):
             self._alone += took
@@ -182,7 +182,7 @@ class Budget:
     def looked(self, cost: int) -> None:
         """Note the cost of a look, which determines how often there is one."""
         if self._known < _KNOWN_AFTER:
-            return  # the first ones load what PyTorch has not used yet
+            return  # the first ones load parts of PyTorch
         self._looked += 1
         self._look_price += (cost - self._look_price) / min(self._looked, _REMEMBERED)
         if self._looked >= _KNOWN_AFTER:
@@ -190,7 +190,7 @@ class Budget:
             self.every = max(1, math.ceil(self._look_price / max(allowed, 1.0)))
 
     def answered(self, look: Look) -> Alarm | None:
-        """Return what a look has seen; an alarm if something is wrong that was not wrong before."""
+        """Keep a look. Return an alarm if something is wrong that was not wrong before."""
         self._keep(look)
         troubles = [] if look.loss is None else [self._losses.trouble(look.loss)]
         what = " and ".join(filter(None, [*troubles, self._norms.trouble(look.norm)]))
@@ -203,8 +203,8 @@ class Budget:
         self.alarms.append(Alarm(look.iteration, what, since))
         return self.alarms[-1]
 
-    def as_told(self) -> dict[str, object]:
-        """Return what a trace says about it, for `json`."""
+    def as_data(self) -> dict[str, object]:
+        """Return the decisions as a trace stores them, for `json`."""
         return {
             "iterations": self.iteration - 1,
             "share": self.share,
@@ -228,7 +228,7 @@ class Budget:
         return self.by_number or (is_known and self.spent + self._price <= self.share * self._alone)
 
     def _note(self) -> None:
-        """Keep that the iteration that begins is whole, and when the next one is due."""
+        """Note that the iteration that begins is whole, and when the next one is due."""
         if not self.is_whole:
             return
         self._due = max(self.iteration + 1, math.floor(self.iteration * 2 ** (1 / self.per_doubling)))
@@ -238,7 +238,7 @@ class Budget:
             self.whole.append((self.iteration, self.iteration))
 
     def _keep(self, look: Look) -> None:
-        """Keep a look; of many, the old ones grow rarer."""
+        """Keep a look; of many looks, half of the older ones are dropped."""
         self.looks.append(look)
         if len(self.looks) > _MOST_LOOKS:
             old, new = self.looks[: _MOST_LOOKS // 2], self.looks[_MOST_LOOKS // 2 :]
@@ -251,7 +251,7 @@ def _written(number: float | None) -> float | str | None:
 
 
 def share_of(text: str | float) -> float:
-    """Return a budget as a part of the program's time: of ``5%``, ``0.05``. GvizError for what is no such part."""
+    """Return a budget as a part of the program's time: 0.05 for ``5%``. GvizError for any other text."""
     words = str(text).strip()
     try:
         share = float(words.removesuffix("%")) / (100 if words.endswith("%") else 1)
@@ -259,5 +259,5 @@ def share_of(text: str | float) -> float:
         share = math.nan
     if not 0 <= share < 1:
         hint = "write a part of the program's time: 5%, or 0.05"
-        raise GvizError(f"{words[:40]!r} is no budget", hint=hint, exit_code=2)
+        raise GvizError(f"{words[:40]!r} is not a budget", hint=hint, exit_code=2)
     return share

@@ -54,7 +54,7 @@ def make_dot(
     asked = options or (full if show_attrs else Options(saved=show_saved, marks=True))
     of = drawn(var, params)
     if not of.recorded and asked.tensors is None:
-        asked = replace(asked, tensors="line")  # most values are not known, and a word says that
+        asked = replace(asked, tensors="line")  # most values are unknown, and a word shows that
     if of.node and asked.wanted == ALL:
         asked = replace(asked, wanted=Filter(focus=of.node, ancestors=True))
     n = of.n if at is None else moment_of(of.timeline, at)
@@ -65,4 +65,4 @@ def make_dot(
         asked = levels.chosen(of.timeline, n, asked, levels.Asked(level, None, opened, measures=False))
         asked = replace(asked, clusters=asked.wanted.calls)
     picture = moment_scene(of.timeline, n, asked)
-    return digraph(picture if of.recorded else replace(picture, caption=""))  # as it stands nothing happens
+    return digraph(picture if of.recorded else replace(picture, caption=""))  # unchanged, nothing happens

@@ -10,7 +10,7 @@ from pathlib import Path
 from gviz.errors import GvizError
 from gviz.system.files import naming, write_whole
 
-AS_OPTION = "--force writes over it"
+AS_OPTION = "use --force to overwrite it"
 AS_ARGUMENT = "choose another name, or pass force=True"
 """How to allow overwriting an existing file: for a command, and for a program."""
 

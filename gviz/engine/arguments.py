@@ -379,7 +379,7 @@ def _raised(call: Callable[..., None], args: Arguments, given: Named) -> Runtime
 
 
 def _types(args: Arguments, given: Named) -> Any:
-    """The types of arguments: one alone, several as a tuple; each keyword argument is preceded by its name."""
+    """The types of arguments: a single one bare, several as a tuple; each keyword argument is preceded by its name."""
     if not given:
         return args[0].__class__ if len(args) == 1 else tuple(map(type, args))
     return (*map(type, args), *[part for name, value in given.items() for part in (name, value.__class__)])

@@ -465,7 +465,7 @@ def shape_of(function: str, args: tuple[Any, ...], options: dict[str, Any]) -> t
 
 zeros = _factory("zeros", np.zeros, "Zeros.")
 ones = _factory("ones", np.ones, "Ones.")
-empty = _factory("empty", np.zeros, "Memory nobody has written yet: zeros here, so that recordings repeat.")
+empty = _factory("empty", np.zeros, "Memory that has not been written yet: zeros here, so that recordings repeat.")
 
 
 def _constant_like(name: str, value: int, doc: str) -> Callable[..., Tensor]:

@@ -125,7 +125,7 @@ def say_what_cuda_means() -> None:
 
 
 def refuse(wanted: device) -> None:
-    """Raises PyTorch's error for a device that is not the CPU and does not stand for it."""
+    """Raises PyTorch's error for a device that is neither the CPU nor a name for it."""
     if wanted.type == "cpu":
         return
     if wanted.type == "cuda":

@@ -16,7 +16,7 @@ from gviz.values.value import Array
 # ----------------------------------------------------------------------------------------------------------------------
 # The memory order of a new result, as in PyTorch; NumPy sometimes chooses another.
 #
-# It decides whether a later ``view()`` is possible, so programs can tell.
+# It decides whether a later ``view()`` is possible, so programs can see it.
 
 
 def laid_out(result: Any, operands: Sequence[Any]) -> Any:

@@ -45,7 +45,7 @@ Registered = dict[int, Callable[..., Any]]
 _next_id = count().__next__
 
 registered_at: dict[int, StackKey] = {}
-"""Where the hooks were registered that were registered while somebody listened, by the number of their handle."""
+"""Where hooks were registered, by the number of their handle: only those registered during a recording."""
 
 
 class RemovableHandle:

@@ -1,6 +1,6 @@
 """Pointwise operations on large arrays, computed into existing memory without temporary arrays.
 
-NumPy alone makes an array for the result and one for each intermediate step. If these are larger than the processor's
+NumPy makes an array for the result and one for each intermediate step. If these are larger than the processor's
 cache, allocating them costs more than the arithmetic, because the system provides new pages and takes them back at
 once. For ``p.add_(g, alpha=-0.1)`` of 200,000 float32 this was 90 % of the time.
 

@@ -192,9 +192,7 @@ def _check_sizes(archive: zipfile.ZipFile, file: IO[bytes]) -> None:
     length = file.seek(0, os.SEEK_END)
     parts = archive.infolist()
     if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or sum(p.file_size for p in parts) > length:
-        raise RuntimeError(
-            "this file is compressed, or says that it holds more than it does; torch.save writes none such"
-        )
+        raise RuntimeError("this file is compressed, or its sizes are wrong; torch.save does not write such files")
 
 
 def _memory(archive: zipfile.ZipFile, name: str) -> Array:

@@ -33,7 +33,7 @@ class NodeCreated(Event, frozen=True):
     """A tensor entered the graph, or an operation ran.
 
     `inputs` are in argument order, repeated as used. Their parameter names are the op's `OpSeen.slots`, of which the
-    last repeats for a list argument. ``(0, 0)`` stands for an input of unknown origin (a graph discovered late).
+    last repeats for a list argument. ``(0, 0)`` is an input of unknown origin (a graph discovered late).
     `attrs` are the non-tensor arguments by name, so that the op can be run again.
 
     `untracked` is empty for an op that autograd tracks. Otherwise it is the reason: ``no_grad``, ``inference``
@@ -185,7 +185,7 @@ class Named(Event, frozen=True):
 
 
 class VariableHeld(Event, frozen=True):
-    """A variable of the program holds a model, or a leaf, that its name alone would not identify.
+    """A variable of the program holds a model, or a leaf, that its name by itself would not identify.
 
     `node` is the first of the model's parameters that is part of the recording, and `path` that parameter's path within
     the variable; empty for a leaf itself. Node 0: nothing of it is part of the recording so far. `function` is where

@@ -105,7 +105,7 @@ def _as_words(node: ast.AST, imported: dict[str, str]) -> str:
         case ast.BoolOp(op=op, values=[first, *_]) if not is_boolean(node):
             sides = ("<the others>", "<it>") if isinstance(op, ast.And) else ("<it>", "<the others>")
             return f"choose one of the values, each as a tensor: torch.where({condition(first)}, {', '.join(sides)})"
-    return f"go on with the tensor {_tensor(node, imported)}; return it, and read it after the graph has run"
+    return f"continue with the tensor {_tensor(node, imported)}; return it, and read it after the graph has run"
 
 
 def _reads_within(call: ast.Call, imported: dict[str, str]) -> bool:

@@ -22,7 +22,7 @@ def _if(found: Construct, what: str) -> Advice:
         case ast.IfExp(body=a, orelse=b) if not _is_text(a) | _is_text(b):
             return Advice(why, (f"torch.where({condition(node.test)}, {_side(a)}, {_side(b)})",))
         case ast.IfExp():
-            return Advice(why, (f"choose a number, and look up what it stands for later: {_either(node, '1', '0')}",))
+            return Advice(why, (f"choose a number, and look up its meaning later: {_either(node, '1', '0')}",))
         case ast.If(body=[*_, ast.Raise()]):
             return _assert(found, what)
         case ast.If(body=[ast.Break()], orelse=[]):
@@ -115,7 +115,7 @@ def _filter(found: Construct, what: str) -> Advice:
     test = condition(found.node) if isinstance(found.node, ast.expr) else "condition"
     return Advice(
         "which elements are kept depends on the data, and a static graph keeps those of the run that made it",
-        (f"keep every element, with a mask beside them: torch.where({test}, <element>, 0)",),
+        (f"keep every element, together with a mask: torch.where({test}, <element>, 0)",),
     )
 
 

@@ -294,7 +294,7 @@ def _arguments() -> _Arguments:
     parser = _Arguments(
         "%%gviz", usage=USAGE.replace("%", "%%"), description="Record a cell and play it.", add_help=False
     )
-    parser.add_argument("-h", "--help", action="store_true", help="say this, and leave the cell alone")
+    parser.add_argument("-h", "--help", action="store_true", help="show this help; the cell is not run")
     parser.add_argument("-o", "--output", metavar="TRACE", type=Path, help="keep the recording in this file")
     parser.add_argument("--at", metavar="EVENT", type=int, help="open the player at this event, not at the end")
     return parser

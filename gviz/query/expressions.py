@@ -24,7 +24,7 @@ from gviz.trace.graph_state import NodeState
 from gviz.trace.moment import Moment
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
-from gviz.values.plain_text import clipped, shown, told
+from gviz.values.plain_text import clipped, shown, text_of
 from gviz.values.value import NUMPY_DTYPES, Array, Value, capture
 from gviz.values.value_text import short
 from gviz.where import safe_expression as guarded
@@ -62,7 +62,7 @@ def value_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: S
         missing = next((name for name, value in found.items() if value is None), None)
         if missing is not None:
             raise GvizError(f"{clipped(text, 40)}: {resolver.written(missing)} is None here", exit_code=2) from None
-        said = f"{clipped(text, 40)}: {clipped(told(error).strip(), 110)}"
+        said = f"{clipped(text, 40)}: {clipped(text_of(error).strip(), 110)}"
         raise GvizError(said, hint=_hint(error), exit_code=2) from None
 
 
@@ -270,7 +270,7 @@ class Evaluator:
         """Return the value of an expression in one line; `states` as in `value_of`."""
         result = value_of(self.timeline, self.names, n, text, states)
         value = as_value(result)
-        return shown(clipped(told(result), 200)) if value is None else short(value)
+        return shown(clipped(text_of(result), 200)) if value is None else short(value)
 
     def number(self, text: str, n: int, states: States | None = None) -> float:
         """Return an expression as one number; nan if it is not a single number. `states` as in `value_of`."""
@@ -357,7 +357,7 @@ class Changes(Hits):
         try:
             result = value_of(self._timeline, self._names, n, self._asked.expression)
             holds_texts = isinstance(result, list | tuple | dict | set) and Budget({}).extent(result).bulky
-            return np.asarray(told(result) if holds_texts else result)
+            return np.asarray(text_of(result) if holds_texts else result)
         except NotStored:
             raise
         except GvizError:

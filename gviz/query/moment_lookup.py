@@ -183,7 +183,7 @@ def _is_part(event: Event, node: int) -> TypeGuard[GradFlowed | GradAccumulated]
 
 
 def _never(text: str) -> NoReturn:
-    hint = f"why {clipped(text, 30)} says why"
+    hint = f"why {clipped(text, 30)} explains it"
     raise GvizError(f"no gradient arrives at {clipped(split_aspect(text)[0], 30)}", hint=hint, exit_code=2)
 
 

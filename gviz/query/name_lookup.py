@@ -57,7 +57,7 @@ class NamedNodes:
     def output_nr(self, node: int, name: str, n: int) -> int:
         """Return which output of a node a name refers to; if a loop gave it to several, the last one used by `n`.
 
-        Raises GvizError if the name stands for all outputs together.
+        Raises GvizError if the name refers to all outputs together.
         """
         info = self.timeline.info(node)
         if name == info.name and len(info.variables) > 1 and name not in info.variables:

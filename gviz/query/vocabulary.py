@@ -10,12 +10,15 @@ MOMENTS: tuple[tuple[str, str], ...] = (
     ("start, end", "before the first event, after the last"),
     (
         "forward, fwd",
-        "the end of the forward of this iteration (from outside: of the last); } and { stand where one begins",
+        "the end of the forward of this iteration (from outside: of the last); } and { go to the beginnings",
     ),
     ("backward, bwd", "the end of the last backward pass of this iteration (from outside: of the last)"),
     ("iteration 3", "where this one is through: its end, or before its optimizer used the gradients"),
     ("forward 3, backward 3", "the end of that pass of iteration 3"),
-    ("nan, inf", "the first event that holds a nan (if there is none: an infinity, and that is said), or an infinity"),
+    (
+        "nan, inf",
+        "the first event with a nan (if there is none, with an inf, and a message), or with an inf",
+    ),
     ("error", "where the program failed, or a pass whose error it caught"),
     ("'NAME", "a mark, set by mark() in the program or by the debugger"),
     (

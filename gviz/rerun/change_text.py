@@ -22,7 +22,7 @@ _FORM = re.compile(r"(?P<target>[^=]*[^=\s])\s*=\s*(?P<value>[^=].*)")
 _GRAD = re.compile(r"grad\s+")
 _INDEX = re.compile(r"\s*\[[^\[\]]*\]$")
 _HINT = 'write "x = 5", "w[0, 1] = 0" or "grad z = 2"'
-_RANGE_HINT = "a range is of two finite numbers, and stands alone: x = -3..3"
+_RANGE_HINT = "a range has two finite numbers, and nothing else: x = -3..3"
 
 Part = int | slice | EllipsisType
 Number = bool | int | float
@@ -83,7 +83,7 @@ def by_node(changes: Iterable[Change]) -> dict[int, dict[int, Changes]]:
 
 
 def parse_target(text: str, is_name: Callable[[str], bool]) -> Target:
-    """Parse the text before the ``=`` of a change; `is_name` tells whether ``parts[1]`` is a tensor of its own."""
+    """Parse the text before the ``=`` of a change; `is_name` returns whether ``parts[1]`` is a tensor itself."""
     text = text.strip()
     after_grad = _GRAD.match(text)
     place = text[after_grad.end() :] if after_grad else text
@@ -205,7 +205,7 @@ class RequestedChanges:
     def refuse_unused(self, timeline: Timeline, nodes: Container[int], met: Container[int], *, stopped: bool) -> None:
         """Raise `GvizError` if a requested change was not applied although the branch never stopped before it.
 
-        `nodes` are those of the iteration, `met` those that the branch has created; `stopped` tells whether it stopped.
+        `nodes` are those of the iteration, `met` those that the branch has created; `stopped` is whether it stopped.
         """
         for node in sorted(self.values.keys() - self._made):
             if not stopped or node not in nodes or node in met:

@@ -58,8 +58,8 @@ _CANCELLED = 1e-2
 class GradientCheck:
     """The outgoing gradient of one input, `recorded`, and the `differences`, for the elements at `places` of the input.
 
-    The input has number `position`, name `slot`, shape `shape`, and the values `numbers` at `places`. `agrees` tells
-    for each element whether the two are as close as the recording's dtype allows. `at_kink` tells whether the recorded
+    The input has number `position`, name `slot`, shape `shape`, and the values `numbers` at `places`. `agrees` is,
+    for each element, whether the two are as close as the recording's dtype allows. `at_kink` is whether the recorded
     gradient is between the different slopes to both sides (relu at 0): any of these is right. `together` means that
     several inputs were given the same tensor.
     """
@@ -111,8 +111,8 @@ def check_gradients(
 
     A function of the program must send a gradient to every input that requires one; a missing gradient counts as 0. For
     each input, `most` elements are tested. If one tensor was given for several inputs, the sum of their gradients is
-    compared `together`; each alone is compared with the assignment of its uses in the forward that fits best, if there
-    are few.
+    compared `together`; each by itself is compared with the assignment of its uses in the forward that fits best, if
+    there are few.
 
     Raises GvizError if the node has no backward rule, no pass went through it, its rule did not end, its numbers were
     not stored, it cannot be run on its own, or it needs more than `work` (see `work_of`).
@@ -138,7 +138,7 @@ def probe_of(timeline: Timeline, node: int, n: int, work: float = float("inf")) 
     arrived = step_grads(timeline, started)
     grads = forward.of_outputs(arrived) if arrived else []
     if len([grad for grad in arrived if grad is not None]) > len([grad for grad in grads if grad is not None]):
-        why = "a gradient arrived at an output of which it is not known what made it"
+        why = "a gradient arrived at an output whose origin is unknown"
         raise GvizError(f"{info.op.name} of #{node} cannot be run on its own", why=why, exit_code=2)
     seeds = [None if grad is None else stored_array(timeline, node, "gradient", grad) for grad in grads]
     return Probe(info, forward, arrays, seeds), started
@@ -157,7 +157,7 @@ def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
     if info.created.kind != "op":
         raise GvizError(f"#{info.node} is a {info.created.kind}: it has no rule to check", exit_code=2)
     if not steps:
-        hint = f"explain #{info.node} says why"
+        hint = f"explain #{info.node} shows the reason"
         raise GvizError(f"no backward pass went through #{info.node}", hint=hint, exit_code=2)
     return max((seq for seq in steps if seq <= n), default=steps[0])
 

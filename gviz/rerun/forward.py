@@ -135,7 +135,7 @@ def _step_of_function(timeline: Timeline, info: NodeInfo) -> Run:
         return run
     found = _engine_operation(timeline, info)
     if found is None:
-        raise refusal(info, f"it runs {info.op.name}, which cannot be run alone")
+        raise refusal(info, f"it runs {info.op.name}, which cannot be run by itself")
     return _operation_forward(info, *found).run
 
 

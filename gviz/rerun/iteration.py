@@ -54,7 +54,7 @@ def rerun_iteration(timeline: Timeline, iteration: Iteration, changes: Sequence[
 #   the user changes it, or it is computed from what changed        changed
 #   its operation is not the engine's, its inputs are as recorded   as recorded    cut
 #   its operation is not the engine's, an input is changed          unknown
-#   its value was not stored, or lies in forgotten memory           unknown
+#   its value was not stored, or is in forgotten memory             unknown
 #   an earlier iteration made it with an operation                  as recorded    cut
 #   a hook changed its gradient, or its pass cannot be run          as recorded    cut, lost
 #

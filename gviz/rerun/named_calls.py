@@ -1,6 +1,6 @@
 """Runs calls that consist of several operations, such as ``matmul``, by their name.
 
-The name alone does not determine what a call did, so the callers compare the result with the recording.
+The name does not determine what a call did, so the callers compare the result with the recording.
 """
 
 from __future__ import annotations

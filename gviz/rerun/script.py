@@ -25,7 +25,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line
 from gviz.values.value import Array, Value
 
-_TITLE = "What a recorded program computed for {}, again: written by gviz, for PyTorch or gviz alone."
+_TITLE = "What a recorded program computed for {}, again: written by gviz, for PyTorch or gviz."
 
 
 def script(timeline: Timeline, n: int, node: int) -> str:
@@ -147,7 +147,7 @@ def _add_operation(draft: _Draft, info: NodeInfo) -> None:
         raise _refusal(info, f"{info.op.name} is no operation of gviz's engine that runs on its own")
     op, created = found
     if any(nr >= len(draft.results[node]) for node, nr in created.inputs):
-        raise _refusal(info, "it uses a result that PyTorch gives to nobody")
+        raise _refusal(info, "it uses a result that PyTorch does not return")
     operands = [draft.results[node][nr] for node, nr in created.inputs]
     recorded = [None if one.value is None else draft.timeline.array(one.value) for one in created.outputs]
     for text in spellings(op, attributes_of(op, created.attrs), operands):

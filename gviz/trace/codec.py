@@ -61,7 +61,7 @@ def _contradictions(event: Event) -> Iterator[str]:
             yield f"{len(given)} inputs were given to an operation of {len(inputs)}"
         # otherwise a walk to the outer calls would not end
         case ScopeEntered(scope=scope, parent=parent) if parent >= scope:
-            yield f"module call {scope} lies in {parent}, which begins after it"
+            yield f"module call {scope} is inside {parent}, which begins after it"
         case StackSeen(stack=stack, base=base, shared=shared) if base >= stack > 0 or (shared and not base):
             yield f"call stack {stack} shares {shared} frames with {base}, which is not before it"
         case BackwardStarted(roots=roots, seeds=seeds) if len(roots) != len(seeds):

@@ -1,7 +1,7 @@
-"""What a trace says about a recording that paused: which iterations it holds whole, and what was seen between them.
+"""The record of a recording that paused: which iterations it contains whole, and what the sentinel saw between them.
 
-The recorder writes it as JSON into the trace, see `gviz.adapters.recording_budget`. A trace is data: what does not have
-this form is taken for not said.
+The recorder writes it as JSON into the trace (see `gviz.adapters.recording_budget`). Text from a trace is not trusted:
+anything without this form is ignored.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Monitored:
-    """A run of so many `iterations`.
+    """A run with this number of `iterations`.
 
-    `whole` are those that are recorded, from the first to the last of each stretch. `looks` are an iteration, its loss
-    (None: not known) and the norm of its gradients; there was one at every `every`-th, of which old ones grow rarer.
-    `alarms` are iterations and what was wrong there, in words.
+    `whole` has the first and last iteration of each recorded stretch. `looks` has iterations with their losses (None:
+    unknown) and the norms of their gradients: one for every `every`-th iteration, fewer for old ones. `alarms` has
+    iterations and what was wrong there, in words.
     """
 
     iterations: int
@@ -35,20 +35,20 @@ class Monitored:
     def words(self) -> str:
         """How much of the run was recorded, in a sentence."""
         count = sum(min(last, self.iterations) - first + 1 for first, last in self.whole if first <= self.iterations)
-        how_often = "each" if self.every == 1 else f"every {self.every}th"
-        looked = f"; {how_often} was looked at" if self.looks else ""
+        how_often = "every iteration" if self.every == 1 else f"one iteration in {self.every}"
+        looked = f"; loss and gradients were checked in {how_often}" if self.looks else ""
         return f"{count:,} of {self.iterations:,} iterations are recorded whole{looked}"
 
 
 def monitored_of(meta: Mapping[str, str]) -> Monitored | None:
-    """Return what a trace with this `meta` says, if it is of a recording that paused."""
+    """Return the record in the `meta` of a trace; None if the recording did not pause."""
     with suppress(ArithmeticError, ValueError, TypeError, KeyError, RecursionError):
-        told = json.loads(meta["monitored"])
+        data = json.loads(meta["monitored"])
         return Monitored(
-            int(told["iterations"]),
-            max(int(told["every"]), 1),
-            tuple([(int(first), int(last)) for first, last in told["whole"]]),
-            tuple([(int(at), None if loss is None else float(loss), float(norm)) for at, loss, norm in told["looks"]]),
-            tuple([(int(at), str(what)) for at, what in told["alarms"]]),
+            int(data["iterations"]),
+            max(int(data["every"]), 1),
+            tuple([(int(first), int(last)) for first, last in data["whole"]]),
+            tuple([(int(at), None if loss is None else float(loss), float(norm)) for at, loss, norm in data["looks"]]),
+            tuple([(int(at), str(what)) for at, what in data["alarms"]]),
         )
     return None

@@ -336,7 +336,7 @@ OF_NUMPY = frozenset((*_CONSTANTS, "linalg", "norm", *(name for names, _ in _OF_
 _COST_BY_NAME = {name: cost for names, cost in _OF_NUMPY for name in names.split()} | {"norm": _norm}
 
 
-# Functions called by name alone, instead of Python's builtins.
+# Functions called by their bare name, instead of Python's builtins.
 
 
 def _of_several(
@@ -352,7 +352,7 @@ def _of_several(
 
 def _rounded(number: Any, digits: int = 0) -> Any:
     if not -MOST_BITS < digits < MOST_BITS:
-        raise TooMuch("so many digits are too many")
+        raise TooMuch("the number has too many digits")
     if isinstance(number, np.ndarray | np.generic):
         return np.round(number, digits)
     return round(number, digits) if digits else round(number)

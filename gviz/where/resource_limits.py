@@ -54,7 +54,7 @@ _FRAME = 1000
 
 
 class TooMuch(Exception):
-    """An operation that would take too much time or memory. `hint` says what to write instead."""
+    """An operation that would take too much time or memory. `hint` is what to write instead."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)

@@ -34,7 +34,7 @@ _MOST_LEVELS = 100
 
 
 class Refused(Exception):
-    """Something that is not part of the language. `hint` says what to use instead, if known."""
+    """Something that is not part of the language. `hint` is what to use instead, if known."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -365,7 +365,7 @@ def _known_to_numpy(node: ast.Attribute, path: list[str]) -> ast.Attribute:
 
 def _no_attribute(name: str) -> Refused:
     if node_of(name):
-        return Refused(f"#{node_of(name)} is a node, and no part of another", f"#{node_of(name)} alone")
+        return Refused(f"#{node_of(name)} is a node, not a part of another", f"only #{node_of(name)}")
     hint = _INSTEAD.get(name, "of a tensor it knows .sum() .max() .mean() .norm() .shape .T and others of numpy")
     return Refused(f".{as_written(name)} is not among what it knows of a tensor", hint)
 

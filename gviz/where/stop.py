@@ -34,7 +34,7 @@ EVENTS: dict[str, Kinds] = {
 """The words of ``on EVENT``, and the events in which they can happen."""
 
 AT_A_NODE = (e.NodeCreated, e.StepStarted, e.GradAccumulated)
-"""The events at which a place alone stops: a node is created, its backward rule runs, it accumulates."""
+"""The events at which a place without an event stops: a node is created, its backward rule runs, it accumulates."""
 CALLED: tuple[type[e.BackwardStarted | e.OptimizerStarted], ...] = (e.BackwardStarted, e.OptimizerStarted)
 """What a line can start besides nodes: a backward pass, and an optimizer step."""
 AT_A_LINE = (*AT_A_NODE, *CALLED)
@@ -215,7 +215,7 @@ def _first(text: str) -> tuple[str, str]:
 
 
 def _place(text: str) -> Place | None:
-    """Parse an optional place. A number alone is a line, as in gdb and pdb."""
+    """Parse an optional place. A bare number is a line, as in gdb and pdb."""
     return place(f":{text}" if text.isdecimal() else text) if text else None
 
 

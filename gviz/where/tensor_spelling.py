@@ -54,7 +54,7 @@ def as_written(name: str) -> str:
 
 
 def node_of(name: str) -> int:
-    """Return the node that a placeholder name stands for, 0 for any other name."""
+    """Return the node that a placeholder name refers to, 0 for any other name."""
     found = _NODE.match(name)
     return int(found.group(1)) if found else 0
 

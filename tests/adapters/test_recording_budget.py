@@ -131,20 +131,20 @@ def test_a_share_is_read(text, share):
 
 @pytest.mark.parametrize("text", ["", "much", "nan", "-1%", "100%", "5", "5%%", "inf"])
 def test_what_is_no_share_is_refused(text):
-    with pytest.raises(GvizError, match="no budget"):
+    with pytest.raises(GvizError, match="not a budget"):
         share_of(text)
 
 
 def test_a_trace_says_what_a_budget_decided():
     budget = Budget(0)
     run(budget, 100, look_at=lambda i: Look(i, math.nan if i == 50 else None, math.inf if i == 51 else 1.0))
-    told = monitored_of({"monitored": json.dumps(budget.as_told(), allow_nan=False)})
+    told = monitored_of({"monitored": json.dumps(budget.as_data(), allow_nan=False)})
     assert told.iterations == 100
     assert told.has_whole(51)
     assert not told.has_whole(50)
     assert math.isnan(told.looks[49][1])
     assert told.alarms == ((50, "the loss is nan"), (51, "the norm of the gradients is inf"))
-    assert told.words == "5 of 100 iterations are recorded whole; each was looked at"
+    assert told.words == "5 of 100 iterations are recorded whole; loss and gradients were checked in every iteration"
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_ranks_of_another_run_are_kept_unless_they_are_to_be_written_over(folder
     at = folder("same")
     code, _, err = gviz("record", "-o", "same/", "train.py", "0", "same", cwd=at)
     assert code == 1
-    assert "same already contains traces of ranks\nhint: choose another folder, or use --force to overwrite them\n" in err
+    assert "same already contains traces of ranks\nhint: choose another folder, or --force overwrites them\n" in err
     assert gviz("record", "-f", "-o", "same/", "train.py", "0", "same", cwd=at)[0] == 0
     assert [path.name for path in (at / "same").iterdir()] == ["main.gviz"]
 

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
         (["whatif", "x = 5", "t.gviz"], 2, "hint: gviz whatif t.gviz 'x = 5'\n"),
         (["export", "t.gviz", "g.svg"], 2, "hint: gviz export t.gviz -o g.svg\n"),
         (["export", "g.svg", "t.gviz"], 2, "hint: gviz export t.gviz -o g.svg\n"),
-        (["export", "t.gviz"], 2, "hint: gviz export t.gviz -o graph.svg; its suffix"),
+        (["export", "t.gviz"], 2, "hint: gviz export t.gviz -o graph.svg; the suffix"),
     ],
 )
 def test_the_other_order_is_answered_with_what_to_type(folder, typed, exit_code, said):

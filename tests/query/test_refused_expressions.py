@@ -5,7 +5,7 @@ from driving import transcript
 from stories import demo
 
 ANSWERS = {
-    "#1.grad.#2": "#2 is a node, and no part of another; hint: #2 alone.",
+    "#1.grad.#2": "#2 is a node, not a part of another; hint: only #2.",
     "x.grad.grad": "hint: a gradient of a gradient is a node of its own, which create_graph makes: the tape lists it.",
     "x.grad_fn.foo": ".grad_fn is not among what it knows of a tensor; hint: the command node shows it.",
     "x.foo()": "hint: of a tensor it knows .sum() .max() .mean() .norm() .shape .T and others of numpy.",

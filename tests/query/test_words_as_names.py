@@ -100,7 +100,7 @@ def test_a_tensor_called_as_a_gradient_comes_before_the_owner_of_it():
 def test_a_gradient_that_never_comes_is_no_moment_and_the_hint_is_not_what_was_typed(named):
     with pytest.raises(GvizError, match="no gradient arrives at x") as caught:
         event_at(named, "x.grad")
-    assert caught.value.hint == "why x.grad says why"
+    assert caught.value.hint == "why x.grad explains it"
     with pytest.raises(GvizError, match=r"there is no moment x\.value") as caught:
         event_at(named, "x.value")
     assert caught.value.hint.startswith("change x.value is where it changed")

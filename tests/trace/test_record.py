@@ -649,7 +649,7 @@ def test_in_a_folder_that_is_gone_no_name_means_a_file(tmp_path, monkeypatch):
     gone.rmdir()
     with pytest.raises(GvizError, match=r"run\.gviz cannot be written") as raised:
         record("run.gviz")
-    assert raised.value.why == "the folder that this runs in is gone"
+    assert raised.value.why == "the current folder has been deleted"
 
 
 def test_a_trace_that_is_moved_while_it_is_written_keeps_its_events(tmp_path, capfd):

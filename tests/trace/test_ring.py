@@ -249,7 +249,7 @@ def test_a_pass_that_alone_is_larger_ends_the_recording_and_says_so(tmp_path, ca
         for _ in range(2500):
             y = y * 1.0
         y.sum().backward()
-    assert "the trace may have 1 MiB" in capfd.readouterr().err
+    assert "the trace is limited to 1 MiB" in capfd.readouterr().err
     assert len(gviz.load(path)) > 1000
 
 

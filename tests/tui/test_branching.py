@@ -131,7 +131,7 @@ def test_what_is_several_numbers_is_added_up():
     ("change", "refusal"),
     [
         ("x = 3..1", 'x = 3..1 has no extent that can be counted; hint: write "x = -3..3".'),
-        ("x = a..1", "a..1 is not a number or a list of numbers; hint: a range is of two finite numbers, "),
+        ("x = a..1", "a..1 is not a number or a list of numbers; hint: a range has two finite numbers, "),
         ("q = 0..1", "there is no q"),
         ("grad z = 0..1", "it is not clear what to draw; hint: grad z = -3..3 --show x.grad."),
         ("x = 0..1 --show q", "there is no q"),

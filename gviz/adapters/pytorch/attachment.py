@@ -61,7 +61,7 @@ class Attached:
         self._model = model
         self._open = ExitStack()
         self._stays = ExitStack()
-        """What stays while the recording pauses: what an optimizer's step asks, which may be in progress then."""
+        """What stays installed while the recording pauses: the hooks of an optimizer step, which may be in progress."""
 
     def __enter__(self) -> Attached:
         with ExitStack() as leaving, ExitStack() as staying:  # if anything below fails, PyTorch is restored
@@ -81,7 +81,7 @@ class Attached:
         return self
 
     def _put_in(self, wanted: Mapping[str, PutIn], leaving: ExitStack, staying: ExitStack) -> dict[str, str]:
-        """Put parts in; what the recording lacks without those that did not work, with the reasons."""
+        """Install parts. Return what the recording lacks without those that failed, with the reasons."""
         lacks: dict[str, str] = {}
         for lack, put_in in wanted.items():
             try:
@@ -91,13 +91,13 @@ class Attached:
         return lacks
 
     def pause(self) -> None:
-        """Listen no more, until `resume`: PyTorch is as it was, but for what is asked at each step of an optimizer."""
+        """Stop listening until `resume`: PyTorch is restored, except for the hooks of optimizer steps."""
         if emit.channel is self.session.channel:
             emit.detach()
         self._open.close()
 
     def resume(self) -> None:
-        """Listen again, where nobody else does."""
+        """Listen again, unless another recording listens."""
         if emit.channel is not None:
             return
         again = {name: put_in for name, put_in in parts(self.session.wanted.phase).items() if name != _OF_STEPS}
@@ -156,7 +156,7 @@ def _take_out(session: Session, mode: Listening, thread: int) -> None:
 
 
 def _leave_idle_mode(session: Session) -> None:
-    """Exit a mode that had to stay under one of the program's, if that has gone since."""
+    """Exit a mode that had to stay below one of the program's, if that one has ended since."""
     if session.idle_mode is not None and private_api.innermost_mode() is session.idle_mode:
         session.idle_mode.__exit__(None, None, None)
         session.idle_mode = None

@@ -109,7 +109,7 @@ def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs
 
 
 def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, stack: int) -> Any:
-    """Return a hook that says it ran, what it gave, and at which `stack` it was registered."""
+    """Return a hook that records its run, its result, and the `stack` at which it was registered."""
 
     def heard(given: torch.Tensor) -> Any:
         current = session.current_pass()

@@ -308,7 +308,7 @@ def inputs_of(
 
 
 def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool:
-    """Return whether a gap stands for an unknown tensor, rather than for an argument that was not passed."""
+    """Return whether a gap is an unknown tensor, rather than an argument that was not passed."""
     places = operation.slots_of(len(node.next_functions))
     if slot not in places:
         return False

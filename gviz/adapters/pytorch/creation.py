@@ -129,7 +129,7 @@ def say_created(
     outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
     stack: int | None = None, given: tuple[Value | None, ...] = (),
 ) -> None:  # fmt: skip
-    """Emit `NodeCreated`. `why` says why the node is untracked; a `stack` of None is the current call stack."""
+    """Emit `NodeCreated`. `why` is why the node is untracked; a `stack` of None is the current call stack."""
     channel, thread = session.channel, session.thread
     number = channel.op(key, lambda number: _numbered(op, number))
     scope = thread.scopes[-1] if thread.scopes else 0
@@ -232,7 +232,7 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
 
 
 def _unseen(session: Session, made: Any) -> Output:
-    """Return an output of which at most the shape and dtype are known."""
+    """Return an output with an unknown value; its shape and dtype may be known."""
     session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
     if not private_api.knows_outputs:
         session.report_lack(private_api.missing["_C._functions.AccumulateGrad._input_metadata"])

@@ -20,7 +20,7 @@ Params = Mapping[str, torch.Tensor] | Iterable[tuple[str, torch.Tensor]]
 
 
 class MarksBeside(Marks):
-    """Marks without metadata or hooks in the graph, of which a recording may be in progress."""
+    """Marks without metadata or hooks in the graph, because a recording of it may be in progress."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel)

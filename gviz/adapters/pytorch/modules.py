@@ -135,7 +135,7 @@ def leave(session: Session, module: torch.nn.Module, result: object = None) -> N
 
 
 def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> None:
-    """Record each parameter's path in the model, of which `root` is the module at `path`, once per recording.
+    """Record each parameter's path in the model, once per recording; `root` is its module at `path`.
 
     If a part of the model has named a parameter and no variable holds that part, the parameter is renamed to its path
     in the model. A lazy parameter has no shape before the first call, and gets its name at the next one.

@@ -1,8 +1,9 @@
 """A recording that pauses: whole iterations within a budget, and a sentinel at each optimizer's step between them.
 
-`gviz.adapters.recording_budget` decides, and has the states. Here is what PyTorch does for it: its parts are put in and
-taken out at the end of a step, and a look takes the norm of all gradients, with the loss, in one fused call. The host
-waits for no device: an answer is copied to pinned memory, and read at a later step, once it has arrived.
+`gviz.adapters.recording_budget` decides what is recorded, and documents the states. This module does it in PyTorch: it
+installs and removes the parts of a recording at the end of a step. A look computes the norm of all gradients, with the
+loss, in one fused call. The host does not wait for a device: an answer is copied to pinned memory, and read at a later
+step, when it has arrived.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from gviz.system import notice
 
 _clock = time.perf_counter_ns
 _MOST_WAITING = 64
-"""How many answers of a device may be on their way: further looks are left out."""
+"""The largest number of answers of a device that are pending; further looks are skipped."""
 
 
 @dataclass(slots=True)
 class Answer:
-    """The norms of the gradients, then the loss if there is one; `arrived` says when they are there."""
+    """The norms of the gradients, then the loss if there is one; `arrived` is the device event of their arrival."""
 
     iteration: int
     numbers: torch.Tensor
@@ -51,7 +52,7 @@ class Answer:
         return self.arrived is None or bool(self.arrived.query())
 
     def look(self) -> Look:
-        """Return what was seen."""
+        """Return the loss and the norm of all gradients."""
         numbers: list[float] = self.numbers.tolist()
         loss = numbers.pop() if self.has_loss else None
         norm = math.hypot(*numbers)  # inf where one is, unless one is nan
@@ -59,12 +60,12 @@ class Answer:
 
 
 class Monitored:
-    """`attached` within a `budget`: a context manager. `tell` keeps as JSON in the trace what the budget decided."""
+    """`attached` within a `budget`: a context manager. `write` stores its decisions in the trace, as JSON."""
 
-    def __init__(self, attached: Attached, budget: Budget, tell: Callable[[str], None]) -> None:
+    def __init__(self, attached: Attached, budget: Budget, write: Callable[[str], None]) -> None:
         self._attached = attached
         self._budget = budget
-        self._tell = tell
+        self._write = write
         self._leaving = ExitStack()
         self._answers: deque[Answer] = deque()
         self._leader: int | None = None
@@ -72,7 +73,7 @@ class Monitored:
         self._loss: torch.Tensor | None = None
         self._heard = 0
         self._left = self._stretch = budget.stretch
-        """Of the present stretch: the steps that are left of it, and all of them."""
+        """The steps left in the current stretch, and its length."""
         self._began = _clock()
 
     def __enter__(self) -> Monitored:
@@ -102,11 +103,11 @@ class Monitored:
 
     @property
     def spent(self) -> int:
-        """How many nanoseconds threads of the program have spent on being listened to."""
+        """Nanoseconds that the program's threads have spent in gviz's hooks."""
         return self._attached.spent
 
     def node_of(self, tensor: object) -> int:
-        """Return the node that a tensor is an output of, 0 if it was not heard of."""
+        """Return the node whose output is `tensor`, or 0 if the recording does not know the tensor."""
         return self._attached.node_of(tensor)
 
     def heard(self, roots: Sequence[Any]) -> None:
@@ -170,11 +171,11 @@ class Monitored:
             notice.say(*_words(alarm))
 
     def _say(self) -> None:
-        self._tell(json.dumps(self._budget.as_told()))
+        self._write(json.dumps(self._budget.as_data()))
 
 
 def replace_engine(monitored: Monitored, leaving: ExitStack) -> None:
-    """Hear of the roots of backward passes, also while nothing is recorded."""
+    """Observe the roots of backward passes, also while nothing is recorded."""
     engine = torch.autograd.graph._engine_run_backward
 
     @wraps(engine)
@@ -187,7 +188,7 @@ def replace_engine(monitored: Monitored, leaving: ExitStack) -> None:
 
 
 def _asked(iteration: int, numbers: list[torch.Tensor], has_loss: bool) -> Answer:
-    """Return numbers on their way to the host."""
+    """Start the copy of numbers to the host."""
     first = numbers[0]
     if any(it.dtype is not first.dtype or it.device != first.device or it.ndim for it in numbers):
         exact = torch.float64 if first.device.type in ("cpu", "cuda") else torch.float32
@@ -203,11 +204,11 @@ def _asked(iteration: int, numbers: list[torch.Tensor], has_loss: bool) -> Answe
 
 
 def _words(alarm: Alarm) -> tuple[str, str]:
-    """Return what to say of an alarm: what it is, and how the program runs again and records what led there."""
+    """Return the lines about an alarm: what is wrong, and the command that records the iterations before it."""
     again = shlex.join(["gviz", "record", "--from-iteration", str(alarm.since), *_program()])
     return (
         f"gviz: iteration {alarm.iteration:,}: {alarm.what}; the next iterations are recorded whole",
-        f"gviz: to record what led there, if the program sets its seeds: {again}",
+        f"gviz: to record the iterations before it, if the program sets its seeds: {again}",
     )
 
 

@@ -109,7 +109,7 @@ def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """Return the range of bytes of its memory that a tensor's elements lie in."""
+    """Return the range of bytes of its memory that contains a tensor's elements."""
     width, start = tensor.element_size(), int(tensor.storage_offset())
     last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
     return start * width, (start + last + 1) * width

@@ -239,7 +239,7 @@ def sizes(tensor: torch.Tensor) -> tuple[int, ...]:
 
 def plain_sizes(shape: Iterable[object]) -> tuple[int, ...]:
     """Return the sizes of a shape up to the first symbolic one."""
-    return tuple(takewhile(lambda size: type(size) is int, shape))  # type: ignore[arg-type]  # the test says it
+    return tuple(takewhile(lambda size: type(size) is int, shape))  # type: ignore[arg-type]  # the test ensures it
 
 
 def has_numbers(tensor: torch.Tensor) -> bool:
@@ -261,7 +261,7 @@ _AS_IT_IS = nullcontext()
 
 
 def is_transformed(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor stands for others, in a transform or a batch of gradients, and cannot be read."""
+    """Return whether a tensor represents others, in a transform or a batch of gradients, and cannot be read."""
     return bool(is_wrapped(tensor) or is_batch(tensor))
 
 

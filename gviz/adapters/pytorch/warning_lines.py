@@ -50,7 +50,7 @@ def put_in(leaving: ExitStack) -> None:
 
     def put_back() -> None:
         if ours in warnings.filters:
-            warnings.filters.remove(ours)  # type: ignore[attr-defined]  # a list, whatever its type says
+            warnings.filters.remove(ours)  # type: ignore[attr-defined]  # a list, although its type is different
 
     leaving.callback(put_back)
 

@@ -41,9 +41,7 @@ ACCUMULATED = (
     "backward() adds to .grad, which is a side effect, and side effects are not captured in traces: the traced graph "
     "leaves .grad alone. Return gradients from torch.autograd.grad instead."
 )
-SWITCHED = (
-    "{how} is no operation, so the trace does not hold it: the traced graph goes on as if it had not been called."
-)
+SWITCHED = "{how} is not an operation, so the trace does not contain it: the traced graph continues without the call."
 INPUT_WRITTEN = (
     "The traced function writes to its input {name} in place: so does the traced graph, to the tensor it is called "
     "with."

@@ -1,4 +1,4 @@
-"""Makes a static graph from the operations of a thread, each of which calls the recorder.
+"""Makes a static graph from the operations of a thread: each operation calls the recorder.
 
 A tensor is identified by its array, which all its aliases share. A tensor that is unknown when an operation uses it
 comes from outside: a parameter, a constant, or something the program made other than by operations.

@@ -349,7 +349,7 @@ def _check_structure(structure: Any, count: int) -> None:
     found: list[Any] = []
     mapped(structure, found.append)
     if found != list(range(count)):
-        raise ValueError(f"{len(found)} places stand for {count} tensors")
+        raise ValueError(f"there are {len(found)} places for {count} tensors")
 
 
 def _modules(graph: StaticGraph) -> Module:

@@ -838,7 +838,7 @@ def _product(matrices: Sequence[Tensor], split: dict[tuple[int, int], int], i: i
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The sum of products of three tensors, each of which lacks some of the dimensions.
+# The sum of products of three tensors. Each tensor lacks some of the dimensions.
 
 
 Axes = tuple[int, ...]

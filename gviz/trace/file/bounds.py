@@ -45,7 +45,7 @@ def _last(text: int | str) -> tuple[int, Unit]:
     found = _LAST.fullmatch(str(text).strip())
     if found is None or not int(found[1]):
         raise GvizError(
-            f"{str(text)[:40]!r} says not what to keep",
+            f"{str(text)[:40]!r} does not describe what to keep",
             why="it is neither a number of iterations nor of marks",
             hint="write 3, or '3 marks'",
             exit_code=2,

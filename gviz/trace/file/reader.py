@@ -233,7 +233,7 @@ class Trace:
             case SourceSeen():
                 self._sources[event.path] = event.text
             case _:
-                raise damaged(self.path, "an event stands among the definitions")
+                raise damaged(self.path, "there is an event among the definitions")
 
 
 def open_trace(path: str | os.PathLike[str]) -> Trace:

@@ -138,7 +138,7 @@ class Ring:
             return 0
         possible = self._first_after(excess + room - int(room * _FILLED_AGAIN))
         if not possible:
-            raise GvizError(f"the trace may have {bytes_text(limit)}, and one backward pass alone has more")
+            raise GvizError(f"the trace is limited to {bytes_text(limit)}, and a single backward pass is larger")
         return possible
 
     def _first_after(self, size: int) -> int:

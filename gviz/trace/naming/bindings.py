@@ -466,7 +466,7 @@ def folds(part: ast.expr) -> bool:
 
 
 def gives(part: ast.expr) -> tuple[str, ...]:
-    """Return the operations of which the last creates the result of a function that continues to compute."""
+    """Return the operations whose last one creates the result of a function that continues to compute."""
     match part:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
             return _GIVING.get(name, ())

@@ -38,7 +38,7 @@ from gviz.values.value import Keep
 class Window:
     """Every stretch from a mark named `first` to the next one named `last`, as often as the program reaches them.
 
-    Empty names stand for the beginning and the end of the recording.
+    Empty names are the beginning and the end of the recording.
     """
 
     first: str = ""
@@ -350,7 +350,7 @@ def recording_to(
     try:
         path = path.absolute()
     except FileNotFoundError:
-        raise GvizError(f"{path} cannot be written", why="the folder that this runs in is gone") from None
+        raise GvizError(f"{path} cannot be written", why="the current folder has been deleted") from None
     if force:
         refuse_other_file(path)
     elif path.exists():
