@@ -51,8 +51,8 @@ class Framework:
     @property
     def imported(self) -> bool:
         """Whether the program has imported it. A different module under its name does not count."""
-        found = sys.modules.get(self.package)
-        return found is not None and found.__name__ == self.package
+        module = sys.modules.get(self.package)
+        return module is not None and module.__name__ == self.package
 
     @property
     def possible(self) -> bool:

@@ -77,8 +77,8 @@ def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         if id(module) not in met:
             met.add(id(module))
             yield path, module
-            held = [(_joined(path, name), one) for name, one in getattr(module, "_modules", {}).items()]
-            waiting.extend((place, one) for place, one in reversed(held) if one is not None)
+            children = [(_joined(path, name), one) for name, one in getattr(module, "_modules", {}).items()]
+            waiting.extend((place, one) for place, one in reversed(children) if one is not None)
 
 
 def parameters_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -157,7 +157,7 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
         if before is not None and before is not root:
             before.nodes = {path: other for path, other in before.nodes.items() if other != node}
         of_node[node] = root
-    for other in _beside(channel, root):
+    for other in _competitors(channel, root):
         its_module = other.module()
         if its_module is module:
             root.holder = root.holder or other.holder
@@ -170,23 +170,23 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
     known.update(dict.fromkeys(root.nodes, root))
 
 
-def _beside(channel: Channel, root: _Root) -> Iterable[_Root]:
+def _competitors(channel: Channel, root: _Root) -> Iterable[_Root]:
     """Return the models that `root` must be distinguished from: the living ones, and those that use one of
     its paths.
     """
-    said = (_roots[channel].get(path) for path in root.nodes)
+    roots = (_roots[channel].get(path) for path in root.nodes)
     living = (other for other in _of_nodes[channel].values() if other.module() is not None)
-    return {id(other): other for other in (*said, *living) if other is not None and other is not root}.values()
+    return {id(other): other for other in (*roots, *living) if other is not None and other is not root}.values()
 
 
 def _holder(channel: Channel, module: object) -> str:
     """Return what distinguishes a model from the others: the variable that holds it, or its own path if none is
     unique.
     """
-    held = variables.first_name(module, lasting=True).removeprefix("self.")
+    variable = variables.first_name(module, lasting=True).removeprefix("self.")
     living = (root for root in _of_nodes[channel].values() if root.module() is not None)
-    taken = held and any(root.holder == held and root.module() is not module for root in living)
-    return held if held and not taken else _own_path(channel, module) or held
+    taken = variable and any(root.holder == variable and root.module() is not module for root in living)
+    return variable if variable and not taken else _own_path(channel, module) or variable
 
 
 def _own_path(channel: Channel, module: object) -> str:
@@ -233,17 +233,17 @@ def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
     """
     known = _holders.setdefault(channel, _Holders())
     channel.last_words = partial(say_held, channel, leaf)
-    found: dict[tuple[str, str], tuple[int, str, bool]] = {}
+    holders: dict[tuple[str, str], tuple[int, str, bool]] = {}
     for variable, function, thing, passing in variables.holders(_is_model_or_tensor):
         place = _place(known, thing, leaf)
-        if place is not None and (variable, function) not in found:
-            found[variable, function] = (*place, passing)
+        if place is not None and (variable, function) not in holders:
+            holders[variable, function] = (*place, passing)
     of_nodes = _of_nodes.get(channel, {})
     known.has_idle |= any(
-        not passing and (not node or (path and node not in of_nodes)) for node, path, passing in found.values()
+        not passing and (not node or (path and node not in of_nodes)) for node, path, passing in holders.values()
     )
-    lasting = [node for node, path, passing in found.values() if not path and not passing]
-    for key, (node, path, passing) in found.items():
+    lasting = [node for node, path, passing in holders.values() if not path and not passing]
+    for key, (node, path, passing) in holders.items():
         root = of_nodes.get(node)
         if path:
             is_clear = not known.has_idle and root is not None and root.nodes.get(path) == node

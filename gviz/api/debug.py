@@ -52,8 +52,8 @@ def breakpoint(*_: Any, **__: Any) -> None:
         if going_on is not None:
             _show(going_on, here=True)
         elif in_notebook():
-            said = "gviz: nothing is recorded here: %%gviz at the top of a cell, or with gviz.debug(): …, does that"
-            notebook_front().remark(said)
+            message = "gviz: nothing is recorded here: %%gviz at the top of a cell, or with gviz.debug(): …, does that"
+            notebook_front().remark(message)
         else:
             _Unseen(Path(sys.argv[0]).name).begin()
 
@@ -159,23 +159,23 @@ _seen: dict[Path, int] = {}
 """The number of events of each recording that have been shown."""
 
 
-def _show(made: Recording | Within, *, here: bool = False) -> None:
+def _show(recording: Recording | Within, *, here: bool = False) -> None:
     """Open the debugger on a recording as far as it goes, without recording that; with `here`, at its end."""
     with _in_turn:
         if not _left_alone:  # the user may have chosen that at a previous stop
-            _open(made, here=here)
+            _open(recording, here=here)
 
 
-def _open(made: Recording | Within, *, here: bool) -> None:
+def _open(recording: Recording | Within, *, here: bool) -> None:
     if here:
         _say_where()
-    made.flush()
-    _seen[made.path] = len(made)
+    recording.flush()
+    _seen[recording.path] = len(recording)
     with emit.silence():
         if here:
-            _obey(view(made.path, len(made), waited_for=True, stack=site.user_frames()))
+            _obey(view(recording.path, len(recording), waited_for=True, stack=site.user_frames()))
         else:
-            _obey(view(made.path, waited_for=True))
+            _obey(view(recording.path, waited_for=True))
 
 
 def _obey(action: ExitAction) -> None:
@@ -284,16 +284,16 @@ def _wait_for(viewer: subprocess.Popen[bytes]) -> None:
 def _terminal_to_itself() -> Iterator[tuple[int, int]]:
     """Yield the terminal's output and error; what this process prints there meanwhile is shown afterwards."""
     shown = [number for number in (1, 2) if os.isatty(number)]
-    kept = {number: os.dup(number) for number in shown}
+    copies = {number: os.dup(number) for number in shown}
     with tempfile.TemporaryFile() as waiting:
         _flush()
         for number in shown:
             os.dup2(waiting.fileno(), number)
         try:
-            yield kept.get(1, 1), kept.get(2, 2)
+            yield copies.get(1, 1), copies.get(2, 2)
         finally:
             _flush()
-            for number, terminal_end in kept.items():
+            for number, terminal_end in copies.items():
                 os.dup2(terminal_end, number)
                 os.close(terminal_end)
             waiting.seek(0)

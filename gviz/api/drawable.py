@@ -63,9 +63,9 @@ def drawn(thing: Any, params: Params | None = None) -> Drawn:
 
 def _named(params: object) -> Named:
     named = argument_checks.pairs("params", params)
-    for name, given in named:
-        if not hasattr(given, "grad_fn"):
-            raise argument_checks.refused(f"params[{name!r}]", given, "a tensor")
+    for name, tensor in named:
+        if not hasattr(tensor, "grad_fn"):
+            raise argument_checks.refused(f"params[{name!r}]", tensor, "a tensor")
     return named
 
 

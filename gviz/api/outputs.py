@@ -37,13 +37,13 @@ def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool, hint: str = A
             _refuse_place(path, None)
         _refuse_existing(path, force=force, hint=hint)
     folder = files[0][0].absolute().parent
-    made = not folder.exists()
+    is_new = not folder.exists()
     try:
         with naming(folder):
             folder.mkdir(exist_ok=True)
         write_whole(files)
     except GvizError:
-        if made:
+        if is_new:
             with suppress(OSError):
                 folder.rmdir()
         raise

@@ -129,15 +129,15 @@ class Stretch(NamedTuple):
 
 def stretches(a: Sequence[T], b: Sequence[T]) -> list[Stretch]:
     """Return all stretches of both, in order; time and memory grow with the product of their lengths."""
-    found: list[Stretch] = []
+    result: list[Stretch] = []
     i = k = 0
     for low_a, low_b, count in [*_group_pairs(_equal_places(a, b)), (len(a), len(b), 0)]:
         if i < low_a or k < low_b:
-            found.append(Stretch(False, i, low_a, k, low_b))
+            result.append(Stretch(False, i, low_a, k, low_b))
         i, k = low_a + count, low_b + count
         if count:
-            found.append(Stretch(True, low_a, i, low_b, k))
-    return found
+            result.append(Stretch(True, low_a, i, low_b, k))
+    return result
 
 
 def _equal_places(a: Sequence[T], b: Sequence[T]) -> Iterator[tuple[int, int]]:

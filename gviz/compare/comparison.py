@@ -62,8 +62,8 @@ class Comparison:
 
     def without_gradients(self, nodes: Container[int]) -> Comparison:
         """Return the comparison without the gradient differences of these nodes of the first side."""
-        kept = [each for each in self.differences if each.kind != "gradient" or each.pair[0] not in nodes]
-        return replace(self, differences=tuple(kept))
+        others = [each for each in self.differences if each.kind != "gradient" or each.pair[0] not in nodes]
+        return replace(self, differences=tuple(others))
 
     @cached_property
     def step(self) -> OtherStep | None:
@@ -121,8 +121,8 @@ def _forward_differences(sides: _Sides, pair: Pair, partners: dict[int, int]) ->
     if a.made(x) and b.made(y):
         yield from _operation_differences(a, b, pair, events, partners)
     for nr, (mine, other) in enumerate(zip(a.values[x], b.values[y], strict=False)):
-        made = a.made_value(x, nr), b.made_value(y, nr)
-        yield from _value_differences(sides, pair, nr, made, mine, other)
+        values = a.made_value(x, nr), b.made_value(y, nr)
+        yield from _value_differences(sides, pair, nr, values, mine, other)
 
 
 def _operation_differences(
@@ -174,10 +174,10 @@ def _gradient_differences(sides: _Sides, pair: Pair) -> Iterator[Difference]:
         return
     ended = a.is_at_the_end and b.is_at_the_end
     for nr in range(min(len(left.outputs), len(right.outputs))):
-        found = gradient(left, nr), gradient(right, nr)
+        gradients = gradient(left, nr), gradient(right, nr)
         if ended and _is_cleared(a, left, nr) != _is_cleared(b, right, nr):
-            found = _grad(left, nr), _grad(right, nr)
-        yield from _gradient_difference(sides, "gradient", pair, nr, found)
+            gradients = _grad(left, nr), _grad(right, nr)
+        yield from _gradient_difference(sides, "gradient", pair, nr, gradients)
 
 
 def _is_cleared(side: Side, state: NodeState, nr: int) -> bool:
@@ -192,10 +192,10 @@ def _grad(state: NodeState, nr: int) -> tuple[Value | None, int]:
 
 
 def _gradient_difference(
-    sides: _Sides, kind: Kind, pair: Pair, nr: int, found: tuple[tuple[Value | None, int], tuple[Value | None, int]]
+    sides: _Sides, kind: Kind, pair: Pair, nr: int, gradients: tuple[tuple[Value | None, int], tuple[Value | None, int]]
 ) -> Iterator[Difference]:
     """Yield a difference if two gradients (each with its event) differ in value, shape or existence."""
-    (x, seq_x), (y, seq_y) = found
+    (x, seq_x), (y, seq_y) = gradients
     if x is None and y is None:
         return
     gap = None
@@ -254,9 +254,9 @@ def other_step(a: Side, b: Side) -> OtherStep | None:
         places = (number, number) if from_start else (a.number, b.number)
         left, right = _steps(a, places[0]), _steps(b, places[1])
         for (seq, mine), (other_seq, other) in zip(left, right, strict=False):
-            found = tuple(_other_options(mine, other)) if mine.kind == other.kind else ()
-            if found:
-                return OtherStep(places, (seq, other_seq), mine.kind, other.stack, found)
+            options = tuple(_other_options(mine, other)) if mine.kind == other.kind else ()
+            if options:
+                return OtherStep(places, (seq, other_seq), mine.kind, other.stack, options)
     return None
 
 

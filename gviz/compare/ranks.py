@@ -52,8 +52,8 @@ class RankDifferences:
     @cached_property
     def shared(self) -> Comparison:
         """The comparison with only the differences that ranks should not have."""
-        kept = [difference for part, difference in self.parts if is_shared(part)]
-        return replace(self.comparison, differences=tuple(kept))
+        shared = [difference for part, difference in self.parts if is_shared(part)]
+        return replace(self.comparison, differences=tuple(shared))
 
     @property
     def first(self) -> tuple[Part, Difference] | None:
@@ -95,8 +95,8 @@ def _other_sizes(there: list[tuple[Side, int]]) -> bool:
     shapes = []
     for side, node in there:
         inputs = side.infos[node].created.inputs
-        given = [value for of, nr in inputs for value in side.values.get(of, ())[nr : nr + 1]]
-        shapes.append([value and value.shape for value in (*given, *side.values[node])])
+        inputs_given = [value for of, nr in inputs for value in side.values.get(of, ())[nr : nr + 1]]
+        shapes.append([value and value.shape for value in (*inputs_given, *side.values[node])])
     return shapes[0] != shapes[-1]
 
 
@@ -191,9 +191,9 @@ def divergence(a: Rank, b: Rank) -> Divergence | None:
     """Return where two ranks stop agreeing; None if they agree in everything that ranks share."""
     buffers = _Buffers(a, b)
     for iteration in range(1, min(a.iterations, b.iterations) + 1):
-        found = _divergence_in(a, b, iteration, buffers)
-        if found is not None:
-            return found
+        difference = _divergence_in(a, b, iteration, buffers)
+        if difference is not None:
+            return difference
     counts = a.iterations, b.iterations
     return Divergence(min(counts) + 1, "iterations", counts=counts) if counts[0] != counts[1] else None
 
@@ -227,10 +227,10 @@ def rank_differences(a: Timeline, b: Timeline, iteration: int) -> RankDifference
 def _divergences(between: RankDifferences) -> Iterator[Divergence]:
     """Yield what the ranks do not share, in order of causation: gradients are used after the passes."""
     a, b = between.comparison.a, between.comparison.b
-    iteration, found = a.number, [(part, each) for part, each in between.parts if is_shared(part)]
-    yield from (Divergence(iteration, part, each, between=between) for part, each in found if part != "gradient")
+    iteration, differences = a.number, [(part, each) for part, each in between.parts if is_shared(part)]
+    yield from (Divergence(iteration, part, each, between=between) for part, each in differences if part != "gradient")
     if a.passes != b.passes:
         yield Divergence(iteration, "passes", counts=(a.passes, b.passes), between=between)
     if len(a.steps) != len(b.steps):
         yield Divergence(iteration, "steps", counts=(len(a.steps), len(b.steps)), between=between)
-    yield from (Divergence(iteration, part, each, between=between) for part, each in found if part == "gradient")
+    yield from (Divergence(iteration, part, each, between=between) for part, each in differences if part == "gradient")

@@ -44,10 +44,10 @@ class Side:
         iteration = self.timeline.iterations[self.number - 1]
         infos = {node: self.timeline.info(node) for node in self.timeline.nodes.of(iteration)}
         proper = [info for info in infos.values() if not self._is_rehearsal(info.created.scope)]
-        kept = {info.node for info in proper} | {node for info in proper for node, _ in info.created.inputs}
+        nodes = {info.node for info in proper} | {node for info in proper for node, _ in info.created.inputs}
         if not any(info.created.kind == "op" for info in proper):
             return infos
-        return {node: info for node, info in infos.items() if node in kept}
+        return {node: info for node, info in infos.items() if node in nodes}
 
     def _is_rehearsal(self, scope: int) -> bool:
         while (call := self.timeline.contexts.call(scope)) is not None:

@@ -96,8 +96,8 @@ def _largest(b: Array, gaps: Array, apart: Array) -> Distance | None:
     if not apart.any():
         return None
     where = np.unravel_index(int(np.argmax(np.where(apart, gaps, -1.0))), gaps.shape)
-    largest, beside = float(gaps[where]), abs(complex(b[where]))
-    relative = largest / beside if beside and largest < np.inf else np.inf
+    largest, expected = float(gaps[where]), abs(complex(b[where]))
+    relative = largest / expected if expected and largest < np.inf else np.inf
     place = tuple(int(i) for i in where)
     return Distance(largest, float(relative) if largest else 0.0, place, int(np.count_nonzero(apart)))
 
@@ -110,8 +110,8 @@ def _gaps(a: Array, b: Array) -> Array:
         return np.asarray(np.maximum(a, b) - np.minimum(a, b)).view(np.uint64)
     gaps = np.abs(a.astype(np.result_type(wide, np.float64)) - b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    told: Array = np.where(same, 0.0, np.where(np.isnan(gaps), np.inf, gaps))
-    return told  # a nan on one side only is infinitely far away
+    result: Array = np.where(same, 0.0, np.where(np.isnan(gaps), np.inf, gaps))
+    return result  # a nan on one side only is infinitely far away
 
 
 def _beyond(a: Array, b: Array, gaps: Array, allowed: Array) -> Array:
@@ -136,7 +136,7 @@ def _of_statistics(a: Stats, b: Stats, rtol: float, atol: float, *, of_sums: flo
     with np.errstate(all="ignore"):
         allowed = atol + np.array([rtol, rtol, of_sums, of_sums]) * np.abs([b.min, b.max, b.rms, b.rms])
         gaps = _gaps(mine, other)
-        found = _largest(other, gaps, _beyond(mine, other, gaps, allowed))
-    if found is None:
+        largest = _largest(other, gaps, _beyond(mine, other, gaps, allowed))
+    if largest is None:
         return None if counts else Distance(0.0, 0.0, (), 0)
-    return Distance(found.largest, found.relative, (), 0, names[found.where[0]])
+    return Distance(largest.largest, largest.relative, (), 0, names[largest.where[0]])

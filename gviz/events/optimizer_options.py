@@ -23,7 +23,7 @@ Group = Annotated[tuple[tuple[Text, Option], ...], msgspec.Meta(max_length=_NAME
 Groups = Annotated[tuple[Group, ...], msgspec.Meta(max_length=GROUPS)]
 """All options of the first group by name, and for every other group those that differ."""
 
-_NOT_TOLD = frozenset({"params", "param_names", "initial_lr", "foreach", "fused", "capturable", "differentiable"})
+_LEFT_OUT = frozenset({"params", "param_names", "initial_lr", "foreach", "fused", "capturable", "differentiable"})
 """Options that do not affect the numbers of a step: parameter names, kernel choice, start of a schedule."""
 
 _UNKNOWN = object()
@@ -34,10 +34,10 @@ def options_of(groups: Iterable[Mapping[str, Any]], number_in: Callable[[object]
 
     `number_in` returns the number in a one-element tensor, and any other object unchanged.
     """
-    told = [_told(group, number_in) for group in islice(groups, GROUPS)]
-    first = dict(told[0]) if told else {}
-    others = [tuple([one for one in group if not _same(one[1], first.get(one[0], _UNKNOWN))]) for group in told[1:]]
-    return (*told[:1], *others)
+    options = [_options_of_group(group, number_in) for group in islice(groups, GROUPS)]
+    first = dict(options[0]) if options else {}
+    others = [tuple([one for one in group if not _same(one[1], first.get(one[0], _UNKNOWN))]) for group in options[1:]]
+    return (*options[:1], *others)
 
 
 def options_in(groups: Sequence[Group], group: int) -> dict[str, Option]:
@@ -94,15 +94,15 @@ def _same(one: object, other: object) -> bool:
     return one == other or (one != one and other != other)
 
 
-def _told(group: Mapping[str, Any], number_in: Callable[[object], object]) -> Group:
+def _options_of_group(group: Mapping[str, Any], number_in: Callable[[object], object]) -> Group:
     """Return the options of one group that an event can hold."""
-    told = []
+    options = []
     for name, value in group.items():
-        if name not in _NOT_TOLD:
+        if name not in _LEFT_OUT:
             option = _option(value, number_in)
             if option is not _UNKNOWN and type(name) is str:
-                told.append((_short(name), option))
-    return tuple(told[:_NAMES])
+                options.append((_short(name), option))
+    return tuple(options[:_NAMES])
 
 
 def _option(value: object, number_in: Callable[[object], object]) -> Any:
@@ -117,8 +117,8 @@ def _option(value: object, number_in: Callable[[object], object]) -> Any:
     if kind is tuple or kind is list:
         numbers = [_option(one, number_in) for one in value[:_NUMBERS]]  # type: ignore[index]  # it is a sequence
         return tuple(numbers) if all(isinstance(one, Number | None) for one in numbers) else _UNKNOWN
-    held = value.item() if isinstance(value, np.generic) else number_in(value)
-    return _option(held, number_in) if type(held) in (bool, int, float) else _UNKNOWN
+    number = value.item() if isinstance(value, np.generic) else number_in(value)
+    return _option(number, number_in) if type(number) in (bool, int, float) else _UNKNOWN
 
 
 def _short(text: str) -> str:

@@ -37,13 +37,13 @@ def breaks(timeline: Timeline, function: str = "") -> Iterator[Break]:
         if frames and (not function or _within(frames, function)):
             seen.setdefault((frames[0], event.message), []).append(n)
     trees: dict[str, ast.Module | None] = {}
-    found: dict[int, Break] = {}
+    by_place: dict[int, Break] = {}
     for (frame, what), times in seen.items():
         tree = trees.setdefault(frame.path, _parsed(timeline.source(frame.path)))
         place = None if tree is None else construct(tree, frame, what)
         one = _break_at(timeline, place, frame, what, times)
-        found.setdefault(id(place.node) if place is not None else times[0], one)
-    yield from sorted(found.values(), key=lambda one: one.n)
+        by_place.setdefault(id(place.node) if place is not None else times[0], one)
+    yield from sorted(by_place.values(), key=lambda one: one.n)
 
 
 def _break_at(timeline: Timeline, place: Construct | None, frame: Frame, what: str, times: list[int]) -> Break:

@@ -33,16 +33,16 @@ _MATH = {*((name, 1) for name in _OF_ONE), ("atan2", 2), ("hypot", 2)}
 _OF_SEVERAL = frozenset({"any", "all", "max", "min", "sorted", "sum"})
 
 
-def conversion(found: Construct, what: str) -> Advice:
+def conversion(construct: Construct, what: str) -> Advice:
     """Return the advice for a value that leaves the graph; `what` is how it was converted."""
-    node = found.node
+    node = construct.node
     kind = _KINDS.get(what, f"a Python {what}")
     why = f"the value leaves the graph as {kind}, which a static graph keeps as a constant"
-    if what in ("integer", "number", "index") and (part := sliced(found, why)):
+    if what in ("integer", "number", "index") and (part := sliced(construct, why)):
         return part
     if isinstance(node, ast.Subscript) and what == "index":
-        return Advice(why, (_element(node, found),))
-    imported = _imported(found)
+        return Advice(why, (_element(node, construct),))
+    imported = _imported(construct)
     if isinstance(node, ast.Call) and _reads_within(node, imported):
         outside = f"leave {code(node.func)} out of the graph: call it before the graph runs, or after it"
         return Advice(f"{code(node.func)} looks at a value, which a static graph keeps as a constant", (outside,))
@@ -69,25 +69,25 @@ def _as_tensors(node: ast.AST, imported: dict[str, str]) -> str:
     return ""
 
 
-def _element(node: ast.Subscript, found: Construct) -> str:
+def _element(node: ast.Subscript, construct: Construct) -> str:
     """Return code for an element at a tensor index; a 0-dimensional index is read, even if a tensor is indexed."""
     if not isinstance(node.ctx, ast.Load):
         return f"keep a tensor in place of {code(node.value)}, and a mask of the elements that change"
     if isinstance(node.slice, ast.Tuple):
         return "make the index a tensor of one dimension: <index>.reshape(1)"
     items = in_words(node.value, "a tensor")
-    if has_numbers_only(node.value, found.path[0]):
+    if has_numbers_only(node.value, construct.path[0]):
         items = ast.Call(ast.Attribute(ast.Name("torch"), "as_tensor"), [node.value], [])
     place = ast.Call(ast.Attribute(tensors(node.slice), "reshape"), [ast.Constant(1)], [])
     return code(ast.Subscript(ast.Subscript(items, place), ast.Constant(0)))
 
 
-def _of_math(function: str, given: list[ast.expr]) -> str:
+def _of_math(function: str, args: list[ast.expr]) -> str:
     """Return the ``torch`` function equivalent to one of ``math``; empty if there is none."""
     module, _, name = function.rpartition(".")
-    if module != "math" or (name, len(given)) not in _MATH:
+    if module != "math" or (name, len(args)) not in _MATH:
         return ""
-    return f"torch.{name}({', '.join(f'torch.as_tensor({code(one)})' if given[1:] else code(one) for one in given)})"
+    return f"torch.{name}({', '.join(f'torch.as_tensor({code(one)})' if args[1:] else code(one) for one in args)})"
 
 
 def _stacked(values: ast.expr) -> str:
@@ -135,10 +135,10 @@ def _tensor(node: ast.AST, imported: dict[str, str]) -> str:
     return code(operand(node, frozenset(imported)))
 
 
-def _imported(found: Construct) -> dict[str, str]:
+def _imported(construct: Construct) -> dict[str, str]:
     """Return the imported names of the program and their meaning: ``sqrt`` for ``math.sqrt``."""
     names: dict[str, str] = {}
-    for part in ast.walk(found.path[0]):
+    for part in ast.walk(construct.path[0]):
         match part:
             case ast.Import(names=modules):
                 names.update((one.asname or one.name, one.name) for one in modules)
@@ -163,12 +163,12 @@ _SIZE = "the number of elements depends on the data, and every size in a static 
 _ALL = ast.Slice()
 
 
-def sliced(found: Construct, why: str) -> Advice | None:
+def sliced(construct: Construct, why: str) -> Advice | None:
     """Return the advice for a slice with data-dependent ends, None if it is not one.
 
     `why` is the reason for a value that leaves the graph.
     """
-    part, tree = _subscript(found), found.path[0]
+    part, tree = _subscript(construct), construct.path[0]
     if part is None:
         return None
     index = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
@@ -188,12 +188,12 @@ def sliced(found: Construct, why: str) -> Advice | None:
     )
 
 
-def _subscript(found: Construct) -> ast.Subscript | None:
+def _subscript(construct: Construct) -> ast.Subscript | None:
     """Return the subscript that was read, or whose slice contains what was read."""
-    if isinstance(found.node, ast.Subscript):
-        return found.node
-    bound = found.holder(ast.Slice)
-    within = [part for part in found.path if isinstance(part, ast.Subscript)]
+    if isinstance(construct.node, ast.Subscript):
+        return construct.node
+    bound = construct.holder(ast.Slice)
+    within = [part for part in construct.path if isinstance(part, ast.Subscript)]
     for part in within:
         if part.slice is bound or (isinstance(part.slice, ast.Tuple) and bound in part.slice.elts):
             return part

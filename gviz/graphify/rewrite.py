@@ -10,28 +10,28 @@ from gviz.graphify.conversions import conversion
 from gviz.graphify.tensor_code import condition, in_words, tensors
 
 
-def advice(found: Construct, what: str) -> Advice:
+def advice(construct: Construct, what: str) -> Advice:
     """Return the advice for a construct; `what` is the recorded conversion or operation."""
-    return _ADVICE[found.kind](found, what)
+    return _ADVICE[construct.kind](construct, what)
 
 
-def _if(found: Construct, what: str) -> Advice:
+def _if(construct: Construct, what: str) -> Advice:
     why = "which side runs depends on the data, and a static graph has only the side that ran when it was made"
-    node = found.node
+    node = construct.node
     match node:
         case ast.IfExp(body=a, orelse=b) if not _is_text(a) | _is_text(b):
             return Advice(why, (f"torch.where({condition(node.test)}, {_side(a)}, {_side(b)})",))
         case ast.IfExp():
             return Advice(why, (f"choose a number, and look up its meaning later: {_either(node, '1', '0')}",))
         case ast.If(body=[*_, ast.Raise()]):
-            return _assert(found, what)
+            return _assert(construct, what)
         case ast.If(body=[ast.Break()], orelse=[]):
-            return _break(node.test, found)
+            return _break(node.test, construct)
         case ast.If(body=[ast.Continue()], orelse=[]):
-            return _continue(node.test, found)
+            return _continue(node.test, construct)
         case ast.If(body=body, orelse=orelse) if all(isinstance(part, ast.Expr) for part in (*body, *orelse)):
             return Advice(why, (f"do this after the graph has run, which returns {condition(node.test)}",))
-        case ast.If() if chosen := _chosen(node, found):
+        case ast.If() if chosen := _chosen(node, construct):
             return Advice(why, (chosen,))
     return Advice(why, (f"compute both sides, then choose each result: {_either(node, 'of_if', 'of_else')}",))
 
@@ -58,16 +58,16 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, _NO_TENSORS)
 
 
-def _match(found: Construct, what: str) -> Advice:
+def _match(construct: Construct, what: str) -> Advice:
     return Advice(
         "which case runs depends on the data, and a static graph has only the one that ran when it was made",
         ("compute every case, then choose each result: torch.where(test, of_case, of_others)",),
     )
 
 
-def _chosen(node: ast.If, found: Construct) -> str:
+def _chosen(node: ast.If, construct: Construct) -> str:
     """Return an ``if`` whose sides give one value each as one expression; empty if they do more."""
-    test, other = condition(node.test), node.orelse or _following(node, found)
+    test, other = condition(node.test), node.orelse or _following(node, construct)
     match node.body, other:
         case [ast.Return(value=ast.expr() as a)], [ast.Return(value=ast.expr() as b)] if not _is_text(a) | _is_text(b):
             return f"return torch.where({test}, {_side(a)}, {_side(b)})"
@@ -88,47 +88,47 @@ def _assigned(body: Sequence[ast.stmt]) -> tuple[str, str] | None:
     return None
 
 
-def _following(node: ast.If, found: Construct) -> list[ast.stmt]:
+def _following(node: ast.If, construct: Construct) -> list[ast.stmt]:
     """Return the statement after an ``if`` whose body returns: its other side."""
-    holder = found.path[-1] if found.path else None
+    holder = construct.path[-1] if construct.path else None
     statements: list[ast.stmt] = getattr(holder, "body", [])
     if node in statements and isinstance(node.body[-1], ast.Return):
         return statements[statements.index(node) + 1 :][:1]
     return [ast.Pass()]
 
 
-def _for(found: Construct, what: str) -> Advice:
-    match found.node:
+def _for(construct: Construct, what: str) -> Advice:
+    match construct.node:
         case ast.For(iter=values) | ast.comprehension(iter=values) if what in ("list", "array"):
-            return conversion(Construct("value", values, (*found.path, found.node)), what)
-    return _for_range(found, what)
+            return conversion(Construct("value", values, (*construct.path, construct.node)), what)
+    return _for_range(construct, what)
 
 
-def _assert(found: Construct, what: str) -> Advice:
+def _assert(construct: Construct, what: str) -> Advice:
     return Advice(
         "the check reads a value, and a static graph computes without looking",
         ("check before the graph runs, or what it returns",),
     )
 
 
-def _filter(found: Construct, what: str) -> Advice:
-    test = condition(found.node) if isinstance(found.node, ast.expr) else "condition"
+def _filter(construct: Construct, what: str) -> Advice:
+    test = condition(construct.node) if isinstance(construct.node, ast.expr) else "condition"
     return Advice(
         "which elements are kept depends on the data, and a static graph keeps those of the run that made it",
         (f"keep every element, together with a mask: torch.where({test}, <element>, 0)",),
     )
 
 
-def _index(found: Construct, what: str) -> Advice:
+def _index(construct: Construct, what: str) -> Advice:
     why = "the number of elements depends on the data, and every size in a static graph is fixed"
-    if not isinstance(found.node, ast.Subscript) or isinstance(found.node.slice, ast.Tuple):
+    if not isinstance(construct.node, ast.Subscript) or isinstance(construct.node.slice, ast.Tuple):
         return Advice(why, ("keep the size and use the mask: torch.where(<mask>, <tensor>, 0)",))
-    x, mask = code(found.node.value), code(found.node.slice)
+    x, mask = code(construct.node.value), code(construct.node.slice)
     _, own, of = what.split()
     whole = mask if own == of else f"({mask})[...{', None' * (int(of) - int(own))}]"
     flat, places = (x, f"({mask})") if own == "1" else (f"{x}.flatten(0, {int(own) - 1})", f"({mask}).flatten()")
     order = f"torch.argsort({places}.logical_not(), stable=True)"
-    if _in_cat(found):
+    if _in_cat(construct):
         return Advice(why, (f"order = {order}   # those of the mask first, in their order", f"{flat}[order]"))
     return Advice(
         why,
@@ -139,15 +139,15 @@ def _index(found: Construct, what: str) -> Advice:
     )
 
 
-def _in_cat(found: Construct) -> bool:
-    call = found.holder(ast.Call)
+def _in_cat(construct: Construct) -> bool:
+    call = construct.holder(ast.Call)
     return isinstance(call, ast.Call) and code(call.func).rpartition(".")[2] in ("cat", "concat", "concatenate")
 
 
-def _sizes(found: Construct, what: str) -> Advice:
+def _sizes(construct: Construct, what: str) -> Advice:
     why = f"{what} gives as many elements as the data say, and every size in a static graph is fixed"
     if what in ("nonzero", "argwhere"):
-        x = operand(found.node)
+        x = operand(construct.node)
         mask = code(x) if isinstance(x, ast.Compare) else f"{code(x)} != 0"
         return Advice(
             why,
@@ -157,7 +157,7 @@ def _sizes(found: Construct, what: str) -> Advice:
             ),
         )
     if what.startswith("unique"):
-        values = code(operand(found.node))
+        values = code(operand(construct.node))
         return Advice(
             why,
             (
@@ -166,7 +166,7 @@ def _sizes(found: Construct, what: str) -> Advice:
             ),
         )
     if what == "bincount":
-        counted = code(operand(found.node))
+        counted = code(operand(construct.node))
         ones = f"torch.ones_like({counted})"
         return Advice(why, (f"torch.zeros(LIMIT, dtype=torch.int64).scatter_add(0, {counted}, {ones})",))
     return Advice(why, ("keep the size and use a mask of what counts: torch.where(<mask>, <tensor>, 0)",))
@@ -178,9 +178,9 @@ _ROUNDS = "how often it goes round depends on the data, and a static graph has t
 _LIMIT = "   # as many rounds as it can ever take; those that are too many change nothing"
 
 
-def _while(found: Construct, what: str) -> Advice:
+def _while(construct: Construct, what: str) -> Advice:
     """Return the advice for a ``while`` whose test is read."""
-    node = found.node
+    node = construct.node
     if not isinstance(node, ast.While):
         return Advice(_ROUNDS, (f"for _ in range(LIMIT):{_LIMIT}",))
     test = condition(node.test)
@@ -193,9 +193,9 @@ def _while(found: Construct, what: str) -> Advice:
     return Advice(_ROUNDS, (f"for _ in range(LIMIT):{_LIMIT}", *rounds))
 
 
-def _for_range(found: Construct, what: str) -> Advice:
+def _for_range(construct: Construct, what: str) -> Advice:
     """Return the advice for a ``for`` over a range that is read, or for a comprehension over one."""
-    node = found.node
+    node = construct.node
     why = "the number of rounds depends on the data, and a static graph has those of the run that made it"
     match node:
         case ast.For(target=ast.Name(id=index), iter=ast.Call(func=ast.Name(id="range"), args=[bound])):
@@ -216,9 +216,9 @@ def _for_range(found: Construct, what: str) -> Advice:
     )
 
 
-def _continue(test: ast.expr, found: Construct) -> Advice:
+def _continue(test: ast.expr, construct: Construct) -> Advice:
     """Return the advice for ``if test: continue``."""
-    loop, node = found.holder(ast.While, ast.For), found.node
+    loop, node = construct.holder(ast.While, ast.For), construct.node
     body = list(getattr(loop, "body", ()))
     rest = body[body.index(node) + 1 :] if node in body else []
     why = "which rounds are cut short depends on the data, and a static graph has those of the run that made it"
@@ -226,9 +226,9 @@ def _continue(test: ast.expr, found: Construct) -> Advice:
     return Advice(why, (f"skipped = {condition(test)}   # and without the if", *lines))
 
 
-def _break(test: ast.expr, found: Construct) -> Advice:
+def _break(test: ast.expr, construct: Construct) -> Advice:
     """Return the advice for ``if test: break``."""
-    loop, node = found.holder(ast.While, ast.For), found.node
+    loop, node = construct.holder(ast.While, ast.For), construct.node
     body = list(getattr(loop, "body", ()))
     at = body.index(node) if node in body else 0
     head = f"for _ in range(LIMIT):{_LIMIT}"
@@ -253,24 +253,24 @@ def _break(test: ast.expr, found: Construct) -> Advice:
 
 def _assignments(body: Sequence[ast.stmt]) -> list[tuple[str, ast.expr]] | None:
     """Return the variables that a block sets with their values, in order; None if it does anything else."""
-    found: list[tuple[str, ast.expr]] = []
+    assignments: list[tuple[str, ast.expr]] = []
     for part in body:
         match part:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                found.append((name, tensors(value, read=False)))
+                assignments.append((name, tensors(value, read=False)))
             case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
-                found.append((name, ast.BinOp(target, op, tensors(value, read=False))))
+                assignments.append((name, ast.BinOp(target, op, tensors(value, read=False))))
             case _:
                 return None
-    return found
+    return assignments
 
 
 def _where_lines(steps: list[tuple[str, ast.expr]] | None, test: str, one: str, other: str) -> tuple[str, ...]:
     """Return lines that set each variable to its new value if the iteration counts, and keep it otherwise."""
     if not steps:
-        told = f"torch.where({test}, {one.format(new='<its new value>', old='<itself>')}, "
+        call = f"torch.where({test}, {one.format(new='<its new value>', old='<itself>')}, "
         return (
-            f"    <each variable that the round sets> = {told}{other.format(new='<its new value>', old='<itself>')})",
+            f"    <each variable that the round sets> = {call}{other.format(new='<its new value>', old='<itself>')})",
         )
     return tuple(
         [

@@ -91,15 +91,15 @@ def _truth_of_part(node: ast.expr) -> ast.expr:
 
 
 def _opposite(node: ast.expr) -> ast.expr:
-    told = _truth(node)
-    match told:
+    truth = _truth(node)
+    match truth:
         case ast.Constant(value=value):
             return ast.Constant(not value)
         case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[ast.Constant(value=0)]):
             return ast.Compare(left, [ast.Eq()], [ast.Constant(0)])
-        case ast.Compare() if not any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(told)):
-            return ast.Compare(told, [ast.Eq()], [ast.Constant(0)])  # ~ of a Python bool is a number
-    return ast.UnaryOp(ast.Invert(), told)
+        case ast.Compare() if not any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(truth)):
+            return ast.Compare(truth, [ast.Eq()], [ast.Constant(0)])  # ~ of a Python bool is a number
+    return ast.UnaryOp(ast.Invert(), truth)
 
 
 def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
@@ -114,9 +114,9 @@ def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
     return _or_words(whole, ast.Compare(tensors(left), [op], [tensors(right)]))
 
 
-def _or_words(node: ast.expr, told: ast.expr) -> ast.expr:
-    """Return `told`, or the node in words if a function in it takes numbers out of tensors."""
-    return told if keeps_tensors(told) else in_words(node, "a tensor of booleans")
+def _or_words(node: ast.expr, rewritten: ast.expr) -> ast.expr:
+    """Return `rewritten`, or the node in words if a function in it takes numbers out of tensors."""
+    return rewritten if keeps_tensors(rewritten) else in_words(node, "a tensor of booleans")
 
 
 def keeps_tensors(node: ast.expr) -> bool:
@@ -173,9 +173,9 @@ def is_number(node: ast.AST, tree: ast.AST) -> bool:
         case ast.Call(func=ast.Name(id="len")):
             return True
         case ast.Name(id=name):
-            given = _assigned_values(name, tree)
-            return bool(given) and all(
-                not isinstance(one, ast.Name | ast.BinOp) and is_number(one, tree) for one in given
+            values = _assigned_values(name, tree)
+            return bool(values) and all(
+                not isinstance(one, ast.Name | ast.BinOp) and is_number(one, tree) for one in values
             )
     return False
 
@@ -184,8 +184,8 @@ def is_list(node: ast.expr, tree: ast.AST) -> bool:
     """Return whether an expression is clearly a list, a tuple or a text, and not a tensor."""
     match node:
         case ast.Name(id=name):
-            given = _assigned_values(name, tree)
-            return bool(given) and all(not isinstance(one, ast.Name) and is_list(one, tree) for one in given)
+            values = _assigned_values(name, tree)
+            return bool(values) and all(not isinstance(one, ast.Name) and is_list(one, tree) for one in values)
         case ast.Constant(value=value):
             return isinstance(value, str)
     return isinstance(node, _LISTS)
@@ -194,8 +194,8 @@ def is_list(node: ast.expr, tree: ast.AST) -> bool:
 def has_numbers_only(node: ast.expr, tree: ast.AST) -> bool:
     """Return whether an expression is a list of numbers that never changes."""
     if isinstance(node, ast.Name):
-        given = _assigned_values(node.id, tree)
-        return len(given) == 1 and not _is_changed(node.id, tree) and has_numbers_only(given[0], ast.Module([], []))
+        values = _assigned_values(node.id, tree)
+        return len(values) == 1 and not _is_changed(node.id, tree) and has_numbers_only(values[0], ast.Module([], []))
     if not isinstance(node, ast.List | ast.Tuple):
         return False
     return all(isinstance(one, ast.Constant) and type(one.value) in (int, float) for one in node.elts)
@@ -203,23 +203,23 @@ def has_numbers_only(node: ast.expr, tree: ast.AST) -> bool:
 
 def _assigned_values(name: str, tree: ast.AST) -> list[ast.expr]:
     """Return all values that the program assigns to a name; empty if one of its assignments is not understood."""
-    found: dict[int, ast.expr] = {}
+    values: dict[int, ast.expr] = {}
     for part in ast.walk(tree):
         match part:
             case ast.Assign(targets=targets, value=value):
-                found.update((id(one), of) for target in targets for one, of in _targets_and_values(target, value))
+                values.update((id(one), of) for target in targets for one, of in _targets_and_values(target, value))
             case (
                 ast.For(target=target, iter=ast.Call(func=ast.Name(id="range")))
                 | ast.comprehension(target=target, iter=ast.Call(func=ast.Name(id="range")))
             ):
-                found[id(target)] = ast.Constant(0)
+                values[id(target)] = ast.Constant(0)
     set_here = [
         part
         for part in ast.walk(tree)
         if (isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store))
         or (isinstance(part, ast.arg) and part.arg == name)
     ]
-    return [found[id(one)] for one in set_here] if all(id(one) in found for one in set_here) else []
+    return [values[id(one)] for one in set_here] if all(id(one) in values for one in set_here) else []
 
 
 def _targets_and_values(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

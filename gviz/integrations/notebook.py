@@ -58,11 +58,11 @@ def bundle(thing: Any) -> dict[str, str]:
     return {"text/plain": text} | ({"image/svg+xml": picture} if picture else {})
 
 
-def _answer(found: Finding) -> str:
+def _answer(finding: Finding) -> str:
     """Return an explanation as a list: the finding, and below it the evidence, each with its event."""
     from gviz.explain.finding import lines
 
-    (_, first, _), *rest = lines(found)
+    (_, first, _), *rest = lines(finding)
     items = "".join(
         f'<li style="margin-left:{2 * depth - 2}em">{escape(text)}{f" <small>event {n}</small>" if n else ""}</li>'
         for depth, text, n in rest

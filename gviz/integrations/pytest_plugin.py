@@ -53,8 +53,8 @@ class TestRecording:
         if not tensors:
             self._check(["nan-born", "nan-born-backward", "nan-seed"])
         for tensor in tensors:
-            held: tuple[tuple[Aspect, Any], ...] = (("value", _array(tensor)), ("grad", _array(_grad(tensor))))
-            for aspect, array in held:
+            arrays: tuple[tuple[Aspect, Any], ...] = (("value", _array(tensor)), ("grad", _array(_grad(tensor))))
+            for aspect, array in arrays:
                 if array is not None and not np.isfinite(array).all():
                     self._fail(tensor, aspect, "holds a nan or inf")
 
@@ -110,8 +110,8 @@ class TestRecording:
         from gviz.explain.check import check
         from gviz.explain.kinds import BY_NAME
 
-        found = check(self._timeline(), [BY_NAME[name] for name in kinds])
-        grave = [one.finding for one in found if one.level == "error"]
+        findings = check(self._timeline(), [BY_NAME[name] for name in kinds])
+        grave = [one.finding for one in findings if one.level == "error"]
         if grave:
             self.explanation = str(grave[0])
             pytest.fail(grave[0].text, pytrace=True)
@@ -122,8 +122,8 @@ class TestRecording:
         unseen = [_unseen(tensor)] if not node and aspect == "grad" and _grad(tensor) is None else []
 
         def explain(timeline: Timeline) -> list[Any]:
-            found = _why(timeline, node, aspect)
-            return [found] if found is not None else [*unseen, *_wrong(timeline)]
+            answer = _why(timeline, node, aspect)
+            return [answer] if answer is not None else [*unseen, *_wrong(timeline)]
 
         self._explain(explain)
         pytest.fail(f"a tensor of shape {tuple(tensor.shape)} {what}", pytrace=True)

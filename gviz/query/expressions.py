@@ -51,19 +51,19 @@ def value_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: S
     """
     moment = timeline.at(n)
     tree = parse_expression(text)
-    found: dict[str, Any] = {}
-    resolver = _Resolver(timeline, names, moment, found, bound_names(tree), states)
+    environment: dict[str, Any] = {}
+    resolver = _Resolver(timeline, names, moment, environment, bound_names(tree), states)
     try:
-        result = guarded.evaluate(guarded.compiled(resolver.visit(tree)), found)
+        result = guarded.evaluate(guarded.compiled(resolver.visit(tree)), environment)
         return result.refuse() if isinstance(result, Summarized) else result
     except GvizError:
         raise
     except Exception as error:  # the expression may raise anything; the error is shown
-        missing = next((name for name, value in found.items() if value is None), None)
+        missing = next((name for name, value in environment.items() if value is None), None)
         if missing is not None:
             raise GvizError(f"{clipped(text, 40)}: {resolver.written(missing)} is None here", exit_code=2) from None
-        said = f"{clipped(text, 40)}: {clipped(text_of(error).strip(), 110)}"
-        raise GvizError(said, hint=_hint(error), exit_code=2) from None
+        message = f"{clipped(text, 40)}: {clipped(text_of(error).strip(), 110)}"
+        raise GvizError(message, hint=_hint(error), exit_code=2) from None
 
 
 def _hint(error: Exception) -> str:
@@ -102,9 +102,9 @@ def _steps_with(timeline: Timeline, name: str, n: int) -> Iterator[str]:
     """Describe the values of an option with this name in the last optimizer step and in the next one."""
     for seq, step in timeline.contexts.steps_around(n):
         groups = [options_in(step.options, group) for group in range(len(step.options))]
-        held = dict.fromkeys(option_text(options[name]) for options in groups if name in options)
-        if held:
-            yield f"{shown(step.kind)} has {' and '.join(held)} in its step at @{seq}"
+        texts = dict.fromkeys(option_text(options[name]) for options in groups if name in options)
+        if texts:
+            yield f"{shown(step.kind)} has {' and '.join(texts)} in its step at @{seq}"
 
 
 _LIBRARIES = ("torch", "math", "numpy", "F")
@@ -125,11 +125,11 @@ class _Resolver(ast.NodeTransformer):
         timeline: Timeline,
         names: NamedNodes,
         moment: Moment,
-        found: dict[str, Any],
+        environment: dict[str, Any],
         bound: frozenset[str],
         states: States | None,
     ) -> None:
-        self._timeline, self._names, self._moment, self._found = timeline, names, moment, found
+        self._timeline, self._names, self._moment, self._found = timeline, names, moment, environment
         self._bound, self._states = bound, states or moment.states
         self._reads: dict[str, tuple[Edge, Aspect]] = {}
 
@@ -184,8 +184,8 @@ class _Resolver(ast.NodeTransformer):
             iter(self._names.called(split_aspect(name)[0], len(self._timeline))), 0
         )  # none is earlier: it would have been found
         if later:
-            made = f"#{later} is made by event {self._timeline.nodes.born(later)}"
-            raise GvizError(f"there is no {clipped(name, 40)} yet", why=made, hint=f"goto #{later}", exit_code=2)
+            why = f"#{later} is made by event {self._timeline.nodes.born(later)}"
+            raise GvizError(f"there is no {clipped(name, 40)} yet", why=why, hint=f"goto #{later}", exit_code=2)
         near, word = self._names.near(name, n), name.partition(".")[0]
         of_every = f"conditions ask for {word}, as break if value.max() > 3: here it is of x, x.grad or #4"
         function = name.rpartition(".")[2]

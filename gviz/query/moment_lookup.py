@@ -81,12 +81,12 @@ def _moment_of_stop(timeline: Timeline, text: str, n: int) -> int:
     """Return the last moment by `n` at which a stop fits, otherwise the next."""
     asked = stop(text)
     hits = hits_of(timeline, asked)
-    found = next(hits.before(n + 1), None) or next(hits.after(n), None)
-    if found is None:
+    hit = next(hits.before(n + 1), None) or next(hits.after(n), None)
+    if hit is None:
         never = f"there is no moment {clipped(text, 40)}: it never happens in this recording"
         hint = asked.of_every_node and f"{asked.of_every_node} asks every node"
         raise GvizError(never, hint=hint, exit_code=2)
-    return found.n
+    return hit.n
 
 
 def remark(timeline: Timeline, text: str) -> str:

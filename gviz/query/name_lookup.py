@@ -83,10 +83,10 @@ class NamedNodes:
         0 if it is unknown what the variable holds. Raises TookNoPart if it is not part of the recording.
         """
         text = text.replace('"', "'")
-        for variable, said in self._said_of_variables().items():
+        for variable, events in self._events_by_variable().items():
             if text != variable and not text.startswith((f"{variable}.", f"{variable}[")):
                 continue
-            at, event = _at(said, n)
+            at, event = _at(events, n)
             rest = with_items(text.removeprefix(variable)).removeprefix(".")
             if event.node and bool(rest) == bool(event.path):
                 return self._within(event, rest) if rest else event.node
@@ -94,14 +94,14 @@ class NamedNodes:
                 raise self._no_part(text, event, rest)
         return 0
 
-    def _said_of_variables(self) -> dict[str, list[tuple[int, VariableHeld]]]:
+    def _events_by_variable(self) -> dict[str, list[tuple[int, VariableHeld]]]:
         """Return the `VariableHeld` events by variable, longest names first."""
         timeline = self.timeline
         if self._held[0] != len(timeline):
-            found: dict[str, list[tuple[int, VariableHeld]]] = {}
+            by_variable: dict[str, list[tuple[int, VariableHeld]]] = {}
             for seq, event in timeline.select((VariableHeld,)):
-                found.setdefault(event.variable, []).append((seq, event))
-            self._held = len(timeline), dict(sorted(found.items(), key=lambda one: -len(one[0])))
+                by_variable.setdefault(event.variable, []).append((seq, event))
+            self._held = len(timeline), dict(sorted(by_variable.items(), key=lambda one: -len(one[0])))
         return self._held[1]
 
     def _within(self, event: VariableHeld, rest: str) -> int:
@@ -112,8 +112,8 @@ class NamedNodes:
         for name in self.timeline.info(event.node).names:
             if name == event.path or name.endswith(f".{event.path}"):
                 path = name.removesuffix(event.path) + rest
-                found = [node for node in self._known.get(path, ()) if self.timeline.info(node).means(path)]
-                return min(found, key=lambda node: abs(node - event.node), default=0)
+                nodes = [node for node in self._known.get(path, ()) if self.timeline.info(node).means(path)]
+                return min(nodes, key=lambda node: abs(node - event.node), default=0)
         return 0
 
     def _has_taken_over(self, event: VariableHeld, at: int, n: int) -> bool:
@@ -139,12 +139,12 @@ class NamedNodes:
 
     def _holders(self, node: int, rest: str) -> tuple[str, ...]:
         """Return the variables that are known to hold the model with a parameter at this path."""
-        found = []
-        for variable, said in self._said_of_variables().items():
-            event = said[-1][1]
+        variables = []
+        for variable, events in self._events_by_variable().items():
+            event = events[-1][1]
             if event.path and event.node and self._within(event, rest) == node:
-                found.append(variable)
-        return tuple(sorted(found, key=lambda one: ("." in one, one))[:2])
+                variables.append(variable)
+        return tuple(sorted(variables, key=lambda one: ("." in one, one))[:2])
 
     def of_a_module(self, text: str, n: int) -> int:
         """Return the parameter with this name in the program: ``net.fc.weight`` is ``fc.weight`` of the model ``net``.
@@ -155,8 +155,8 @@ class NamedNodes:
         self._grow()
         if node := self.held(text, n):
             return node
-        found = (self._of_a_module(module, name, n) for module, name in paths_of(text))
-        return next(filter(None, found), 0) or self._with_its_model_before(text, n)
+        nodes = (self._of_a_module(module, name, n) for module, name in paths_of(text))
+        return next(filter(None, nodes), 0) or self._with_its_model_before(text, n)
 
     def _with_its_model_before(self, path: str, n: int) -> int:
         if "." not in path:
@@ -177,8 +177,8 @@ class NamedNodes:
                 hint=f"ask for #{fitting[0]}",
                 exit_code=2,
             )
-        said = [node for node in fitting if known[node].born <= n and says(self.timeline, known[node], module)]
-        return said[0] if said else 0
+        nodes = [node for node in fitting if known[node].born <= n and says(self.timeline, known[node], module)]
+        return nodes[0] if nodes else 0
 
     def without(self, what: str, word: str) -> GvizError:
         """Return the error for a command word that refers to nothing here; it names a node with that name."""
@@ -227,14 +227,14 @@ class NamedNodes:
         return f"{self.timeline.info(owner).name or f'#{owner}'}.grad" if owner in self.timeline.nodes else ""
 
 
-def _at(said: list[tuple[int, VariableHeld]], n: int) -> tuple[int, VariableHeld]:
+def _at(events: list[tuple[int, VariableHeld]], n: int) -> tuple[int, VariableHeld]:
     """Return the last event about a variable by moment `n`, otherwise the first after it.
 
     Functions may have variables with the same name; one that is part of the recording is preferred.
     """
-    by_function = {event.function: (seq, event) for seq, event in said if seq <= n}
+    by_function = {event.function: (seq, event) for seq, event in events if seq <= n}
     before = sorted(by_function.values(), key=lambda one: (one[1].node > 0, one[0]))
-    return before[-1] if before else said[0]
+    return before[-1] if before else events[0]
 
 
 def tensor_of(timeline: Timeline, node: int) -> int:
@@ -252,13 +252,13 @@ def _written(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
 
     A leaf stays the same leaf even if its shape changed.
     """
-    made = info.created
-    if not (made.untracked and made.inputs and made.inputs[0][0] and info.op.name.endswith("_")):
+    created = info.created
+    if not (created.untracked and created.inputs and created.inputs[0][0] and info.op.name.endswith("_")):
         return None
-    node, nr = made.inputs[0]
+    node, nr = created.inputs[0]
     target = timeline.info(node)
     is_leaf = target.created.requires_grad and target.created.kind != "op"
-    same = [_form(output) for output in made.outputs] == [
+    same = [_form(output) for output in created.outputs] == [
         _form(output) for output in target.created.outputs[nr : nr + 1]
     ]
     return target if same or is_leaf else None

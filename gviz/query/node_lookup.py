@@ -69,8 +69,8 @@ def _last(names: NamedNodes, text: str, n: int) -> int:
 def next_of(names: NamedNodes, text: str, n: int, *, backward: bool = False) -> int:
     """Return the first matching node created after moment `n` (`backward`: the last one before it); 0 if none."""
     fits = Fitting(names.timeline, places.place(text))
-    made = bisect_right(names.timeline.nodes, n - backward, key=names.timeline.nodes.born)
-    return next(filter(fits, fits.near(made, backward=backward)), 0)
+    place = bisect_right(names.timeline.nodes, n - backward, key=names.timeline.nodes.born)
+    return next(filter(fits, fits.near(place, backward=backward)), 0)
 
 
 def _no_node(text: str, names: NamedNodes) -> GvizError:

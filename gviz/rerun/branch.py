@@ -57,13 +57,13 @@ def without_elements(value: Value) -> Value:
 
 def with_ancestors(timeline: Timeline, nodes: Iterable[int]) -> set[int]:
     """Return these nodes and everything that gradients reach through them."""
-    stack, found = list(nodes), set[int]()
+    stack, nodes_found = list(nodes), set[int]()
     while stack:
         node = stack.pop()
-        if node not in found and node in timeline.nodes:
-            found.add(node)
+        if node not in nodes_found and node in timeline.nodes:
+            nodes_found.add(node)
             stack += [source for source, _ in timeline.info(node).created.inputs]
-    return found
+    return nodes_found
 
 
 # Data-dependent branches of the program: booleans and integers that differ from the recorded ones
@@ -130,7 +130,7 @@ class BranchView:
 
     def text(self, text: str) -> str:
         """Return a text about the branch with the recording's node numbers: ``#4`` for what is ``#9`` there."""
-        return re.sub(r"#(\d+)", lambda found: f"#{self._nodes.get(int(found[1]), '?')}", text)
+        return re.sub(r"#(\d+)", lambda match: f"#{self._nodes.get(int(match[1]), '?')}", text)
 
     def states(self, nodes: Sequence[int], n: int) -> list[NodeState | None]:
         """Return nodes of the recording as they are in the branch at event `n`; None if not created yet.

@@ -71,11 +71,11 @@ class BranchLog:
     def lose_memory(self, node: int, output_nr: int) -> None:
         """Log that the memory of an output of a node of the recording is unknown from here on."""
         there = self.numbers.pop(node, 0)
-        made = next((created.outputs[output_nr] for created in self.made if created.node == there), None)
-        if made is not None and made.value is not None:
-            size = (self._timeline.info(node).created.outputs[output_nr].value or made.value).size
-            value = Value(made.value.dtype, (size,))
-            self.events.append(e.StorageWritten(made.storage, there, made.version + 1, value))
+        output = next((created.outputs[output_nr] for created in self.made if created.node == there), None)
+        if output is not None and output.value is not None:
+            size = (self._timeline.info(node).created.outputs[output_nr].value or output.value).size
+            value = Value(output.value.dtype, (size,))
+            self.events.append(e.StorageWritten(output.storage, there, output.version + 1, value))
 
     def stopped(self, node: int, why: str, *, of_gradient: bool) -> None:
         """Log where the branch stopped, once for each reason."""
@@ -83,8 +83,8 @@ class BranchLog:
             self._reasons.add((why, of_gradient))
             what = "the gradients beyond it" if of_gradient else "what follows from it"
             where = self._timeline.info(node).title if node in self._timeline.nodes else ""
-            said = f"{what} (run again, it stopped at {where}: {why})"
-            self.events.append(e.Warned(e.NOT_SEEN, said, 0, "branch"))
+            message = f"{what} (run again, it stopped at {where}: {why})"
+            self.events.append(e.Warned(e.NOT_SEEN, message, 0, "branch"))
 
     @contextmanager
     def as_node(self, recorded: e.NodeCreated) -> Iterator[None]:
@@ -111,7 +111,7 @@ class BranchLog:
         """Map a node of the recording to the operation that the branch ran last; a ``.grad`` it wrote to may
         follow it.
         """
-        self.numbers[node] = next(made.node for made in reversed(self.made) if made.kind == "op")
+        self.numbers[node] = next(created.node for created in reversed(self.made) if created.kind == "op")
 
     def repeat(self, event: e.Event) -> None:
         """Log an event of the recording again, with the branch's node numbers."""

@@ -74,12 +74,12 @@ class Target:
 
 def by_node(changes: Iterable[Change]) -> dict[int, dict[int, Changes]]:
     """Return the changes of each node, by output number."""
-    found: dict[int, dict[int, Changes]] = {}
+    changes_by_node: dict[int, dict[int, Changes]] = {}
     for change in changes:
-        outputs = found.setdefault(change.node, {})
+        outputs = changes_by_node.setdefault(change.node, {})
         before = outputs.get(change.output_nr, Changes(()))
         outputs[change.output_nr] = Changes((*before.each, change))
-    return found
+    return changes_by_node
 
 
 def parse_target(text: str, is_name: Callable[[str], bool]) -> Target:
@@ -108,13 +108,13 @@ def _cast(numbers: Numbers, dtype: np.dtype[np.generic]) -> Array:
     """Return numbers as an array of this dtype. Raises GvizError if it cannot hold them, such as a fraction in
     integers.
     """
-    given = np.array(numbers)
+    array = np.array(numbers)
     try:
         with np.errstate(all="ignore"):
-            cast = given.astype(dtype)
+            cast = array.astype(dtype)
     except OverflowError:
         cast = None
-    if cast is None or (dtype.kind in "biu" and not np.array_equal(cast, given)):
+    if cast is None or (dtype.kind in "biu" and not np.array_equal(cast, array)):
         raise GvizError("this value does not fit", why=f"the tensor holds {dtype.name}", exit_code=2)
     return cast
 

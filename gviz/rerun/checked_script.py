@@ -78,9 +78,9 @@ class CheckedScript:
         """Write and run an assignment. Raises GvizError if the engine refuses it."""
         self.bind(name, text, self.result(text), note)
 
-    def bind(self, name: str, text: str, made: Any, note: str = "") -> None:
+    def bind(self, name: str, text: str, value: Any, note: str = "") -> None:
         """Write an assignment whose result is already known."""
-        self._names[name] = made
+        self._names[name] = value
         self.lines.append(f"{name} = {text}{f'  # {note}' if note and chr(10) not in text else ''}")
 
     def do(self, statement: str) -> None:

@@ -146,8 +146,8 @@ def probe_of(timeline: Timeline, node: int, n: int, work: float = float("inf")) 
 
 def work_of(timeline: Timeline, info: NodeInfo, forward: Forward) -> int:
     """Return the cost of running a node once: its operations times the elements of its inputs and outputs."""
-    given = (timeline.held(*edge, info.born - 1) for edge in info.created.inputs if edge[0])
-    values = [*given, *(output.value for output in info.created.outputs)]
+    inputs = (timeline.held(*edge, info.born - 1) for edge in info.created.inputs if edge[0])
+    values = [*inputs, *(output.value for output in info.created.outputs)]
     return forward.operations * max((value.size for value in values if value is not None), default=0)
 
 
@@ -167,15 +167,15 @@ def _sent_gradients(timeline: Timeline, info: NodeInfo, started: int) -> Mapping
 
     Raises GvizError if the rule did not end.
     """
-    found = _due_gradients(timeline, info, started)
+    gradients = _due_gradients(timeline, info, started)
     for _, event in timeline.select((e.GradFlowed, e.StepFinished, e.BackwardFinished), started):
         if isinstance(event, e.GradFlowed) and event.source == info.node:
-            found[event.slot] = event.part
+            gradients[event.slot] = event.part
         elif isinstance(event, e.BackwardFinished) and event.error:
             raise GvizError(f"the backward of #{info.node} did not end", why=event.error, exit_code=2)
         elif isinstance(event, e.StepFinished) and event.node == info.node:
             break
-    return found
+    return gradients
 
 
 def _due_gradients(timeline: Timeline, info: NodeInfo, started: int) -> dict[int, Value | None]:
@@ -225,8 +225,8 @@ def _compare_all(operation: Probe, sent: Mapping[int, _Sent], most: int) -> Iter
         yield _compare_input(operation, slots, reduce(add, (sent[slot] for slot in slots)), most)
     if operation.forward.otherwise:
         ways = (replace(operation, forward=way) for way in operation.forward.each())
-        found = ([_compare_input(way, (slot,), sent[slot], most) for slot in shared] for way in ways)
-        yield from min(found, key=lambda way: sum(int(one.differs.sum()) for one in way))
+        checks = ([_compare_input(way, (slot,), sent[slot], most) for slot in shared] for way in ways)
+        yield from min(checks, key=lambda way: sum(int(one.differs.sum()) for one in way))
 
 
 def _compare_input(operation: Probe, slots: Sequence[int], all_sent: _Sent, most: int) -> GradientCheck:
@@ -374,9 +374,9 @@ class Probe:
             return sum(_weighted_sum(after - before, seed) for after, before, seed in changes if seed is not None)
 
     def _outputs(self, arrays: Sequence[Array]) -> list[Array]:
-        given = [new_tensor(np.array(array)) for array in arrays]  # an operation may write to its inputs
+        inputs = [new_tensor(np.array(array)) for array in arrays]  # an operation may write to its inputs
         try:
-            outputs = self.forward(given)
+            outputs = self.forward(inputs)
         except forward.FAILURES as error:
             raise GvizError(f"{self.info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
         return [output._array.astype(np.float64) for output in outputs]
@@ -419,8 +419,8 @@ def common_factor(one: GradientCheck) -> float | None:
     if len(sent) < 2 or not expected.all():
         return None
     factors = sent / expected
-    found = float(f"{factors.mean():.3g}")
-    return found if np.allclose(factors, factors[0], rtol=1e-2, atol=0) else None
+    factor = float(f"{factors.mean():.3g}")
+    return factor if np.allclose(factors, factors[0], rtol=1e-2, atol=0) else None
 
 
 def _border(one: GradientCheck) -> str:

@@ -68,19 +68,19 @@ class Forward:
 
 def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
     """Return what a node computed. Raises GvizError if that cannot be run on its own."""
-    found = _engine_operation(timeline, info)
-    forward = _function_forward(timeline, info) if found is None else _operation_forward(info, *found)
-    if found is None or timeline.framework != ENGINE:
+    operation = _engine_operation(timeline, info)
+    forward = _function_forward(timeline, info) if operation is None else _operation_forward(info, *operation)
+    if operation is None or timeline.framework != ENGINE:
         _require_recorded_result(timeline, info, forward, forward.of_outputs(info.created.outputs))
     return forward
 
 
 def operation_of(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
     """Return the engine's operation that a node ran, and its event; None if it cannot be run on its own."""
-    found = _engine_operation(timeline, info)
-    if found is not None and timeline.framework != ENGINE:
-        _require_recorded_result(timeline, info, _operation_forward(info, *found), info.created.outputs)
-    return found
+    operation = _engine_operation(timeline, info)
+    if operation is not None and timeline.framework != ENGINE:
+        _require_recorded_result(timeline, info, _operation_forward(info, *operation), info.created.outputs)
+    return operation
 
 
 def _operation_forward(info: NodeInfo, op: Op, created: NodeCreated) -> Forward:
@@ -109,9 +109,9 @@ def _run_function(
             if edge not in known:
                 known[edge] = body.constant(edge)
         meant = (choice.get((step.node, position)) for position in range(len(edges)))
-        given = [known[edge] if slot is None else tensors[slot] for edge, slot in zip(edges, meant, strict=True)]
-        for output_nr, made in enumerate(run(given)):
-            known[step.node, output_nr] = made
+        inputs = [known[edge] if slot is None else tensors[slot] for edge, slot in zip(edges, meant, strict=True)]
+        for output_nr, output in enumerate(run(inputs)):
+            known[step.node, output_nr] = output
     return [known[end] for end in body.ends.values()]
 
 
@@ -133,10 +133,10 @@ def _step_of_function(timeline: Timeline, info: NodeInfo) -> Run:
     run = run_by_name(info.op.name, info.created)
     if run is not None:
         return run
-    found = _engine_operation(timeline, info)
-    if found is None:
+    operation = _engine_operation(timeline, info)
+    if operation is None:
         raise refusal(info, f"it runs {info.op.name}, which cannot be run by itself")
-    return _operation_forward(info, *found).run
+    return _operation_forward(info, *operation).run
 
 
 # A recorded operation of the engine
@@ -202,12 +202,12 @@ def _in_engine_terms(info: NodeInfo) -> tuple[Op, NodeCreated] | None:
 
 def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
     """Return the arguments that the engine's operation takes; an omitted shape is that of the result."""
-    given = {name: default for name, default in op.attrs.items() if default is not REQUIRED}
-    given |= {name: value for name, value in created.attrs if name in op.attrs and value is not None}
+    attributes = {name: default for name, default in op.attrs.items() if default is not REQUIRED}
+    attributes |= {name: value for name, value in created.attrs if name in op.attrs and value is not None}
     value = created.outputs[0].value
     if "size" in op.attrs and value is not None:
-        given["size"] = list(value.shape)
-    return given
+        attributes["size"] = list(value.shape)
+    return attributes
 
 
 def _require_recorded_result(

@@ -57,28 +57,28 @@ class FunctionBody:
         out.
         """
         where: dict[object, Edge] = {}
-        for made in self._new:
-            for nr, output in enumerate(made.created.outputs):
-                where[output.storage] = where[_place(output)] = made.node, nr
+        for info in self._new:
+            for nr, output in enumerate(info.created.outputs):
+                where[output.storage] = where[_place(output)] = info.node, nr
         outputs = enumerate(self._info.created.outputs)
         ends = ((nr, where.get(_place(output)) or where.get(output.storage)) for nr, output in outputs)
-        found = {nr: end for nr, end in ends if end is not None}
-        if not any(map(self._makers, found.values())):
+        edges = {nr: end for nr, end in ends if end is not None}
+        if not any(map(self._makers, edges.values())):
             raise refusal(self._info, "no operation of its forward was recorded")
-        return found
+        return edges
 
     @cached_property
     def steps(self) -> Sequence[NodeInfo]:
         """The operations that lead from the inputs to the outputs, in the order in which they ran."""
-        found = {node for end in self.ends.values() for node in self._makers(end)}
-        waiting = list(found)
+        nodes = {node for end in self.ends.values() for node in self._makers(end)}
+        waiting = list(nodes)
         while waiting:
             node = waiting.pop()
             for edge in (*self._made[node].created.inputs, (node, 0)):
-                new = {*self._makers(edge)} - found
-                found |= new
+                new = {*self._makers(edge)} - nodes
+                nodes |= new
                 waiting += new
-        return [made for node, made in self._made.items() if node in found]
+        return [info for node, info in self._made.items() if node in nodes]
 
     @cached_property
     def choices(self) -> Sequence[Mapping[Use, int]]:
@@ -133,11 +133,11 @@ class FunctionBody:
     @cached_property
     def _writers(self) -> Mapping[int, list[int]]:
         """By storage, the operations that wrote to it."""
-        found: defaultdict[int, list[int]] = defaultdict(list)
-        for node, made in self._made.items():
-            if (storage := written_storage(made)) and made.op.base_name not in _DRAWN:
-                found[storage].append(node)
-        return found
+        writers: defaultdict[int, list[int]] = defaultdict(list)
+        for node, info in self._made.items():
+            if (storage := written_storage(info)) and info.op.base_name not in _DRAWN:
+                writers[storage].append(node)
+        return writers
 
 
 def _place(output: Output) -> tuple[object, ...]:

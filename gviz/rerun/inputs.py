@@ -45,8 +45,8 @@ def moment_before_writes(timeline: Timeline, info: NodeInfo, slot: int) -> int:
     storage = timeline.info(node).created.outputs[output_nr].storage
     if all(output.storage != storage or output.view_of for output in info.created.outputs):
         return info.born - 1
-    wrote = (made for made in nodes_between(timeline, node, info) if written_storage(made) == storage)
-    return next((made.born for made in wrote), info.born) - 1
+    wrote = (writer for writer in nodes_between(timeline, node, info) if written_storage(writer) == storage)
+    return next((writer.born for writer in wrote), info.born) - 1
 
 
 def nodes_between(timeline: Timeline, node: int, info: NodeInfo) -> Iterator[NodeInfo]:
@@ -56,11 +56,11 @@ def nodes_between(timeline: Timeline, node: int, info: NodeInfo) -> Iterator[Nod
     return map(timeline.info, timeline.nodes[start:end])
 
 
-def written_storage(made: NodeInfo) -> int:
+def written_storage(info: NodeInfo) -> int:
     """Return the storage that an operation wrote to; 0 if it created its own."""
-    if made.created.kind != "op":
+    if info.created.kind != "op":
         return 0
-    return made.created.outputs[0].storage if is_in_place(made.op) or made.op.name == "setitem" else 0
+    return info.created.outputs[0].storage if is_in_place(info.op) or info.op.name == "setitem" else 0
 
 
 def stored_array(timeline: Timeline, node: int, what: str, value: Value) -> Array:

@@ -185,8 +185,8 @@ class Rerun:
         """Return a tensor created by a pass of the branch, if it is its result or a ``.grad``; others cannot be
         used.
         """
-        held = [tensor for outputs in self.tensors.values() for tensor in outputs if tensor is not None]
-        for tensor in (*self._passes.made, *[tensor._grad for tensor in held if tensor._grad is not None]):
+        tensors = [tensor for outputs in self.tensors.values() for tensor in outputs if tensor is not None]
+        for tensor in (*self._passes.made, *[tensor._grad for tensor in tensors if tensor._grad is not None]):
             if tensor._seen is not None and tensor._seen.node == self.log.numbers[node]:
                 return tensor
         self.stop(node, "a pass made it, and it cannot be followed")
@@ -197,8 +197,8 @@ class Rerun:
         """Make everything in this memory unknown, because something unknown is written to it."""
         self._forgotten.add(storage)
         for node, outputs in self.tensors.items():
-            for nr, made in enumerate(self.timeline.info(node).created.outputs[: len(outputs)]):
-                if made.storage == storage:
+            for nr, output in enumerate(self.timeline.info(node).created.outputs[: len(outputs)]):
+                if output.storage == storage:
                     outputs[nr] = None
                     self.changed.add(node)
                     self.log.lose_memory(node, nr)
@@ -233,12 +233,12 @@ class Rerun:
         if node in self.asked.values or self.depends_on_change([source for source, _ in created.inputs]):
             self.changed.add(node)
         self.tensors[node] = [None] * len(created.outputs)
-        given = [tensor for tensor in inputs if tensor is not None]
+        present = [tensor for tensor in inputs if tensor is not None]
         moved = self.decisions.source(created.attrs)
         if moved:
             self.stop(node, f"its index may have been taken out of #{moved}, which is another number now")
             self.changed.add(node)
-        if moved or len(given) < len(inputs):
+        if moved or len(present) < len(inputs):
             if is_in_place(seen) and created.inputs[0][0]:
                 source, nr = created.inputs[0]
                 self.forget(self.timeline.info(source).created.outputs[nr].storage)
@@ -249,7 +249,7 @@ class Rerun:
             return
         with self.log.as_node(created):
             try:
-                self.tensors[node] = [*self._outputs(op, created, given)]
+                self.tensors[node] = [*self._outputs(op, created, present)]
             except forward.FAILURES as error:
                 self.stop(node, f"it failed: {error}")
 
@@ -266,9 +266,9 @@ class Rerun:
         for nr, change in changes.items() if not in_own_memory else ():
             outputs[nr]._array[...] = change.applied(outputs[nr]._array)
             emission.memory_written(self.log.channel, outputs[nr], self.log.numbers[node])
-        for nr, (made, tensor) in enumerate(zip(created.outputs, outputs, strict=False)):
+        for nr, (output, tensor) in enumerate(zip(created.outputs, outputs, strict=False)):
             self._hook(node, nr, tensor)
-            self.decisions.note(node, self._recorded(made.value), tensor._array)
+            self.decisions.note(node, self._recorded(output.value), tensor._array)
         return outputs
 
     def _refreshed(self, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -288,12 +288,12 @@ class Rerun:
             return
         self.stop(created.node, why, of_gradient=True)
         with self.log.as_node(created):
-            made = [
+            stand_ins = [
                 self.made(created.node, output.value, "op", created.requires_grad, nr)
                 for nr, output in enumerate(created.outputs)
             ]
-            self.tensors[created.node] = made
-            self.log.number(created.node, made[0] if made else None)
+            self.tensors[created.node] = stand_ins
+            self.log.number(created.node, stand_ins[0] if stand_ins else None)
 
     def _hook(self, node: int, nr: int, tensor: Tensor) -> None:
         change = self.asked.gradients.get(node, {}).get(nr)
@@ -385,14 +385,14 @@ class _EarlierTensors:
     def enter(self, node: int, n: int) -> None:
         """Create a tensor of an earlier iteration as it was before event `n`."""
         info = self._rerun.timeline.info(node)
-        state, held = self._rerun.timeline.at(max(n - 1, 0)).state(node), self._held(info, n)
-        if held is not None and dict(info.created.attrs)["grad_of"] in self._rerun.unknown():
+        state, grad = self._rerun.timeline.at(max(n - 1, 0)).state(node), self._held(info, n)
+        if grad is not None and dict(info.created.attrs)["grad_of"] in self._rerun.unknown():
             self._rerun.lose(node)
             return
-        if held is not None:
-            self._rerun.compare(node, None if state is None else state.outputs[0].value, held)
-            self._rerun.tensors[node] = [held]
-            self._rerun.log.number(node, held)
+        if grad is not None:
+            self._rerun.compare(node, None if state is None else state.outputs[0].value, grad)
+            self._rerun.tensors[node] = [grad]
+            self._rerun.log.number(node, grad)
             return
         with self._rerun.log.as_node(info.created):
             self._begin_with(info, state)
@@ -430,8 +430,8 @@ class _EarlierTensors:
 
     def _begin_with(self, info: NodeInfo, state: NodeState | None) -> None:
         self._rerun.tensors[info.node] = outputs = list[Tensor | None]()
-        for nr, made in enumerate(info.created.outputs):
-            value = made.value if state is None else state.outputs[nr].value
+        for nr, output in enumerate(info.created.outputs):
+            value = output.value if state is None else state.outputs[nr].value
             requires_grad = info.created.requires_grad if state is None else state.requires_grad
             tensor = self._rerun.made(info.node, value, info.created.kind, requires_grad)
             if tensor is not None and state is not None:
@@ -482,17 +482,17 @@ class _BackwardPasses:
         if started.create_graph and rerun.unknown():
             self._leave_out(started, events, _NOT_FOLLOWED)
             return
-        given = [new_tensor(np.array(seed)) for seed in seeds]
-        made = len(rerun.log.made)
+        gradients = [new_tensor(np.array(seed)) for seed in seeds]
+        count = len(rerun.log.made)
         with rerun.log.at(started.stack), rerun.log.without_numbers(rerun.unknown()), enable_grad():
             try:
-                self._backward(started, events, roots, inputs, given)
+                self._backward(started, events, roots, inputs, gradients)
             except FAILURES as error:
                 if str(error) != self._error(events):
                     self._leave_out(started, events, f"its pass failed: {error}")
         self._tell_unknown(events)
         if started.create_graph:
-            self._number(started, events, made)
+            self._number(started, events, count)
 
     def _leave_out(self, started: e.BackwardStarted, events: list[e.Event], why: str) -> None:
         """Make all results of a pass unknown."""
@@ -519,9 +519,9 @@ class _BackwardPasses:
 
     def _tensors(self, edges: Sequence[e.Edge], n: int) -> list[Tensor] | None:
         """Return the tensors of these outputs at event `n`; None if one of them is unknown."""
-        found = [self._rerun.output(node, nr, n) for node, nr in edges]
-        known = [tensor for tensor in found if tensor is not None]
-        return known if len(known) == len(found) else None
+        tensors = [self._rerun.output(node, nr, n) for node, nr in edges]
+        known = [tensor for tensor in tensors if tensor is not None]
+        return known if len(known) == len(tensors) else None
 
     def _backward(
         self,
@@ -555,10 +555,10 @@ class _BackwardPasses:
                 case e.HookRan(node=node, value=Value()):
                     self._rerun.stop(node, "a hook of the program changed its gradient", of_gradient=True, itself=True)
 
-    def _number(self, started: e.BackwardStarted, events: list[e.Event], made: int) -> None:
+    def _number(self, started: e.BackwardStarted, events: list[e.Event], count: int) -> None:
         """Number the nodes of the graph that the pass built; their order is the same as in the recording."""
         log, recorded = self._rerun.log, [event for event in events if isinstance(event, e.NodeCreated)]
-        new = log.made[made:]
+        new = log.made[count:]
         names = [self._rerun.timeline.info(old.node).op.name for old in recorded]
         if names == [log.events.ops[node.op].name for node in new]:
             log.numbers.update(zip([old.node for old in recorded], [node.node for node in new], strict=True))

@@ -32,11 +32,11 @@ def spellings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Iter
     """Yield the spellings of an operation on operands with these names, most readable first."""
     changed = {name: value for name, value in attrs.items() if op.attrs[name] is REQUIRED or op.attrs[name] != value}
     try:
-        given = {name: _literal(_as_tuple(name, value)) for name, value in changed.items()}
+        options = {name: _literal(_as_tuple(name, value)) for name, value in changed.items()}
     except _NoLiteral:
         return
-    if op.name in SIGNS and len(operands) + len(given) == 2:
-        left, right = (*operands, *given.values())
+    if op.name in SIGNS and len(operands) + len(options) == 2:
+        left, right = (*operands, *options.values())
         yield f"{_grouped(left)} {SIGNS[op.name]} {right}"
     if op.drawn:  # no function of its name takes the random numbers it drew
         yield f"{_grouped(operands[0])} * {operands[1]}"
@@ -47,16 +47,16 @@ def spellings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Iter
         yield f"{_grouped(operands[0])}[{', '.join(operands[1:])}]"
     for path in dict.fromkeys([op.torch, *(package + op.name for package in _PACKAGES)]):
         if path:
-            yield from _calls(path, op, operands, given)
+            yield from _calls(path, op, operands, options)
 
 
-def _calls(path: str, op: Op, operands: Sequence[str], given: Mapping[str, str]) -> Iterator[str]:
+def _calls(path: str, op: Op, operands: Sequence[str], options: Mapping[str, str]) -> Iterator[str]:
     """Yield calls of the function, first with as few keywords as possible, then with all but the first as keywords."""
-    keywords = [f"{name}={value}" for name, value in given.items()]
+    keywords = [f"{name}={value}" for name, value in options.items()]
     if op.variadic:
         yield _call(path, [f"[{', '.join(operands)}]", *keywords])
         return
-    yield _call(path, [*operands, *(given.values() if path.startswith("Tensor.") else keywords)])
+    yield _call(path, [*operands, *(options.values() if path.startswith("Tensor.") else keywords)])
     by_name = [f"{slot}={operand}" for slot, operand in zip(op.slots[1:], operands[1:], strict=False)]
     yield _call(path, [operands[0], *by_name, *keywords])
 

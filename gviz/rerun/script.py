@@ -54,27 +54,27 @@ def script(timeline: Timeline, n: int, node: int) -> str:
 
 def _with_sources(timeline: Timeline, nodes: Iterable[int]) -> list[NodeInfo]:
     """Return the nodes and all their sources, in order of creation."""
-    found: dict[int, NodeInfo] = {}
+    infos: dict[int, NodeInfo] = {}
     todo = [*nodes]
     while todo:
-        if (node := todo.pop()) not in found:
-            info = found[node] = timeline.info(node)
+        if (node := todo.pop()) not in infos:
+            info = infos[node] = timeline.info(node)
             todo += [source for source, _ in info.created.inputs if source] if _is_run(info) else []
-    return sorted(found.values(), key=lambda info: (info.born, info.node))
+    return sorted(infos.values(), key=lambda info: (info.born, info.node))
 
 
 def _passes(timeline: Timeline, n: int, node: int) -> list[_Pass]:
     """Return the passes in the moment's iteration that had started by then from something computed from the node."""
-    iteration, found = timeline.iteration_at(n), []
+    iteration, passes = timeline.iteration_at(n), []
     kinds = (e.BackwardStarted, e.BackwardFinished)
-    said = list(timeline.select(kinds, iteration.start, iteration.end + 1))
-    ends = {event.pass_nr: seq for seq, event in said if isinstance(event, e.BackwardFinished)}
-    for seq, event in said:
+    events_in = list(timeline.select(kinds, iteration.start, iteration.end + 1))
+    ends = {event.pass_nr: seq for seq, event in events_in if isinstance(event, e.BackwardFinished)}
+    for seq, event in events_in:
         if isinstance(event, e.BackwardStarted) and seq <= n:
             reached = _with_sources(timeline, [root for root, _ in event.roots])
             if node in {info.node for info in reached}:
-                found.append(_Pass(seq, event, ends.get(event.pass_nr, 0)))
-    return found
+                passes.append(_Pass(seq, event, ends.get(event.pass_nr, 0)))
+    return passes
 
 
 def _refuse_writes(timeline: Timeline, infos: Sequence[NodeInfo], first: int, last: int) -> None:
@@ -119,9 +119,9 @@ class _Draft:
     def made(self, info: NodeInfo) -> None:
         """Record that a node's statement has been run."""
         name = self.names[info.node]
-        given = self.tried[name]
-        several = isinstance(given, tuple | list)
-        self.results[info.node] = [f"{name}[{nr}]" for nr in range(len(given))] if several else [name]
+        result = self.tried[name]
+        several = isinstance(result, tuple | list)
+        self.results[info.node] = [f"{name}[{nr}]" for nr in range(len(result))] if several else [name]
 
 
 def _add_leaf(draft: _Draft, info: NodeInfo, n: int) -> None:
@@ -142,18 +142,18 @@ def _add_operation(draft: _Draft, info: NodeInfo) -> None:
     _require_recorded_operands(info)
     if info.created.during[0]:
         raise _refusal(info, "a backward pass made it")
-    found = operation_of(draft.timeline, info)
-    if found is None:
+    operation = operation_of(draft.timeline, info)
+    if operation is None:
         raise _refusal(info, f"{info.op.name} is no operation of gviz's engine that runs on its own")
-    op, created = found
+    op, created = operation
     if any(nr >= len(draft.results[node]) for node, nr in created.inputs):
         raise _refusal(info, "it uses a result that PyTorch does not return")
     operands = [draft.results[node][nr] for node, nr in created.inputs]
     recorded = [None if one.value is None else draft.timeline.array(one.value) for one in created.outputs]
     for text in spellings(op, attributes_of(op, created.attrs), operands):
-        made = draft.tried.result_or_none(text)
-        if made is not None and _agrees(made, recorded, exactly=draft.exactly):
-            draft.tried.bind(draft.names[info.node], text, made, _place(info))
+        result = draft.tried.result_or_none(text)
+        if result is not None and _agrees(result, recorded, exactly=draft.exactly):
+            draft.tried.bind(draft.names[info.node], text, result, _place(info))
             draft.made(info)
             return
     raise _refusal(info, f"there is no line of PyTorch for {info.op.name} that gives what was recorded")
@@ -169,9 +169,9 @@ def _add_pass(draft: _Draft, one: _Pass, leaves: Iterable[NodeInfo]) -> None:
     for info in leaves:
         _set_gradient(draft, info, one.n)
     (root, nr), (seed,), of_what = event.roots[0], event.seeds, "a seed"
-    given = [] if draft.literals.is_one(seed, of_what) else [draft.literals.tensor(seed, of_what)]
-    given += ["create_graph=True"] if event.create_graph else ["retain_graph=True"] if event.retain_graph else []
-    draft.tried.do(f"{draft.results[root][nr]}.backward({', '.join(given)})")
+    arguments = [] if draft.literals.is_one(seed, of_what) else [draft.literals.tensor(seed, of_what)]
+    arguments += ["create_graph=True"] if event.create_graph else ["retain_graph=True"] if event.retain_graph else []
+    draft.tried.do(f"{draft.results[root][nr]}.backward({', '.join(arguments)})")
 
 
 def _add_comparison(draft: _Draft, info: NodeInfo, passes: Sequence[_Pass]) -> None:
@@ -182,9 +182,11 @@ def _add_comparison(draft: _Draft, info: NodeInfo, passes: Sequence[_Pass]) -> N
         leaves = [*map(draft.timeline.info, draft.results)]
         grads = [(leaf, _gradient(draft.timeline, leaf, passes[-1].end)) for leaf in leaves]
         recorded += [(f"{draft.names[leaf.node]}.grad", leaf, grad) for leaf, grad in grads if grad is not None]
-    said = [f'    same("{name}", {name}, {draft.literals.tensor(value, _called(of))}),' for name, of, value in recorded]
+    lines = [
+        f'    same("{name}", {name}, {draft.literals.tensor(value, _called(of))}),' for name, of, value in recorded
+    ]
     draft.tried.lines.append("")
-    draft.tried.do("\n".join(["results = [", *said, "]"]))
+    draft.tried.do("\n".join(["results = [", *lines, "]"]))
     for line, fits in zip(draft.tried.said, draft.tried["results"], strict=True):
         rounded = draft.exactly and not line.endswith(" is as recorded")  # the engine itself rounds a 0 the same way
         if not fits or rounded:
@@ -242,9 +244,9 @@ def _place(info: NodeInfo) -> str:
 # Whether a result is the recorded one
 
 
-def _agrees(made: Any, recorded: Sequence[Array | None], *, exactly: bool) -> bool:
+def _agrees(result: Any, recorded: Sequence[Array | None], *, exactly: bool) -> bool:
     """Return whether the value of an expression is the recorded one; a function may return fewer outputs."""
-    tensors = made if isinstance(made, tuple | list) else [made]
+    tensors = result if isinstance(result, tuple | list) else [result]
     if len(tensors) > len(recorded) or not all(isinstance(tensor, Tensor) for tensor in tensors):
         return False
     pairs = [(tensor.detach().numpy(), array) for tensor, array in zip(tensors, recorded, strict=False)]

@@ -57,13 +57,13 @@ def second_order(timeline: Timeline, node: int) -> SecondOrder:
     return _NO_GRAPH
 
 
-def _second_order_of_step(timeline: Timeline, node: int, made: Sequence[NodeCreated]) -> SecondOrder:
+def _second_order_of_step(timeline: Timeline, node: int, created: Sequence[NodeCreated]) -> SecondOrder:
     """Return what is known from the operations of its backward in a pass that keeps its graph."""
-    with_graph = any(one.requires_grad for one in made if timeline.op(one.op).name != _ERROR)
-    if not with_graph and any(one.switched_off for one in made):
+    with_graph = any(one.requires_grad for one in created if timeline.op(one.op).name != _ERROR)
+    if not with_graph and any(one.switched_off for one in created):
         return _ONCE
     own = {node, *(edge[0] for edge in timeline.info(node).created.inputs)}
-    if any(edge[0] in own or not edge[0] for one in made for edge in one.inputs):  # or their origin is unknown
+    if any(edge[0] in own or not edge[0] for one in created for edge in one.inputs):  # or their origin is unknown
         return _SAVED
     try:
         return _CONSTANT if _depends_on_inputs(timeline, node) else _SAVED

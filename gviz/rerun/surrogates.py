@@ -119,15 +119,15 @@ def _step_surrogate(operation: Probe, differing: Sequence[GradientCheck]) -> str
 
 def _jumps(operation: Probe, one: GradientCheck, places: Array) -> Array:
     """Return the change of the weighted outputs per unit for a far move of each element: the first nonzero one."""
-    found = np.zeros(len(places))
+    jumps = np.zeros(len(places))
     for step in _FAR:
-        still = np.flatnonzero(found == 0)
+        still = np.flatnonzero(jumps == 0)
         try:
             slopes = operation.slopes([one.position], places[still].tolist(), step)
         except GvizError:  # so far away it is not defined
             continue
-        found[still] = np.nan_to_num(slopes.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0)
-    return found
+        jumps[still] = np.nan_to_num(slopes.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0)
+    return jumps
 
 
 def _is_opposed(sent: Array, jumps: Array) -> bool:
@@ -172,8 +172,8 @@ class _Elements:
 
 def _elementwise_surrogate(operation: Probe, differing: Sequence[GradientCheck]) -> str:
     """Return the kind of an elementwise function, for example a clip; empty if its inputs disagree."""
-    found = {_surrogate_of_elements(operation, one) for one in differing}
-    return found.pop() if len(found) == 1 else ""
+    names = {_surrogate_of_elements(operation, one) for one in differing}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _surrogate_of_elements(operation: Probe, one: GradientCheck) -> str:

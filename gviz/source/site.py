@@ -181,9 +181,9 @@ def user_frames(most: int = 200) -> tuple[Frame, ...]:
 
     At most `most` frames, and fewer if their names are extremely long.
     """
-    found = [*map(_in_letters, frames(stack()[: 2 * most]))]
-    lengths = accumulate(len(frame.path) + len(frame.function) for frame in found)
-    return tuple(frame for frame, letters in zip(found, lengths, strict=True) if letters <= _MOST_LETTERS)
+    recent = [*map(_in_letters, frames(stack()[: 2 * most]))]
+    lengths = accumulate(len(frame.path) + len(frame.function) for frame in recent)
+    return tuple(frame for frame, letters in zip(recent, lengths, strict=True) if letters <= _MOST_LETTERS)
 
 
 def user_line() -> tuple[str, int]:

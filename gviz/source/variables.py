@@ -95,10 +95,10 @@ def held_by_the_program(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _K
     Searches the outermost frame first, and the last variable there: an object made of others is created later.
     """
     for frame in _outside_in(_users_frames()):
-        found: list[_Kind] = []
+        values: list[_Kind] = []
         for _, value in _copy(variables(frame)):
-            found += [cast("_Kind", one) for one in (value, *_items(value)) if issubclass(type(one), kind)]
-        if (it := next(filter(is_it, reversed(found)), None)) is not None:
+            values += [cast("_Kind", one) for one in (value, *_items(value)) if issubclass(type(one), kind)]
+        if (it := next(filter(is_it, reversed(values)), None)) is not None:
             return it
     return None
 
@@ -171,10 +171,10 @@ def variables(frame: FrameType) -> _Names:
     names: Any = frame.f_locals if _COPYING.isdisjoint(used) or _PYTEST in used else {}
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return cast("_Names", names)  # a module's own
-    found = dict(names)
+    result = dict(names)
     if type(names) is dict and sys.getrefcount(names) <= _OF_THE_FRAME and sys.gettrace() is None:
         names.clear()
-    return found
+    return result
 
 
 _OF_THE_FRAME = 3
@@ -210,7 +210,7 @@ def _staying(frame: FrameType, names: _Names) -> _Names:
 @cache
 def _passing(code: CodeType) -> frozenset[str]:
     """Return the variables of a function that hold another object in each call or loop iteration."""
-    found = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
+    passing = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
     waiting = 0
     for instruction in dis.get_instructions(code):
         if instruction.opname == "FOR_ITER":
@@ -219,11 +219,13 @@ def _passing(code: CodeType) -> frozenset[str]:
             waiting += (instruction.arg or 0) - 1
         elif instruction.opname.startswith("STORE_") and waiting:
             stored = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
-            found.update(stored[:waiting])  # from Python 3.13 on, one instruction may store two, or load one afterwards
+            passing.update(
+                stored[:waiting]
+            )  # from Python 3.13 on, one instruction may store two, or load one afterwards
             waiting = max(waiting - len(stored), 0)
         elif instruction.opname != "EXTENDED_ARG":
             waiting = 0
-    return frozenset(found)
+    return frozenset(passing)
 
 
 def _name_of(names: _Names, thing: object) -> str:

@@ -98,8 +98,8 @@ def _was_found(timeline: Timeline, node: int) -> bool:
 
 def _keeps_none(timeline: Timeline, _: int) -> bool:
     """Return whether the recording knows only the shapes of its leaves."""
-    made = (timeline.info(node).created for node in timeline.nodes)
-    return not _any_known(output.value for one in made if one.kind != "op" for output in one.outputs)
+    creations = (timeline.info(node).created for node in timeline.nodes)
+    return not _any_known(output.value for one in creations if one.kind != "op" for output in one.outputs)
 
 
 def _any_known(values: Iterable[Value | None]) -> bool:

@@ -37,8 +37,8 @@ def reach(roots: Iterable[Edge], inputs: Iterable[Edge], edges_of: EdgesOf) -> R
     """
     roots, wanted = tuple(roots), {node for node, _ in inputs}
     edges = _walk(roots, edges_of)
-    kept = _leading_to(wanted, edges) if wanted else edges.keys()
-    arriving = [e for e in chain(roots, chain.from_iterable(edges[node] for node in kept)) if e[0] in kept]
+    reached = _leading_to(wanted, edges) if wanted else edges.keys()
+    arriving = [e for e in chain(roots, chain.from_iterable(edges[node] for node in reached)) if e[0] in reached]
     return Reach({node for node, _ in arriving}, lambda: arriving)
 
 
@@ -48,8 +48,8 @@ def _walk(roots: Iterable[Edge], edges_of: EdgesOf) -> dict[int, Collection[Edge
     while todo:
         node = todo.pop()
         if node not in edges:
-            edges[node] = found = edges_of(node)
-            todo.extend(target for target, _ in found if target not in edges)
+            edges[node] = outgoing = edges_of(node)
+            todo.extend(target for target, _ in outgoing if target not in edges)
     return edges
 
 
@@ -58,14 +58,14 @@ def _leading_to(wanted: set[int], edges: Mapping[int, Collection[Edge]]) -> set[
     for node, targets in edges.items():
         for target, _ in targets:
             sources[target].append(node)
-    kept: set[int] = set()
+    leading: set[int] = set()
     todo = [node for node in wanted if node in edges]
     while todo:
         node = todo.pop()
-        if node not in kept:
-            kept.add(node)
+        if node not in leading:
+            leading.add(node)
             todo.extend(sources[node])
-    return kept
+    return leading
 
 
 class Carriers:
@@ -79,17 +79,17 @@ class Carriers:
         self._requiring: set[int] = set()
         self._plain: set[Edge] = set()  # outputs of these nodes whose dtype cannot have a gradient
 
-    def see_node(self, made: NodeCreated) -> list[bool]:
+    def see_node(self, created: NodeCreated) -> list[bool]:
         """Add a new node. Returns for each input whether the node's backward rule sends a gradient to it."""
         # no_grad made a view of a leaf: it requires a gradient but never gets one
-        if made.requires_grad and not made.untracked:
-            self._requiring.add(made.node)
-        if made.requires_grad or made.kind != "op":
-            values = enumerate(output.value for output in made.outputs)
-            self._plain.update((made.node, nr) for nr, value in values if value and not _has_gradients(value.dtype))
-        if made.kind != "op" or made.untracked:
-            return [False] * len(made.inputs)
-        return [edge[0] in self._requiring and edge not in self._plain for edge in made.inputs]
+        if created.requires_grad and not created.untracked:
+            self._requiring.add(created.node)
+        if created.requires_grad or created.kind != "op":
+            values = enumerate(output.value for output in created.outputs)
+            self._plain.update((created.node, nr) for nr, value in values if value and not _has_gradients(value.dtype))
+        if created.kind != "op" or created.untracked:
+            return [False] * len(created.inputs)
+        return [edge[0] in self._requiring and edge not in self._plain for edge in created.inputs]
 
     def see_requires(self, node: int, *, requires_grad: bool) -> None:
         """Record that a leaf requires a gradient from now on, or no longer does."""

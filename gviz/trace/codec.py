@@ -94,18 +94,18 @@ def subject(event: Event) -> Subject:
 
 def values(event: Event) -> list[Value]:
     """Return every value in an event, in field order."""
-    held = HELD_VALUES.get(event.__class__)
-    return [value for value in held(event) if value is not None] if held is not None else []
+    reader = HELD_VALUES.get(event.__class__)
+    return [value for value in reader(event) if value is not None] if reader is not None else []
 
 
 def values_of(events: Iterable[Event]) -> list[Value]:
     """Return every value in several events."""
-    found: list[Value | None] = []
+    values: list[Value | None] = []
     for event in events:
-        held = HELD_VALUES.get(event.__class__)
-        if held is not None:
-            found += held(event)
-    return [value for value in found if value is not None]
+        reader = HELD_VALUES.get(event.__class__)
+        if reader is not None:
+            values += reader(event)
+    return [value for value in values if value is not None]
 
 
 def with_values(event: Any, change: Callable[[Value], Value]) -> Any:

@@ -41,8 +41,8 @@ class Situation(dict[str, Any]):
         reader = _READERS.get(name)
         if reader is None:
             return BUILTINS[name]  # not left to `evaluate`: a KeyError on the way there is slow
-        found = self[name] = reader(self)
-        return found
+        value = self[name] = reader(self)
+        return value
 
     def stored(self, name: str) -> Value | None:
         """Return ``value`` or ``grad`` as stored in the trace, None if there is none."""
@@ -66,8 +66,8 @@ class Situation(dict[str, Any]):
     def _held(self) -> Value | None:
         """Return the value, taken from the event itself if it has one."""
         if isinstance(self._event, e.NodeCreated):
-            made = self._event.outputs[self._asked_nr :]
-            return made[0].value if made else None
+            outputs = self._event.outputs[self._asked_nr :]
+            return outputs[0].value if outputs else None
         return self._timeline.held(self._node, self._output_nr(), self._n)
 
     def _arrived(self) -> Value | None:

@@ -106,8 +106,8 @@ class Contexts:
         """Whether no node was created in a module call, a backward pass or an optimizer step."""
         if len(self._index.lists["scope"].whole().keys) or len(self._index.tables.steps.said):
             return False
-        table, made = self._index.tables.context, self._index.lists["kind"].of_key(KIND_NUMBERS[e.NodeCreated])
-        rows = table.seq.searchsorted(made, "right") - 1
+        table, creations = self._index.tables.context, self._index.lists["kind"].of_key(KIND_NUMBERS[e.NodeCreated])
+        rows = table.seq.searchsorted(creations, "right") - 1
         return not table.innermost[rows[rows >= 0]].any()
 
     @cached_property
@@ -120,8 +120,8 @@ class Contexts:
         alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in WHOLE_NODE])
         times, threads = self._index.tables.threads
         whose = threads[times.searchsorted(alone, "right") - 1] if len(times) else alone
-        found = [_ends(table, alone[whose == thread]) for thread, table in self._by_thread.items()]
-        ends: list[int] = np.unique(np.concatenate(found)).tolist() if found else []
+        by_thread = [_ends(table, alone[whose == thread]) for thread, table in self._by_thread.items()]
+        ends: list[int] = np.unique(np.concatenate(by_thread)).tolist() if by_thread else []
         return ends
 
     def steps_at(self, n: int) -> list[Step]:
@@ -133,15 +133,15 @@ class Contexts:
 
     def steps_in(self, part: Iteration | Phase) -> list[int]:
         """Return the optimizer steps that overlap a part of the recording, each as the number of its first event."""
-        said, starts, ends, _ = self._index.tables.steps
-        found: list[int] = said[(starts <= part.end) & ((ends == 0) | (ends >= part.start))].tolist()
-        return found
+        seqs, starts, ends, _ = self._index.tables.steps
+        overlapping: list[int] = seqs[(starts <= part.end) & ((ends == 0) | (ends >= part.start))].tolist()
+        return overlapping
 
     def steps_around(self, n: int) -> Iterator[tuple[int, e.OptimizerStarted]]:
         """Yield the last optimizer step that began by moment `n`, and the one after it."""
-        said = self._index.tables.steps.said
-        at = int(said.searchsorted(n, "right"))
-        for seq in said[max(at - 1, 0) : at + 1].tolist():
+        seqs = self._index.tables.steps.said
+        at = int(seqs.searchsorted(n, "right"))
+        for seq in seqs[max(at - 1, 0) : at + 1].tolist():
             event = self._log.event(seq)
             if isinstance(event, e.OptimizerStarted):
                 yield seq, event

@@ -88,8 +88,8 @@ class Troubles:
         Starts at `first_bad`; without one, an infinity that the program wrote on purpose counts.
         """
         first_bad = self.first_bad()
-        found, searched = self._firsts.get(bad, (0, first_bad - 1 if first_bad or bad == "nan" else 0))
-        if not found and 0 <= searched < self._index.count:
-            found = nonfinite.first_nonfinite(self._log, searched + 1, self._index.count + 1, bad)
-            self._firsts[bad] = found, self._index.count
-        return found
+        first_event, searched = self._firsts.get(bad, (0, first_bad - 1 if first_bad or bad == "nan" else 0))
+        if not first_event and 0 <= searched < self._index.count:
+            first_event = nonfinite.first_nonfinite(self._log, searched + 1, self._index.count + 1, bad)
+            self._firsts[bad] = first_event, self._index.count
+        return first_event

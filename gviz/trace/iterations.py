@@ -63,9 +63,9 @@ Turn = tuple[int, ...]
 """The call sites of the passes of one loop iteration: the one that starts it, then the others."""
 
 
-def is_tracked(made: e.NodeCreated) -> bool:
+def is_tracked(created: e.NodeCreated) -> bool:
     """Return whether autograd tracks a new node."""
-    return made.requires_grad and not made.untracked
+    return created.requires_grad and not created.untracked
 
 
 class State(IntEnum):
@@ -194,32 +194,32 @@ class Iterations:
             self.state = continued if self._creates_graph else _PASSED
             self._preparation = Preparation(self.steps)
 
-    def _track(self, seq: int, made: e.NodeCreated) -> int:
+    def _track(self, seq: int, created: e.NodeCreated) -> int:
         """Process a tracked node outside of passes. Returns the start of the graph that begins with it, otherwise 0."""
-        before, is_operation, start = self.state, made.kind == "op", 0
-        aside = is_operation and before is _PASSED and self._is_aside(made.stack)
-        self.state = _NEXT[before, self._sign(made, aside)]
+        before, is_operation, start = self.state, created.kind == "op", 0
+        aside = is_operation and before is _PASSED and self._is_aside(created.stack)
+        self.state = _NEXT[before, self._sign(created, aside)]
         if before is _PASSED and not aside:
             self._has_operation, start = False, self._preparation.start or seq
             self.loop.begin(start)
         if is_operation and before in (_EVALUATING, _OPEN, _PASSED):
             self._has_operation, self._evaluation = True, Evaluation()
-            self._begin_operations(seq, made, aside)
+            self._begin_operations(seq, created, aside)
         if is_operation and self._validation is not None:
-            start = self._validation.compute(seq, made) or start
+            start = self._validation.compute(seq, created) or start
             if self._validation.is_over:
                 self._validation, self.state = None, _FORWARD
         if self.state is _EVALUATING:
-            start = self._evaluation.happen(seq, made)
+            start = self._evaluation.happen(seq, created)
         return start
 
-    def _begin_operations(self, seq: int, made: e.NodeCreated, aside: bool) -> None:
+    def _begin_operations(self, seq: int, created: e.NodeCreated, aside: bool) -> None:
         """Record the first operation of the graph or of a validation."""
         start = self._preparation.start or seq if aside else self.loop.open
         if not aside:
-            self.loop.begin_forward(made.stack)
+            self.loop.begin_forward(created.stack)
         if self.state is _UNCERTAIN:
-            self._validation = Validation(self.loop, self._preparation, made.stack, start, aside=aside)
+            self._validation = Validation(self.loop, self._preparation, created.stack, start, aside=aside)
 
     def _pass_by(self, seq: int, event: e.Event) -> int:
         """Process an event outside of passes that autograd does not track."""
@@ -233,11 +233,11 @@ class Iterations:
             self._validation.happen(seq, event)
         return 0
 
-    def _sign(self, made: e.NodeCreated, aside: bool) -> _Sign:
-        if made.kind != "op":
+    def _sign(self, created: e.NodeCreated, aside: bool) -> _Sign:
+        if created.kind != "op":
             return _Sign.LEAF
         loop = self.loop
-        familiar = not (made.stack and loop.knows_any) or loop.knows(made.stack)
+        familiar = not (created.stack and loop.knows_any) or loop.knows(created.stack)
         return _Sign.OPERATION if familiar and not aside else _Sign.UNFAMILIAR
 
     def _is_aside(self, place: int) -> bool:
@@ -387,15 +387,15 @@ class Preparation:
                 return self._stepped
         return isinstance(event, e.ScopeEntered)
 
-    def _is_prepared(self, made: e.NodeCreated) -> bool:
-        measures = made.switched_off or self._steps.computes(made)
-        attrs = {name for name, _ in made.attrs}
+    def _is_prepared(self, created: e.NodeCreated) -> bool:
+        measures = created.switched_off or self._steps.computes(created)
+        attrs = {name for name, _ in created.attrs}
         new = not attrs or "number" in attrs
-        of_data = new if made.kind == "constant" else made.untracked in ("inputs", "numbers")
-        of_results = self.has_made(node for node, _ in made.inputs)
+        of_data = new if created.kind == "constant" else created.untracked in ("inputs", "numbers")
+        of_results = self.has_made(node for node, _ in created.inputs)
         if of_data and not (measures or of_results or attrs & GRADIENTS):
             return True
-        self._results.add(made.node)
+        self._results.add(created.node)
         return False
 
 
@@ -433,19 +433,19 @@ class Validation:
         if not self._is_left:
             self._preparation.happen(seq, event)
 
-    def compute(self, seq: int, made: e.NodeCreated) -> int:
+    def compute(self, seq: int, created: e.NodeCreated) -> int:
         """Process the next tracked operation. Returns the start of the graph if it starts here, otherwise 0."""
-        uses = self._preparation.has_made(node for node, _ in made.inputs)
+        uses = self._preparation.has_made(node for node, _ in created.inputs)
         if self._is_left:
             if uses:
                 self._join()
-        elif not uses and self._loop.knows(made.stack):
+        elif not uses and self._loop.knows(created.stack):
             start = self._preparation.start or seq
-            self._begin(start, made.stack)
+            self._begin(start, created.stack)
             self._is_left = True
             return start
         else:
-            self._preparation.happen(seq, made)
+            self._preparation.happen(seq, created)
         return 0
 
     def begin_pass(self, roots: Iterable[e.Edge]) -> bool:
@@ -550,36 +550,36 @@ class Evaluation:
         if self._beginnings:
             self.start = self.start or seq
 
-    def _see(self, seq: int, made: e.NodeCreated) -> int:
+    def _see(self, seq: int, created: e.NodeCreated) -> int:
         """Process an operation or data. Returns the start of the turn that it reveals, otherwise 0."""
         known, weights = self._made, self._weights
-        used = [known.get(edge) or (edge[0] if edge[0] in weights else 0) for edge in made.inputs]
+        used = [known.get(edge) or (edge[0] if edge[0] in weights else 0) for edge in created.inputs]
         begun = 0
-        if made.scope not in self._calls:
+        if created.scope not in self._calls:
             self._close()
             if any(used):
                 self.start = 0
             else:
                 self._prepare(seq)
         elif self._is_open:
-            begun = self._see_in_call(made, used)
+            begun = self._see_in_call(created, used)
         elif self._before:
-            self._look_back(made)
+            self._look_back(created)
         if any(used):
-            self._remember(made, used)
+            self._remember(created, used)
         return begun
 
-    def _remember(self, made: e.NodeCreated, used: list[int]) -> None:
+    def _remember(self, created: e.NodeCreated, used: list[int]) -> None:
         """Remember the kind of value of a new node that depends on more than data."""
         weight = max(used) if min(used) > 0 else 0
         known = weight or (_RESULT if max(used) > 0 or _RESULT in used else _CHOICE)
-        for nr, output in enumerate(made.outputs):
+        for nr, output in enumerate(created.outputs):
             chosen = known == _RESULT and output.value is not None and output.value.dtype.startswith(_CHOICES)
-            self._made[made.node, nr] = _CHOICE if chosen else known
+            self._made[created.node, nr] = _CHOICE if chosen else known
         if len(self._made) > _REMEMBERED:
             self._made = dict(islice(self._made.items(), _REMEMBERED // 2, None))
 
-    def _see_in_call(self, made: e.NodeCreated, used: list[int]) -> int:
+    def _see_in_call(self, created: e.NodeCreated, used: list[int]) -> int:
         """Process a node in a call that has used no weight yet. Returns the start of the turn that it starts, otherwise
         0.
         """
@@ -588,7 +588,7 @@ class Evaluation:
             self._is_open, self.start = False, 0
         elif min(used, default=0) <= 0 < max(used, default=0):
             self._is_open = False
-            return self._use_weight((made.stack, max(used)))
+            return self._use_weight((created.stack, max(used)))
         return 0
 
     def _use_weight(self, place: Place) -> int:
@@ -608,9 +608,9 @@ class Evaluation:
         self.starts.append(start)
         return start
 
-    def _look_back(self, made: e.NodeCreated) -> None:
+    def _look_back(self, created: e.NodeCreated) -> None:
         """Undo the turn if the call that started it uses a result of the previous turn."""
-        taken = {self._before.get(edge) for edge in made.inputs}
+        taken = {self._before.get(edge) for edge in created.inputs}
         if _RESULT in taken:
             del self.starts[max(len(self.starts) - 1, 1) :]
             self._going_on.add(self._place)

@@ -200,10 +200,10 @@ def birth(log: Reads, seq: int, node: int) -> NodeCreated:
     """Return event number `seq`, which must have created `node` according to an index. Raises GvizError if it
     did not.
     """
-    made = expect(log, seq, NodeCreated)
-    if made.node != node:
-        raise damaged(f"event {seq} made node {made.node}, its index says {node}")
-    return made
+    created = expect(log, seq, NodeCreated)
+    if created.node != node:
+        raise damaged(f"event {seq} made node {created.node}, its index says {node}")
+    return created
 
 
 def damaged(why: str) -> GvizError:

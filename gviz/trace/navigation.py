@@ -17,9 +17,9 @@ from gviz.values.plain_text import clipped
 Move = Callable[[Timeline, int], int]
 
 
-def no_event(timeline: Timeline, said: str) -> GvizError:
+def no_event(timeline: Timeline, text: str) -> GvizError:
     """Return the error for an event number that does not exist."""
-    return GvizError(f"there is no event {clipped(said, 20)}", hint=f"events go from 0 to {len(timeline)}", exit_code=2)
+    return GvizError(f"there is no event {clipped(text, 20)}", hint=f"events go from 0 to {len(timeline)}", exit_code=2)
 
 
 def start(timeline: Timeline, n: int) -> int:
@@ -109,8 +109,8 @@ def reverse_to_node(timeline: Timeline, n: int, node: int) -> int:
 
 def stops(timeline: Timeline) -> list[int]:
     """Return the moments at which `continue_` stops."""
-    found = {*timeline.errors, *(seq for seq, _ in timeline.marks), timeline.troubles.first_bad()}
-    return sorted(found - {0})
+    seqs = {*timeline.errors, *(seq for seq, _ in timeline.marks), timeline.troubles.first_bad()}
+    return sorted(seqs - {0})
 
 
 def _after(moments: Sequence[int], n: int, otherwise: int) -> int:
@@ -155,7 +155,7 @@ def _evaluation(timeline: Timeline, iteration: Iteration) -> int:
     """
     passes, begun = timeline.pass_ends(iteration), 0
     begins = [event.create_graph for _, event in timeline.select((e.BackwardStarted,), iteration.start, iteration.end)]
-    made, memory = set[int](), set[int]()  # since then
+    nodes, memory = set[int](), set[int]()  # since then
     deciding = (e.NodeCreated, e.ScopeEntered, e.StorageWritten, e.DataSet)
     for n, event in timeline.select(deciding, passes[-1], iteration.end + 1) if passes else iter(()):
         match event:
@@ -165,13 +165,13 @@ def _evaluation(timeline: Timeline, iteration: Iteration) -> int:
                 return begun or n
             case e.StorageWritten(storage=storage) if storage not in memory:
                 begun = 0
-            case e.DataSet(node=node) if node not in made:
+            case e.DataSet(node=node) if node not in nodes:
                 begun = 0
             case e.NodeCreated(kind="constant", attrs=()) | e.ScopeEntered() if not begun:
                 begun = n
-                made.clear()
+                nodes.clear()
                 memory.clear()
         if isinstance(event, e.NodeCreated):
-            made.add(event.node)
+            nodes.add(event.node)
             memory.update(each.storage for each in event.outputs if not (each.version or each.view_of))
     return begun

@@ -101,10 +101,10 @@ class Nodes(Sequence[int]):
         run = self._index.lists["created"].whole()
         known = nodes if len(run.keys) else ()
         at = np.minimum(run.keys.searchsorted(known), len(run.keys) - 1)
-        found = run.keys[at] == known
-        births = run.seqs[run.starts[at[found]]].tolist()
+        is_match = run.keys[at] == known
+        births = run.seqs[run.starts[at[is_match]]].tolist()
         self._log.prefetch(births)
-        for node, born in zip(np.asarray(known)[found].tolist(), births, strict=True):
+        for node, born in zip(np.asarray(known)[is_match].tolist(), births, strict=True):
             yield node, birth(self._events, born, node)
 
     @cached_property
@@ -113,8 +113,8 @@ class Nodes(Sequence[int]):
         table = self._index.tables.origins
         if not np.array_equal(table.seq, self._births):  # a damaged log: a node was created twice
             table = picked(table, table.seq.searchsorted(self._births))
-        _, *made = table
-        return Origins(*made)
+        _, *columns = table
+        return Origins(*columns)
 
     @cached_property
     def with_several_outputs(self) -> tuple[Array, Array]:
@@ -179,8 +179,8 @@ class Nodes(Sequence[int]):
         What is computed while autograd is off counts among the first.
         """
         saving = [number for number, op in self._log.ops.items() if op.saved]
-        made = np.asarray(self[: int(self._births.searchsorted(n, "right"))], np.int64)
-        nodes = made[np.isin(self.origins.op[: len(made)], saving)]
+        created = np.asarray(self[: int(self._births.searchsorted(n, "right"))], np.int64)
+        nodes = created[np.isin(self.origins.op[: len(created)], saving)]
         freed = np.isin(nodes, self._index.lists["saved_freed"].keys_between(1, n + 1))
         return nodes[~freed].tolist(), int(np.count_nonzero(freed))
 
@@ -211,9 +211,9 @@ class Nodes(Sequence[int]):
         """Return the paths of the outputs that are parts of a call's return value, by output number."""
         if node not in self.parts:
             return {}
-        told = [expect(self._log, seq, e.Returned) for seq in self._index.lists["returned"].of_key(node).tolist()]
+        events = [expect(self._log, seq, e.Returned) for seq in self._index.lists["returned"].of_key(node).tolist()]
         made_at = self.created(node).stack
-        return {event.output_nr: event.path for event in told if event.path and event.stack == made_at}
+        return {event.output_nr: event.path for event in events if event.path and event.stack == made_at}
 
     def op_name(self, number: int) -> str:
         """Return the name of an operation by its number."""
@@ -249,9 +249,9 @@ class Nodes(Sequence[int]):
         last, end, kinds = int(births.max()), self._index.count, self._index.lists["kind"]
         if self._has_left_its_module or any(kinds.last(KIND_NUMBERS[kind], end) > last for kind in OF_NO_STATEMENT):
             return 0
-        made = self._index.tables.origins
-        others = np.flatnonzero(made.stack != made.stack[-1])
-        return int(made.seq[others[-1] + 1 if len(others) else 0])
+        origins = self._index.tables.origins
+        others = np.flatnonzero(origins.stack != origins.stack[-1])
+        return int(origins.seq[others[-1] + 1 if len(others) else 0])
 
     @property
     def _has_left_its_module(self) -> bool:
@@ -294,8 +294,8 @@ class Nodes(Sequence[int]):
     def _makers(self) -> Array:
         """The thread that created each node, in the same order as `origins`."""
         times, threads = self._index.tables.threads
-        made = self._births
-        return threads[times.searchsorted(made, "right") - 1] if len(times) else np.zeros(len(made), np.int64)
+        births = self._births
+        return threads[times.searchsorted(births, "right") - 1] if len(times) else np.zeros(len(births), np.int64)
 
     @cached_property
     def _claims(self) -> Claims:
@@ -303,7 +303,7 @@ class Nodes(Sequence[int]):
 
 
 def _grouped(keys: list[int], entries: list[int]) -> Mapping[int, Sequence[int]]:
-    found: defaultdict[int, list[int]] = defaultdict(list)
+    groups: defaultdict[int, list[int]] = defaultdict(list)
     for key, entry in zip(keys, entries, strict=True):
-        found[key].append(entry)
-    return dict(found)
+        groups[key].append(entry)
+    return dict(groups)

@@ -66,7 +66,7 @@ def masked_share(created: NodeCreated, of_input: Callable[[int], float]) -> floa
         return 0.0
     if created.kind != "op":
         return share if created.kind == "constant" else 0.0
-    if any(isinstance(given, float) and isinf(given) for _, given in created.attrs):
+    if any(isinstance(attribute, float) and isinf(attribute) for _, attribute in created.attrs):
         return share
     most = max((of_input(source) for source, _ in created.inputs), default=0.0)
     takes_part = len(created.inputs) == 1 and most > 0
@@ -123,18 +123,18 @@ def any_nonfinite(values: Iterable[Value]) -> bool:
 
     All small values of one dtype are tested as one array, because usually there is nothing to find.
     """
-    kept: defaultdict[str, list[bytes]] = defaultdict(list)
+    by_dtype: defaultdict[str, list[bytes]] = defaultdict(list)
     for value in values:
         if value.data is not None:
-            kept[value.dtype].append(value.data)
+            by_dtype[value.dtype].append(value.data)
         elif value.stats is not None and (value.stats.nan or value.stats.inf):
             return True
-    return any(not _finite(dtype, b"".join(kept[dtype])) for dtype in kept if dtype in _CAN_BE_NONFINITE)
+    return any(not _finite(dtype, b"".join(by_dtype[dtype])) for dtype in by_dtype if dtype in _CAN_BE_NONFINITE)
 
 
 def _is_nonfinite(event: Event, word: str) -> bool:
-    found = [stats for stats in map(Value.statistics, values(event)) if stats is not None]
-    return any((stats.nan and word != "inf") or (stats.inf and word != "nan") for stats in found)
+    statistics = [stats for stats in map(Value.statistics, values(event)) if stats is not None]
+    return any((stats.nan and word != "inf") or (stats.inf and word != "nan") for stats in statistics)
 
 
 def _finite(dtype: str, data: bytes) -> bool:
@@ -146,9 +146,9 @@ def _finite(dtype: str, data: bytes) -> bool:
 
 def may_be_nonfinite(event: Event) -> bool:
     """Return whether an event holds a nan or an infinity."""
-    held = HELD_VALUES.get(event.__class__)
-    if held is not None:
-        for value in held(event):  # a plain loop: this runs for every event
+    reader = HELD_VALUES.get(event.__class__)
+    if reader is not None:
+        for value in reader(event):  # a plain loop: this runs for every event
             if value is not None and _nonfinite(value):
                 return True
     return False

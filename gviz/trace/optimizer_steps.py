@@ -55,9 +55,9 @@ class OptimizerSteps:
         self.rows = [self.rows[place] for place in self.running.values()]
         self.running = {row.stack: place for place, row in enumerate(self.rows)}
 
-    def computes(self, made: e.NodeCreated) -> bool:
+    def computes(self, created: e.NodeCreated) -> bool:
         """Return whether a running step created a new node itself."""
-        return made.stack in self.running and _is_own(made)
+        return created.stack in self.running and _is_own(created)
 
     def _end(self, stack: int, end: int) -> bool:
         """End the running step with this call site, if there is one."""
@@ -68,22 +68,22 @@ class OptimizerSteps:
         return True
 
 
-def _is_own(made: e.NodeCreated) -> bool:
-    return made.stack != 0 and not made.requires_grad
+def _is_own(created: e.NodeCreated) -> bool:
+    return created.stack != 0 and not created.requires_grad
 
 
 def by_stack(steps: Iterable[Step]) -> dict[int, list[Step]]:
     """Return the steps by call site."""
-    found: dict[int, list[Step]] = {}
+    steps_by_stack: dict[int, list[Step]] = {}
     for step in steps:
-        found.setdefault(step.stack, []).append(step)
-    return found
+        steps_by_stack.setdefault(step.stack, []).append(step)
+    return steps_by_stack
 
 
-def step_that_made(steps: Mapping[int, Sequence[Step]], made: e.NodeCreated, born: int) -> int:
+def step_that_made(steps: Mapping[int, Sequence[Step]], created: e.NodeCreated, born: int) -> int:
     """Return the first event of the step that created a node itself, 0 if none did."""
-    called = steps.get(made.stack)
-    if called is None or not _is_own(made):
+    called = steps.get(created.stack)
+    if called is None or not _is_own(created):
         return 0
     at = bisect_right(called, born, key=lambda step: step.start) - 1
     return called[at].said if at >= 0 and born <= (called[at].end or born) else 0

@@ -106,28 +106,28 @@ class Gradients:
         self._made: set[int] = set()  # computed from gradients since the last pass
         self._kept: set[int] = set()  # the same from before an earlier pass, such as a momentum
 
-    def are_used(self, made: e.NodeCreated) -> bool:
+    def are_used(self, created: e.NodeCreated) -> bool:
         """Return whether a new node is a gradient, or computed from the gradient of a leaf."""
-        attrs = dict(made.attrs)
+        attrs = dict(created.attrs)
         leaf = attrs.get("grad_of")
         if isinstance(leaf, int):
             self._known.discard(self._by_leaf.get(leaf, 0))  # a leaf has one ``.grad``
-            self._by_leaf[leaf] = made.node
-            self._known.add(made.node)
+            self._by_leaf[leaf] = created.node
+            self._known.add(created.node)
             return True
-        used = not GRADIENTS.isdisjoint(attrs) or any(node in self._known for node, _ in made.inputs)
-        if used or any(node in self._made for node, _ in made.inputs):
-            self._made.add(made.node)
-            if made.untracked == "inputs" and any(output.version for output in made.outputs):
+        used = not GRADIENTS.isdisjoint(attrs) or any(node in self._known for node, _ in created.inputs)
+        if used or any(node in self._made for node, _ in created.inputs):
+            self._made.add(created.node)
+            if created.untracked == "inputs" and any(output.version for output in created.outputs):
                 # it wrote to the memory of this input, which is not a leaf
-                self._made.update(node for node, _ in made.inputs[:1])
+                self._made.update(node for node, _ in created.inputs[:1])
         return used
 
-    def are_kept(self, made: e.NodeCreated) -> bool:
+    def are_kept(self, created: e.NodeCreated) -> bool:
         """Return whether a new node is computed from results of earlier gradients, such as the momentum of the last
         step.
         """
-        return any(node in self._kept for node, _ in made.inputs)
+        return any(node in self._kept for node, _ in created.inputs)
 
     def pass_over(self) -> None:
         """Process the end of a pass: values computed from gradients before it count as kept."""
@@ -152,16 +152,16 @@ class Chapters:
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Process the next event, one of `DECIDING`."""
-        made = event if isinstance(event, e.NodeCreated) else None
-        if made and made.kind in _LEAVES:
-            self._weights.update(output.storage for output in made.outputs)
-        if made and self.iterations.state is State.FORWARD and self._state is _FORWARD:
+        created = event if isinstance(event, e.NodeCreated) else None
+        if created and created.kind in _LEAVES:
+            self._weights.update(output.storage for output in created.outputs)
+        if created and self.iterations.state is State.FORWARD and self._state is _FORWARD:
             return  # the case for almost every event
         nested = len(self.iterations.running)
         start = self.iterations.happen(seq, event)
         if event.__class__ in _BOUNDS:
             self._begin_or_end(seq, event, nested)
-        elif not nested and not (made and self._state is _UPDATING and not is_tracked(made)):
+        elif not nested and not (created and self._state is _UPDATING and not is_tracked(created)):
             self._go_on(start, seq, event)
 
     @property

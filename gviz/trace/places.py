@@ -81,8 +81,8 @@ class Fitting:
         most, size = len(self._timeline.nodes), _NEAR
         while place > 0 if backward else place < most:
             end = max(place - size, 0) if backward else min(place + size, most)
-            found = self.among(min(place, end), max(place, end))
-            yield from reversed(found) if backward else found
+            nodes = self.among(min(place, end), max(place, end))
+            yield from reversed(nodes) if backward else nodes
             place, size = end, 2 * size
 
     def _may_fit(self, op: int, stack: int, scope: int, owner: int) -> bool:
@@ -173,8 +173,10 @@ class Meant:
         """Return the storages of the matching nodes, each with the event that created its first such node."""
         nodes = self._timeline.nodes
         if self._memory[0] != len(nodes):
-            made = nodes.all_created([node for node in self._fitting.among(0, len(nodes)) if node in self])
-            births = [(output.storage, self._timeline.nodes.born(node)) for node, one in made for output in one.outputs]
+            creations = nodes.all_created([node for node in self._fitting.among(0, len(nodes)) if node in self])
+            births = [
+                (output.storage, self._timeline.nodes.born(node)) for node, one in creations for output in one.outputs
+            ]
             self._memory = len(nodes), dict(reversed(births))
         return self._memory[1]
 
@@ -225,11 +227,11 @@ class LineRuns:
         return node in (run.first, run.operation)
 
     def _of(self, node: int) -> _Run:
-        made, at = self._timeline.nodes.origins, self._timeline.nodes.place_of(node)
-        op = made.op.item(at)
-        first = 0 if made.gradient_of.item(at) else node  # a line reads a ``.grad``, it does not create one
+        origins, at = self._timeline.nodes.origins, self._timeline.nodes.place_of(node)
+        op = origins.op.item(at)
+        first = 0 if origins.gradient_of.item(at) else node  # a line reads a ``.grad``, it does not create one
         operation = 0 if self._timeline.nodes.op_name(op) == LEAF else node
-        return _Run(first, op, made.stack.item(at), made.scope.item(at), operation)
+        return _Run(first, op, origins.stack.item(at), origins.scope.item(at), operation)
 
     def _with(self, run: _Run, node: int) -> _Run:
         """Return the run of the next node. In a loop, a run starts again at the operation the first one started with.

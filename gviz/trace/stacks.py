@@ -122,13 +122,13 @@ class Stacks(Mapping[int, Frames]):
 
     def below(self, place: int) -> list[int]:
         """Return the numbers of the stacks that go through a place or end there."""
-        found: list[int] = []
+        stacks: list[int] = []
         places = [place]
         while places:
             at = places.pop()
-            found += self._ending_at.get(at, ())
+            stacks += self._ending_at.get(at, ())
             places += self._called.get(at, {}).values()
-        return sorted(found)
+        return sorted(stacks)
 
     def innermost(self) -> Iterator[Frame]:
         """Yield the innermost frames of all stacks, without repetition."""

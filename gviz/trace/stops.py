@@ -232,14 +232,14 @@ class Entering:
 
     def rows(self, columns: Columns, fitting: Array, start: int) -> Array:
         """Return which fitting events, from `start` on, belong to nodes that match themselves, or begin a call."""
-        firsts, kept = self._firsts(), fitting.copy()
+        firsts, stopping = self._firsts(), fitting.copy()
         for row in np.flatnonzero(fitting).tolist():
             node, kind = int(columns.node[row]), columns.kind[row]
             begins = kind == _MADE and node in firsts
             if kind == _RUNS:
                 begins = start + row in self._steps(int(columns.pass_nr[row]), start + len(columns.kind))
-            kept[row] = begins or self._fitting.names(node)
-        return kept
+            stopping[row] = begins or self._fitting.names(node)
+        return stopping
 
     def _firsts(self) -> set[int]:
         """Return the operations with which calls begin. The first operation may be in a call within the call."""
@@ -263,11 +263,11 @@ class Entering:
     def _call(self, scope: int, stack: int) -> int:
         """Return the outermost matching call around what was created at a stack; 0 if there is none."""
         if (scope, stack) not in self._calls:
-            found, around = 0, scope
+            outermost, around = 0, scope
             while around and (call := self._timeline.contexts.call(around)) is not None:
-                found = around if self._fitting.means_module(call.name, stack) else found
+                outermost = around if self._fitting.means_module(call.name, stack) else outermost
                 around = call.parent
-            self._calls[scope, stack] = found
+            self._calls[scope, stack] = outermost
         return self._calls[scope, stack]
 
     def _steps(self, pass_nr: int, until: int) -> set[int]:

@@ -59,10 +59,10 @@ def _strided(
     """Return the elements of a view, `size` bytes each, in the dtype in which they were written."""
     raw = written.data
     if raw is None:
-        found = find_array(written) if written.blob is not None else None
-        if found is None:
+        array = find_array(written) if written.blob is not None else None
+        if array is None:
             return None
-        bits = found.astype("<f4").view("<u4") >> 16 if written.dtype == "bfloat16" else found
+        bits = array.astype("<f4").view("<u4") >> 16 if written.dtype == "bfloat16" else array
         raw = (bits.astype("<u2") if written.dtype == "bfloat16" else bits).tobytes()
     if prod(shape) * size > LARGEST_VIEW or not _fits(offset, strides, shape, len(raw) // size):
         return None

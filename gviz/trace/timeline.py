@@ -48,8 +48,8 @@ class Timeline(Played):
 
     def __init__(self, log: EventLog, *, seconds: float = inf) -> None:
         self._log = log
-        kept = log.index()
-        index = restored(kept) if kept is not None else None
+        stored = log.index()
+        index = restored(stored) if stored is not None else None
         self._index = index if index is not None and index.count == len(log) else Index(log.dropped.turns)
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)

@@ -16,10 +16,10 @@ def weakly(method: Callable[P, R]) -> Callable[P, R]:
     A cache of a bound method, stored in the object itself, is a reference cycle: only the garbage collector would free
     a recording.
     """
-    held = WeakMethod(method)
+    reference = WeakMethod(method)
 
     def called(*arguments: P.args, **named: P.kwargs) -> R:
-        method = held()
+        method = reference()
         if method is None:
             raise ReferenceError("the object of this method is gone")
         return method(*arguments, **named)

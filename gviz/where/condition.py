@@ -42,15 +42,15 @@ class OpWord(str):
     __hash__ = str.__hash__
 
 
-def holds(told: Any) -> bool:
+def holds(result: Any) -> bool:
     """Return whether the result of an expression is true; a tensor is true if it has elements and all of them
     are true.
     """
-    if isinstance(told, str | dict | set):
-        return bool(told)
-    if isinstance(told, list | tuple):  # not with numpy, which would pad each text to the length of the longest
-        return bool(told) and all(map(holds, told))
-    return bool(told) if isinstance(told, bool | np.bool_) else bool(np.size(told) and np.all(told))
+    if isinstance(result, str | dict | set):
+        return bool(result)
+    if isinstance(result, list | tuple):  # not with numpy, which would pad each text to the length of the longest
+        return bool(result) and all(map(holds, result))
+    return bool(result) if isinstance(result, bool | np.bool_) else bool(np.size(result) and np.all(result))
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,9 +168,9 @@ def _elementwise(rate: int, width: int = 0, temporary: int = 0) -> Cost:
     """Return a new array of the broadcast size of the arguments, `width` bytes per element (0: as the arguments)."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = _measure(budget, arguments, named)
-        each = (width or given.width) + temporary
-        budget.spend(STEP + given.work + rate * given.total, given.memory + each * given.total)
+        operands = _measure(budget, arguments, named)
+        each = (width or operands.width) + temporary
+        budget.spend(STEP + operands.work + rate * operands.total, operands.memory + each * operands.total)
 
     return cost
 
@@ -179,24 +179,24 @@ def _reduction(rate: int, temporary: float = 0, *, sorts: bool = False) -> Cost:
     """Charge few numbers from many, with `temporary` copies of the argument."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = _measure(budget, arguments, named)
-        depth = max(given.total.bit_length(), 1) if sorts else 1
-        result = _WIDEST * _result_size(given, arguments, named)
-        copies = int(temporary * given.width * given.total)
-        budget.spend(STEP + given.work + rate * depth * given.total, given.memory + copies + result)
+        operands = _measure(budget, arguments, named)
+        depth = max(operands.total.bit_length(), 1) if sorts else 1
+        result = _WIDEST * _result_size(operands, arguments, named)
+        copies = int(temporary * operands.width * operands.total)
+        budget.spend(STEP + operands.work + rate * depth * operands.total, operands.memory + copies + result)
 
     return cost
 
 
-def _result_size(given: _Operands, arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
+def _result_size(operands: _Operands, arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
     """Return the number of elements in the result of a reduction along an axis."""
     axis = named.get("axis", arguments[1] if len(arguments) > 1 else None)
     if axis is None:
         return 1
-    shape = given.arrays[0].shape if given.arrays else ()
+    shape = operands.arrays[0].shape if operands.arrays else ()
     if isinstance(axis, int) and -len(shape) <= axis < len(shape):
-        return given.total // max(shape[axis], 1)
-    return given.total
+        return operands.total // max(shape[axis], 1)
+    return operands.total
 
 
 def _cost_of_several(cost: Cost) -> Cost:
@@ -212,39 +212,42 @@ def _sorting(copies: int, index: int = 0) -> Cost:
     """Charge a sort: `copies` of all elements, plus `index` bytes per element."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = _measure(budget, arguments, named)
-        each = copies * given.width + index
-        budget.spend(STEP + given.work + 12 * given.total.bit_length() * given.total, given.memory + each * given.total)
+        operands = _measure(budget, arguments, named)
+        each = copies * operands.width + index
+        budget.spend(
+            STEP + operands.work + 12 * operands.total.bit_length() * operands.total,
+            operands.memory + each * operands.total,
+        )
 
     return cost
 
 
 def _quantiles(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    given = _measure(budget, arguments, named)
-    asked = given.arrays[1].size if len(given.arrays) > 1 else 1
-    size = given.arrays[0].size if given.arrays else 1
-    left = _result_size(given, (), named) if "axis" in named or len(arguments) > 2 else 1
+    operands = _measure(budget, arguments, named)
+    asked = operands.arrays[1].size if len(operands.arrays) > 1 else 1
+    size = operands.arrays[0].size if operands.arrays else 1
+    left = _result_size(operands, (), named) if "axis" in named or len(arguments) > 2 else 1
     work = (12 * size.bit_length() + 3 * asked) * size
-    budget.spend(STEP + given.work + work, given.memory + 2 * given.width * size + 3 * _WIDEST * asked * left)
+    budget.spend(STEP + operands.work + work, operands.memory + 2 * operands.width * size + 3 * _WIDEST * asked * left)
 
 
 def _differences(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
     times = named.get("n", arguments[1] if len(arguments) > 1 else 1)
-    given = _measure(budget, arguments, named)
+    operands = _measure(budget, arguments, named)
     count = abs(int(times)) if isinstance(times, int | np.integer) else 1
-    work = given.work + (STEP + 5 * given.total) * count
-    budget.spend(STEP + work, given.memory + 4 * given.width * given.total)
+    work = operands.work + (STEP + 5 * operands.total) * count
+    budget.spend(STEP + work, operands.memory + 4 * operands.width * operands.total)
 
 
 def _norm(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    given = _measure(budget, arguments, named)
-    first = given.arrays[0] if given.arrays else _Sized((), 1, 8, "f")
-    work = 10 * given.total
+    operands = _measure(budget, arguments, named)
+    first = operands.arrays[0] if operands.arrays else _Sized((), 1, 8, "f")
+    work = 10 * operands.total
     if len(first.shape) > 1 and any(
         isinstance(one, int | str) and one in (2, -2, "nuc") for one in _words(arguments, named)
     ):
         work = 40 * first.size * max(min(first.shape), 1)  # it factorizes the matrix
-    budget.spend(STEP + given.work + work, given.memory + 3 * max(given.width, 8) * given.total)
+    budget.spend(STEP + operands.work + work, operands.memory + 3 * max(operands.width, 8) * operands.total)
 
 
 def _words(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -253,12 +256,12 @@ def _words(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]
 
 def _indices(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
     """Return the indices of the nonzero elements, one row each."""
-    given = _measure(budget, arguments, named)
-    first = given.arrays[0] if given.arrays else _Sized((), 1, 8, "f")
-    budget.spend(STEP + given.work + 2 * first.size, given.memory)
+    operands = _measure(budget, arguments, named)
+    first = operands.arrays[0] if operands.arrays else _Sized((), 1, 8, "f")
+    budget.spend(STEP + operands.work + 2 * first.size, operands.memory)
     there = arguments and isinstance(arguments[0], np.ndarray)
     count = int(np.count_nonzero(arguments[0])) if there else first.size
-    budget.spend(20 * count, given.memory + first.size + 16 * count * max(len(first.shape), 1))
+    budget.spend(20 * count, operands.memory + first.size + 16 * count * max(len(first.shape), 1))
 
 
 def _where_cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -271,15 +274,15 @@ _PRODUCT = {("f", 4): 1 / 32, ("f", 8): 1 / 16, ("c", 8): 1 / 8, ("c", 16): 1 / 
 
 def _matrix_product(*, batched: bool) -> Cost:
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = _measure(budget, arguments, named)
-        work, memory = STEP + given.work, given.memory
-        if len(given.arrays) > 1:
-            one, other = given.arrays[:2]
+        operands = _measure(budget, arguments, named)
+        work, memory = STEP + operands.work, operands.memory
+        if len(operands.arrays) > 1:
+            one, other = operands.arrays[:2]
             items, inner = _product_of(one.shape, other.shape, batched=batched)
             fast = one.kind == other.kind and one.width == other.width and (batched or len(other.shape) < 3)
             rate = _PRODUCT.get((one.kind, one.width), 4.0) if fast else 16.0 if 2 in (one.width, other.width) else 4.0
             work += int(rate * items * max(inner, 1)) + 2 * (one.size + other.size)
-            memory += given.width * (items + one.size + other.size)  # non-contiguous ones are copied
+            memory += operands.width * (items + one.size + other.size)  # non-contiguous ones are copied
         budget.spend(work, memory)
 
     return cost
@@ -340,7 +343,7 @@ _COST_BY_NAME = {name: cost for names, cost in _OF_NUMPY for name in names.split
 
 
 def _of_several(
-    function: Callable[[Any], Any], prepared: Callable[[Any], Any] = lambda given: given
+    function: Callable[[Any], Any], prepared: Callable[[Any], Any] = lambda argument: argument
 ) -> Callable[..., Any]:
     """Return a numpy function that also accepts several numbers, as Python's own does."""
 
@@ -687,8 +690,8 @@ def _picked(budget: Budget, of: Any, index: Any) -> tuple[int, int]:
     in_order = used == len(shapes) and not any(part is Ellipsis for part in parts)
     rest = _lengths(of.shape, parts) if in_order else None
     if rest is None:  # a part's position does not give its dimension: assume that the largest dimensions remain
-        kept = max(len(of.shape) - used - sum(isinstance(part, int) for part in plain), 0)
-        rest = sorted(of.shape)[len(of.shape) - kept :]
+        dimensions = max(len(of.shape) - used - sum(isinstance(part, int) for part in plain), 0)
+        rest = sorted(of.shape)[len(of.shape) - dimensions :]
     try:
         return math.prod(np.broadcast_shapes(*shapes)) * math.prod(rest), memory
     except ValueError:  # numpy raises an error about the mismatch

@@ -185,11 +185,11 @@ class Budget:
                 parts = value
             case _:
                 return _ONE
-        found = known.get(id(value))
-        if found is None:
+        extent = known.get(id(value))
+        if extent is None:
             self.spend(_ITEM * len(value), 2 * _ENTRY * len(value))
-            found = known[id(value)] = self._sum(parts, len(value), known)
-        return found
+            extent = known[id(value)] = self._sum(parts, len(value), known)
+        return extent
 
     def _sum(self, parts: Collection[Any], count: int, known: dict[int, Extent]) -> Extent:
         if _PLAIN.issuperset(map(type, parts)):

@@ -193,11 +193,11 @@ class Evaluation:
 
     def method(self, of: Any, name: str, *arguments: Any, **named: Any) -> Any:
         """Call ``of.name(...)``."""
-        found = expression_operations.method(of, name)
-        if found is None:
+        operation = expression_operations.method(of, name)
+        if operation is None:
             return self.call(getattr(of, name), *arguments, **named)  # this raises the right error
         arguments = expression_operations.materialize(arguments)
-        run, cost = found
+        run, cost = operation
         cost(self.budget, (of, *arguments), named)
         return self._hold(_of_numbers(run(of, *arguments, **named)))
 

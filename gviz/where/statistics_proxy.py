@@ -44,12 +44,12 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
         return self.shape[0] if self.shape else self.refuse()
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        told = _TOLD.get(function)
-        return told(self) if told is not None and len(args) == 1 and not named else self.refuse()
+        answer = _ANSWERS.get(function)
+        return answer(self) if answer is not None and len(args) == 1 and not named else self.refuse()
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *args: Any, **named: Any) -> Any:
-        told = _ELEMENTWISE.get(function)
-        return told(self) if told is not None and method == "__call__" and not named else self.refuse()
+        answer = _ELEMENTWISE.get(function)
+        return answer(self) if answer is not None and method == "__call__" and not named else self.refuse()
 
     def min(self) -> Any:
         """Return the smallest element."""
@@ -82,9 +82,9 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
         return self.refuse() if extreme is None or not self.size else self.dtype.type(extreme)
 
     def _absolute(self) -> Summarized:
-        made = Summarized(self.of, self.dtype, self.shape, self._stats)
-        made._low, made._high, made._mean = _bounds_of_magnitudes(self._stats, self.dtype)
-        return made
+        magnitudes = Summarized(self.of, self.dtype, self.shape, self._stats)
+        magnitudes._low, magnitudes._high, magnitudes._mean = _bounds_of_magnitudes(self._stats, self.dtype)
+        return magnitudes
 
     def _magnitudes(self) -> Summarized:
         return self._absolute() if self.dtype.kind == "f" else self.refuse()
@@ -141,7 +141,7 @@ def _bounds_of_magnitudes(stats: Stats, dtype: np.dtype[Any]) -> _Bounds:
     return 0.0 if stats.zero else None, max(-stats.min, stats.max), None
 
 
-_TOLD: dict[Any, Callable[[Summarized], Any]] = {
+_ANSWERS: dict[Any, Callable[[Summarized], Any]] = {
     np.min: Summarized.min, np.max: Summarized.max, np.amin: Summarized.min, np.amax: Summarized.max,
     np.mean: Summarized.mean, np.linalg.norm: Summarized.norm, np.any: Summarized.any, np.all: Summarized.all,
     np.count_nonzero: Summarized._nonzero, np.size: lambda one: one.size, np.shape: lambda one: one.shape,

@@ -239,8 +239,8 @@ def _computed(text: str) -> ast.expr | None:
 
 def _split(text: str) -> tuple[str, Condition | None]:
     """Split a text at the first ``if`` outside of brackets into the part before it and the condition after it."""
-    for found in _IF.finditer(text):
-        before = text[: found.start()]
+    for match in _IF.finditer(text):
+        before = text[: match.start()]
         if all(before.count(opening) == before.count(closing) for opening, closing in ("()", "[]", "{}")):
-            return before.strip(), condition(text[found.end() :])
+            return before.strip(), condition(text[match.end() :])
     return text, None

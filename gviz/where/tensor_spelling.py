@@ -40,7 +40,7 @@ def as_python(text: str) -> str:
 
 def with_paths(text: str) -> str:
     """Write indexed modules as one path: ``net[0].weight`` as ``net.0.weight``."""
-    return _ITEMS_OF_MODULES.sub(lambda found: with_items(found[0]), text)
+    return _ITEMS_OF_MODULES.sub(lambda match: with_items(match[0]), text)
 
 
 def with_items(text: str) -> str:
@@ -55,14 +55,14 @@ def as_written(name: str) -> str:
 
 def node_of(name: str) -> int:
     """Return the node that a placeholder name refers to, 0 for any other name."""
-    found = _NODE.match(name)
-    return int(found.group(1)) if found else 0
+    match = _NODE.match(name)
+    return int(match.group(1)) if match else 0
 
 
-def _named(found: re.Match[str]) -> str:
-    if found["node"]:
-        return f"node_{found['node']}_"
-    path = found["path"]
+def _named(match: re.Match[str]) -> str:
+    if match["node"]:
+        return f"node_{match['node']}_"
+    path = match["path"]
     if not path or _FLOAT.match(path):
-        return found.group()
+        return match.group()
     return ".".join(f"item_{part}_" if part.isdecimal() else part for part in path.split("."))

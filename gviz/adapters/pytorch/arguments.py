@@ -19,7 +19,7 @@ from gviz.adapters.pytorch.values import name_of
 def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> Call:
     """Return the `Call` that describes a function call in events."""
     called = operations.called(function)
-    given: list[tuple[str, Operand]] = []
+    operands: list[tuple[str, Operand]] = []
     attrs: list[tuple[str, Any]] = []
     if len(args) > 2 and called in _NUMBER_BY_NUMBER and all(type(number) is int for number in args[1:]):
         args = (args[0], tuple(args[1:]))
@@ -31,25 +31,25 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
         if isinstance(value, torch.Tensor) or (
             isinstance(value, (int, float)) and (is_reflected or _is_operand(called, place, len(args)))
         ):
-            given.append((name, value))
+            operands.append((name, value))
         else:
-            _sort(name or f"argument{place}", name, value, given, attrs)
+            _sort(name or f"argument{place}", name, value, operands, attrs)
     for name, value in kwargs.items():
         if name != "_stacklevel":
-            _sort(name, name, value, given, attrs)
+            _sort(name, name, value, operands, attrs)
     if is_reflected:
-        given.reverse()
+        operands.reverse()
     if called in _LIKE_ANOTHER:
-        del given[1:]
-    no_gradient = [Untracked(name, operand) for name, operand in given if not _leads_on(operand)]
+        del operands[1:]
+    no_gradient = [Untracked(name, operand) for name, operand in operands if not _leads_on(operand)]
     tensors = _named_tensors(names, args, kwargs) if is_own else ()
-    return Call(called, [operand for _, operand in given], tuple(attrs), in_place, no_gradient, tensors)
+    return Call(called, [operand for _, operand in operands], tuple(attrs), in_place, no_gradient, tensors)
 
 
 def _named_tensors(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the arguments that are tensors. A custom function can have a gradient for each of them."""
-    given = [*zip(names, args, strict=False), *kwargs.items()]
-    return tuple(name for name, value in given if isinstance(value, torch.Tensor))
+    named = [*zip(names, args, strict=False), *kwargs.items()]
+    return tuple(name for name, value in named if isinstance(value, torch.Tensor))
 
 
 _LIKE_ANOTHER = {"to", "type_as"}
@@ -66,11 +66,11 @@ def _leads_on(operand: Operand) -> bool:
     return isinstance(operand, torch.Tensor) and operand.requires_grad and not is_cut_off(operand)
 
 
-def _sort(shown: str, name: str, value: Any, given: list[tuple[str, Operand]], attrs: list[tuple[str, Any]]) -> None:
-    """Add an argument to `given` if it is or contains tensors, otherwise to `attrs` as plain data."""
+def _sort(shown: str, name: str, value: Any, operands: list[tuple[str, Operand]], attrs: list[tuple[str, Any]]) -> None:
+    """Add an argument to `operands` if it is or contains tensors, otherwise to `attrs` as plain data."""
     tensors = _tensors_of(value)
     if tensors:
-        given += [(name, tensor) for tensor in tensors]
+        operands += [(name, tensor) for tensor in tensors]
     else:
         attrs.append((shown, plain(value)))
 
@@ -81,9 +81,9 @@ _WITH_NUMBERS = {
 }  # fmt: skip
 
 
-def _is_operand(name: str, place: int, given: int) -> bool:
+def _is_operand(name: str, place: int, count: int) -> bool:
     """Return whether a Python number in this position is an operand, as a tensor would be."""
-    return ((place, given) == (1, 2) and name.rstrip("_") in _WITH_NUMBERS) or (place, name) == (2, "setitem")
+    return ((place, count) == (1, 2) and name.rstrip("_") in _WITH_NUMBERS) or (place, name) == (2, "setitem")
 
 
 def plain(value: Any) -> Any:
@@ -118,11 +118,11 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 
 @lru_cache(operations.FUNCTIONS)
-def _argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Sequence[str]:
+def _argument_names(function: Callable[..., Any], types: tuple[type, ...]) -> Sequence[str]:
     """Return the names of a function's positional arguments for values of these types; empty if unknown."""
     name = operations.called(function)
     if isinstance(function, type) and issubclass(function, torch.autograd.Function):
-        return _names_of_forward(function, len(given))
+        return _names_of_forward(function, len(types))
     schema = getattr(function, "_schema", None)
     if schema is not None:
         return tuple(argument.name for argument in schema.arguments)
@@ -134,12 +134,12 @@ def _argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Se
         pass
     for schema in schemas_of(f"aten::{name}") if name.isidentifier() else ():
         taken = [argument for argument in schema.arguments if not argument.kwarg_only]
-        if len(taken) >= len(given) and all(map(_takes, taken, given)):
+        if len(taken) >= len(types) and all(map(_takes, taken, types)):
             return tuple(argument.name for argument in taken)
     return ()
 
 
-def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Sequence[str]:
+def _names_of_forward(function: type[torch.autograd.Function], count: int) -> Sequence[str]:
     """Return the names of the arguments of ``apply``: those of ``forward`` without its `ctx`.
 
     A ``forward`` with a separate ``setup_context`` takes no `ctx`. Arguments of ``*tensors`` are numbered:
@@ -150,7 +150,7 @@ def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Se
         taken = taken[1:]
     names = [it.name for it in taken if it.kind is not it.VAR_POSITIONAL]
     further = next((it.name for it in taken if it.kind is it.VAR_POSITIONAL), "")
-    return [*names, *(f"{further}{place}" for place in range(given - len(names) if further else 0))]
+    return [*names, *(f"{further}{place}" for place in range(count - len(names) if further else 0))]
 
 
 def _takes(argument: Any, kind: type) -> bool:

@@ -111,26 +111,26 @@ def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs
 def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, stack: int) -> Any:
     """Return a hook that records its run, its result, and the `stack` at which it was registered."""
 
-    def heard(given: torch.Tensor) -> Any:
+    def heard(grad: torch.Tensor) -> Any:
         current = session.current_pass()
         if current is None:
-            return hook(given)
+            return hook(grad)
         if when == "post accumulate":
             say_added(session)
         thread, node = session.thread, mark.node
         if when == "tensor":
             with without_overrides():
-                say_if_replaced(session, current, (node, output_nr), given)
+                say_if_replaced(session, current, (node, output_nr), grad)
         outside, thread.during = thread.during, (current.number, node)
-        before = version_of(given)
+        before = version_of(grad)
         try:
-            result = hook(given)
+            result = hook(grad)
         finally:
             thread.during = outside
-        replaced = isinstance(result, torch.Tensor) and result is not given
-        changed = replaced or (when == "tensor" and version_of(given) != before)
+        replaced = isinstance(result, torch.Tensor) and result is not grad
+        changed = replaced or (when == "tensor" and version_of(grad) != before)
         ran = HookRan(current.number, node, output_nr, when, "", None, stack)
-        _say_ran(session, hook, ran, result if replaced else given, changed)
+        _say_ran(session, hook, ran, result if replaced else grad, changed)
         return result
 
     return wraps(hook)(heard) if hasattr(hook, "__name__") else heard

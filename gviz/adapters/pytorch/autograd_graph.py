@@ -63,9 +63,9 @@ def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
 def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
     """Return the mark of a tensor's node, which is announced now if it is new."""
     edge_of(session, tensor)
-    found = session.marks.of(tensor)
-    assert found is not None
-    return found
+    mark = session.marks.of(tensor)
+    assert mark is not None
+    return mark
 
 
 def _meet(session: Session, tensor: torch.Tensor) -> Mark:
@@ -155,36 +155,36 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
             continue
         stack.pop()
         if not stack:
-            return _made(session, top, ends, outputs, call, place, alone=alone)
+            return _announce_node(session, top, ends, outputs, call, place, alone=alone)
         if of_node(top) is not None:  # several nodes depend on it
             continue
         if is_accumulator(top):
             _enter_accumulator(session, top)
         else:
-            _made(session, top, ends, {}, call, place, alone=False)
+            _announce_node(session, top, ends, {}, call, place, alone=False)
 
 
 def widths(session: Session, roots: Sequence[Any]) -> dict[Any, int]:
     """Return the least number of outputs of each unannounced node behind `roots`: as many as the graph uses."""
-    found, stack = dict.fromkeys(roots, 1), [*roots]
+    counts, stack = dict.fromkeys(roots, 1), [*roots]
     while stack:
         for before, output_nr in stack.pop().next_functions:
             if before is None or session.marks.of_node(before) is not None:
                 continue
-            if before not in found:
+            if before not in counts:
                 stack.append(before)
-            found[before] = max(found.get(before, 1), output_nr + 1)
-    return found
+            counts[before] = max(counts.get(before, 1), output_nr + 1)
+    return counts
 
 
 def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
     """Announce a graph node without its dependencies, for recordings of only a part of the graph."""
     of_node = session.marks.of_node
     ends = [(None if before is None else of_node(before), nr) for before, nr in node.next_functions]
-    return _made(session, node, ends, outputs, call, session.channel.stack(), alone=True)
+    return _announce_node(session, node, ends, outputs, call, session.channel.stack(), alone=True)
 
 
-def _made(
+def _announce_node(
     session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.Tensor], call: Call, place: int, *,
     alone: bool,
 ) -> Mark:  # fmt: skip
@@ -233,8 +233,8 @@ def _converted(node: Any, outputs: Mapping[int, torch.Tensor]) -> tuple[operatio
     source = before.variable if before is not None and is_accumulator(before) else None
     if source is None and output_nr < len(known):
         source = known[output_nr]
-    made = next(iter(outputs.values()), None) if outputs else next(iter(getattr(node, "_input_metadata", ())), None)
-    return None if source is None or made is None else (source, made)
+    result = next(iter(outputs.values()), None) if outputs else next(iter(getattr(node, "_input_metadata", ())), None)
+    return None if source is None or result is None else (source, result)
 
 
 def _given(session: Session, node: Any, call: Call, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:
@@ -288,22 +288,22 @@ def inputs_of(
     alone: bool,
 ) -> Inputs:  # fmt: skip
     """Return the inputs of a node that `call` made, `alone` or with others. `outputs` are known if it is the result."""
-    found = _at_ends(ends, operation)
-    inputs = Inputs(found, [], [])
-    if not call.untracked and _UNKNOWN not in found:
+    edges = _at_ends(ends, operation)
+    inputs = Inputs(edges, [], [])
+    if not call.untracked and _UNKNOWN not in edges:
         return inputs
-    if call.in_place and outputs and found[:1] == [_UNKNOWN]:
+    if call.in_place and outputs and edges[:1] == [_UNKNOWN]:
         before = session.marks.of_tensor(next(iter(outputs.values())))
-        found[0] = _UNKNOWN if before is None else (before.node, 0)
-    if _UNKNOWN in found or (call.untracked and not alone):
+        edges[0] = _UNKNOWN if before is None else (before.node, 0)
+    if _UNKNOWN in edges or (call.untracked and not alone):
         _link_saved(session, node, operation, call.untracked, inputs)
     rest = [it for it in call.untracked if not it.linked] if outputs else []
     if rest:
         taken = [it for it in rest if alone or not isinstance(it.operand, torch.Tensor)]
         _link_arguments(session, operation, taken, inputs, next(iter(outputs.values())))
         _link_the_rest(session, call.name, [it for it in rest if not it.linked], inputs)
-    while found and found[-1] == _UNKNOWN and not _is_used(node, operation, len(found) - 1, alone=alone):
-        found.pop()
+    while edges and edges[-1] == _UNKNOWN and not _is_used(node, operation, len(edges) - 1, alone=alone):
+        edges.pop()
     return inputs
 
 
@@ -322,11 +322,11 @@ def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool
 
 def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
     """Return the inputs that gradients flow to; the others stay gaps."""
-    found = [_UNKNOWN] * (len(ends) if operation.places is None else max(len(operation.slots), len(ends)))
+    edges = [_UNKNOWN] * (len(ends) if operation.places is None else max(len(operation.slots), len(ends)))
     for slot, (mark, output_nr) in zip(operation.slots_of(len(ends)), ends, strict=True):
         if mark is not None:
-            found[slot] = mark.node, output_nr
-    return found
+            edges[slot] = mark.node, output_nr
+    return edges
 
 
 def _link_saved(
@@ -373,12 +373,12 @@ def _edge_of_saved(session: Session, saved: torch.Tensor, operand: Operand, inpu
 
 
 def _link_arguments(
-    session: Session, operation: Operation, given: Sequence[Untracked], inputs: Inputs, result: torch.Tensor
+    session: Session, operation: Operation, arguments: Sequence[Untracked], inputs: Inputs, result: torch.Tensor
 ) -> None:
     """Fill the gaps with the arguments, first by name, then in order."""
-    slots = [operation.slots.index(it.name) if it.name in operation.slots else -1 for it in given]
+    slots = [operation.slots.index(it.name) if it.name in operation.slots else -1 for it in arguments]
     gaps = [slot for slot in _gaps(inputs) if slot not in slots]
-    for it, slot in zip(given, slots, strict=True):
+    for it, slot in zip(arguments, slots, strict=True):
         if slot < 0 or inputs.edges[slot] != _UNKNOWN:
             slot = gaps.pop(0) if gaps else -1
         if slot >= 0:

@@ -93,15 +93,15 @@ def _start(
         current.needed = _leading_to(roots, {node for node, _ in wanted}, session)
     values = []
     for root, edge, seed in zip(roots, edges, seeds, strict=True):
-        given = seed
+        gradient = seed
         if seed is None:
             with unseen(root):
                 on_device = (
                     has_numbers(root) and root.is_cuda
                 )  # elsewhere a capture would keep it and wait for the device
-                given = torch.ones_like(root, device="cpu" if on_device else None)
-        values.append(session.value(given))
-        del root, edge, given
+                gradient = torch.ones_like(root, device="cpu" if on_device else None)
+        values.append(session.value(gradient))
+        del root, edge, gradient
     model_names.say_held(channel, partial(_held_leaf, session))
     stack = channel.stack()
     started = BackwardStarted(
@@ -148,12 +148,12 @@ def _leading_to(roots: Sequence[Any], wanted: set[int], session: Session) -> set
             if before not in seen:
                 seen.add(before)
                 stack.append(before)
-    found, waiting = set(wanted), list(wanted)
+    leading, waiting = set(wanted), list(wanted)
     while waiting:
-        fresh = [user for user in users.get(waiting.pop(), ()) if user not in found]
-        found.update(fresh)
+        fresh = [user for user in users.get(waiting.pop(), ()) if user not in leading]
+        leading.update(fresh)
         waiting.extend(fresh)
-    return found
+    return leading
 
 
 def _say_captured(session: Session, current: Pass, wanted: Sequence[Edge], grads: Sequence[Any]) -> None:

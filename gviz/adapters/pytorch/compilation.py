@@ -69,14 +69,14 @@ def _name_parameters(session: Session, function: Any) -> None:
 def modules_of(function: Any) -> Iterator[torch.nn.Module]:
     """Yield the modules that a function can use: in its closure, its globals, its ``__self__`` and its attributes."""
     owner = getattr(function, "__self__", None)
-    held = [owner, *getattr(owner, "__dict__", {}).values()]
+    candidates = [owner, *getattr(owner, "__dict__", {}).values()]
     code = getattr(function, "__code__", None)
     if code is not None:
-        held += [function.__globals__.get(name) for name in code.co_names]
+        candidates += [function.__globals__.get(name) for name in code.co_names]
     for cell in getattr(function, "__closure__", None) or ():
         with suppress(ValueError):  # a variable that has no value yet
-            held.append(cell.cell_contents)
-    yield from (each for each in held if isinstance(each, torch.nn.Module))
+            candidates.append(cell.cell_contents)
+    yield from (each for each in candidates if isinstance(each, torch.nn.Module))
 
 
 def _making(session: Session, maker: Callable[..., Any]) -> Callable[..., Any]:

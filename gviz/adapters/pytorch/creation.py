@@ -88,26 +88,26 @@ def mask(session: Session, drawn: torch.Tensor) -> Mark:
 def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
     """Announce an operation that autograd does not track, whose results are new tensors."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
-    attrs, given = call.attrs, tuple(name for name, _ in call.attrs)
-    operation = operations.untracked(call.name, len(call.operands), call.in_place, given)
+    attrs, names = call.attrs, tuple(name for name, _ in call.attrs)
+    operation = operations.untracked(call.name, len(call.operands), call.in_place, names)
     if tensors and call.name.rstrip("_") in operations.CONVERSIONS:
         operation, facts = operations.conversion(operation, as_it_lies(tensors[-1]), as_it_lies(outputs[0]))
         attrs = tuple(({name: it for name, it in attrs if not name.startswith("argument")} | facts).items())
-        given = tuple(name for name, _ in attrs)
+        names = tuple(name for name, _ in attrs)
     inputs, numbers = [], []
     for operand in call.operands:
         if isinstance(operand, torch.Tensor):
             inputs.append(session.edge_of(operand))
         else:
-            made = number(session, operand, dtype_beside(outputs[0]))
-            numbers.append(made)
-            inputs.append((made.node, 0))
+            number_node = number(session, operand, dtype_beside(outputs[0]))
+            numbers.append(number_node)
+            inputs.append((number_node.node, 0))
     origin = inputs[0][0] if tensors and why in ("detach", "data") else 0
     mark = Mark(session.channel.next_node())
     described = tuple(of_untracked(session, tensor, inputs, origin, in_place=call.in_place) for tensor in outputs)
     say_created(
         session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
-        attrs=(*attrs, *operations.defaults(operation, given), *oddities(outputs[0])), requires_grad=False,
+        attrs=(*attrs, *operations.defaults(operation, names), *oddities(outputs[0])), requires_grad=False,
         why=why,
     )  # fmt: skip
     return mark
@@ -191,9 +191,9 @@ def of_node(
     one of the first calls of a custom function, and values are kept whole. There are at least `width` outputs: PyTorch
     does not report all of them.
     """
-    made = private_api.outputs_of(node)
+    metadata = private_api.outputs_of(node)
     described = []
-    for output_nr in range(max(len(made), max(outputs, default=0) + 1, width)):
+    for output_nr in range(max(len(metadata), max(outputs, default=0) + 1, width)):
         tensor = outputs.get(output_nr)
         if tensor is not None:
             is_view = inputs and not in_place and private_api.is_view(tensor)
@@ -203,7 +203,7 @@ def of_node(
             known = _transposed(session, node, inputs) if node.name() == "TBackward0" else None
             if known is None and is_new:
                 known = _kept_result(session, node)
-            described.append(known or _unseen(session, made[output_nr] if output_nr < len(made) else None))
+            described.append(known or _unseen(session, metadata[output_nr] if output_nr < len(metadata) else None))
     return tuple(described)
 
 
@@ -231,17 +231,17 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
     return session.marks.transposed(leaf, origin, version, look)
 
 
-def _unseen(session: Session, made: Any) -> Output:
+def _unseen(session: Session, metadata: Any) -> Output:
     """Return an output with an unknown value; its shape and dtype may be known."""
     session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
     if not private_api.knows_outputs:
         session.report_lack(private_api.missing["_C._functions.AccumulateGrad._input_metadata"])
     try:
-        shape = tuple(made.shape) if made is not None else ()
+        shape = tuple(metadata.shape) if metadata is not None else ()
     except RuntimeError:  # nested: its parts have shapes, it has none
-        made = None
-    is_known = made is not None and set(map(type, shape)) <= {int}
-    return Output(_without_numbers(made.dtype, shape) if is_known else None, session.channel.next_storage())
+        metadata = None
+    is_known = metadata is not None and set(map(type, shape)) <= {int}
+    return Output(_without_numbers(metadata.dtype, shape) if is_known else None, session.channel.next_storage())
 
 
 @lru_cache(maxsize=4096)
@@ -254,14 +254,14 @@ def oddities(tensor: torch.Tensor) -> Attrs:
     tensor = as_it_lies(tensor)
     if tensor.is_cpu and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested):
         return ()
-    found: list[tuple[str, Attr]] = [] if tensor.is_cpu else [("device", str(tensor.device))]
+    attrs: list[tuple[str, Attr]] = [] if tensor.is_cpu else [("device", str(tensor.device))]
     if tensor.layout is not torch.strided:
-        found.append(("layout", str(tensor.layout).removeprefix("torch.")))
+        attrs.append(("layout", str(tensor.layout).removeprefix("torch.")))
     if tensor.is_nested:
-        found.append(("nested", True))
+        attrs.append(("nested", True))
     if tensor.is_quantized:
-        found.append(("quantized", True))
-    return tuple(found)
+        attrs.append(("quantized", True))
+    return tuple(attrs)
 
 
 def is_accumulator(node: Any) -> bool:

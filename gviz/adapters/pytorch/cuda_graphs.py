@@ -90,10 +90,10 @@ def note_results(
 ) -> None:
     """Note what a replay will write of a captured call's results: new memory, and memory that is noted already."""
     captures, marks = session.captures, session.marks
-    given = [it for it in (*args, *kwargs.values()) if isinstance(it, torch.Tensor)]
+    tensors = [it for it in (*args, *kwargs.values()) if isinstance(it, torch.Tensor)]
     for tensor in outputs:
         is_fresh = fills_its_memory(as_it_lies(tensor)) and not marks.is_numbered(tensor)
-        if captures.is_noted(tensor) or (is_fresh and not any(marks.share_memory(tensor, it) for it in given)):
+        if captures.is_noted(tensor) or (is_fresh and not any(marks.share_memory(tensor, it) for it in tensors)):
             captures.note(tensor)
 
 

@@ -110,13 +110,13 @@ def summarize(
 @triton.jit(do_not_specialize=["source", "target", "count"])
 def copy_bytes(source: tl.int64, target: tl.int64, count: tl.int64, WORDS: tl.constexpr) -> None:
     """Write `count` bytes to `target`, four per word; the upper half of each word is 1."""
-    given = source.to(tl.pointer_type(tl.uint8))
+    source_bytes = source.to(tl.pointer_type(tl.uint8))
     words = target.to(tl.pointer_type(tl.int64))
     places = tl.program_id(0).to(tl.int64) * WORDS + tl.arange(0, WORDS)
     word = tl.full([WORDS], 1, tl.int64) << 32
     for byte in tl.static_range(4):
         at = places * 4 + byte
-        word |= tl.load(given + at, mask=at < count, other=0).to(tl.int64) << (8 * byte)
+        word |= tl.load(source_bytes + at, mask=at < count, other=0).to(tl.int64) << (8 * byte)
     tl.store(words + places, word, mask=places * 4 < count)
 
 
@@ -154,15 +154,17 @@ class Kernels:
         programs = -(-count // (4 * _WORDS))
         return self._launch(copy_bytes, (device,), programs, stream, (source, target, count, _WORDS))
 
-    def _launch(self, kernel: Any, key: tuple[object, ...], programs: int, stream: int, given: tuple[Any, ...]) -> bool:
+    def _launch(
+        self, kernel: Any, key: tuple[object, ...], programs: int, stream: int, arguments: tuple[Any, ...]
+    ) -> bool:
         if not self.works:
             return False
         compiled = self._compiled.get(key)
         if compiled is not None and _CAN_LAUNCH:
-            compiled[programs, 1, 1](*given, stream=stream)
+            compiled[programs, 1, 1](*arguments, stream=stream)
             return True
         try:
-            self._compiled[key] = kernel[programs,](*given, num_warps=_WARPS)
+            self._compiled[key] = kernel[programs,](*arguments, num_warps=_WARPS)
         except Exception:  # whatever a compiler may raise: PyTorch's operations give the same numbers
             self.works = False
         return self.works

@@ -143,16 +143,16 @@ def observe(
         return
     if silent == "module" and session.thread.scopes:
         silent = ""  # part of a forward that the program called
-    made: dict[Any, dict[int, torch.Tensor]] = {}
+    by_node: dict[Any, dict[int, torch.Tensor]] = {}
     loose: list[torch.Tensor] = []
     for tensor in outputs:
         node = grad_fn_of(tensor)
         if node is not None:
             if session.marks.of_node(node) is None:
-                made.setdefault(node, {})[tensor.output_nr] = tensor
+                by_node.setdefault(node, {})[tensor.output_nr] = tensor
         elif session.marks.of_tensor(tensor) is None:
             loose.append(tensor)
-    if not made and (silent or not loose):
+    if not by_node and (silent or not loose):
         return
     call = call_of(function, args, kwargs)
     if given is not None:
@@ -163,10 +163,10 @@ def observe(
         for operand in call.operands:
             if isinstance(operand, torch.Tensor):
                 edge_of(session, operand)
-    if not private_api.knows_outputs and len(made) > 1:
-        call = replace(call, widths=widths(session, [*made]))
-    last = next(reversed(made), None)
-    for node, its_outputs in made.items():
+    if not private_api.knows_outputs and len(by_node) > 1:
+        call = replace(call, widths=widths(session, [*by_node]))
+    last = next(reversed(by_node), None)
+    for node, its_outputs in by_node.items():
         visit(session, node, its_outputs, call if node is last else replace(call, is_last=False))
     if loose and not silent:
         _announce_loose(session, call, loose)
@@ -270,9 +270,9 @@ def _divided(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
         caller = caller.f_back  # type: ignore[assignment]  # a program has called it
     silent = _is_silent(caller)
     with without_overrides():
-        for step, given, made in steps:
+        for step, arguments, made in steps:
             if isinstance(made, torch.Tensor):
-                observe(session, step, given, {}, (made,), silent)
+                observe(session, step, arguments, {}, (made,), silent)
     session.spent += clock() - began
     return result
 

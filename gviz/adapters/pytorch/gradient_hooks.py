@@ -61,7 +61,7 @@ class NodeWatch:
             session.channel.say(StepStarted(current.number, mark.node, tuple(values)))
         session.spent += clock() - began
 
-    def after(self, given: Grads, grads: Grads) -> None:
+    def after(self, outgoing: Grads, grads: Grads) -> None:
         """Run after the backward rule."""
         session = self._session
         if (current := session.current_pass()) is None:
@@ -69,12 +69,12 @@ class NodeWatch:
         began, say, mark = clock(), session.channel.say, self._mark
         with without_overrides():
             if current.create_graph:
-                self._announce(given)
+                self._announce(outgoing)
             thread = session.thread
             step = thread.steps.pop() if thread.steps else _NO_STEP
             if step is not _NO_STEP:
                 self._say_given(current, grads, step[1])
-            for target, grad in zip(self.targets, given, strict=False):
+            for target, grad in zip(self.targets, outgoing, strict=False):
                 if target is not None and grad is not None:
                     _flow(session, current, mark, target, grad, step, grads)
             if self._keeps and not current.retain_graph:
@@ -89,9 +89,9 @@ class NodeWatch:
             if grad is not None and address(grad) not in places:
                 _say_replaced(self._session, current, (self._mark.node, nr), grad, "grad_fn.register_prehook")
 
-    def _announce(self, given: Grads) -> None:
+    def _announce(self, outgoing: Grads) -> None:
         """Announce the nodes that the backward rule created with ``create_graph``; they belong to this step."""
-        for grad in given:
+        for grad in outgoing:
             if grad is not None and grad.grad_fn is not None:
                 self._session.edge_of(grad)
 
@@ -106,10 +106,10 @@ class RegionWatch(NodeWatch):
         super().before(grads)
         self._session.thread.is_closed = True
 
-    def after(self, given: Grads, grads: Grads) -> None:
+    def after(self, outgoing: Grads, grads: Grads) -> None:
         """Run after the backward rule."""
         self._session.thread.is_closed = False
-        super().after(given, grads)
+        super().after(outgoing, grads)
 
 
 class LeafWatch:
@@ -140,7 +140,7 @@ class LeafWatch:
             part = _arrived(session, current, (self._mark.node, 0), grad, here)
             session.thread.adding = partial(self._say, current, held_grad(self._leaf) is None), part, here
 
-    def after(self, given: Grads, grads: Grads) -> None:
+    def after(self, outgoing: Grads, grads: Grads) -> None:
         """Run after accumulation and after the program's own hooks for it."""
         session, (grad,) = self._session, grads
         adding = session.thread.adding
@@ -230,24 +230,29 @@ def _flow(
 
 
 def _as_passed_on(
-    session: Session, value: Value | None, grad: torch.Tensor | None, given: torch.Tensor
+    session: Session, value: Value | None, grad: torch.Tensor | None, passed_on: torch.Tensor
 ) -> Value | None:
     """Return the value of a gradient that a rule passes on unchanged or reshaped; None for a new one.
 
     Both tensors are alive now, so the same address means the same numbers.
     """
-    if value is None or grad is None or not (has_numbers(grad) and has_numbers(given)):
+    if value is None or grad is None or not (has_numbers(grad) and has_numbers(passed_on)):
         return None
-    grad, given = as_it_lies(grad), as_it_lies(given)
-    if grad.numel() != given.numel():
+    grad, passed_on = as_it_lies(grad), as_it_lies(passed_on)
+    if grad.numel() != passed_on.numel():
         return None
-    if grad.shape == given.shape and grad.stride() == given.stride():
+    if grad.shape == passed_on.shape and grad.stride() == passed_on.stride():
         return value
-    if grad.dtype == given.dtype and is_dense(grad) and is_dense(given) and not session.value.keeps_elements(value):
+    if (
+        grad.dtype == passed_on.dtype
+        and is_dense(grad)
+        and is_dense(passed_on)
+        and not session.value.keeps_elements(value)
+    ):
         if isinstance(value, Awaited):
-            return value.reshaped(tuple(given.shape))
+            return value.reshaped(tuple(passed_on.shape))
         kind = Value if value.data is None else Unordered
-        return kind(value.dtype, tuple(given.shape), value.data, value.stats)
+        return kind(value.dtype, tuple(passed_on.shape), value.data, value.stats)
     return None
 
 

@@ -139,8 +139,8 @@ def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]
             _say_shown(session, (part,), node if overlap(as_it_lies(part), as_it_lies(tensor)) else 0)
         if written.number and not (written.parts and written.number in memories_said):
             memories_said.add(written.number)
-            held = session.value.memory_of(tensor) if written.whole is None else session.value.memory(written.whole)
-            session.channel.say(StorageWritten(written.number, node, version, held))
+            value = session.value.memory_of(tensor) if written.whole is None else session.value.memory(written.whole)
+            session.channel.say(StorageWritten(written.number, node, version, value))
         _say_shown(session, written.moved, node)
 
 

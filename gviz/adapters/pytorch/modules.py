@@ -53,14 +53,14 @@ def heard_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]
     stack = session.channel.stack()
 
     def heard(*args: Any) -> Any:
-        given = hook(*args)
+        result = hook(*args)
         current = session.current_pass()
-        if given is not None and current is not None:
+        if result is not None and current is not None:
             name = getattr(hook, "__name__", type(hook).__name__)
-            for grad in given if isinstance(given, tuple) else (given,):
+            for grad in result if isinstance(result, tuple) else (result,):
                 if isinstance(grad, torch.Tensor):
                     current.by_modules[address(grad)] = name, stack
-        return given
+        return result
 
     return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
 

@@ -126,7 +126,7 @@ class Hooks(Protocol):
     """The hooks that a graph node calls before and after its backward rule."""
 
     def before(self, grads: Grads, /) -> None: ...
-    def after(self, given: Grads, grads: Grads, /) -> None: ...
+    def after(self, outgoing: Grads, grads: Grads, /) -> None: ...
 
 
 class Marks:
@@ -332,8 +332,8 @@ class Marks:
 
     def take_unnamed(self) -> list[torch.Tensor]:
         """Return the living parameters without a name that were noted since the last call."""
-        found, self._unnamed = self._unnamed, []
-        return [it for known in found if (it := known()) is not None]
+        references, self._unnamed = self._unnamed, []
+        return [it for known in references if (it := known()) is not None]
 
     def _entry(self, tensor: torch.Tensor) -> _Tensor:
         known = self._known.get(id(tensor))

@@ -137,17 +137,17 @@ def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:
 
 
 @cache
-def untracked(called: str, tensors: int, in_place: bool = False, given: tuple[str, ...] = ()) -> Operation:
-    """Return an untracked operation, called with `tensors` operands and other arguments with the names `given`.
+def untracked(called: str, tensors: int, in_place: bool = False, names: tuple[str, ...] = ()) -> Operation:
+    """Return an untracked operation, called with `tensors` operands and other arguments with the names `names`.
 
     Of several operations of that name it is the one whose formula mentions those arguments and no others.
     """
     plain = called.rstrip("_")
-    options = _arguments(plain) - set(given)
+    options = _arguments(plain) - set(names)
 
     def unlike(ours: Operation) -> tuple[int, int]:
         words = set(re.findall(r"\w+", ours.formula)) - set(ours.slots)
-        return len(words & options), -len(words.intersection(given))
+        return len(words & options), -len(words.intersection(names))
 
     # without what only the built-in engine records
     known = (it for it in _declared()[1].get(plain, ()) if "drawn" not in it.slots)
@@ -176,12 +176,12 @@ class Kind(Protocol):
     def device(self) -> torch.device: ...
 
 
-def conversion(operation: Operation, source: Kind, made: Kind) -> tuple[Operation, dict[str, str]]:
+def conversion(operation: Operation, source: Kind, result: Kind) -> tuple[Operation, dict[str, str]]:
     """Return the operation for a conversion, and its arguments: the dtype, and the devices from `source` to `device`.
 
     A program can write them in many ways, such as ``x.to(other)`` and ``x.double()``; the result shows what they were.
     """
-    (dtype, device), (into, there) = _kind(source), _kind(made)
+    (dtype, device), (into, there) = _kind(source), _kind(result)
     is_cast, is_moved = dtype is not into, device != there
     facts = {"dtype": str(into).removeprefix("torch.")} if is_cast else {}
     if is_moved:
@@ -210,9 +210,9 @@ def _converting(operation: Operation, is_cast: bool, is_moved: bool) -> Operatio
 
 
 @cache
-def defaults(operation: Operation, given: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
+def defaults(operation: Operation, names: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
     """Return the default values, None or an int, of arguments that the formula mentions and the call did not pass."""
-    wanted = set(re.findall(r"\w+", operation.formula)) - {*operation.slots, *given}
+    wanted = set(re.findall(r"\w+", operation.formula)) - {*operation.slots, *names}
     name = operation.name.rstrip("_")
     schemas = schemas_of(f"aten::{name}") if name.isidentifier() and wanted else ()
     known = {it.name: it.default_value for each in schemas for it in each.arguments if it.has_default_value()}

@@ -31,19 +31,19 @@ def _look(name: str, otherwise: Any, loss: str) -> Any:
     """Return the object ``torch.NAME``, or `otherwise` if it does not exist; `loss` describes what is lost
     without it.
     """
-    found: Any = torch
+    thing: Any = torch
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(thing, part):
             missing[name] = loss
             return otherwise
-        found = getattr(found, part)
-    return found
+        thing = getattr(thing, part)
+    return thing
 
 
 def _attribute(name: str, otherwise: Any, loss: str) -> Callable[[torch.Tensor], Any]:
     """Return a function that reads a private attribute of tensors."""
-    found = _look(f"Tensor.{name}", None, loss)
-    return (lambda tensor: otherwise) if found is None else found.__get__
+    descriptor = _look(f"Tensor.{name}", None, loss)
+    return (lambda tensor: otherwise) if descriptor is None else descriptor.__get__
 
 
 def _no_modes(*_: Any) -> int:
@@ -138,15 +138,15 @@ def saved(node: Any, name: str) -> torch.Tensor | None:
     Before PyTorch 2.9 a saved tensor does not show whether hooks packed it. So only nodes of the current call are read,
     and only while the thread has no hooks.
     """
-    kept: Any = getattr(node, f"_raw_saved_{name}", None)
-    if isinstance(kept, (tuple, list, type(None))):
+    saved_variable: Any = getattr(node, f"_raw_saved_{name}", None)
+    if isinstance(saved_variable, (tuple, list, type(None))):
         return None
     if has_to_unpack:
         if cannot_unpack(node) or _packs():
             return None
         tensor = _unpacked(node, name)
     else:
-        tensor = None if kept.unpack_hook is not None else kept.data
+        tensor = None if saved_variable.unpack_hook is not None else saved_variable.data
     return tensor if isinstance(tensor, torch.Tensor) else None
 
 
@@ -181,8 +181,11 @@ def is_released(node: Any, names: Iterable[str]) -> bool:
     try:
         for name in names:
             own = name.removeprefix("saved_")  # a custom function saves all under ``saved_tensors``
-            kept: Any = getattr(node, f"_raw_saved_{own}", None)
-            if getattr(kept, "data", kept) is None and getattr(kept, "unpack_hook", None) is None:
+            saved_variable: Any = getattr(node, f"_raw_saved_{own}", None)
+            if (
+                getattr(saved_variable, "data", saved_variable) is None
+                and getattr(saved_variable, "unpack_hook", None) is None
+            ):
                 getattr(node, f"_saved_{own}", None)  # None if nothing was ever saved
     except RuntimeError:
         return True

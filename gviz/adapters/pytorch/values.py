@@ -117,8 +117,8 @@ class Capture:
         if not is_on_gpu(source) or self.is_hidden(source) or not (has_numbers(source) and has_numbers(target)):
             return
         with without_modes():
-            given = source.detach().to(target.dtype).expand_as(target)
-        self._copies[target.untyped_storage().data_ptr()] = Copy(target, self(given), source.device)
+            copied = source.detach().to(target.dtype).expand_as(target)
+        self._copies[target.untyped_storage().data_ptr()] = Copy(target, self(copied), source.device)
 
     def _copied(self, tensor: torch.Tensor) -> Value | None:
         """Return the value of a tensor whose memory a device may not have written yet; None if it has."""

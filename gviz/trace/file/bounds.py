@@ -42,22 +42,22 @@ def bounds(last: int | str | None = None, max_size: int | str | None = None) -> 
 
 
 def _last(text: int | str) -> tuple[int, Unit]:
-    found = _LAST.fullmatch(str(text).strip())
-    if found is None or not int(found[1]):
+    match = _LAST.fullmatch(str(text).strip())
+    if match is None or not int(match[1]):
         raise GvizError(
             f"{str(text)[:40]!r} does not describe what to keep",
             why="it is neither a number of iterations nor of marks",
             hint="write 3, or '3 marks'",
             exit_code=2,
         )
-    return int(found[1]), "marks" if found[2] == "mark" else "iterations"
+    return int(match[1]), "marks" if match[2] == "mark" else "iterations"
 
 
 def _size(text: int | str) -> int:
-    found = _SIZE.fullmatch(str(text).strip())
-    if found is None:
+    match = _SIZE.fullmatch(str(text).strip())
+    if match is None:
         raise GvizError(f"{str(text)[:40]!r} is no size", hint="write a number of bytes, or 500M or 2G", exit_code=2)
-    size = int(float(found[1]) * 1024 ** " kmgt".index(found[2].lower() or " "))
+    size = int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " "))
     if size < SMALLEST_SIZE:
         raise GvizError(f"a trace of {text} would hold next to nothing", hint="at least 1M", exit_code=2)
     return size

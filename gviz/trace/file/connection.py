@@ -128,8 +128,8 @@ class Connection:
         tables = self.rows(
             "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta' AND sql NOT LIKE '%virtual%'"
         )
-        found = self.rows("SELECT value FROM meta WHERE key = 'gviz'") if tables else []
-        writer = f"gviz {clipped(str(found[0][0]), 40)}" if found else "a newer gviz"
+        rows = self.rows("SELECT value FROM meta WHERE key = 'gviz'") if tables else []
+        writer = f"gviz {clipped(str(rows[0][0]), 40)}" if rows else "a newer gviz"
         what = f"was written by {writer} (format {version}); this is {__version__} (format {file_format.FORMAT})"
         return _refusal(self.path, what, "pip install -U gviz")
 

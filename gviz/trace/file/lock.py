@@ -122,6 +122,6 @@ def writer_of(path: Path) -> int:
         suppress(sqlite3.Error, FileNotFoundError),
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file,
     ):
-        found = file.execute("SELECT value FROM meta WHERE key = 'process'").fetchone()
-        return int(found[0]) if found and str(found[0]).isdecimal() else 0
+        row = file.execute("SELECT value FROM meta WHERE key = 'process'").fetchone()
+        return int(row[0]) if row and str(row[0]).isdecimal() else 0
     return 0

@@ -45,7 +45,7 @@ def new_trace(program: str) -> Path:
 
     Traces that cannot be removed stay, for example those of another user in a shared cache.
     """
-    folder = _made(traces())
+    folder = _created(traces())
     for old in cached_traces()[KEPT - 1 :]:
         if time.time() - _written(old) > _JUST_WRITTEN and not _is_being_written(old):
             with suppress(GvizError):
@@ -170,7 +170,7 @@ def _written(path: Path) -> float:
         return 0.0  # another gviz process removed it meanwhile
 
 
-def _made(folder: Path) -> Path:
+def _created(folder: Path) -> Path:
     try:
         make_private(folder)
     except OSError as trouble:

@@ -87,8 +87,8 @@ class Trace:
         if not base:
             return NOTHING_DROPPED
         meta = self.meta
-        said = meta.get("said_again", "")
-        again = min(int(said), len(self)) if said.isdecimal() and len(said) < 12 else 0
+        count = meta.get("said_again", "")
+        again = min(int(count), len(self)) if count.isdecimal() and len(count) < 12 else 0
         try:
             turns = msgspec.json.decode(meta.get("turns", "[]"), type=_TURNS)
         except msgspec.MsgspecError as trouble:
@@ -150,8 +150,8 @@ class Trace:
     def columns(self, start: int, stop: int) -> Columns:
         """Return the subjects of the events ``start <= seq < stop`` as columns."""
         rows: list[Row] = []
-        for batch, held in self._batches.between(start, stop):
-            rows += held[max(start - batch.first, 0) : max(stop - batch.first, 0)]
+        for batch, column_rows in self._batches.between(start, stop):
+            rows += column_rows[max(start - batch.first, 0) : max(stop - batch.first, 0)]
         table = np.fromiter(chain.from_iterable(map(_SUBJECT, rows)), np.int64, len(Columns._fields) * len(rows))
         return Columns(*table.reshape(len(rows), len(Columns._fields)).T)
 

@@ -146,13 +146,13 @@ class Ring:
         else 0.
         """
         anywhere, part, parts = 0, 0, {*self._parts}
-        for kept in self._batches:
-            if kept.quiet and kept.first > self.cut + 1 and (size > 0 or not anywhere or kept.first in parts):
-                anywhere = kept.first
-                if kept.first in parts and size <= 0:
-                    part = kept.first
+        for batch in self._batches:
+            if batch.quiet and batch.first > self.cut + 1 and (size > 0 or not anywhere or batch.first in parts):
+                anywhere = batch.first
+                if batch.first in parts and size <= 0:
+                    part = batch.first
                     break
-            size -= kept.size
+            size -= batch.size
         return part or anywhere
 
     def _drop(self, first: int) -> frozenset[bytes]:
@@ -169,10 +169,10 @@ class Ring:
         self._put(again, first - 1 - len(again), time)
         self.cut, self._again = first - 1, len(again)
         # the calls around the first kept event belong to its forward pass, not to the dropped part
-        said = len(again) - entered
+        count = len(again) - entered
         known = msgspec.json.encode(self._iterations.loop.turns).decode()
-        told = [("said_again", str(said)), ("turns", known)]
-        self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", told)
+        rows = [("said_again", str(count)), ("turns", known)]
+        self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
         return self._forget(first, again)
 
     def _forget(self, first: int, again: list[e.Event]) -> frozenset[bytes]:
@@ -185,7 +185,7 @@ class Ring:
         if not gone:
             return frozenset()
         self._again_chunks = frozenset(chain.from_iterable(map(_chunks_of, again)))
-        return frozenset(gone.difference(self._again_chunks, *(kept.chunks for kept in self._batches)))
+        return frozenset(gone.difference(self._again_chunks, *(batch.chunks for batch in self._batches)))
 
 
 def _chunks_of(event: e.Event) -> list[bytes]:

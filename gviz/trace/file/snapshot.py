@@ -39,50 +39,50 @@ class Snapshot:
 
     def happen(self, event: Event) -> None:
         """Process the next event, one of `MATTERING`."""
-        said = next(self._orders), event
+        entry = next(self._orders), event
         for cell, sets in e.EFFECTS[event.__class__]:
             if cell in e.LASTING:
                 for key, content in sets(event):
-                    self._set(cell, key, content, said)
+                    self._set(cell, key, content, entry)
 
-    def _set(self, cell: e.Cell, key: Any, content: Any, said: Ordered) -> None:
+    def _set(self, cell: e.Cell, key: Any, content: Any, entry: Ordered) -> None:
         """Keep an event that sets a cell instead of the one before. Creations, writes, changes of `requires_grad` and
         module calls are kept until `_forget`: what is computed later may depend on any of them.
         """
         match cell:
             case "node":
-                self._nodes[key] = {_BIRTH: said}
+                self._nodes[key] = {_BIRTH: entry}
             case "freed":
                 self._nodes.pop(key, None)
             case "memory":
-                self._written[key].append(said)
+                self._written[key].append(entry)
             case "call":
-                self._scopes[key] = [said]
+                self._scopes[key] = [entry]
                 self._open[key] = None
             case "call_end":
                 if key in self._scopes:
-                    self._scopes[key].append(said)
+                    self._scopes[key].append(entry)
                     self._open.pop(key, None)
             case "requires_grad":
-                self._note(key, (cell, said[0]), said)
+                self._note(key, (cell, entry[0]), entry)
             case "grad":  # the pass that gave it is dropped
-                if not isinstance(said[1], e.GradSet):
-                    said = said[0], e.GradSet(key[0], key[1], "assigned", content)
-                self._note(key[0], (cell, key), said)
+                if not isinstance(entry[1], e.GradSet):
+                    entry = entry[0], e.GradSet(key[0], key[1], "assigned", content)
+                self._note(key[0], (cell, key), entry)
             case _:
-                self._note(key[0] if isinstance(key, tuple) else key, (cell, key), said)
+                self._note(key[0] if isinstance(key, tuple) else key, (cell, key), entry)
 
     def said_again(self) -> list[Event]:
         """Return the events that produce the current state, in the order of recording."""
         self._forget()
-        kept = [said for entries in self._nodes.values() for said in entries.values()]
-        kept += [said for writes in self._written.values() for said in writes]
-        kept += [said for entries in self._scopes.values() for said in entries]
-        return [self._without_the_dead(event) for _, event in sorted(kept, key=_order)]
+        ordered = [entry for entries in self._nodes.values() for entry in entries.values()]
+        ordered += [entry for writes in self._written.values() for entry in writes]
+        ordered += [entry for entries in self._scopes.values() for entry in entries]
+        return [self._without_the_dead(event) for _, event in sorted(ordered, key=_order)]
 
-    def _note(self, node: int, key: Hashable, said: Ordered) -> None:
+    def _note(self, node: int, key: Hashable, entry: Ordered) -> None:
         if node in self._nodes:
-            self._nodes[node][key] = said
+            self._nodes[node][key] = entry
 
     def _forget(self) -> None:
         """Drop what no living node needs: memory, module calls, and earlier changes of `requires_grad`."""
@@ -90,7 +90,7 @@ class Snapshot:
         self._forget_writes()
         wanted = {scope for birth in births for scope in self._calls_around(birth.scope)}
         wanted.update(scope for opened in self._open for scope in self._calls_around(opened))
-        self._scopes = {scope: said for scope, said in self._scopes.items() if scope in wanted}
+        self._scopes = {scope: history for scope, history in self._scopes.items() if scope in wanted}
         self._forget_switches()
 
     def _calls_around(self, scope: int) -> Iterator[int]:
@@ -111,18 +111,18 @@ class Snapshot:
             if storage in uses
         })  # fmt: skip
         for entries in self._nodes.values():
-            order, made = entries[_BIRTH][0], _birth(entries)
-            storage = _filled(made)
+            order, created = entries[_BIRTH][0], _birth(entries)
+            storage = _filled(created)
             writes = self._written.get(storage)
             if writes and not any(order < use < writes[0][0] for use in uses[storage]):
-                entries[_BIRTH] = order, _made_with(made, writes.pop(0)[1])
+                entries[_BIRTH] = order, _created_with(created, writes.pop(0)[1])
 
     def _uses(self) -> dict[int, list[int]]:
         """By memory: when the living nodes were created that use it or that have an input in it."""
         uses: defaultdict[int, set[int]] = defaultdict(set)
         for entries in self._nodes.values():
-            order, made = entries[_BIRTH][0], _birth(entries)
-            outputs = [*made.outputs, *filter(None, map(self._output, made.inputs))]
+            order, created = entries[_BIRTH][0], _birth(entries)
+            outputs = [*created.outputs, *filter(None, map(self._output, created.inputs))]
             for storage in {output.storage for output in outputs} - {0}:
                 uses[storage].add(order)
         return {storage: sorted(orders) for storage, orders in uses.items()}
@@ -187,29 +187,31 @@ def _birth(entries: dict[Hashable, Ordered]) -> e.NodeCreated:
 
 def _needed(changes: list[T], uses: list[int], order: Callable[[T], int]) -> list[T]:
     """Return the last change, and each change that one of the `uses` follows before the next change."""
-    kept = [one for one, after in pairwise(changes) if bisect_left(uses, order(one)) != bisect_left(uses, order(after))]
-    return kept + changes[-1:]
+    needed = [
+        one for one, after in pairwise(changes) if bisect_left(uses, order(one)) != bisect_left(uses, order(after))
+    ]
+    return needed + changes[-1:]
 
 
-def _filled(made: e.NodeCreated) -> int:
+def _filled(created: e.NodeCreated) -> int:
     """Return the memory that only this leaf uses, contiguously; 0 for any other node."""
-    output = made.outputs[0] if made.kind != "op" and len(made.outputs) == 1 else None
+    output = created.outputs[0] if created.kind != "op" and len(created.outputs) == 1 else None
     plain = output is not None and output.value is not None and output.strides is None and not output.view_of
     return output.storage if output is not None and plain else 0
 
 
-def _made_with(made: e.NodeCreated, written: Event) -> e.NodeCreated:
+def _created_with(created: e.NodeCreated, written: Event) -> e.NodeCreated:
     """Return the event of a leaf as if it had been created with a value that was written to it later."""
     left: e.Written = e.left(written, "memory")
-    output = made.outputs[0]
+    output = created.outputs[0]
     value = value_after(output, left.value, _not_looked_for)
     output = msgspec.structs.replace(output, value=value, version=left.version)
-    return msgspec.structs.replace(made, outputs=(output,))
+    return msgspec.structs.replace(created, outputs=(output,))
 
 
 def _not_looked_for(value: Value) -> None:
     """Do nothing: a leaf that fills its memory has exactly the written elements, so no array has to be read."""
 
 
-def _order(said: Ordered) -> int:
-    return said[0]
+def _order(entry: Ordered) -> int:
+    return entry[0]

@@ -260,11 +260,11 @@ class TraceWriter:
 
     def _write(self, *, waits: bool) -> None:
         until = time.monotonic() + LONGEST_ANSWER if waits else 0.0
-        taken, held = _complete(self._pending[:], until)
+        taken, values = _complete(self._pending[:], until)
         del self._pending[: len(taken)]  # other threads may have appended meanwhile, but only this one removes
         self._due = len(self._pending) + MOST_EVENTS
         if self._limit is not None:
-            shorten(held, self._limit)
+            shorten(values, self._limit)
         if self._ending is not None:
             taken = self._ending.up_to_last(taken, self._told)
         self._chunks.used = False
@@ -275,7 +275,7 @@ class TraceWriter:
             self._trim(self._count + len(events))
         self._count += len(events)
         self._heavy = self._chunks.used
-        self._look_for_nonfinite(events, held)
+        self._look_for_nonfinite(events, values)
 
     def _write_told(self) -> None:
         while self._told:
@@ -285,9 +285,9 @@ class TraceWriter:
         if self._ring is not None:
             self._chunks.drop(self._ring.trim(end, exactly=exactly))
 
-    def _look_for_nonfinite(self, events: list[Event], held: list[Value]) -> None:
+    def _look_for_nonfinite(self, events: list[Event], values: list[Value]) -> None:
         """Find the first nan or infinity while the values are in memory; later it would mean reading the whole file."""
-        if not self._first_bad and any_nonfinite(held) and (place := first_bad_place(events, self._bad)):
+        if not self._first_bad and any_nonfinite(values) and (place := first_bad_place(events, self._bad)):
             self._first_bad = self._count - len(events) + place
 
     def _finish(self) -> None:
@@ -306,8 +306,8 @@ class TraceWriter:
         if not self.dead:
             self.dead = True
             self._pending.clear()
-            held = "the" if self._ring is None else "the last of the"
-            self._on_trouble(f"{file_format.in_words(trouble)}; the trace holds {held} {self._count:,} events before")
+            which = "the" if self._ring is None else "the last of the"
+            self._on_trouble(f"{file_format.in_words(trouble)}; the trace holds {which} {self._count:,} events before")
 
 
 def _nothing() -> None:
@@ -343,19 +343,19 @@ def _signals_blocked(numbers: set[signal.Signals]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _complete(said: list[Said], until: float) -> tuple[Sequence[Said], list[Value]]:
+def _complete(batch: list[Said], until: float) -> tuple[Sequence[Said], list[Value]]:
     """Return what precedes the first event whose value has not arrived by the time `until`, and all its values."""
-    held: list[Value] = []
-    for place, (event, _, _) in enumerate(said):
+    captured: list[Value] = []
+    for place, (event, _, _) in enumerate(batch):
         values = HELD_VALUES.get(event.__class__)
         if values is not None:
-            known = len(held)
+            known = len(captured)
             for value in values(event):
                 if value is not None:
                     if value.__class__ is Awaited and not value.arrives(until):
-                        return said[:place], held[:known]
-                    held.append(value)
-    return said, held
+                        return batch[:place], captured[:known]
+                    captured.append(value)
+    return batch, captured
 
 
 class Request:
@@ -406,8 +406,8 @@ class Ending:
         self._on_end = on_end
         self._has_come = False
 
-    def up_to_last(self, taken: Sequence[Said], told: dict[str, str]) -> Sequence[Said]:
-        """Return the events that still belong to the recording; sets in `told` what ended it."""
+    def up_to_last(self, taken: Sequence[Said], meta: dict[str, str]) -> Sequence[Said]:
+        """Return the events that still belong to the recording; sets in `meta` what ended it."""
         if self._has_come:
             return ()
         place = first_bad_place([event for event, _, _ in taken], self._looking)
@@ -415,7 +415,7 @@ class Ending:
             return taken
         self._has_come = True
         self._on_end()
-        told["until"] = self._word
+        meta["until"] = self._word
         return taken[:place]
 
 
@@ -425,7 +425,7 @@ _PASS_KINDS = {KIND_NUMBERS[kind] for kind in (BackwardFinished, StepStarted, St
 def failing_node(connection: sqlite3.Connection, error: str) -> int:
     """Return the node whose backward rule ended a pass with this error as the last event; else 0."""
     match list(islice(_backwards(connection), 2)):
-        case [BackwardFinished(error=said), StepStarted(node=node)] if said == error:
+        case [BackwardFinished(error=ended_by), StepStarted(node=node)] if ended_by == error:
             return node
     return 0
 

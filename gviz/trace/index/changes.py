@@ -128,9 +128,9 @@ class ChangeList:
     def last(self, key: int, upto: int) -> int:
         """Return the last event of `key` up to event `upto`, or 0."""
         for run in reversed(self.runs):
-            found = run.last(key, upto)
-            if found:
-                return found
+            seq = run.last(key, upto)
+            if seq:
+                return seq
         return 0
 
     def between(self, key: int, start: int, stop: int) -> list[int]:
@@ -144,11 +144,11 @@ class ChangeList:
 
     def keys_between(self, start: int, stop: int) -> Array:
         """Return the keys that have an event in ``start <= seq < stop``; keys may repeat."""
-        found = [np.empty(0, np.int64)]
+        keys = [np.empty(0, np.int64)]
         for run in self.runs:
             rows = np.flatnonzero((run.seqs >= start) & (run.seqs < stop))
-            found.append(run.keys[run.starts.searchsorted(rows, "right") - 1])
-        return np.concatenate(found)
+            keys.append(run.keys[run.starts.searchsorted(rows, "right") - 1])
+        return np.concatenate(keys)
 
     def of_key(self, key: int) -> Array:
         """Return all events of `key`."""

@@ -282,9 +282,9 @@ class _Batch:
         self.index.lists[name].add(keys, seqs)
 
 
-def _gradient_of(made: e.NodeCreated) -> int:
+def _gradient_of(created: e.NodeCreated) -> int:
     """Return the leaf whose ``.grad`` a new node is, 0 if it is not a gradient."""
-    owner = dict(made.attrs).get("grad_of")
+    owner = dict(created.attrs).get("grad_of")
     return owner if isinstance(owner, int) and 0 < owner < e.COUNTS else 0
 
 

@@ -83,9 +83,9 @@ class NodeStates:
 
         An `output_nr` beyond the last output refers to the last one.
         """
-        made = expect(self._events, born, e.NodeCreated)
-        nr = min(output_nr, len(made.outputs) - 1)
-        return self._held(made.node, nr, made.outputs[nr], born, n)[0] if made.outputs else None
+        created = expect(self._events, born, e.NodeCreated)
+        nr = min(output_nr, len(created.outputs) - 1)
+        return self._held(created.node, nr, created.outputs[nr], born, n)[0] if created.outputs else None
 
     def grow(self) -> None:
         """Call this when the log has grown: discards which memory has been written to."""
@@ -135,9 +135,9 @@ class NodeStates:
             outputs=outputs,
         )
 
-    def _output(self, node: int, nr: int, made: Output, born: int, n: int, progress: Progress) -> OutputState:
+    def _output(self, node: int, nr: int, output: Output, born: int, n: int, progress: Progress) -> OutputState:
         grad_seq = self._index.lists["grad"].last(output_key(node, nr), n)
-        value, written, version, written_by = self._held(node, nr, made, born, n)
+        value, written, version, written_by = self._held(node, nr, output, born, n)
         parts, incoming = self._arrived(progress, node, nr, n)
         return OutputState(
             value=value,
@@ -151,19 +151,19 @@ class NodeStates:
             grad_seq=grad_seq,
         )
 
-    def _held(self, node: int, nr: int, made: Output, born: int, n: int) -> tuple[Value | None, int, int, int]:
+    def _held(self, node: int, nr: int, output: Output, born: int, n: int) -> tuple[Value | None, int, int, int]:
         """Return ``(value, event, version, writer)``: what an output holds after `n` and which event and node
         wrote it.
         """
-        given = self._index.lists["data"].last(output_key(node, nr), n)
-        if given > born:
-            value, version, writer = self._left(given, "data")
-            return value, given, version, writer
-        written = self._index.lists["written"].last(made.storage, n) if made.storage else 0
+        data_set = self._index.lists["data"].last(output_key(node, nr), n)
+        if data_set > born:
+            value, version, writer = self._left(data_set, "data")
+            return value, data_set, version, writer
+        written = self._index.lists["written"].last(output.storage, n) if output.storage else 0
         if written <= born:
-            return made.value, born, made.version, 0
+            return output.value, born, output.version, 0
         value, version, writer = self._left(written, "memory")
-        return value_after(made, value, self._log.array), written, version, writer
+        return value_after(output, value, self._log.array), written, version, writer
 
     def _left(self, seq: int, cell: e.Cell) -> Any:
         """Return what event `seq` leaves in a cell, which it sets according to the index."""
@@ -209,8 +209,8 @@ class NodeStates:
                 own = [pass_of(self._events.event(seq)) == progress.pass_nr for seq in seqs.tolist()]
                 seqs = seqs[np.array(own)]
         arrivals = Arrivals((node, nr), progress.seeds.get(nr, ()), seqs, self._events)
-        seq, given = progress.given.get(nr, (0, None))
-        return arrivals, arrivals.total() if len(seqs) and seqs[-1] > seq else given
+        seq, replacing = progress.given.get(nr, (0, None))
+        return arrivals, arrivals.total() if len(seqs) and seqs[-1] > seq else replacing
 
     def _is_alone(self, start: int, n: int) -> bool:
         """Return whether all contributions from event `start`, which begins a pass, to event `n` belong to

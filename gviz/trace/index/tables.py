@@ -137,8 +137,8 @@ class Growing(Generic[T]):
         same = list(map(is_, self._entries, entries))
         known = same.index(False) if False in same else len(same)
         self._entries[known:] = new = entries[known:]
-        kept = self._table._make(column[:known] for column in self._table)
-        self._table = joined(kept, table_of(type(self._table), new))
+        old = self._table._make(column[:known] for column in self._table)
+        self._table = joined(old, table_of(type(self._table), new))
         return self._table
 
 

@@ -58,8 +58,8 @@ class Speakers:
                 for row in rows.tolist():
                     self._follow(int(kind[row]), int(thread[row]), int(pass_nr[row]))
                 return thread
-        told = zip(kind.tolist(), thread.tolist(), pass_nr.tolist(), strict=True)
-        return np.array([self._follow(*one) for one in told], np.int64)
+        entries = zip(kind.tolist(), thread.tolist(), pass_nr.tolist(), strict=True)
+        return np.array([self._follow(*one) for one in entries], np.int64)
 
     def _follow(self, kind: int, thread: int, pass_nr: int) -> int:
         whose = self._begun.get(self._works_at.get(thread, 0), thread)
@@ -111,13 +111,13 @@ class Threads:
 
     def phases(self) -> PhaseTable:
         """Return the phases of all threads, sorted by start."""
-        told = [self._told_of(thread, own.rows) for thread, own in self._own.items()]
-        if len(told) < 2:
-            return told[0] if told else empty(PhaseTable)
-        together = PhaseTable._make(map(np.concatenate, zip(*told, strict=True)))
+        tables = [self._phases_of(thread, own.rows) for thread, own in self._own.items()]
+        if len(tables) < 2:
+            return tables[0] if tables else empty(PhaseTable)
+        together = PhaseTable._make(map(np.concatenate, zip(*tables, strict=True)))
         return picked(together, together.start.argsort(kind="stable"))
 
-    def _told_of(self, thread: int, rows: Sequence[PhaseRow]) -> PhaseTable:
+    def _phases_of(self, thread: int, rows: Sequence[PhaseRow]) -> PhaseTable:
         kind, start, end, pass_nr = self._told.setdefault(thread, Growing(_OwnTable)).of(rows)
         return PhaseTable(kind, start, end, pass_nr, np.full(len(kind), thread))
 

@@ -249,13 +249,13 @@ def returned_as(text: str, frame: Frame, name: str) -> KeyPath | None:
 def _functions(text: str) -> tuple[_Function, ...]:
     """Return the functions of a source text that return variables."""
     return tuple(
-        _Function(node.name, node.lineno, node.end_lineno or node.lineno, given)
+        _Function(node.name, node.lineno, node.end_lineno or node.lineno, returned)
         for node in ast.walk(syntax.program(text))
-        if isinstance(node, _FUNCTIONS) and (given := _given(node))
+        if isinstance(node, _FUNCTIONS) and (returned := _returned(node))
     )
 
 
-def _given(function: ast.AST) -> dict[str, KeyPath]:
+def _returned(function: ast.AST) -> dict[str, KeyPath]:
     """Return the variables that are the same part in every ``return``: the text does not show which one runs."""
     ways = [dict(_told_once(_variables(value, ()))) for value in _returns(function)]
     first, *others = ways or [{}]
@@ -311,9 +311,9 @@ class Turns:
         unknown.
         """
         if at not in self._known:
-            made = self._around(at, claim)
-            results = [place for place in made.places if self._is_another(place, claim, is_result)]
-            is_told = len(results) == claim.turns and not made.is_open
+            results_so_far = self._around(at, claim)
+            results = [place for place in results_so_far.places if self._is_another(place, claim, is_result)]
+            is_told = len(results) == claim.turns and not results_so_far.is_open
             self._known |= {place: turn if is_told else -1 for turn, place in enumerate(results)}
         turn = self._known.setdefault(at, -1)
         return turn if turn >= 0 else None

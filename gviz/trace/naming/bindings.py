@@ -77,13 +77,13 @@ def bindings(text: str) -> dict[Range, Binding]:
     if len(text) > LARGEST_SOURCE:
         return {}
     try:
-        found: dict[Range, Binding] = {}
+        by_range: dict[Range, Binding] = {}
         for node in ast.walk(syntax.program(text)):
             for where, binding in _of_node(node):
-                found.setdefault(where, binding)
+                by_range.setdefault(where, binding)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    return found
+    return by_range
 
 
 def range_of(frame: Frame) -> Range:
@@ -99,8 +99,11 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
         case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
             yield from _assigned(target, value, node)
         case ast.AugAssign(target=target):
-            told = operation_of(node)
-            yield where_stands(node), Binding(name_of(target), (), (), True, _lines(node), told, stored=_item(target))
+            operation = operation_of(node)
+            yield (
+                where_stands(node),
+                Binding(name_of(target), (), (), True, _lines(node), operation, stored=_item(target)),
+            )
             yield from _written(target, node)
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=name)) as value) if name in _RESHAPING:
             yield from (
@@ -209,8 +212,8 @@ def _valued(
     exact = True
     for part, taken in _chain(value):
         for where in _ranges(part):
-            told = operation_of(part), folds(part), gives(part)
-            yield where, Binding(target, element, taken, exact, _lines(statement), *told, stored)
+            traits = operation_of(part), folds(part), gives(part)
+            yield where, Binding(target, element, taken, exact, _lines(statement), *traits, stored)
         exact = False
 
 

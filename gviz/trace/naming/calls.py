@@ -129,10 +129,10 @@ class Calls:
             return False
         key = call.places.start, call.places.stop
         if key not in self._last_modules:
-            made = [at for at in call.places if not self._is_leaf(at)]
-            ways = {at: self._way(self._scopes.item(at)) for at in made}
+            operations = [at for at in call.places if not self._is_leaf(at)]
+            ways = {at: self._way(self._scopes.item(at)) for at in operations}
             depth = len(_common([*ways.values()]))
-            last = next((at for at in reversed(made) if len(ways[at]) > depth), -1)
+            last = next((at for at in reversed(operations) if len(ways[at]) > depth), -1)
             self._last_modules[key] = last, depth, ways[last][depth] if last >= 0 else 0
         last, depth, module = self._last_modules[key]
         return last > place and module not in self._way(self._scopes.item(place))[depth : depth + 1]
@@ -149,8 +149,8 @@ class Calls:
         if caller not in self._runs:
             below = self._tree.below(caller)
             bounds = zip(self._sorted.searchsorted(below), self._sorted.searchsorted(below, "right"), strict=True)
-            made = [self._by_stack[low:high] for low, high in bounds]
-            places = np.sort(np.concatenate(made), kind="stable")  # fast where each part is sorted
+            parts = [self._by_stack[low:high] for low, high in bounds]
+            places = np.sort(np.concatenate(parts), kind="stable")  # fast where each part is sorted
             cuts = np.flatnonzero((np.diff(places) != 1) | (np.diff(self._threads[places]) != 0))
             starts, ends = places[[0, *(cuts + 1)]], places[[*cuts, -1]] + 1
             self._runs[caller] = _Below(starts.tolist(), ends.tolist(), {})
@@ -158,15 +158,17 @@ class Calls:
 
     def _parted(self, run: range, caller: int) -> list[int]:
         """Return where the calls in a run begin."""
-        made = [place for place in run if not self._is_leaf(place)]
-        ways = [self._way(self._scopes.item(place)) for place in made]
+        operations = [place for place in run if not self._is_leaf(place)]
+        ways = [self._way(self._scopes.item(place)) for place in operations]
         around = _common(ways)
         if around and not self._encloses(around, run, caller):
             return [run.start]
         depth = len(around)
         called = [way[depth] if len(way) > depth else 0 for way in ways]
         if called and all(called):
-            changes = [place + 1 for place, one, other in zip(made, called, called[1:], strict=False) if one != other]
+            changes = [
+                place + 1 for place, one, other in zip(operations, called, called[1:], strict=False) if one != other
+            ]
             return [run.start, *changes]
         return self._repeated(run, depth)
 
@@ -177,10 +179,10 @@ class Calls:
         scope = around[-1]
         call = self._module_call(scope)
         name = f"{call.kind}.forward" if call is not None else ""
-        beside = [place for place in (run.start - 1, run.stop) if 0 <= place < len(self._scopes)]
+        neighbours = [place for place in (run.start - 1, run.stop) if 0 <= place < len(self._scopes)]
         frames = map(self._tree.frame, self._tree.outward(caller))
         return any(frame.function.endswith(name) for frame in frames) or any(
-            scope in self._way(self._scopes.item(place)) for place in beside
+            scope in self._way(self._scopes.item(place)) for place in neighbours
         )
 
     def _repeated(self, run: range, depth: int) -> list[int]:

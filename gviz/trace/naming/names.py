@@ -86,8 +86,8 @@ class Names:
         return tuple(dict.fromkeys(one for one in names[1:] if one not in ("", names[0])))
 
     def _own(self, node: int) -> str:
-        if given := self._nodes.given_name(node):
-            return given
+        if own_name := self._nodes.given_name(node):
+            return own_name
         return self._variables(node) if self._nodes.returned(node) else self._variable(node)
 
     def _variables(self, node: int) -> str:
@@ -125,11 +125,11 @@ class Names:
         at = self._calls.place(place)
         if not self._is_result(at, claim):
             return ""
-        made = self._nodes.created(node)
+        created = self._nodes.created(node)
         if (
-            made.during[0]
-            or self._is_of_a_part(place, claim, untracked=bool(made.untracked))
-            or (made.kind == "parameter" and "parameter" not in claim.called)
+            created.during[0]
+            or self._is_of_a_part(place, claim, untracked=bool(created.untracked))
+            or (created.kind == "parameter" and "parameter" not in claim.called)
         ):
             return ""  # it belongs to a pass, or its module is what is assigned
         settled = claim.exact and not claim.depth  # the caller may assign a returned value to its own variable
@@ -192,7 +192,7 @@ class Names:
         return max(lasts.get((goal, exact), -1) for exact in {True, claim.exact})
 
     def _lasts_of(self, call: Call, statement: int) -> dict[tuple[Goal, bool], int]:
-        found: dict[tuple[Goal, bool], int] = {}
+        last_places: dict[tuple[Goal, bool], int] = {}
         for at in reversed(call.places):
             stack = self._calls.stacks.item(at)
             op = plain(self._nodes.op_name(self._calls.op(at)))
@@ -200,8 +200,8 @@ class Names:
                 if (other.gives and op not in other.gives) or (op in MOVING and op not in other.called):
                     continue
                 if self._claims.stacks.place(stack, other.depth) == statement:
-                    found.setdefault((other.goal, other.exact), at)
-        return found
+                    last_places.setdefault((other.goal, other.exact), at)
+        return last_places
 
     def _is_claimed_later(self, place: int, claim: Claim) -> bool:
         """Return whether the same statement later creates a node that is the assigned value itself."""

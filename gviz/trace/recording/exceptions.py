@@ -11,14 +11,14 @@ from gviz.source import site
 
 def attributes(error: BaseException) -> dict[str, Any]:
     """Return the attributes of an exception, which can be set, too."""
-    found: dict[str, Any] = BaseException.__dict__["__dict__"].__get__(error)
-    return found
+    members: dict[str, Any] = BaseException.__dict__["__dict__"].__get__(error)
+    return members
 
 
 def traceback_of(error: BaseException) -> TracebackType | None:
     """Return the traceback of an exception."""
-    found: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(error)
-    return found
+    traceback: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(error)
+    return traceback
 
 
 def message(error: BaseException) -> str:

@@ -118,7 +118,7 @@ EVERYTHING = Kept()
 OWN = "gviz.engine"
 """The default framework name in a trace."""
 
-_TOLD = "__gviz_told__"
+_RECORDED_BY = "__gviz_told__"
 """The attribute of an error that stores which recording has recorded it."""
 
 _numbers = count(1)
@@ -264,7 +264,7 @@ class Recording(Displayed):
         """Record that the program failed with an error. Records each error once, since it may be raised again."""
         if self.active and not self.knows(error):
             # keeping the error itself would keep all objects in its frames alive
-            attributes(error)[_TOLD] = self._number
+            attributes(error)[_RECORDED_BY] = self._number
             stack = self.channel.stack_number(raised_at(traceback_of(error)))
             text = message(error)
             node = self._writer.failing_node(text) if self._writer is not None else 0
@@ -272,7 +272,7 @@ class Recording(Displayed):
 
     def knows(self, error: BaseException) -> bool:
         """Return whether this recording already has a failure with this error."""
-        return attributes(error).get(_TOLD) == self._number
+        return attributes(error).get(_RECORDED_BY) == self._number
 
     def flush(self) -> None:
         """Write all events so far to the file."""
@@ -334,10 +334,10 @@ def record(
     if path is not None:
         return recording_to(Path(argument_checks.new_path("path", path)), kept, force=force, framework=framework)
     try:
-        given = new_trace(sys.argv[0])
+        trace_path = new_trace(sys.argv[0])
     except (SystemRefusal, OSError) as trouble:  # there is no cache, for example because the home folder is read-only
         return Recording(traces() / "unwritten.gviz", kept, framework, refused=trouble)
-    return recording_to(given, kept, force=force, framework=framework)
+    return recording_to(trace_path, kept, force=force, framework=framework)
 
 
 def recording_to(
