@@ -100,7 +100,7 @@ def _where(node: GraphNode, before: str) -> str:
 
 
 def _user_frames() -> Iterator[tuple[FrameType, int]]:
-    """Yields the program's own frames, innermost first."""
+    """Yield the program's own frames, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not is_hidden(frame.f_code.co_filename):

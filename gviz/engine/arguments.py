@@ -145,7 +145,7 @@ def possible(shape: tuple[int, ...], function: str = "empty") -> tuple[int, ...]
 
 
 def _size(value: object) -> int | None:
-    """An integer, also from a 0-dimensional tensor or array; None for anything else."""
+    """Return an integer, also from a 0-dimensional tensor or array; None for anything else."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     try:
@@ -379,14 +379,16 @@ def _raised(call: Callable[..., None], args: Arguments, given: Named) -> Runtime
 
 
 def _types(args: Arguments, given: Named) -> Any:
-    """The types of arguments: a single one bare, several as a tuple; each keyword argument is preceded by its name."""
+    """Return the types of arguments: a single one bare, several as a tuple; each keyword argument is preceded by its
+    name.
+    """
     if not given:
         return args[0].__class__ if len(args) == 1 else tuple(map(type, args))
     return (*map(type, args), *[part for name, value in given.items() for part in (name, value.__class__)])
 
 
 def _begin_with_ints(lists: Sequence[int | str], args: Arguments, given: Named) -> bool:
-    """Whether the lists at these positions or names are empty or start with an integer."""
+    """Return whether the lists at these positions or names are empty or start with an integer."""
     for place in lists:
         value = args[place] if place.__class__ is int else given[place]  # type: ignore[index]  # an int or a name
         if value and value[0].__class__ is not int:
@@ -525,7 +527,7 @@ class Signature:
         return None
 
     def _pairs(self, args: Arguments, given: Named) -> list[tuple[int | str, Any, Parameter]]:
-        """Each argument with its position or name, and its parameter."""
+        """Return each argument with its position or name, and its parameter."""
         by_name = {name: parameter for parameter in self.parameters for name in parameter.names}
         placed: list[tuple[int | str, Any, Parameter]] = [
             (place, *pair) for place, pair in enumerate(zip(args, self.parameters, strict=False))
@@ -595,7 +597,7 @@ def _is_int(value: Any) -> bool:
 
 
 def _is_ints(value: Any) -> bool:
-    """Whether `value` is a list of integers, judged by its first element."""
+    """Return whether `value` is a list of integers, judged by its first element."""
     if not isinstance(value, (tuple, list)):
         return False
     if not value or type(value[0]) is int:
@@ -717,7 +719,7 @@ def want_tensors(namespace: dict[str, Any], prefix: str = "") -> None:
 
 
 def _parameters(function: Callable[..., Any], first: int, kind: str) -> list[tuple[int, str]]:
-    """The parameters from position `first` on that are annotated with `kind`."""
+    """Return the parameters from position `first` on that are annotated with `kind`."""
     function = inspect.unwrap(function)
     signature = getattr(function, "__signature__", None)
     if signature is not None:

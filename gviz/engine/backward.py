@@ -71,7 +71,7 @@ def accumulate(leaf: Tensor, arrived: list[Grad | None], written: int, create_gr
 
 
 def _accumulate_recorded(leaf: Tensor, grad: Grad) -> None:
-    """Accumulates as a pass without a graph does, with recorded operations: a copy first, then in-place additions."""
+    """Accumulate as a pass without a graph does, with recorded operations: a copy first, then in-place additions."""
     part = grad._alias()
     if leaf._grad is None:
         leaf._set_grad(_recorded_copy(leaf, part))
@@ -129,7 +129,7 @@ def _add(to: Tensor, grad: Grad) -> None:
 
 
 def _unfit(own: tuple[int, ...], part: tuple[int, ...]) -> str:
-    """PyTorch's error text for a gradient whose shape does not match.
+    """Return PyTorch's error text for a gradient whose shape does not match.
 
     This happens if ``.data`` changed the shape of its leaf or ``.grad``.
     """
@@ -141,7 +141,7 @@ def _unfit(own: tuple[int, ...], part: tuple[int, ...]) -> str:
 
 
 def _obeys(grad: Any, own: Array) -> bool:
-    """Whether a gradient has the layout of its leaf, or C order if the leaf has gaps or overlaps."""
+    """Return whether a gradient has the layout of its leaf, or C order if the leaf has gaps or overlaps."""
     if grad.base is not None and grad.ndim and not any(grad.strides):  # an expanded number
         return False
     if not _is_dense(own):
@@ -287,7 +287,7 @@ def shown(current: Pass, node: Node, grad: Grad | None) -> Tensor | None:
 
 
 def _put_back(current: Pass, node: Node, value: Tensor | None) -> Grad | None:
-    """The gradient after the hooks, in the form in which the pass continues with it."""
+    """Return the gradient after the hooks, in the form in which the pass continues with it."""
     if node.__class__ is AccumulateGrad and not current.create_graph:
         current.written[node] = _version(value)
     return _plain(value, current.create_graph)
@@ -298,12 +298,12 @@ def _version(value: Tensor | None) -> int:
 
 
 def _plain(value: Tensor | None, create_graph: bool) -> Grad | None:
-    """A gradient from a hook in the form of the pass's gradients."""
+    """Return a gradient from a hook in the form of the pass's gradients."""
     return value if value is None or create_graph else value._array
 
 
 def _checked_all(given: object, values: Values, hook: object) -> Values:
-    """The values that a node's hook returned in place of `values`.
+    """Return the values that a node's hook returned in place of `values`.
 
     Raises TypeError or RuntimeError if they do not match.
     """
@@ -316,7 +316,9 @@ def _checked_all(given: object, values: Values, hook: object) -> Values:
 
 
 def _checked(given: object, value: Tensor | None, hook: object) -> Tensor | None:
-    """The value that a hook returned in place of `value`. Raises TypeError or RuntimeError if it does not match."""
+    """Return the value that a hook returned in place of `value`. Raises TypeError or RuntimeError if it does
+    not match.
+    """
     if given is None:
         return None
     if value is None:
@@ -446,7 +448,7 @@ class Pass:
             self._needed = self._leading_to(order, self.wanted)
 
     def _leading_to(self, nodes: list[Node], wanted: Sequence[Edge]) -> set[Node]:
-        """The nodes to run: those on a path to a wanted edge, and wanted nodes that are not captured."""
+        """Return the nodes to run: those on a path to a wanted edge, and wanted nodes that are not captured."""
         users: dict[Node, list[Node]] = {}
         for node in nodes:
             for edge in node.next_edges:
@@ -500,7 +502,7 @@ class Pass:
             raise
 
     def _before(self, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
-        """Runs the hooks that come before a node's backward rule."""
+        """Run the hooks that come before a node's backward rule."""
         self._run_tensor_hooks(node, extras, grads)
         if extras.before:
             run_prehooks(self, node, extras.before, grads)
@@ -512,7 +514,7 @@ class Pass:
         run_tensor_hooks(self, node, extras, grads)
 
     def _step(self, node: Node, grads: list[Grad | None]) -> None:
-        """Runs a node's backward rule, releases what it saved, and passes its gradients on."""
+        """Run a node's backward rule, release what it saved, and pass its gradients on."""
         report, number = self.report, 0
         if report is not None:
             number = report.step_started(node, grads)
@@ -558,7 +560,7 @@ class Pass:
             report.step_finished(number, freed=freed)
 
     def _after(self, node: Node, grads: list[Grad | None], parts: Sequence[Grad | None]) -> Sequence[Grad | None]:
-        """The outgoing gradients in the form of the inputs, after the hooks that run after the rule."""
+        """Return the outgoing gradients in the form of the inputs, after the hooks that run after the rule."""
         slots = enumerate(zip(parts, node.next_edges, strict=True))
         fit = [self._fitted(part, node, slot, edge) for slot, (part, edge) in slots]
         if node.extras is None or not node.extras.after:
@@ -568,14 +570,14 @@ class Pass:
         return result
 
     def _fitted(self, part: Grad | None, node: Node, slot: int, edge: Edge | None) -> Grad | None:
-        """A gradient in the form of its input; None if this pass does not go there."""
+        """Return a gradient in the form of its input; None if this pass does not go there."""
         if part is None or edge is None:
             return part
         goes_on = self._needed is None or edge[0] in self._needed or edge in self._capturing
         return conformed(part, node, slot, edge) if goes_on else None
 
     def _accumulate(self, node: AccumulateGrad, grads: list[Grad | None]) -> None:
-        """Adds to a leaf's ``.grad``, unless it was frozen meanwhile, and runs its post-accumulate hooks.
+        """Add to a leaf's ``.grad``, unless it was frozen meanwhile, and run its post-accumulate hooks.
 
         Does nothing if no gradient arrived.
         """
@@ -593,7 +595,7 @@ class Pass:
         thread.grad_enabled = self.create_graph
 
     def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
-        """Whether a node runs in a limited pass.
+        """Return whether a node runs in a limited pass.
 
         Captures its incoming gradient, after its hooks unless the node itself runs. The hooks of a single root run even
         if nothing of it is wanted. With several roots, PyTorch does not run them.

@@ -89,7 +89,7 @@ def cast(array: Array, kind: DType) -> Array:
 
 
 def _shape(data: Any) -> tuple[int, ...]:
-    """The lengths of nested sequences, taken from the first element at each level."""
+    """Return the lengths of nested sequences, taken from the first element at each level."""
     shape: list[int] = []
     while is_sequence(data):
         shape.append(len(data))
@@ -111,7 +111,7 @@ def is_sequence(data: object) -> bool:
 
 
 def _inferred(data: Any) -> DType:
-    """The dtype of a number, or the common dtype of nested sequences of numbers."""
+    """Return the dtype of a number, or the common dtype of nested sequences of numbers."""
     if isinstance(data, (bool, np.bool_)):
         return dtypes.bool_
     if isinstance(data, np.generic):
@@ -157,7 +157,7 @@ def _stored(data: Any, shape: tuple[int, ...], kind: DType) -> Array:
 
 
 def _flatten(data: Any, shape: tuple[int, ...], dim: int, kind: DType, flat: list[Any]) -> None:
-    """Appends the numbers of nested sequences to `flat`. Raises ValueError if lengths differ."""
+    """Append the numbers of nested sequences to `flat`. Raises ValueError if lengths differ."""
     assert kind.numpy  # raises for a dtype that is only a name
     if dim == len(shape):
         flat.append(_number(data, kind))
@@ -190,7 +190,7 @@ def _number(value: Any, kind: DType) -> Any:
 
 
 def _integers(flat: list[Any], kind: DType) -> Array:
-    """Numbers as integers, truncated towards zero. Raises RuntimeError for one out of the range of `kind`."""
+    """Return numbers as integers, truncated towards zero. Raises RuntimeError for one out of the range of `kind`."""
     if float in {*map(type, flat)}:
         if any(value != value or not in_range(value, kind) for value in flat):
             raise _overflow(kind)
@@ -604,7 +604,7 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
 
 
 def _plain(value: Any) -> str:
-    """A number formatted as in C++."""
+    """Return a number formatted as in C++."""
     return format(float(value), "g")
 
 
@@ -685,7 +685,7 @@ def _spaced(
 
 
 def _even(start: float, end: float, steps: int, kind: np.dtype[Any]) -> Array:
-    """Computes from both ends towards the middle, as PyTorch does, so that the last number is exactly `end`."""
+    """Compute from both ends towards the middle, as PyTorch does, so that the last number is exactly `end`."""
     low, high = np.asarray(start, kind), np.asarray(end, kind)
     step = np.asarray((high - low) / np.asarray(max(steps - 1, 1), kind))
     half = steps // 2 if steps > 1 else 1

@@ -59,7 +59,7 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def _refused(*args: Any, **options: Any) -> NoReturn:
-    """Raises AssertionError: there is only the CPU."""
+    """Raise AssertionError: there is only the CPU."""
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 

@@ -146,7 +146,7 @@ def check(value: object, function: str) -> None:
 
 
 def _answers(value: Any, doc: str) -> Callable[[], Any]:
-    """Returns a function that always returns `value`."""
+    """Return a function that always returns `value`."""
 
     def function() -> Any:
         return value
@@ -157,7 +157,7 @@ def _answers(value: Any, doc: str) -> Callable[[], Any]:
 
 
 def _namespace(path: str, doc: str, **members: Any) -> Any:
-    """A module of the engine, made of `members`; ``import torch.mps`` finds it like a module with a file."""
+    """Return a module of the engine, made of `members`; ``import torch.mps`` finds it like a module with a file."""
     name = f"{__package__}.{path}"
     module = ModuleType(name, doc)
     module.__spec__, module.__path__ = ModuleSpec(name, None, is_package=True), []
@@ -170,7 +170,7 @@ def _namespace(path: str, doc: str, **members: Any) -> Any:
 
 
 def _current_accelerator(check_available: bool = False) -> None:
-    """The device of the accelerator: None."""
+    """Return the device of the accelerator: None."""
 
 
 mps = _namespace(

@@ -96,7 +96,7 @@ def seen(channel: Channel, tensor: Tensor) -> Seen:
 
 
 def _meet(channel: Channel, tensor: Tensor) -> Seen:
-    """Announces a tensor that no recorded operation made, and records its name in the program."""
+    """Announce a tensor that no recorded operation made, and record its name in the program."""
     mark = _enter(channel, tensor)
     if name := _name_of(tensor):
         channel.say(Named(mark.node, name))
@@ -104,7 +104,9 @@ def _meet(channel: Channel, tensor: Tensor) -> Seen:
 
 
 def _name_of(tensor: Tensor) -> str:
-    """The program's name for a tensor that it already had; empty for one that the engine made, and for a ``.grad``."""
+    """Return the program's name for a tensor that it already had; empty for one that the engine made, and for a
+    ``.grad``.
+    """
     if tensor._is_number or tensor._is_mask or tensor._grad_of is not None:
         return ""
     return variables.global_name(tensor) if tensor._is_parameter else variables.first_name(tensor)
@@ -165,7 +167,7 @@ def _announced(channel: Channel, node: Node) -> bool:
 
 
 def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Storage | None = None) -> Seen:
-    """Announces a leaf or constant, after the tensor that it is a view of, and then its ``.grad`` if it has one.
+    """Announce a leaf or constant, after the tensor that it is a view of, and then its ``.grad`` if it has one.
 
     It has its own memory, unless `memory` is given.
     """
@@ -197,12 +199,12 @@ def _origin_of(channel: Channel, tensor: Tensor) -> Attrs:
 
 
 def _storage_of(channel: Channel, tensor: Tensor) -> Storage:
-    """The memory of a tensor that is being announced."""
+    """Return the memory of a tensor that is being announced."""
     return Storage(channel, tensor._grad_of) if tensor._base is None else tensor._base._storage
 
 
 def _enter_late(channel: Channel, node: Node) -> None:
-    """Announces a node of a graph that was built before the recording; its values are unknown."""
+    """Announce a node of a graph that was built before the recording; its values are unknown."""
     if isinstance(node, AccumulateGrad):
         _enter(channel, node.variable)
         return
@@ -618,13 +620,13 @@ class PassReport:
             self.hook_ran(node, 0, when, hook, None, handle)
 
     def _of_first(self, grad: Grad) -> Value:
-        """The value of a gradient that one of the first calls of a custom Function receives or sends."""
+        """Return the value of a gradient that one of the first calls of a custom Function receives or sends."""
         if thread.is_building:
             return self._captured(grad)
         return self.channel.whole(grad if isinstance(grad, _ARRAYS) else grad._array) or self._captured(grad)
 
     def _captured(self, grad: Grad) -> Value:
-        """The value of a gradient: an array, a NumPy scalar or a tensor."""
+        """Return the value of a gradient: an array, a NumPy scalar or a tensor."""
         for known, value in zip(self._grads, self._values):  # noqa: B905  # `strict=` takes longer than one iteration
             if known is grad and value is not None:
                 return value
@@ -632,7 +634,7 @@ class PassReport:
 
 
 def _held_leaf(channel: Channel, tensor: Tensor) -> int | None:
-    """The node of a leaf held by a variable, 0 if it has no node; None for a tensor that gets no gradient."""
+    """Return the node of a leaf held by a variable, 0 if it has no node; None for a tensor that gets no gradient."""
     if tensor._grad_fn is not None or not (tensor.requires_grad or tensor._is_parameter):
         return None
     mark = tensor._seen
@@ -661,7 +663,9 @@ def _edge(channel: Channel, root: Tensor | GradientEdge) -> tuple[int, int]:
 
 
 def _seed(channel: Channel, root: Tensor | GradientEdge, seed: Tensor | None) -> Value:
-    """The gradient passed for a root. Without one it is ones: PyTorch does not ask for one that it cannot use."""
+    """Return the gradient passed for a root. Without one it is ones: PyTorch does not ask for one that it
+    cannot use.
+    """
     if seed is not None or isinstance(root, GradientEdge):
         assert seed is not None  # an edge always has one
         return channel.value(seed._array)

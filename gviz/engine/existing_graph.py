@@ -40,7 +40,7 @@ def events_behind(thing: Any, params: Params = ()) -> list[Event]:
 
 
 def _announced(tensors: Sequence[Tensor], params: Params) -> list[Event]:
-    """The events that announce the graph of `tensors`."""
+    """Return the events that announce the graph of `tensors`."""
     events: list[Event] = []
 
     def listen(event: Event) -> None:
@@ -61,7 +61,7 @@ def _announced(tensors: Sequence[Tensor], params: Params) -> list[Event]:
 
 @contextmanager
 def _left_as_it_was(roots: Sequence[Tensor]) -> Iterator[None]:
-    """Restores the announcements of the graph's nodes and tensors afterwards: a recording may be in progress."""
+    """Restore the announcements of the graph's nodes and tensors afterwards: a recording may be in progress."""
     nodes, tensors = _behind(roots)
     marks = [(node, node.seen) for node in nodes]
     places = [(t, t._seen, t._storage if t._seen is not None else None) for t in tensors]
@@ -77,7 +77,9 @@ def _left_as_it_was(roots: Sequence[Tensor]) -> Iterator[None]:
 
 
 def _behind(roots: Sequence[Tensor]) -> tuple[list[Node], list[Tensor]]:
-    """The operations in the graph of `roots`, and the tensors reachable there: roots, leaves, bases, gradients."""
+    """Return the operations in the graph of `roots`, and the tensors reachable there: roots, leaves, bases,
+    gradients.
+    """
     nodes: dict[Node, None] = {}
     tensors: dict[Tensor, None] = {}
     waiting: list[Node | Tensor | None] = [*roots]

@@ -155,7 +155,7 @@ def _refuse_gradients(name: str, tensors: Sequence[Tensor]) -> None:
 
 
 def _write(name: str, target: Tensor, made: Tensor, inputs: Sequence[Tensor]) -> None:
-    """Copies a result into a tensor; one of another shape is resized."""
+    """Copy a result into a tensor; one of another shape is resized."""
     _check_cast(name, made.dtype, target.dtype)
     apart, others = (inputs[:1], inputs[1:]) if name == "gather" else (inputs, [])  # its index is read as elements
     check_overlap(target, apart, _OVERLAP.get(name, "elementwise"))
@@ -191,7 +191,7 @@ def _rank(kind: DType) -> int:
 
 
 def _resize(target: Tensor, shape: tuple[int, ...]) -> None:
-    """Gives `target` memory of another shape; tensors that shared the old memory keep it."""
+    """Give `target` memory of another shape; tensors that shared the old memory keep it."""
     if target.numel():
         before, wanted = list(target.shape), list(shape)
         warn(messages.OUT_RESIZED.format(before=before, wanted=wanted))
@@ -287,7 +287,7 @@ def derive(op: Op, *aliases: str, numbers: bool = True, number_first: bool = Fal
 
 
 def _named(function: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
-    """Gives a derived function its name and the op's signature, for ``help`` and the stub."""
+    """Give a derived function its name and the op's signature, for ``help`` and the stub."""
     function.__name__ = function.__qualname__ = name
     function.__signature__ = signature(op)  # type: ignore[attr-defined]  # every function may have one
     return function

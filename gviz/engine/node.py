@@ -278,7 +278,7 @@ def _made_at(node: Node) -> str:
 
 
 def _recorded(node: Node, slot: str) -> str:
-    """The line of the recorded call stack in the node's `slot`; empty without a recording."""
+    """Return the line of the recorded call stack in the node's `slot`; empty without a recording."""
     try:
         number = object.__getattribute__(node, slot)
     except AttributeError:
@@ -288,7 +288,7 @@ def _recorded(node: Node, slot: str) -> str:
 
 
 def _shown(frames: tuple[Frame, ...]) -> str:
-    """The innermost frame as a traceback shows it."""
+    """Return the innermost frame as a traceback shows it."""
     if not frames:
         return ""
     frame = frames[0]

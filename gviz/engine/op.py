@@ -192,7 +192,7 @@ def vjp_of(op: Op) -> Vjp:
 
 
 def _written_out(op: Op) -> Vjp:
-    """Generates and compiles the function for an op whose rules each return one gradient."""
+    """Generate and compile the function for an op whose rules each return one gradient."""
     rules = {f"rule_{slot}": call.vjp for slot, call in enumerate(op.calls) if call is not None}
     parts = [_part(slot, call, op.saved_names) for slot, call in enumerate(op.calls)]
     saved = _SAVED if op.saved_names else ""
@@ -205,7 +205,7 @@ def _written_out(op: Op) -> Vjp:
 
 
 def _part(slot: int, call: Call | None, saved_names: Sequence[str]) -> str:
-    """The gradient of one slot as an expression."""
+    """Return the gradient of one slot as an expression."""
     if call is None:
         return "None"
     given = [f"saved[{saved_names.index(n)}]" if n in saved_names else f"node.attrs[{n!r}]" for n in call.names]
@@ -213,7 +213,7 @@ def _part(slot: int, call: Call | None, saved_names: Sequence[str]) -> str:
 
 
 def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-    """The general implementation: several outputs, list arguments, rules that share work."""
+    """Return the general implementation: several outputs, list arguments, rules that share work."""
     saved: Sequence[Any] = node.saved_tensors() if create_graph else node.saved_arrays()
     g: Any = grads[0]
     if all(grad is None for grad in grads):
@@ -240,7 +240,7 @@ def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool)
 
 
 def _materialized(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> list[Grad]:
-    """The gradients of several outputs, with zeros where none arrived."""
+    """Return the gradients of several outputs, with zeros where none arrived."""
     full = []
     for g, (shape, kind) in zip(grads, node.outputs, strict=True):
         if g is None:
@@ -298,13 +298,13 @@ def _announce(
     outputs: Sequence[Tensor],
     node: Node | None,
 ) -> None:
-    """Emits that the operation ran, with the reason if it is untracked."""
+    """Emit that the operation ran, with the reason if it is untracked."""
     untracked = "" if node is not None else op.untracked or why_untracked(tensors)
     emission.ran(channel, op, tensors, attrs, outputs, node, untracked)
 
 
 def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor], node: Node | None) -> None:
-    """Passes the operation to the hooks of saved tensors and to the recorder of a static graph."""
+    """Pass the operation to the hooks of saved tensors and to the recorder of a static graph."""
     if node is not None:
         pack(node)
     recorder = watchers.recorder()
@@ -421,7 +421,7 @@ def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
 
 
 def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor]) -> Node | None:
-    """Makes the node of an operation and attaches its outputs. Returns None if no input requires grad."""
+    """Make the node of an operation and attach its outputs. Return None if no input requires grad."""
     edges = edges_of(tensors)
     if edges.count(None) == len(edges) and not any_requires_grad(tensors):
         return None
@@ -459,7 +459,7 @@ def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | Non
 
 
 def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
-    """Makes outputs share the version counter of `base`; views also get their base."""
+    """Make outputs share the version counter of `base`; views also get their base."""
     made = "multi" if op.several else "default"
     if not thread.grad_enabled:
         made = "inference" if thread.inference else "no_grad"
@@ -615,7 +615,7 @@ class Op:
         REGISTRY.append(self)
 
     def _compile(self) -> None:
-        """Determines from the rules' parameter names what is saved, and makes the node class."""
+        """Determine from the rules' parameter names what is saved, and make the node class."""
         named = [name for rule in self.rules for name in rule.names]
         known = (*self.slots, *self.outputs)
         self.saved_names = tuple(name for name in known if name in named)
@@ -728,7 +728,7 @@ REGISTRY: list[Op] = []
 
 
 def _parse(signature: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
-    """Splits ``name(tensors, *, attributes=defaults)``; a missing default is `REQUIRED`."""
+    """Split ``name(tensors, *, attributes=defaults)``; a missing default is `REQUIRED`."""
     name, _, rest = signature.rstrip(")").partition("(")
     left, _, right = rest.partition("*")
     slots = tuple(part.strip() for part in left.split(",") if part.strip())

@@ -103,7 +103,7 @@ def _by_formula() -> dict[tuple[str, str], list[Op]]:
 
 
 def _every_op() -> list[Op]:
-    """Every operation. Importing the package declares them all."""
+    """Return every operation. Importing the package declares them all."""
     return [*REGISTRY, *shape.VARIANTS]
 
 

@@ -93,7 +93,7 @@ def run_in_blocks(op: Op, arrays: Sequence[Array], attrs: Attrs, out: Array) -> 
 
 
 def _function(op: Op) -> np.ufunc | None:
-    """The NumPy function that is the whole of the op's forward, or None."""
+    """Return the NumPy function that is the whole of the op's forward, or None."""
     forward = getattr(op.forward, "__wrapped__", op.forward)
     if isinstance(forward, np.ufunc):
         return forward if forward.signature is None and forward.nout == 1 else None  # `np.matmul` is a ufunc too

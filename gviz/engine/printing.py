@@ -127,7 +127,7 @@ def _shown(array: Array, shorten: bool) -> list[Any]:
 
 
 def _ends(array: Array) -> Array:
-    """The elements that remain when long axes are shortened; only they decide the format."""
+    """Return the elements that remain when long axes are shortened; only they decide the format."""
     edge = _now.edgeitems
     for axis, length in enumerate(array.shape):
         if length > 2 * edge:
@@ -136,7 +136,7 @@ def _ends(array: Array) -> Array:
 
 
 def _format(array: Array) -> tuple[Callable[[Any], str], int]:
-    """The function that formats one element, padded to the common width, and that width."""
+    """Return the function that formats one element, padded to the common width, and that width."""
     if array.dtype.kind == "f":
         return _float_format(array)
     plain = bool if array.dtype.kind == "b" else int
@@ -155,7 +155,7 @@ def _float_format(array: Array) -> tuple[Callable[[Any], str], int]:
 
 
 def _notation(whole: bool, sizes: Array) -> tuple[str, str]:
-    """The format for numbers of these sizes, and the suffix of whole ones."""
+    """Return the format for numbers of these sizes, and the suffix of whole ones."""
     extreme = bool(sizes.size) and bool(sizes.max() / sizes.min() > 1000 or sizes.max() > 1e8 or sizes.min() < 1e-4)
     scientific = extreme if _now.sci_mode is None or not sizes.size else _now.sci_mode
     if scientific:

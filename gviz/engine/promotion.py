@@ -35,7 +35,7 @@ def can_cast(from_: DType, to: DType) -> bool:
 
 
 def _rank(kind: DType) -> int:
-    """The rank of a dtype's category; a write must not lower it: complex, floating, integers, bool."""
+    """Return the rank of a dtype's category; a write must not lower it: complex, floating, integers, bool."""
     return 3 if kind.is_complex else 2 if kind.is_floating_point else int(kind is not dtypes.bool_)
 
 

@@ -92,7 +92,7 @@ def _without_format(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arranged(name: str, drawn: Tensor, like: Tensor, options: dict[str, Any]) -> Tensor:
-    """Puts random numbers into the memory order of another tensor, or into the requested one."""
+    """Put random numbers into the memory order of another tensor, or into the requested one."""
     given = options.get("memory_format")
     order = preserve_format if given is None else checked_format(name, given)
     if not (like._array.flags.c_contiguous and order is preserve_format) and order is not contiguous_format:

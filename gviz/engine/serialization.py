@@ -78,7 +78,7 @@ class Packing:
         return {name: self._place(tensor._array), "requires_grad": tensor.requires_grad}
 
     def _place(self, array: Array) -> Plain:
-        """Where an array's elements are in the stored memory."""
+        """Return where an array's elements are in the stored memory."""
         owner: Any = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
@@ -188,7 +188,7 @@ def _read(file: IO[bytes]) -> Any:
 
 
 def _check_sizes(archive: zipfile.ZipFile, file: IO[bytes]) -> None:
-    """Raises RuntimeError for a file that would grow when read: `save` does not compress."""
+    """Raise RuntimeError for a file that would grow when read: `save` does not compress."""
     length = file.seek(0, os.SEEK_END)
     parts = archive.infolist()
     if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or sum(p.file_size for p in parts) > length:
@@ -196,7 +196,7 @@ def _check_sizes(archive: zipfile.ZipFile, file: IO[bytes]) -> None:
 
 
 def _memory(archive: zipfile.ZipFile, name: str) -> Array:
-    """The bytes of one piece of memory. Raises ValueError if the header gives a different number of bytes."""
+    """Return the bytes of one piece of memory. Raises ValueError if the header gives a different number of bytes."""
     with archive.open(name) as part:
         np.lib.format.read_magic(part)
         shape, _, dtype = np.lib.format.read_array_header_1_0(part)

@@ -87,7 +87,7 @@ class Symbolic(Tensor):
 
 
 def _told(reading: Any) -> Any:
-    """A property or method of tensors that does not depend on values, adapted to nodes."""
+    """Return a property or method of tensors that does not depend on values, adapted to nodes."""
     if isinstance(reading, property):
         assert reading.fget is not None
         return property(_told(reading.fget))
@@ -263,7 +263,7 @@ class _Builder(CaptureRecorder):
 
 
 def _used(recorder: _Builder, kept: Sequence[int]) -> set[int]:
-    """The nodes that other nodes of a run use; every placeholder is kept."""
+    """Return the nodes that other nodes of a run use; every placeholder is kept."""
     return {ref.node for number in kept for ref in recorder.nodes[number].inputs}
 
 

@@ -207,7 +207,7 @@ class Conversions(Placement):
         return complex(self._number("complex"))
 
     def _warn_of_tracked(self) -> None:
-        """PyTorch's warning that the number loses its history; PyTorch does not issue it under `no_grad`."""
+        """Issue PyTorch's warning that the number loses its history; PyTorch does not issue it under `no_grad`."""
         if self.requires_grad and thread.grad_enabled:
             messages.warn_once(messages.SCALAR_OF_TRACKED)
 
@@ -223,7 +223,7 @@ class Conversions(Placement):
         return self._array.reshape(())[()].item()
 
     def _read(self, how: str) -> None:
-        """Notifies this thread's recorder that the program reads elements."""
+        """Notify this thread's recorder that the program reads elements."""
         recorder = watchers.recorder()
         if recorder is not None:
             recorder.read(self, how)
@@ -549,7 +549,7 @@ class Tensor(Conversions, Displayed):
         return self._accumulated_hooks
 
     def _edge(self) -> Edge:
-        """The edge for a gradient of this tensor: to its ``grad_fn``, or to a leaf's `AccumulateGrad`."""
+        """Return the edge for a gradient of this tensor: to its ``grad_fn``, or to a leaf's `AccumulateGrad`."""
         node = self._grad_fn if self._base is None else self.grad_fn
         if node is not None:
             return node, self._output_nr
@@ -566,7 +566,7 @@ class Tensor(Conversions, Displayed):
     # Copies within the engine
 
     def _alias(self) -> Tensor:
-        """A tensor with the same memory and version counter, without a grad_fn."""
+        """Return a tensor with the same memory and version counter, without a grad_fn."""
         alias = new_tensor(self._array)
         alias._counter = self._counter
         if self._seen is not None:
@@ -574,20 +574,20 @@ class Tensor(Conversions, Displayed):
         return alias
 
     def _as_output_of(self, node: Node, output_nr: int) -> Tensor:
-        """A tensor with the same memory, as output `output_nr` of `node`."""
+        """Return a tensor with the same memory, as output `output_nr` of `node`."""
         alias = self._alias()
         alias._grad_fn, alias._output_nr, alias._requires_grad = node, output_nr, True
         return alias
 
     def _is_stale_view(self) -> bool:
-        """Whether its base was written to, so that its ``grad_fn`` must be made again."""
+        """Return whether its base was written to, so that its ``grad_fn`` must be made again."""
         base = self._base
         if base is None or (self._grad_fn is None and not base._requires_grad):
             return False
         return self._view_version != self._counter[0]
 
     def _refresh(self) -> None:
-        """Updates a view's ``grad_fn`` after writes to its base."""
+        """Update a view's ``grad_fn`` after writes to its base."""
         if self._is_stale_view():
             callbacks.refresh(self)
 
@@ -620,7 +620,7 @@ class Tensor(Conversions, Displayed):
         return copy
 
     def _own_attributes(self) -> dict[str, Any]:
-        """The attributes that the program set on this tensor, without the engine's own."""
+        """Return the attributes that the program set on this tensor, without the engine's own."""
         kind = type(self)
         return {name: value for name, value in self.__dict__.items() if not hasattr(kind, name)}
 
@@ -639,7 +639,7 @@ def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__ne
 
 
 def _origin(tensor: Tensor) -> list[str]:
-    """The suffix of a printed tensor that shows its origin."""
+    """Return the suffix of a printed tensor that shows its origin."""
     try:
         grad_fn = tensor.grad_fn
     except RuntimeError:  # a view that was cut off by a write to its base

@@ -61,5 +61,5 @@ class Lacking:
 
 
 def _is_import(frame: FrameType) -> bool:
-    """Whether a frame is executing ``from ... import name``."""
+    """Return whether a frame is executing ``from ... import name``."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"

@@ -303,7 +303,7 @@ def _check_fit(result: Array, own: Array) -> None:
 
 
 def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
-    """The op's node, with its inputs saved before the write; self is saved as a copy if a rule needs it."""
+    """Return the op's node, with its inputs saved before the write; self is saved as a copy if a rule needs it."""
     node = start_node(op, edges_of(tensors), tensors, attrs)
     before = list(tensors)
     if op.slots[0] in op.saved_names:
@@ -316,7 +316,7 @@ def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
 
 
 def _copy(tensor: Tensor) -> Tensor:
-    """A copy of the tensor in new memory, with the same grad_fn."""
+    """Return a copy of the tensor in new memory, with the same grad_fn."""
     copy = new_tensor(tensor._array.copy())
     copy._grad_fn, copy._output_nr, copy._requires_grad = tensor._grad_fn, tensor._output_nr, tensor._requires_grad
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
@@ -325,7 +325,7 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def _rebase(op: Op, inner: Node, target: Tensor) -> Node:
-    """Gives the written tensor, or the base of the written view, its new history. Saved outputs get the new version."""
+    """Give the written tensor, or the base of the written view, its new history. Saved outputs get the new version."""
     inner.versions = tuple(
         target._counter[0] if i in op.saved_outputs else version for i, version in enumerate(inner.versions)
     )
@@ -376,7 +376,7 @@ class _InView:
 
 
 def _give_history(node: Node, tensor: Tensor, output_nr: int = 0) -> None:
-    """Makes `node` the tensor's new grad_fn. ``retain_grad`` moves to it; hooks stay with the old node."""
+    """Make `node` the tensor's new grad_fn. ``retain_grad`` moves to it; hooks stay with the old node."""
     before = tensor._grad_fn
     if tensor._retained and before is not None and before.extras is not None:
         del before.extras.retained[tensor._output_nr]

@@ -33,7 +33,7 @@ def add(number: int) -> None:
 
 
 def _unlock() -> None:
-    """Replaces the lock in a forked child: another thread, which the child lacks, may have held it."""
+    """Replace the lock in a forked child: another thread, which the child lacks, may have held it."""
     global _lock
     _lock = Lock()
 

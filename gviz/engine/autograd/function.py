@@ -165,7 +165,7 @@ class FunctionNode(Node):
         return [None if part is None else scalar_or_array(part._array) for part in parts]
 
     def _given(self, grads: Sequence[Grad | None]) -> list[Tensor | None]:
-        """The gradients of the outputs as ``backward`` receives them."""
+        """Return the gradients of the outputs as ``backward`` receives them."""
         given: list[Tensor | None] = []
         for grad, form in zip(grads, self.results, strict=True):
             if grad is not None:
@@ -175,7 +175,7 @@ class FunctionNode(Node):
         return given
 
     def _checked(self, returned: tuple[Any, ...]) -> list[Tensor | None]:
-        """The gradients that ``backward`` returned for the tensor arguments.
+        """Return the gradients that ``backward`` returned for the tensor arguments.
 
         Raises RuntimeError if they do not match.
         """
@@ -247,14 +247,14 @@ class FunctionNode(Node):
 
 
 def _zeros(form: Metadata) -> Tensor:
-    """Zeros for a missing gradient; as in PyTorch their version is 1."""
+    """Return zeros for a missing gradient; as in PyTorch their version is 1."""
     zeros = new_tensor(np.zeros(*form))
     zeros._counter[0] = 1
     return zeros
 
 
 def _parameters(function: type[Function], count: int) -> list[str]:
-    """The names of the first `count` arguments of ``forward``; those of ``*args`` are numbered."""
+    """Return the names of the first `count` arguments of ``forward``; those of ``*args`` are numbered."""
     parameters = list(inspect.signature(function.forward).parameters.values())
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if not function._has_setup():
@@ -264,7 +264,9 @@ def _parameters(function: type[Function], count: int) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """An argument in the form of events. Other objects become their type: their repr may be long, or run user code."""
+    """Return an argument in the form of events. Other objects become their type: their repr may be long, or run user
+    code.
+    """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (tuple, list)):
@@ -339,7 +341,7 @@ class Function:
 
     @classmethod
     def _has_setup(cls) -> bool:
-        """Whether the class defines ``setup_context``."""
+        """Return whether the class defines ``setup_context``."""
         return cls.setup_context is not Function.setup_context
 
     @classmethod
@@ -364,14 +366,14 @@ class _Inputs:
 
 
 def _bound(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The arguments with the defaults of ``forward``, by position."""
+    """Return the arguments with the defaults of ``forward``, by position."""
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args
 
 
 def _check_names(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raises TypeError, with PyTorch's text, for a keyword argument that ``forward`` does not accept or has already."""
+    """Raise TypeError, with PyTorch's text, for a keyword argument that ``forward`` does not accept or has already."""
     taken = inspect.signature(forward).parameters if kwargs else {}
     given = list(taken)[: 1 + len(args)]
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
@@ -395,7 +397,7 @@ def _run_forward(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], k
 
 
 def _finished(node: FunctionNode, inputs: _Inputs, outputs: tuple[Any, ...]) -> list[Any]:
-    """The outputs as the caller receives them, attached to `node` if a gradient may be needed."""
+    """Return the outputs as the caller receives them, attached to `node` if a gradient may be needed."""
     ctx, tensors = node.ctx, inputs.tensors
     _check_marks(ctx)
     for dirty in ctx.dirty_tensors:
@@ -431,7 +433,7 @@ def _check_marks(ctx: FunctionCtx) -> None:
 
 
 def _output(node: FunctionNode, number: int, output: Tensor, tensors: Sequence[Tensor], recorded: bool) -> Tensor:
-    """One output attached to the graph. An input that is returned unchanged becomes a view of itself."""
+    """Return one output attached to the graph. An input that is returned unchanged becomes a view of itself."""
     is_input, is_dirty = _among(output, tensors), _among(output, node.ctx.dirty_tensors)
     has_gradient = recorded and output._array.dtype.kind == "f" and not _among(output, node.ctx.non_differentiable)
     if not has_gradient:
@@ -459,7 +461,7 @@ def _without_history(output: Tensor, *, is_input: bool, is_dirty: bool) -> Tenso
 
 
 def _rebase(node: FunctionNode, number: int, output: Tensor, *, is_input: bool) -> None:
-    """Makes `node` the grad_fn of an input that was written to."""
+    """Make `node` the grad_fn of an input that was written to."""
     if output.requires_grad and output._grad_fn is None:
         raise RuntimeError(messages.LEAF_WRITTEN)
     check_view(output)

@@ -175,7 +175,7 @@ def numerical(check: Check, x: Tensor, outputs: tuple[Any, ...]) -> list[Array]:
 
 
 def _moved(check: Check, x: Tensor, place: tuple[int, ...], step: float) -> list[Array]:
-    """The outputs with one element of `x` changed by a step.
+    """Return the outputs with one element of `x` changed by a step.
 
     Writes through ``.data``, so that autograd does not notice.
     """
@@ -367,7 +367,9 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def _inputs(inputs: Any, function: str, create_graph: bool) -> tuple[Tensors, bool]:
-    """The inputs as new tensors that require grad. Inputs that `func` captures itself stay distinct from them."""
+    """Return the inputs as new tensors that require grad. Inputs that `func` captures itself stay distinct
+    from them.
+    """
     given, several = listed(inputs, "inputs", function)
     return tuple([_renewed(x, create_graph, True) for x in given]), several
 
@@ -417,7 +419,7 @@ def _gradients(
 
 
 def _filled(gradients: Gradients, like: Tensors, strict: bool, create_graph: bool, stage: Stage) -> Tensors:
-    """Replaces missing gradients by zeros. In strict mode missing ones raise RuntimeError."""
+    """Replace missing gradients by zeros. In strict mode missing ones raise RuntimeError."""
     if strict:
         for index, gradient in enumerate(gradients):
             check_depends(gradient, index, stage, create_graph)
@@ -425,7 +427,7 @@ def _filled(gradients: Gradients, like: Tensors, strict: bool, create_graph: boo
 
 
 def _rows(index: int, y: Tensor, xs: Tensors, create_graph: bool, strict: bool) -> Tensors:
-    """The derivatives of output number `index` by each input."""
+    """Return the derivatives of output number `index` by each input."""
     found: list[list[Tensor]] = [[] for _ in xs]
     for place in range(y.numel()):
         gradients = _gradients((y.reshape(-1)[place],), xs, None, create_graph, retain=True)
@@ -475,7 +477,7 @@ def _check_strategy(create_graph: bool, strict: bool, vectorize: bool, strategy:
 
 
 def _given_back(tensors: Tensors, several: bool, create_graph: bool) -> Any:
-    """Results in the form of the caller's arguments, detached unless `create_graph`."""
+    """Return results in the form of the caller's arguments, detached unless `create_graph`."""
     kept = tensors if create_graph else tuple([t.detach() for t in tensors])
     return kept if several else kept[0]
 

@@ -138,7 +138,7 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
 
 
 def _compare(check: Check) -> None:
-    """Compares both Jacobians, for every output by every input."""
+    """Compare both Jacobians, for every output by every input."""
     outputs = check.outputs()
     by_input = [numerical(check, x, outputs) for x in check.xs]
     if not any(o.requires_grad for o in outputs):
@@ -157,7 +157,7 @@ def _compare(check: Check) -> None:
 
 
 def _check_zero_gradients(check: Check) -> None:
-    """Checks that zero gradients of the outputs give zero gradients of the inputs."""
+    """Check that zero gradients of the outputs give zero gradients of the inputs."""
     outputs = _tracked(check.outputs())
     if not outputs:
         return
@@ -187,7 +187,7 @@ def _without_gradient(tensor: Tensor) -> Tensor:
 
 
 def _check_missing_gradients(check: Check) -> None:
-    """Checks that a backward handles undefined gradients of its outputs: of all of them, and of each one."""
+    """Check that a backward handles undefined gradients of its outputs: of all of them, and of each one."""
     count = len(_tracked(check.outputs()))
     missing = [set(range(count)), *([{number} for number in range(count)] if count > 1 else [])]
     for numbers in missing if count else []:

@@ -124,7 +124,7 @@ def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None])
 
 
 def _node_of(tensor: Tensor) -> Callable[[], Node | None]:
-    """Returns a function that gives the node where the gradient of a tensor arrives. It refers to the node weakly.
+    """Return a function that gives the node where the gradient of a tensor arrives. It refers to the node weakly.
 
     The hook that calls it is kept by that node. A leaf has a new node in each graph if none is alive in between, and
     none before the first.

@@ -38,7 +38,7 @@ def _described(node: Node, number: int, is_slices: bool) -> OpSeen:
 
 
 def _writes_a_part(graph: StaticGraph, node: Node) -> bool:
-    """Whether a node writes through a view, and therefore to a part of its base."""
+    """Return whether a node writes through a view, and therefore to a part of its base."""
     if node.effect != "write":
         return False
     target = graph.nodes[node.inputs[0].node]
@@ -59,7 +59,9 @@ def _created(graph: StaticGraph, number: int, op: int, stack: int) -> NodeCreate
 
 
 def _edge(graph: StaticGraph, node: Node, ref: Ref) -> Edge:
-    """The edge of an operand: the last write to its memory, if another node has written there since; else its node."""
+    """Return the edge of an operand: the last write to its memory, if another node has written there since; else its
+    node.
+    """
     storage = graph.form(ref).storage
     writers = [n for n in node.after if n > ref.node and graph.form(Ref(n)).storage == storage]
     return (max(writers) + 1, 0) if writers else (ref.node + 1, ref.output_nr)

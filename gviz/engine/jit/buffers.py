@@ -57,7 +57,7 @@ class Buffers:
 
 
 def _last_uses(graph: StaticGraph) -> dict[int, int]:
-    """The last node that makes, reads or writes each memory."""
+    """Return the last node that makes, reads or writes each memory."""
     last: dict[int, int] = {}
     for number, node in enumerate(graph.nodes):
         for form in (*node.outputs, *[graph.form(ref) for ref in node.inputs]):
@@ -66,7 +66,7 @@ def _last_uses(graph: StaticGraph) -> dict[int, int]:
 
 
 def _dropped(graph: StaticGraph, last: dict[int, int], escaping: frozenset[int]) -> dict[int, list[int]]:
-    """The arrays that can be freed after each node: those of nodes with one output that is not returned."""
+    """Return the arrays that can be freed after each node: those of nodes with one output that is not returned."""
     dropped: dict[int, list[int]] = {}
     for number, node in graph.operations():
         form = node.outputs[0]
@@ -76,7 +76,7 @@ def _dropped(graph: StaticGraph, last: dict[int, int], escaping: frozenset[int])
 
 
 def _is_dense(form: Form) -> bool:
-    """Whether the elements have no gaps, in any order of dimensions."""
+    """Return whether the elements have no gaps, in any order of dimensions."""
     expected = form.dtype.itemsize
     for stride, size in sorted(zip(form.strides, form.shape, strict=True)):
         if size != 1 and stride != expected:

@@ -79,7 +79,7 @@ def check(
 
 
 def _values(graph: StaticGraph, args: tuple[Any, ...]) -> list[list[Array]]:
-    """The outputs of each node of the graph."""
+    """Return the outputs of each node of the graph."""
     values: list[list[Array]] = []
 
     def seen(_: int, outputs: Sequence[Tensor]) -> None:
@@ -116,7 +116,9 @@ def _of_lengths(eager: StaticGraph, graph: StaticGraph, left: Names, right: Name
 
 
 def _same_operation(theirs: Node, ours: Node) -> bool:
-    """Whether two nodes do the same to the same operands. Values from outside only need the same kind and dtypes."""
+    """Return whether two nodes do the same to the same operands. Values from outside only need the same kind and
+    dtypes.
+    """
     if theirs.op is None or ours.op is None:
         return theirs.kind == ours.kind and [f.dtype for f in theirs.outputs] == [f.dtype for f in ours.outputs]
     same = theirs.op is ours.op and theirs.inputs == ours.inputs and theirs.effect == ours.effect
@@ -129,7 +131,7 @@ def _same_values(theirs: Sequence[Array], ours: Sequence[Array], rtol: float, at
 
 
 def _next(names: Names, number: int) -> str:
-    """Describes what a graph does from a node on."""
+    """Describe what a graph does from a node on."""
     for n, node in enumerate(names.graph.nodes[number:], number):
         if node.op is not None:
             return f"runs {_at(names, n, node)}"
@@ -137,7 +139,7 @@ def _next(names: Names, number: int) -> str:
 
 
 def _at(names: Names, number: int, node: Node) -> str:
-    """An operation and its source position."""
+    """Return an operation and its source position."""
     what = names.call(number) if node.op is not None else f"the {node.kind} {names.values[number]}"
     place = node.place
     return what if place is None else f"{what} ({file_line(place.path, place.line)}:{place.column + 1})"
@@ -149,7 +151,7 @@ def _texts(arrays: Sequence[Array]) -> str:
 
 @contextmanager
 def _left_as_it_was(graph: StaticGraph) -> Iterator[None]:
-    """Restores the elements of shared tensors that the graph writes to."""
+    """Restore the elements of shared tensors that the graph writes to."""
     written = {graph.form(node.inputs[0]).storage for _, node in graph.operations() if node.effect == "write"}
     shared = [n.tensor._array for n in graph.nodes if n.tensor is not None and n.outputs[0].storage in written]
     before = [np.array(array) for array in shared]

@@ -98,7 +98,7 @@ def run_op(op: Op, effect: Effect, operands: Sequence[Tensor], attrs: Mapping[st
 
 
 def _operands(node: Node, values: Values, graph: StaticGraph) -> list[Tensor]:
-    """The operands. A number takes the dtype of the other operand, which may differ from the recorded one."""
+    """Return the operands. A number takes the dtype of the other operand, which may differ from the recorded one."""
     operands = [values[ref.node][ref.output_nr] for ref in node.inputs]
     numbers = [place for place, ref in enumerate(node.inputs) if "number" in graph.nodes[ref.node].attrs]
     if numbers and len(numbers) < len(operands):
@@ -111,7 +111,7 @@ def _operands(node: Node, values: Values, graph: StaticGraph) -> list[Tensor]:
 
 
 def _last_uses(graph: StaticGraph) -> dict[int, list[int]]:
-    """The nodes that are not used any more after each node."""
+    """Return the nodes that are not used any more after each node."""
     last = {ref.node: n for n, node in enumerate(graph.nodes) for ref in node.inputs}
     for ref in graph.outputs:
         last.pop(ref.node, None)

@@ -146,7 +146,7 @@ def _run_step(step: Step) -> None:
 
 
 def _compiled(steps: Sequence[Step]) -> Callable[[], None]:
-    """Compiles the steps to one function, see `plan`: one line each, on arrays bound to names."""
+    """Compile the steps to one function, see `plan`: one line each, on arrays bound to names."""
     names: dict[str, Any] = {}
     lines = []
     for number, step in enumerate(steps):
@@ -189,7 +189,9 @@ def _line(number: int, step: Step, names: dict[str, Any]) -> str:
 
 
 def _fits(op: Op, step: Step) -> bool:
-    """Whether a ufunc's result has the dtype and shape of its target; an in-place write may be to another dtype."""
+    """Return whether a ufunc's result has the dtype and shape of its target; an in-place write may be to
+    another dtype.
+    """
     result = np.asarray(compute(op, [_tiny(t) for t in step.operands], step.attrs))
     shape = np.broadcast_shapes(*[t._array.shape for t in step.operands])
     array = step.outputs[0]._array
@@ -197,7 +199,7 @@ def _fits(op: Op, step: Step) -> bool:
 
 
 def _tiny(tensor: Tensor) -> Tensor:
-    """A one-element tensor with the dtype and number of dimensions of another."""
+    """Return a one-element tensor with the dtype and number of dimensions of another."""
     alias = tensor._alias()
     alias._array = np.ones((1,) * tensor._array.ndim, tensor._array.dtype)
     return alias

@@ -136,7 +136,7 @@ class _Writing:
         self._arrays[Ref(number)] = f"v{number}"
 
     def _call(self, number: int, node: Node, op: Op) -> tuple[str, bool]:
-        """The call of an op's forward, and whether all its operands are scalars."""
+        """Return the call of an op's forward, and whether all its operands are scalars."""
         forward = op.forward if op.is_operator or not node.attrs else partial(op.forward, **node.attrs)
         self.names[f"f{number}"] = forward
         operands, all_scalars = self._operands(node, op)
@@ -156,7 +156,7 @@ class _Writing:
         return ", ".join(given), takes_scalars and not any(form.shape for form in forms)
 
     def _scalar(self, ref: Ref) -> str:
-        """A 0-dimensional value as a NumPy scalar, for which arithmetic is ten times as fast."""
+        """Return a 0-dimensional value as a NumPy scalar, for which arithmetic is ten times as fast."""
         if ref not in self._scalars:
             name = self._arrays[ref]
             if self.graph.form(ref).storage in self._written:
@@ -197,6 +197,6 @@ def casts(op: Op, forms: Sequence[Form | Array]) -> list[np.dtype[Any] | None]:
 
 
 def _shared_storages(graph: StaticGraph) -> frozenset[int]:
-    """The memory that more than one value uses."""
+    """Return the memory that more than one value uses."""
     counts = Counter(form.storage for node in graph.nodes for form in node.outputs)
     return frozenset([storage for storage, count in counts.items() if count > 1])

@@ -66,7 +66,7 @@ class TracedSize(int):
         return hash(plain_int(self))
 
     def _read(self, how: str) -> None:
-        """Warns if the program asks, rather than the engine or NumPy."""
+        """Warn if the program asks, rather than the engine or NumPy."""
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_code.co_filename == __file__:
             frame = frame.f_back
@@ -253,7 +253,7 @@ class GraphRecorder:
         return number
 
     def _enter(self, tensor: Tensor) -> Ref:
-        """Adds a tensor from outside.
+        """Add a tensor from outside.
 
         Raises RuntimeError, as in PyTorch, for one whose gradient would leave the graph.
         """
@@ -274,12 +274,12 @@ class GraphRecorder:
         """Called for a tensor from outside; `snapshot` is its value then, if the program made it in this run."""
 
     def _inner(self, stack: site.StackKey) -> site.StackKey:
-        """The part of a call stack inside the recorded function."""
+        """Return the part of a call stack inside the recorded function."""
         depth = len(stack) - len(self._outside)
         return stack[:depth] if depth >= 0 and stack[depth:] == self._outside else stack
 
     def _earlier_writes(self, refs: tuple[Ref, ...]) -> tuple[int, ...]:
-        """The writes to the memory of operands, except those that made the operands."""
+        """Return the writes to the memory of operands, except those that made the operands."""
         writers = {self._writers.get(self.nodes[r.node].outputs[r.output_nr].storage) for r in refs}
         return tuple(sorted(n for n in writers - {r.node for r in refs} if n is not None))
 
@@ -288,7 +288,7 @@ class GraphRecorder:
         return Form(array.shape, array.dtype, array.strides, storage)
 
     def _known(self, array: Array) -> int:
-        """A number for the memory of an array, valid while this recorder exists."""
+        """Return a number for the memory of an array, valid while this recorder exists."""
         owner = owner_of(array)
         if id(owner) not in self._storages:
             self._alive.append(owner)

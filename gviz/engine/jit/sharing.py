@@ -111,7 +111,7 @@ class _Memory:
 
 
 def _filled(steps: Sequence[Step]) -> dict[int, _Memory]:
-    """The memory that steps fill before any uses it, by the id of its owner, in the order of those steps."""
+    """Return the memory that steps fill before any uses it, by the id of its owner, in the order of those steps."""
     found: dict[int, _Memory] = {}
     known: set[int] = set()
     for number, step in enumerate(steps):
@@ -133,7 +133,9 @@ def _owners(tensors: Sequence[Tensor]) -> set[int]:
 
 
 def _lies_alike(step: Step, memory: int) -> bool:
-    """Whether the operands of a step in a memory have the layout of its only result, which may then be stored there."""
+    """Return whether the operands of a step in a memory have the layout of its only result, which may then be stored
+    there.
+    """
     first, *others = [t._array for t in step.outputs]
     read = [t._array for t in step.operands if id(owner_of(t._array)) == memory]
     return not others and all((a.shape, a.strides, a.dtype) == (first.shape, first.strides, first.dtype) for a in read)
@@ -144,5 +146,5 @@ def _fills(array: Array, owner: Array) -> bool:
 
 
 def _elements(owner: Array) -> Array:
-    """The elements of a memory in memory order; a copy if it has gaps."""
+    """Return the elements of a memory in memory order; a copy if it has gaps."""
     return owner.ravel("K")

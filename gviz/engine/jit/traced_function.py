@@ -68,7 +68,7 @@ class TracedFunction:
         return f"<traced function {self.graph.name}: {operations} operations>"
 
     def _is_plain(self, tensors: Sequence[Tensor]) -> bool:
-        """Whether these inputs can run on planned buffers."""
+        """Return whether these inputs can run on planned buffers."""
         if emit.channel is not None or (watchers.watchers and watchers.recorder() is not None):
             return False
         if self.tracked and thread.grad_enabled and _want_gradients(tensors, self._shared):
@@ -88,7 +88,7 @@ class TracedFunction:
             raise RuntimeError(f"{other}; its operations cannot be run on that: {error}") from None
 
     def _difference(self, tensors: Sequence[Tensor]) -> str:
-        """How an input of a call differs from the recorded run; empty if none does."""
+        """Return how an input of a call differs from the recorded run; empty if none does."""
         for node, tensor in zip(self.graph.inputs, tensors, strict=True):
             form, array = node.outputs[0], tensor._array
             if (array.shape, array.dtype) != (form.shape, form.dtype):
@@ -97,7 +97,7 @@ class TracedFunction:
         return ""
 
     def _tensors(self, args: tuple[Any, ...]) -> list[Tensor]:
-        """The tensors of a call. Raises RuntimeError for too many, too few, or anything but tensors."""
+        """Return the tensors of a call. Raises RuntimeError for too many, too few, or anything but tensors."""
         if len(args) == 1 == len(self._forms) and isinstance(args[0], Tensor) and self.takes == (0,):
             return [args[0]]
         name, wanted = self.graph.name, arranged(self.takes)
@@ -261,7 +261,7 @@ def _refused(value: object) -> NoReturn:
 
 
 def _without_names(structure: Any) -> Any:
-    """A structure with named tuples replaced by plain ones."""
+    """Return a structure with named tuples replaced by plain ones."""
     if isinstance(structure, tuple):
         return tuple([_without_names(part) for part in structure])
     if isinstance(structure, list):

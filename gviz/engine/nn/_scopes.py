@@ -58,7 +58,9 @@ def name_parameters(channel: Channel, root: Module) -> None:
 
 
 def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """The other paths of a model's parameters, such as a weight shared by decoder and encoder, or ``[layer] * 3``."""
+    """Yield the other paths of a model's parameters, such as a weight shared by decoder and encoder, or ``[layer] *
+    3``.
+    """
     nodes = {*named.values()}
     for name, parameter in model_names.places(modules_in(root)):
         mark = parameter._named
@@ -67,7 +69,7 @@ def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str
 
 
 def _name_buffers(channel: Channel, module: Module, path: str) -> None:
-    """Records the names of the buffers that the module has used; most are never part of a graph."""
+    """Record the names of the buffers that the module has used; most are never part of a graph."""
     for name, buffer in module._buffers.items():
         mark = None if buffer is None else buffer._seen
         if mark is not None and mark.channel is channel and mark not in _named_buffers:
@@ -76,7 +78,7 @@ def _name_buffers(channel: Channel, module: Module, path: str) -> None:
 
 
 def _model_of(channel: Channel, module: Module, kind: type[Any]) -> Module:
-    """The model that contains the called module, or the module itself if there is none."""
+    """Return the model that contains the called module, or the module itself if there is none."""
     model = model_names.model_of(channel, module, kind)
     if model is not module:
         model_names.path(channel, model, type(model).__name__, partial(modules_in, model))
@@ -84,7 +86,7 @@ def _model_of(channel: Channel, module: Module, kind: type[Any]) -> Module:
 
 
 def _path(channel: Channel, module: Module) -> str:
-    """The module's path in the innermost running module that contains it, or else in its model."""
+    """Return the module's path in the innermost running module that contains it, or else in its model."""
     for outer, path in reversed(thread.modules):
         for name, inner in modules_in(outer):
             if inner is module:

@@ -385,7 +385,7 @@ class Softmax2d(Module):
 
 
 def _either(op: Op, written: Op, input: Tensor, inplace: bool, **attrs: Any) -> Tensor:
-    """Runs `op`, or `written` in place on `input`."""
+    """Run `op`, or `written` in place on `input`."""
     result: Tensor = apply_in_place(written, (input,), attrs) if inplace else apply(op, (input,), attrs)
     return result
 
@@ -589,7 +589,7 @@ def tanh(input: Tensor) -> Tensor:
 
 
 def _in_place(function: Any) -> Any:
-    """The in-place variant of an activation, ``name_``."""
+    """Return the in-place variant of an activation, ``name_``."""
 
     @F._declare
     @named(function.__name__ + "_", f"`{function.__name__}`, in place.")
@@ -623,7 +623,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def _softmax_dim(name: str, dim: int | None, input: Tensor) -> int:
-    """The dimension of a softmax; without `dim`, the one PyTorch assumes, with a warning."""
+    """Return the dimension of a softmax; without `dim`, the one PyTorch assumes, with a warning."""
     if dim is not None:
         return int(dim)  # it may be a tensor
     warn(
@@ -647,5 +647,5 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 
 def _options(text: str, inplace: bool) -> str:
-    """A module's options for its ``repr``, including ``inplace`` if set."""
+    """Return a module's options for its ``repr``, including ``inplace`` if set."""
     return ", ".join([part for part in (text, "inplace=True" if inplace else "") if part])

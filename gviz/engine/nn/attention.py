@@ -87,7 +87,7 @@ class MultiheadAttention(Module):
         born(self)
 
     def _shapes(self, bias: bool) -> dict[str, tuple[int, ...] | None]:
-        """The shapes of the weights; None for an absent weight."""
+        """Return the shapes of the weights; None for an absent weight."""
         size = self.embed_dim
         together: dict[str, tuple[int, ...] | None] = {"in_proj_weight": (3 * size, size)}
         apart: dict[str, tuple[int, ...] | None] = {
@@ -157,7 +157,7 @@ class MultiheadAttention(Module):
 
 
 def _sequence_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Puts the sequence dimension first.
+    """Put the sequence dimension first.
 
     Identical tensors stay identical, because self-attention is recognized by that.
     """
@@ -216,7 +216,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) 
 
 
 def _added(attn_mask: Tensor | None, query: Tensor) -> Tensor | None:
-    """A mask as a term to add to the scores: 0 where a query may attend, -inf elsewhere."""
+    """Return a mask as a term to add to the scores: 0 where a query may attend, -inf elsewhere."""
     if attn_mask is None or attn_mask.dtype.name != "bool":
         return attn_mask
     kind = query._array.dtype.type
@@ -225,7 +225,7 @@ def _added(attn_mask: Tensor | None, query: Tensor) -> Tensor | None:
 
 
 def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> bool:
-    """Whether PyTorch computes it in one operation on the CPU."""
+    """Return whether PyTorch computes it in one operation on the CPU."""
     if dropout_p or (mask is not None and (mask.requires_grad or mask.ndim not in (2, 4))):
         return False
     shapes = [t.shape for t in (query, key, value)]
@@ -405,7 +405,7 @@ def added_mask(
 def _merged(
     mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor, num_heads: int, columns: int
 ) -> Tensor | None:
-    """Merges both masks to the shape ``(batch * heads or 1, queries, keys)``."""
+    """Merge both masks to the shape ``(batch * heads or 1, queries, keys)``."""
     length, batch, _ = query.shape
     if mask is not None:
         mask = mask.unsqueeze(0) if mask.ndim == 2 else mask

@@ -60,7 +60,7 @@ class _ModuleSequence(Module):
         return taken
 
     def _part(self, key: slice) -> Self:
-        """A container of the same type with some of the modules."""
+        """Return a container of the same type with some of the modules."""
         raise NotImplementedError
 
     def _renumber(self, modules: list[Module]) -> None:
@@ -390,7 +390,9 @@ class ParameterDict(Module):
 
 
 def _pairs(name: str, update: str, given: Any) -> list[tuple[str, Any]]:
-    """The argument of an update of the container `name`, as pairs. Raises TypeError or ValueError for anything else."""
+    """Return the argument of an update of the container `name`, as pairs. Raises TypeError or ValueError for anything
+    else.
+    """
     if not isinstance(given, Iterable):
         raise TypeError(
             f"{update}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"

@@ -137,7 +137,7 @@ class _Conv(Convolution):
         return result
 
     def _sides(self) -> list[int]:
-        """The padding on every side, last dimension first."""
+        """Return the padding on every side, last dimension first."""
         if self.padding == "valid":
             return [0, 0] * self.dims
         if self.padding != "same":
@@ -199,7 +199,7 @@ class _ConvTranspose(Convolution):
         return result
 
     def _output_padding(self, input: Tensor, sizes: list[int]) -> list[int]:
-        """The output padding that results in the requested output sizes."""
+        """Return the output padding that results in the requested output sizes."""
         dims = self.dims
         others = 2 if input.dim() == dims + 2 else 1
         if len(sizes) == others + dims:
@@ -319,7 +319,7 @@ def any_convolution(
 
 
 def _convolved(input: Tensor, weight: Tensor, bias: Tensor | None, attrs: dict[str, Any]) -> Tensor:
-    """The convolution of a batch, with or without a bias, after checking its arguments."""
+    """Return the convolution of a batch, with or without a bias, after checking its arguments."""
     _check(input, weight, bias, **attrs)
     op, tensors = convolution.present((input, weight, bias))
     return run(op, *tensors, **attrs)
@@ -339,7 +339,7 @@ def _unbatched(result: Tensor, input: Tensor) -> Tensor:
 
 
 def _sizes(name: str, value: Sizes, dims: int) -> Shape:
-    """One number per dimension. Raises RuntimeError, with PyTorch's text, for another count."""
+    """Return one number per dimension. Raises RuntimeError, with PyTorch's text, for another count."""
     given = (value,) if isinstance(value, int) else tuple(value)
     if len(given) not in (1, dims):
         raise RuntimeError(
@@ -350,7 +350,7 @@ def _sizes(name: str, value: Sizes, dims: int) -> Shape:
 
 
 def _by_name(padding: str, input: Tensor, weight: Tensor, attrs: dict[str, Any]) -> tuple[Tensor, Shape]:
-    """The input and the padding for ``'same'`` or ``'valid'``; an odd remainder is first padded at the end."""
+    """Return the input and the padding for ``'same'`` or ``'valid'``; an odd remainder is first padded at the end."""
     dims = weight.ndim - 2
     if padding == "valid":
         return input, (0,) * dims
@@ -375,7 +375,7 @@ def _check(
     output_padding: Shape,
     groups: int,
 ) -> None:
-    """Raises RuntimeError, with PyTorch's text, for invalid arguments."""
+    """Raise RuntimeError, with PyTorch's text, for invalid arguments."""
     for bad, text in (
         (any(p < 0 for p in padding), "negative padding is not supported"),
         (any(p < 0 for p in output_padding), "negative output_padding is not supported"),
@@ -426,7 +426,7 @@ def _check_channels(input: Tensor, weight: Tensor, bias: Tensor | None, transpos
 
 
 def _check_kinds(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
-    """Raises RuntimeError for mixed dtypes; which of the two is checked first differs, as in PyTorch."""
+    """Raise RuntimeError for mixed dtypes; which of the two is checked first differs, as in PyTorch."""
     if transposed and weight.dtype is not input.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.tensor_type} but found {weight.dtype.tensor_type}")
     if bias is not None and bias.dtype is not input.dtype:

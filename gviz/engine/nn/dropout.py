@@ -93,7 +93,9 @@ def _check_p(p: float) -> None:
 
 
 def _noise(input: Tensor, p: float, by_channel: bool) -> Tensor:
-    """A mask, 1 for elements that are kept and 0 for dropped ones; drawn for each element, or for whole channels."""
+    """Return a mask, 1 for elements that are kept and 0 for dropped ones; drawn for each element, or for whole
+    channels.
+    """
     if by_channel and input.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = (*input.shape[:2], *[1] * (input.ndim - 2)) if by_channel else tuple(input.shape)
@@ -111,7 +113,7 @@ def _times(input: Tensor, factor: Tensor, inplace: bool) -> Tensor:
 
 
 def _dropped(input: Tensor, p: float, training: bool, inplace: bool, name: str = "dropout") -> Tensor:
-    """The product of `input` and the mask that the dropout called `name` draws."""
+    """Return the product of `input` and the mask that the dropout called `name` draws."""
     if p == 0 or not training or not input.numel():
         return input
     kept = np.zeros((), input._array.dtype) if p == 1 else _noise(input, p, name != "dropout")._array
@@ -206,7 +208,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, by_channel: bool) -> Tensor:
-    """Sets dropped elements to the limit of selu, then scales and shifts, which preserves mean and variance."""
+    """Set dropped elements to the limit of selu, then scale and shift, which preserves mean and variance."""
     if p == 0 or not training or not input.numel():
         return input
     if p == 1:

@@ -20,7 +20,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _declare(function: _F) -> _F:
-    """Adds a function to this namespace under its name. Returns it unchanged."""
+    """Add a function to this namespace under its name. Return it unchanged."""
     declared: dict[str, Any] = {"__name__": __name__, function.__name__: function}
     _want_tensors(declared)
     globals()[function.__name__] = declared[function.__name__]

@@ -124,7 +124,7 @@ class BackwardHooks:
         return passed if isinstance(result, tuple) else passed[0]
 
     def _note(self, grads: Grads, positions: list[int], count: int) -> Grads | None:
-        """Calls the pre-hooks once the gradients of the outputs have arrived, and stores these for the hooks."""
+        """Call the pre-hooks once the gradients of the outputs have arrived, and store these for the hooks."""
         known = self._grad_outputs = _spread(positions, grads, count)
         for number, hook in self._pre_hooks:
             given = hook(self._module, known)
@@ -157,7 +157,7 @@ class BackwardHooks:
         self._grad_outputs = None
 
     def _finish(self, grad_inputs: Grads, _: Grads) -> Grads | None:
-        """Calls the hooks once the gradients of the inputs have arrived, unless none came through the outputs."""
+        """Call the hooks once the gradients of the inputs have arrived, unless none came through the outputs."""
         if self._grad_outputs is None or self._inputs is None:
             return None
         known = _spread(self._inputs, grad_inputs, self._input_count)
@@ -194,7 +194,7 @@ def _through_node(values: tuple[Any, ...], register: Callable[[Node], Any]) -> t
 
 
 def _spread(places: Sequence[int], grads: Sequence[Tensor | None], count: int) -> Grads:
-    """The gradients at their positions among `count`, None elsewhere."""
+    """Return the gradients at their positions among `count`, None elsewhere."""
     spread: list[Tensor | None] = [None] * count
     for place, grad in zip(places, grads, strict=True):
         spread[place] = grad

@@ -199,7 +199,7 @@ def _fan(tensor: Tensor, mode: str) -> int:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """The fan-in and fan-out of a weight of this shape."""
+    """Return the fan-in and fan-out of a weight of this shape."""
     shape = tensor._array.shape
     if len(shape) < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")

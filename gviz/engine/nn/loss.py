@@ -459,7 +459,7 @@ def soft_margin_loss(
 
 
 def _alike(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
-    """Both tensors broadcast to a common shape, with a warning if their shapes differ."""
+    """Return both tensors broadcast to a common shape, with a warning if their shapes differ."""
     if target.shape != input.shape:
         warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
@@ -500,7 +500,7 @@ def binary_cross_entropy(
 
 
 def _optional(op: Op, *tensors: Tensor | None, **attrs: Any) -> Tensor:
-    """Runs an op; some of its tensors may be None."""
+    """Run an op; some of its tensors may be None."""
     result: Tensor = op(*tensors, **attrs)
     return result
 
@@ -692,12 +692,12 @@ def _class_dim(input: Tensor) -> int:
 
 
 def _per_class(weight: Tensor, input: Tensor) -> Tensor:
-    """A weight per class, in a shape that broadcasts with `input`."""
+    """Return a weight per class, in a shape that broadcasts with `input`."""
     return weight.view([-1 if d == _class_dim(input) else 1 for d in range(input.ndim)])
 
 
 def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
-    """The loss against a target that is uniform over the classes."""
+    """Return the loss against a target that is uniform over the classes."""
     weighed = scores if weight is None else scores * _per_class(weight, scores)
     losses = -weighed.sum(_class_dim(scores))
     ignored = target == ignore_index
@@ -922,20 +922,20 @@ def cosine_embedding_loss(
 
 
 def _checked(reduction: str) -> str:
-    """Returns `reduction`. Raises ValueError with PyTorch's text for an unknown one."""
+    """Return `reduction`. Raises ValueError with PyTorch's text for an unknown one."""
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 
 
 def _reduced(losses: Tensor, reduction: str) -> Tensor:
-    """The mean or the sum of the losses, or the losses themselves."""
+    """Return the mean or the sum of the losses, or the losses themselves."""
     how = _checked(reduction)
     return losses.mean() if how == "mean" else losses.sum() if how == "sum" else losses
 
 
 def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction for two deprecated arguments, with a warning; `reduction` if they are not given."""
+    """Return the reduction for two deprecated arguments, with a warning; `reduction` if they are not given."""
     if size_average is None and reduce is None:
         return reduction
     meant = "none" if reduce is False else "sum" if size_average is False else "mean"

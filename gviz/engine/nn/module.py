@@ -105,7 +105,7 @@ class Module:
             super().__init__(*args, **kwargs)
 
     def _forward_unimplemented(self, *args: Any) -> Any:
-        """Computes the result; subclasses define it."""
+        """Compute the result; subclasses define it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     forward: Callable[..., Any] = _forward_unimplemented
@@ -276,7 +276,7 @@ class Module:
             self.register_buffer(name, value)
 
     def _forget(self, name: str, kept: str) -> None:
-        """Removes `name` everywhere except in the registry `kept`."""
+        """Remove `name` everywhere except in the registry `kept`."""
         for registry in _REGISTRIES:
             if registry != kept:
                 self.__dict__[registry].pop(name, None)
@@ -482,7 +482,7 @@ class Module:
             clear_grad(parameter, set_to_none)
 
     def _apply(self, fn: Convert, recurse: bool = True) -> Self:
-        """Applies `fn` to the data of every parameter and its gradient, and to every buffer."""
+        """Apply `fn` to the data of every parameter and its gradient, and to every buffer."""
         for module in self.children() if recurse else ():
             module._apply(fn)
         for parameter in self._parameters.values():
@@ -582,7 +582,7 @@ class Module:
         return done
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        """Adds this module's own tensors to `destination`; subclasses may add more."""
+        """Add this module's own tensors to `destination`; subclasses may add more."""
         for name, tensor in self._saved_members().items():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if hasattr(self, "get_extra_state"):
@@ -624,7 +624,7 @@ class Module:
         keys: IncompatibleKeys,
         errors: list[str],
     ) -> None:
-        """Loads this module and all below it from the part of a state whose keys start with `prefix`."""
+        """Load this module and all below it from the part of a state whose keys start with `prefix`."""
         local = dict(metadata.get(prefix[:-1], {}), **({"assign_to_params_buffers": True} if assign else {}))
         self._load_from_state_dict(state, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
         for name, module in self._modules.items():
@@ -649,7 +649,7 @@ class Module:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Loads this module's own tensors; subclasses may convert older states first."""
+        """Load this module's own tensors; subclasses may convert older states first."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         members = self._saved_members()
@@ -753,7 +753,7 @@ class IncompatibleKeys(_Keys):
 
 
 def _as_own(own: Tensor, loaded: Tensor) -> Tensor:
-    """A loaded tensor, converted to a parameter if it replaces one."""
+    """Return a loaded tensor, converted to a parameter if it replaces one."""
     if not isinstance(own, Parameter):
         return loaded
     if not isinstance(loaded, Parameter):
@@ -768,7 +768,7 @@ def _attribute(module: Any, name: str) -> Any:
 
 
 def _to(kind: DType | None, order: MemoryFormat | None = None) -> Convert:
-    """Returns a conversion of floating tensors to a dtype, and of images and volumes to a memory format."""
+    """Return a conversion of floating tensors to a dtype, and of images and volumes to a memory format."""
 
     def convert(t: Tensor) -> Tensor:
         dtype = kind if t.dtype.is_floating_point else None

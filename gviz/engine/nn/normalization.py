@@ -481,7 +481,7 @@ def batch_norm(
 
 
 def _check_kinds(input: Tensor, *parameters: Tensor | None) -> None:
-    """Raises RuntimeError, with PyTorch's text, for parameters of another dtype than the input's."""
+    """Raise RuntimeError, with PyTorch's text, for parameters of another dtype than the input's."""
     other = [t.dtype.name for t in parameters if t is not None and t.dtype is not input.dtype]
     if other and input.dtype.is_floating_point:
         share = "all inputs must share same datatype."
@@ -554,7 +554,7 @@ def instance_norm(
 
 
 def _repeated(parameter: Tensor | None, batch: int) -> Tensor | None:
-    """A parameter per channel, repeated for each example."""
+    """Return a parameter per channel, repeated for each example."""
     return None if parameter is None else parameter.repeat(batch)
 
 

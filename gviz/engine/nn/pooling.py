@@ -558,7 +558,7 @@ front("adaptive_max_pool1d", method=False)(adaptive_max_pool1d_with_indices)
 
 
 def _parts(name: str, dims: int, input: Tensor, output_size: Parts, colon: str = "") -> Shape:
-    """The number of parts along each dimension, from `output_size`; None keeps the size of the dimension."""
+    """Return the number of parts along each dimension, from `output_size`; None keeps the size of the dimension."""
     given = (output_size,) * dims if isinstance(output_size, int) or output_size is None else tuple(output_size)
     if len(given) != dims:
         raise RuntimeError(f"{name}: output_size must be {dims}")

@@ -85,12 +85,12 @@ class RNNBase(Module):
         return self
 
     def _passes(self) -> list[tuple[int, bool]]:
-        """Every layer in every direction."""
+        """Run every layer in every direction."""
         directions = (False, True) if self.bidirectional else (False,)
         return [(layer, back) for layer in range(self.num_layers) for back in directions]
 
     def _make_weights(self, layer: int, back: bool, device: Any, dtype: DType | None) -> list[str]:
-        """Creates the weights of one layer in one direction. Returns their names."""
+        """Create the weights of one layer in one direction. Return their names."""
         out = self.proj_size or self.hidden_size
         width = self.input_size if layer == 0 else out * (2 if self.bidirectional else 1)
         rows = self.gates * self.hidden_size
@@ -329,7 +329,7 @@ class RNNCellBase(Module):
             raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
 
     def _batched(self, function: Callable[..., Tensor], input: Tensor, hx: Tensor | None) -> Tensor:
-        """One step from a hidden state (zeros if None); also accepts a single sample."""
+        """Run one step from a hidden state (zeros if None); also accepts a single sample."""
         self._check("input", input)
         if hx is not None:
             self._check("hidden", hx)
@@ -436,7 +436,7 @@ def _gru_step(projected: Tensor, state: State, weight: Tensor, bias: Tensor | No
 
 
 def _check_cell(input: Tensor, state: Tensor, w_ih: Tensor, w_hh: Tensor, name: str) -> None:
-    """Raises RuntimeError, with PyTorch's text, for mismatched sizes."""
+    """Raise RuntimeError, with PyTorch's text, for mismatched sizes."""
     if input.ndim < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if input.shape[-1] != w_ih.shape[1]:
@@ -485,7 +485,7 @@ def lstm_cell(
 def _direction(
     input: Tensor, state: State, weights: Sequence[Tensor], step: Step, backwards: bool
 ) -> tuple[Tensor, State]:
-    """One layer in one direction. Returns its output at every step, and its last state."""
+    """Run one layer in one direction. Return its output at every step, and its last state."""
     w_ih, w_hh, *biases = weights
     b_ih, b_hh = biases or (None, None)
     steps = list(linear(input, w_ih, b_ih).unbind(0))
@@ -507,7 +507,7 @@ def _layers(
     train: bool,
     bidirectional: bool,
 ) -> tuple[Tensor, list[State]]:
-    """All layers, each on the output of the previous one.
+    """Run all layers, each on the output of the previous one.
 
     Returns the output, and the last states in the order of `states`.
     """

@@ -207,7 +207,7 @@ def generate_square_subsequent_mask(size: int, dtype: DType | None = None) -> Te
 
 
 def _is_causal(mask: Tensor | None, given: bool | None) -> bool:
-    """Whether a mask is causal: `given` if set, otherwise by comparison."""
+    """Return whether a mask is causal: `given` if set, otherwise by comparison."""
     if given is not None or mask is None:
         return given is True
     causal = generate_square_subsequent_mask(mask.shape[-2], mask.dtype)

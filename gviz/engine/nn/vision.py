@@ -175,7 +175,7 @@ def _pair(value: Sizes, name: str) -> Shape:
 
 
 def _window(kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> tuple[Shape, Shape, Shape, Shape]:
-    """The four sizes as pairs. Raises RuntimeError for invalid sizes."""
+    """Return the four sizes as pairs. Raises RuntimeError for invalid sizes."""
     kernel, gaps = _pair(kernel_size, "kernel_size"), _pair(dilation, "dilation")
     edges, steps = _pair(padding, "padding"), _pair(stride, "stride")
     for name, short, (height, width) in (
@@ -347,7 +347,7 @@ def interpolate(
 def _target(
     input: Tensor, size: Sizes | None, scale_factor: float | Sequence[float] | None
 ) -> tuple[Shape, tuple[float | None, ...]]:
-    """The requested spatial size, and the scales if they were passed."""
+    """Return the requested spatial size, and the scales if they were passed."""
     places = list(input.shape[2:])
     dims = len(places)
     if size is not None and scale_factor is not None:

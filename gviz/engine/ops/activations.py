@@ -443,7 +443,7 @@ def _gelu(self: Array, approximate: str) -> Any:
 
 
 def _normal_cdf(self: Any) -> Any:
-    """The probability that a standard normal number is below `self`."""
+    """Return the probability that a standard normal number is below `self`."""
     scaled = self * sqrt(0.5)
     bent = _erf(scaled) if isinstance(self, np.ndarray) and self.dtype == np.float32 else erf(scaled)
     return 0.5 * (1 + bent)
@@ -457,7 +457,7 @@ EVEN = (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.
 
 
 def _erf(self: Array) -> Array:
-    """The error function in float32, several times as fast as SciPy's."""
+    """Return the error function in float32, several times as fast as SciPy's."""
     clipped = np.clip(self, -4, 4)
     square = clipped * clipped
     result = _polynomial(square, ODD)

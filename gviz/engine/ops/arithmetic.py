@@ -40,7 +40,7 @@ from gviz.values.value import Array
 
 
 def _by_number(name: str, grad_fn: str, formula: str, forward: Callable[..., Any], rule: Rule) -> Op:
-    """An op on a floating-point tensor; integers are converted to floating first."""
+    """Return an op on a floating-point tensor; integers are converted to floating first."""
     return Op(
         f"{name}(self, *, other)",
         grad_fn=grad_fn,
@@ -163,7 +163,7 @@ def _fused(self: Array, other: Array, alpha: Number) -> Array:
 
 
 def _halves(value: Any) -> tuple[Any, Any]:
-    """Splits a float64 into a sum of two numbers with half the digits each (Veltkamp)."""
+    """Split a float64 into a sum of two numbers with half the digits each (Veltkamp)."""
     shifted = value * 134217729.0  # 2**27 + 1
     high = shifted - (shifted - value)
     return high, value - high
@@ -368,7 +368,7 @@ def _is_boolean(value: object) -> bool:
 
 
 def _refuse_booleans(self: Tensor, other: Any) -> None:
-    """Raises RuntimeError, with PyTorch's text, if an operand of a subtraction is boolean."""
+    """Raise RuntimeError, with PyTorch's text, if an operand of a subtraction is boolean."""
     booleans = [_is_boolean(self), _is_boolean(other) or isinstance(other, bool)]
     if any(booleans):
         raise RuntimeError(BOTH_BOOLEAN if all(booleans) else ONE_BOOLEAN.format(what="Subtraction", how="with"))
@@ -381,7 +381,7 @@ def _negatable(self: Tensor) -> Tensor:
 
 
 def _first(op: Op, input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """The first operand, which may be a number if the second is a tensor."""
+    """Return the first operand, which may be a number if the second is a tensor."""
     return operand(op, input, other, 1) if isinstance(other, Tensor) else checked(op, input, 1)
 
 

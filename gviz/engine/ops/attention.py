@@ -21,7 +21,7 @@ from gviz.values.value import Array
 
 
 def _hidden(scores: Array) -> Array:
-    """A term added to scores so that no query attends to later keys."""
+    """Return a term added to scores so that no query attends to later keys."""
     kind = scores.dtype.type
     rows, columns = scores.shape[-2:]
     seen = np.arange(columns) <= np.arange(rows)[:, np.newaxis]

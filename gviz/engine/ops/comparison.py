@@ -76,7 +76,7 @@ isclose: Op = Op(
 
 
 def _written(op: Op, *, by_tensor: bool) -> Op:
-    """The comparison as an op that writes its result to `self`, which then has no gradient."""
+    """Return the comparison as an op that writes its result to `self`, which then has no gradient."""
     return Op(
         op.signature,
         grad_fn=f"{op.name.title()}Backward{int(by_tensor)}",
@@ -160,7 +160,9 @@ def where_method(self: Tensor, condition: Tensor, other: Tensor | Number) -> Ten
 
 
 def _choices(input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    """Both as tensors. Two numbers take the dtype of the wider kind; a number next to a tensor takes its dtype."""
+    """Return both as tensors. Two numbers take the dtype of the wider kind; a number next to a tensor takes
+    its dtype.
+    """
     if isinstance(input, Tensor):
         return input, operand(where_op, other, input, 3)
     if isinstance(other, Tensor):
@@ -288,9 +290,11 @@ def _larger(name: str, forward: Callable[..., Any], loses: Op, sign: str) -> Op:
         examples=_pairs,
     )
 
+    """Return an op in which a number takes precedence over nan; if both are equal, `self` gets the gradient."""
+
 
 def _number_wins(name: str, forward: Callable[..., Any], wins: Op, sign: str) -> Op:
-    """A number takes precedence over nan; if the two are equal, `self` gets the gradient."""
+    """Return what `self` gets of the gradient: numbers take precedence over nan, and `self` over an equal number."""
 
     def chosen(self: Any, other: Any) -> Any:
         return wins(self, other) | isnan(other)
@@ -338,7 +342,7 @@ def _limited(self: Array, min: Any, max: Any) -> Array:
 
 
 def _refuse_booleans(self: Array, min: Any, max: Any) -> None:
-    """Raises an error for booleans: PyTorch's kernels limit them only by one tensor."""
+    """Raise an error for booleans: PyTorch's kernels limit them only by one tensor."""
     by_tensors = isinstance(min, np.ndarray) or isinstance(max, np.ndarray)
     sides = [name for name, limit in (("min", min), ("max", max)) if limit is not None]
     names = ["clamp", *(sides if len(sides) == 1 else []), *([] if by_tensors else ["scalar"]), "cpu"]
@@ -353,7 +357,7 @@ def _of(limit: Number, self: Array) -> Array:
 
 
 def _inside(g: Any, self: Any, min: Any, max: Any) -> Any:
-    """The gradient of the limited tensor: passed on inside the range and on its border."""
+    """Return the gradient of the limited tensor: passed on inside the range and on its border."""
     if min is not None:
         g = where_op(self >= min, g, zeros(g, ()))
     return g if max is None else where_op(self <= max, g, zeros(g, ()))
@@ -525,7 +529,7 @@ def _one_limit(run: Runner, self: Tensor, side: str, limit: Tensor | Number) -> 
 
 
 def _number(limit: Tensor | Number | None) -> Number | None:
-    """A limit as a number; accepts a 0-dimensional tensor. Raises TypeError for anything else."""
+    """Return a limit as a number; accepts a 0-dimensional tensor. Raises TypeError for anything else."""
     if isinstance(limit, Tensor) and not limit.ndim and not limit.requires_grad:
         plain: Number = limit.item()
         return plain

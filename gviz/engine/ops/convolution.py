@@ -150,7 +150,7 @@ def room_for_columns(lead: Shape, windows: Windows, kind: np.dtype[Any]) -> tupl
 
 
 def _grouped(matrix: Array, groups: int, dim: int) -> Array:
-    """Splits one dimension into groups."""
+    """Split one dimension into groups."""
     return matrix.reshape(*matrix.shape[:dim], groups, matrix.shape[dim] // groups, *matrix.shape[dim + 1 :])
 
 
@@ -166,7 +166,7 @@ def _blocks(input: Array, windows: Windows, padding: Shape, groups: int) -> Arra
 
 
 def _rows(weight: Array, groups: int) -> Array:
-    """The weight as one matrix per group: ``(groups, first channels of a group, other channels * places)``."""
+    """Return the weight as one matrix per group: ``(groups, first channels of a group, other channels * places)``."""
     return weight.reshape(groups, weight.shape[0] // groups, prod(weight.shape[1:]))
 
 
@@ -229,7 +229,7 @@ def _for_weight(
 
 
 def _back(g: Any, weight: Any, size: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int) -> Any:
-    """The transposed convolution of `g` that gives exactly this spatial size."""
+    """Return the transposed convolution of `g` that gives exactly this spatial size."""
     least = transposed_size(g.shape[2:], weight.shape[2:], stride, padding, dilation, (0,) * len(size))
     missing = tuple([n - m for n, m in zip(size, least, strict=True)])
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
@@ -237,7 +237,7 @@ def _back(g: Any, weight: Any, size: Shape, stride: Shape, padding: Shape, dilat
 
 
 def _forth(input: Any, weight: Any, size: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int) -> Any:
-    """The convolution of `input`, cropped to this spatial size."""
+    """Return the convolution of `input`, cropped to this spatial size."""
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     result = convolution(input, weight, None, **geometry, transposed=False, output_padding=(0,) * len(size))
     for dim, n in enumerate(size, 2):

@@ -253,7 +253,7 @@ def strides_of(array: Array) -> tuple[int, ...]:
 
 
 def _get_data(self: Tensor) -> Tensor:
-    """The same memory without a grad_fn, with its own version counter: autograd does not see writes to it."""
+    """Return the same memory without a grad_fn, with its own version counter: autograd does not see writes to it."""
     result: Tensor = apply(data, (self,))
     return result
 
@@ -329,7 +329,7 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
 
 
 def _converted(self: Tensor, kind: DType, order: MemoryFormat | None, copy: bool) -> Tensor:
-    """Returns this tensor, or a copy if dtype or memory order change or `copy` is True."""
+    """Return this tensor, or a copy if dtype or memory order change or `copy` is True."""
     order = order or preserve_format
     as_it_lies = order is preserve_format or suggested(self._array) is order
     return self if as_it_lies and kind is self.dtype and not copy else cast(self, kind, order)
@@ -347,7 +347,7 @@ def cast(self: Tensor, kind: DType, order: MemoryFormat = preserve_format) -> Te
 
 
 def _named(args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `to` by name: it accepts a device and a dtype, a dtype only, or another tensor."""
+    """Return the arguments of `to` by name: it accepts a device and a dtype, a dtype only, or another tensor."""
     first = args[0] if args else options.get("tensor")
     if isinstance(first, Tensor):
         rest = {name: value for name, value in options.items() if name != "tensor"}

@@ -65,7 +65,7 @@ def triu(self: Tensor, diagonal: int = 0) -> Prepared:
 
 
 def _indices(name: str, pick: Any) -> None:
-    """Defines ``torch.<name>``: the row and column numbers of a triangle."""
+    """Define ``torch.<name>``: the row and column numbers of a triangle."""
 
     def indices(row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None) -> Tensor:
         for side, n in (("row", row), ("col", col)):

@@ -57,7 +57,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 
 
 def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Converts operands that alternate with lists of numbers to an equation and operands."""
+    """Convert operands that alternate with lists of numbers to an equation and operands."""
 
     def text(labels: Sequence[Any]) -> str:
         return "".join(ELLIPSIS if label is ... else LETTERS[label] for label in labels)
@@ -69,7 +69,9 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 
 def _parsed(equation: str, count: int) -> tuple[list[Labels], Labels | None]:
-    """The labels of each operand and of the result. Raises RuntimeError, with PyTorch's text, for invalid ones."""
+    """Return the labels of each operand and of the result. Raises RuntimeError, with PyTorch's text, for
+    invalid ones.
+    """
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
     if len(parts) != count:
@@ -146,7 +148,7 @@ def _check_output(output: Labels, known: Labels) -> None:
 
 
 def _aligned(tensor: Tensor, labels: Labels, plan: Plan, number: int) -> Tensor:
-    """An operand with every label's dimension in its place, of size 1 where it has none."""
+    """Return an operand with every label's dimension in its place, of size 1 where it has none."""
     order: list[int | None] = [None] * plan.total
     covered = tensor.ndim - (len(labels) - 1)
     axis = 0
@@ -179,7 +181,7 @@ def _aligned(tensor: Tensor, labels: Labels, plan: Plan, number: int) -> Tensor:
 
 
 def _check_sizes(inputs: list[Labels], operands: Sequence[Tensor], plan: Plan, aligned: Sequence[Tensor]) -> None:
-    """Raises RuntimeError, with PyTorch's text, for a label with two sizes."""
+    """Raise RuntimeError, with PyTorch's text, for a label with two sizes."""
     names = {place: label for label, place in plan.places.items()}
     for place in range(plan.total):
         seen = 1
@@ -195,7 +197,7 @@ def _check_sizes(inputs: list[Labels], operands: Sequence[Tensor], plan: Plan, a
 
 
 def _summed(operands: list[Tensor], plan: Plan) -> Tensor:
-    """The product of the operands from left to right; each dimension is summed once no other operand has it."""
+    """Return the product of the operands from left to right; each dimension is summed once no other operand has it."""
     result, *others = operands
     if not others:
         return result.sum(tuple(range(plan.output, plan.total))) if plan.total > plan.output else result

@@ -162,7 +162,7 @@ reciprocal: Op = Op(
 
 
 def _by(g: Any, self: Any, exponent: Any, result: Any) -> Any:
-    """The gradient of an exponent; 0 where the base is 0, although its logarithm is infinite."""
+    """Return the gradient of an exponent; 0 where the base is 0, although its logarithm is infinite."""
     return g * where_op((self == 0) & (exponent >= 0), zeros(g, ()), result * log(self))
 
 
@@ -362,7 +362,7 @@ def _raised(run: Runner, self: Tensor, exponent: Tensor | Number) -> Tensor:
 
 
 def _inside(*shape: int) -> Array:
-    """Numbers in the domain of the inverse functions."""
+    """Return numbers in the domain of the inverse functions."""
     return within(-0.9, 0.9, *shape)
 
 
@@ -421,7 +421,7 @@ atanh: Op = smooth(
 
 
 def _turned(part: str) -> Any:
-    """The rule for one input of `atan2`: 0 at the origin, where the angle is undefined."""
+    """Return the rule for one input of `atan2`: 0 at the origin, where the angle is undefined."""
 
     def vjp(g: Any, self: Any, other: Any) -> Any:
         square = self * self + other * other

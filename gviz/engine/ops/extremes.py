@@ -90,7 +90,7 @@ tied_along: Op = Op(
 
 
 def _comparable(self: Array, result: Array) -> tuple[Array, Array]:
-    """Both, converted so that nan equals nan."""
+    """Return both, converted so that nan equals nan."""
     if not np.isnan(result):
         return self, np.asarray(result)
     return np.isnan(self).astype(self.dtype), np.ones((), self.dtype)
@@ -306,7 +306,9 @@ def _found(op: Op, self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
 
 
 def _ranked(self: Array, dim: int, rank: Any) -> Array:
-    """The index of the element with this rank along `dim`; nan counts as largest, equal elements keep their order."""
+    """Return the index of the element with this rank along `dim`; nan counts as largest, equal elements keep their
+    order.
+    """
     order = np.argsort(self, dim, kind="stable")
     place: Array = np.take_along_axis(order, np.broadcast_to(rank, _single(self, dim)), dim).squeeze(dim)
     return place
@@ -322,7 +324,7 @@ def _numbers(self: Array, dim: int) -> Array:
 
 
 def _median_place(self: Array, dim: int) -> Array:
-    """The index of the lower median; that of the first nan if there is one."""
+    """Return the index of the lower median; that of the first nan if there is one."""
     refuse_unless(self.dtype.kind != "b", "median_out", self)
     count = _numbers(self, dim)
     size = self.shape[dim]
@@ -353,7 +355,7 @@ def _kth_place(self: Array, dim: int, k: int) -> Array:
 
 
 def _selected(line: Array, rank: int) -> int:
-    """The index of the element with this rank; among equal ones, the one that PyTorch's selection finds."""
+    """Return the index of the element with this rank; among equal ones, the one that PyTorch's selection finds."""
     chosen = int(np.argsort(line, kind="stable")[rank])
     same = np.isnan(line) if line[chosen] != line[chosen] else line == line[chosen]
     return chosen if np.count_nonzero(same) == 1 else _quickselected(line.tolist(), rank)
@@ -391,7 +393,7 @@ def _quickselected(values: list[float], rank: int) -> int:
 
 
 def _mode_place(self: Array, dim: int) -> Array:
-    """The last index of the most frequent element; among equally frequent ones, of the smallest."""
+    """Return the last index of the most frequent element; among equally frequent ones, of the smallest."""
     if not self.size:
         return np.zeros((*self.shape[:dim], *self.shape[dim + 1 :]), np.int64)
     return np.apply_along_axis(_most_frequent, dim, self)
@@ -486,7 +488,7 @@ def _quantile(
 
 
 def _ordered(self: Tensor, axis: int | None) -> Tensor:
-    """The elements sorted along the last dimension."""
+    """Return the elements sorted along the last dimension."""
     lines = self.flatten() if axis is None else self
     if axis is not None and axis != self.ndim - 1:
         lines = self.unsqueeze(-1).transpose(axis, -1)
@@ -495,7 +497,7 @@ def _ordered(self: Tensor, axis: int | None) -> Tensor:
 
 
 def _shape(self: Tensor, axis: int | None, keepdim: bool) -> list[int]:
-    """The shape of one quantile."""
+    """Return the shape of one quantile."""
     if axis is None or not self.ndim:
         return [1] * self.ndim if keepdim else []
     kept = [1] if keepdim else []

@@ -175,7 +175,7 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
 
 
 def _widened(self: Tensor, other: Tensor, axis: int) -> Tensor:
-    """A tensor repeated to the size of another, except in one dimension."""
+    """Return a tensor repeated to the size of another, except in one dimension."""
     sizes: list[Any] = [o if n == 1 else n for n, o in zip(self.shape, other.shape, strict=True)]
     sizes[axis] = self.shape[axis]
     return run(expand, self, size=tuple(sizes))
@@ -197,7 +197,7 @@ def _no_derivative(name: str) -> Callable[..., Any]:
 
 
 def _combined(self: Array, index: Array, src: Any, dim: int, how: Callable[..., None]) -> Array:
-    """A copy of `self` in which `how` combined the elements at flat positions with those of `src`."""
+    """Return a copy of `self` in which `how` combined the elements at flat positions with those of `src`."""
     result = np.array(self, order="C")
     own, index = np.atleast_1d(result), np.atleast_1d(index)
     if np.ndim(src):
@@ -727,7 +727,7 @@ scatter_reduce_op: Op = Op(
 
 
 def _along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """An index along one dimension, expanded to one index for each element, as scatter uses it."""
+    """Return an index along one dimension, expanded to one index for each element, as scatter uses it."""
     index = index._array if isinstance(index, Tensor) else index
     if not shape:
         return index.reshape(())

@@ -30,7 +30,7 @@ Source = Callable[[int, int, int], Array]
 
 
 def _pairs(padding: Padding) -> list[tuple[int, int]]:
-    """Pairs of before and after, last dimension first."""
+    """Return pairs of before and after, last dimension first."""
     return list(zip(padding[::2], padding[1::2], strict=True))
 
 
@@ -167,7 +167,7 @@ _UNSUPPORTED = (
 
 
 def _check_border(input: Tensor, pad: Padding, mode: str) -> None:
-    """Raises RuntimeError, with PyTorch's text, for padding larger than allowed."""
+    """Raise RuntimeError, with PyTorch's text, for padding larger than allowed."""
     dims = len(pad) // 2
     if 0 in input.shape[-dims - (input.ndim == dims + 1) :]:
         raise RuntimeError(
@@ -213,7 +213,7 @@ def _by_dim(input: Tensor, pad: Padding) -> list[tuple[int, tuple[int, int]]]:
 
 
 def _write(tensor: Tensor, dim: int, target: tuple[int, int], source: tuple[int, int]) -> None:
-    """Copies one slice of a dimension to another."""
+    """Copy one slice of a dimension to another."""
     copy_(sliced(tensor, dim, *target), sliced(tensor, dim, *source))
 
 
@@ -273,7 +273,7 @@ def _along(weights: Array, like: Array, dim: int) -> Array:
 
 
 def _unmixed(self: Array, size: Shape, scales: Scales, mode: str, align_corners: bool) -> Array:
-    """The transpose of `_mixed`: distributes each value to its sources by weight."""
+    """Return the transpose of `_mixed`: distributes each value to its sources by weight."""
     first = self.ndim - len(size)
     mixes = _mixes(size, self.shape[first:], scales, mode, align_corners, self.dtype)
     for dim, (mix, length) in enumerate(zip(mixes, size, strict=True), first):

@@ -266,7 +266,7 @@ def _put(self: Array, values: Array, *indices: Any, accumulate: bool) -> Array:
 
 
 def _with_indices(vjp: Callable[..., Any]) -> Callable[..., Any]:
-    """Converts a rule of ``g``, the indices as one tuple, and attributes to one with a parameter for each index."""
+    """Convert a rule of ``g``, the indices as one tuple, and attributes to one with a parameter for each index."""
     first, _, *attrs = inspect.signature(vjp).parameters.values()
     names = [Parameter(f"index{place}", Parameter.POSITIONAL_OR_KEYWORD) for place in range(PLACES)]
 
@@ -286,7 +286,7 @@ def _rest(g: Any, indices: Indices, accumulate: bool) -> Any:
 
 
 def _at(*indices: Any) -> tuple[Any, ...]:
-    """The index arrays of an example, with None for dimensions without one."""
+    """Return the index arrays of an example, with None for dimensions without one."""
     return (*indices, *(None,) * (PLACES - len(indices)))
 
 
@@ -389,7 +389,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 
 
 def _element(value: Any, self: Tensor) -> Tensor:
-    """A number as an element of `self`, even if the conversion loses information."""
+    """Return a number as an element of `self`, even if the conversion loses information."""
     element = number(fitting(value, self.dtype), self._array)
     element._array = element._array.astype(self._array.dtype, copy=False)
     return element
@@ -446,7 +446,7 @@ def _assign(
 
 
 def _is_fill(indices: TensorIndices, values: Tensor, accumulate: bool) -> bool:
-    """Whether a write is a ``masked_fill_`` in PyTorch: one element, written at a single mask."""
+    """Return whether a write is a ``masked_fill_`` in PyTorch: one element, written at a single mask."""
     given = [index for index in indices if index is not None]
     return values._array.size == 1 and not accumulate and len(given) == 1 and given[0].dtype.name == "bool"
 
@@ -458,7 +458,7 @@ def _slots(indices: TensorIndices) -> list[Tensor | None]:
 
 
 def _diagnosed(self: Tensor, indices: TensorIndices, call: Callable[[], Any], values: Tensor | None = None) -> Any:
-    """Calls `call`; if NumPy raises an error about indices, raises PyTorch's instead.
+    """Call `call`; if NumPy raises an error about indices, raises PyTorch's instead.
 
     Costs nothing without an error.
     """
@@ -481,7 +481,7 @@ _OF_SHAPES = ("shape mismatch", "operands could not", "could not broadcast", "Nu
 
 
 def _complain(self: Tensor, indices: TensorIndices, error: IndexError) -> NoReturn:
-    """Raises IndexError, with PyTorch's text, for indices that do not match `self`."""
+    """Raise IndexError, with PyTorch's text, for indices that do not match `self`."""
     dim, shapes, places = 0, list[list[int]](), list[tuple[Tensor, int]]()
     for index in indices:
         if index is None:
@@ -518,7 +518,7 @@ def _check_mask(self: Tensor, mask: Tensor, dim: int) -> None:
 
 
 def _keys(key: Any) -> tuple[Any, ...]:
-    """The parts of a key, with lists, ranges, arrays and masks converted to tensors."""
+    """Return the parts of a key, with lists, ranges, arrays and masks converted to tensors."""
     parts = key if isinstance(key, tuple) else (key,)
     if _holds_keys(key):
         warn(messages.LIST_OF_KEYS)
@@ -527,7 +527,7 @@ def _keys(key: Any) -> tuple[Any, ...]:
 
 
 def _holds_keys(key: Any) -> bool:
-    """Whether a list is a list of keys rather than of positions."""
+    """Return whether a list is a list of keys rather than of positions."""
     nested = (list, tuple, slice, Tensor, type(None), type(...))
     return isinstance(key, list) and any(isinstance(item, nested) for item in key)
 
@@ -546,7 +546,7 @@ def _as_tensor(key: Any) -> Any:
 
 
 def _checked(index: Tensor) -> Tensor:
-    """Returns a tensor usable as an index. Raises IndexError, with PyTorch's text, for any other."""
+    """Return a tensor usable as an index. Raises IndexError, with PyTorch's text, for any other."""
     if index.dtype.name not in _DTYPES and (index.ndim or index.dtype.is_floating_point):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if index.dtype.name != "uint8":
@@ -562,7 +562,7 @@ def _plain(key: Any) -> Any:
 
 
 def _is_flag(key: Any) -> bool:
-    """Whether a key is True or False, which add a dimension."""
+    """Return whether a key is True or False, which add a dimension."""
     return isinstance(key, bool) or (isinstance(key, Tensor) and not key.ndim and key.dtype.name == "bool")
 
 
@@ -571,14 +571,14 @@ def _is_index(key: Any) -> bool:
 
 
 def _width(key: Any) -> int:
-    """The number of dimensions that a key indexes: all of a mask's, none for None and ``...``."""
+    """Return the number of dimensions that a key indexes: all of a mask's, none for None and ``...``."""
     if key is None or key is Ellipsis or _is_flag(key):
         return 0
     return key.ndim if _is_index(key) and key.dtype.name == "bool" else 1
 
 
 def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, TensorIndices]:
-    """Selects and slices dimension by dimension, as PyTorch records it; returns index tensors for later.
+    """Select and slice dimension by dimension, as PyTorch records it; return index tensors for later.
 
     They are returned with None between them, so that each is at its dimension of the view; empty if there are none.
     """
@@ -615,7 +615,9 @@ def _check_count(self: Tensor, keys: tuple[Any, ...], used: int) -> None:
 
 
 def _whole(key: Any) -> int:
-    """A key that selects one element. Raises TypeError or IndexError, with PyTorch's text, for an invalid one."""
+    """Return a key that selects one element. Raises TypeError or IndexError, with PyTorch's text, for an
+    invalid one.
+    """
     if isinstance(key, str):
         raise TypeError("new(): invalid data type 'str'")
     try:

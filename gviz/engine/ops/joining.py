@@ -165,7 +165,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 def _check_list(name: str, tensors: object) -> None:
-    """Raises TypeError, with PyTorch's text, for anything but a list of tensors."""
+    """Raise TypeError, with PyTorch's text, for anything but a list of tensors."""
     if not isinstance(tensors, (tuple, list)):
         kind = type(tensors).__name__
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {kind}")
@@ -173,7 +173,7 @@ def _check_list(name: str, tensors: object) -> None:
 
 
 def _check_sizes(tensors: Sequence[Tensor], like: Shape, axis: int) -> None:
-    """Raises RuntimeError, with PyTorch's text, for tensors with mismatched shapes."""
+    """Raise RuntimeError, with PyTorch's text, for tensors with mismatched shapes."""
     for i, tensor in enumerate(tensors):
         if tensor.shape == _LEGACY:
             continue
@@ -188,7 +188,7 @@ def _check_sizes(tensors: Sequence[Tensor], like: Shape, axis: int) -> None:
 
 
 def _stacker(name: str, *aliases: str, prepare: Callable[[Tensor], Tensor], dim: int | None, doc: str) -> None:
-    """Defines a ``torch.<name>`` that prepares each tensor and joins them, along dimension 1 or 0 if `dim` is None."""
+    """Define a ``torch.<name>`` that prepares each tensor and joins them, along dimension 1 or 0 if `dim` is None."""
 
     def stacked(tensors: Sequence[Tensor]) -> Tensor:
         _check_list(name, tensors)
@@ -270,7 +270,7 @@ split_even: Op = Op(
 
 
 def _ends(length: int, size: int) -> list[int]:
-    """The ends of parts of `size`; an empty dimension is one part."""
+    """Return the ends of parts of `size`; an empty dimension is one part."""
     return [*range(size, length, size), length] if size else [length]
 
 
@@ -373,7 +373,7 @@ def tensor_split(
 
 
 def _check_cuts(name: str, self: Tensor, wanted: Any) -> None:
-    """Raises an error for anything but a number of parts or the indices between them."""
+    """Raise an error for anything but a number of parts or the indices between them."""
     if isinstance(wanted, Tensor):
         what = f"{name} expected tensor_indices_or_sections to"
         if wanted.dtype.name != "int64":
@@ -406,7 +406,7 @@ def _split_along(self: Tensor, wanted: int | Sequence[int], axis: int, name: str
 
 
 def _along(name: str, needed: int, axis: int) -> None:
-    """Defines ``torch.<name>``, which splits tensors of at least `needed` dimensions along `axis`."""
+    """Define ``torch.<name>``, which splits tensors of at least `needed` dimensions along `axis`."""
 
     def split_along(self: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
         if self.ndim < needed:
@@ -452,7 +452,7 @@ unsafe_split: Op = Op(
 
 
 def _unrepeated(g: Any, sizes: Shape, repeats: Shape) -> Any:
-    """A gradient summed over the repetitions: each gets a dimension of its own, before that of its elements."""
+    """Return a gradient summed over the repetitions: each gets a dimension of its own, before that of its elements."""
     own = (1,) * (len(repeats) - len(sizes)) + sizes
     parts = in_shape(g, tuple(n for pair in zip(repeats, own, strict=True) for n in pair))
     return in_shape(sum_repeats(parts), sizes)
@@ -644,7 +644,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 def _shown(tensor: Tensor) -> str:
-    """A tensor as PyTorch's C++ prints it: matrix by matrix, all numbers with one width."""
+    """Return a tensor as PyTorch's C++ prints it: matrix by matrix, all numbers with one width."""
     array, sizes = tensor._array, ",".join(map(str, tensor.shape))
     kind = f"[ torch.{tensor.dtype.tensor_type}Tensor{{{sizes}}} ]"
     if not array.size:

@@ -89,12 +89,12 @@ def _solve_vjp(g: Any, A: Any, result: Any, left: bool) -> tuple[Any, Any]:
 
 
 def _pairs(a: Any, b: Any) -> Any:
-    """The products of all pairs of elements of two vectors, for each element of a stack."""
+    """Return the products of all pairs of elements of two vectors, for each element of a stack."""
     return unsqueeze_dims(a, dims=(-1,)) * unsqueeze_dims(b, dims=(-2,))
 
 
 def _cofactors(A: Array) -> Array:
-    """The gradient of the determinant, also for matrices without an inverse."""
+    """Return the gradient of the determinant, also for matrices without an inverse."""
     u, s, vh = np.linalg.svd(A)
     others = np.stack([np.prod(np.delete(s, i, -1), -1) for i in range(s.shape[-1])], -1)
     sign = np.linalg.det(u) * np.linalg.det(vh)
@@ -132,7 +132,7 @@ def _solved_triangular(self: Array, B: Array, upper: bool, left: bool, unitriang
 
 
 def _substituted(A: Array, B: Array, upper: bool, left: bool) -> Array:
-    """Solves row by row, and divides by zeros on the diagonal as PyTorch does."""
+    """Solve row by row, and divide by zeros on the diagonal as PyTorch does."""
     if not left:
         turned_back = _substituted(np.swapaxes(A, -1, -2), np.swapaxes(B, -1, -2), not upper, True)
         return np.swapaxes(turned_back, -1, -2)
@@ -316,7 +316,7 @@ def _part(g: Any, dim: int, start: int, end: int) -> Any:
 
 
 def _nothing_arrived(g: Any) -> bool:
-    """Whether an output received no gradient."""
+    """Return whether an output received no gradient."""
     if isinstance(g, Tensor):
         return not g.requires_grad and not g._array.any()
     return not np.any(g)
@@ -392,7 +392,7 @@ def _svd(A: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
 
 
 def _gaps(values: Any) -> Any:
-    """The differences of all pairs of numbers, with 1 for a number and itself."""
+    """Return the differences of all pairs of numbers, with 1 for a number and itself."""
     gaps = unsqueeze_dims(values, dims=(-2,)) - unsqueeze_dims(values, dims=(-1,))
     array = gaps._array if isinstance(gaps, Tensor) else gaps
     ones = np.eye(array.shape[-1], dtype=array.dtype)
@@ -576,7 +576,7 @@ _OldSvd = results_type("svd", ("U", "S", "V"))
 
 
 def _cutoffs(A: Array, atol: float | None, rtol: float | None) -> Any:
-    """The threshold below which a singular value of `A` counts as 0."""
+    """Return the threshold below which a singular value of `A` counts as 0."""
     largest = np.linalg.norm(A, 2, (-2, -1)) if A.size else np.zeros(A.shape[:-2], A.dtype)
     relative = rtol if rtol is not None else (0.0 if atol else max(A.shape[-2:]) * np.finfo(A.dtype).eps)
     return np.maximum(atol or 0.0, relative * largest)
@@ -722,7 +722,7 @@ def _exponential(self: Array) -> Array:
 
 
 def _exponential_vjp(g: Any, self: Any) -> Any:
-    """The exponential's differential is the upper right block of the exponential of ``[[A, G], [0, A]]``."""
+    """Return the differential: the upper right block of the exponential of ``[[A, G], [0, A]]``."""
     A, size, last = turned(self), self.shape[-1], self.ndim - 1
     beside = cat_op(A, g, dim=last)
     below = cat_op(A * 0, A, dim=last)

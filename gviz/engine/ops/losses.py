@@ -79,7 +79,7 @@ def _compared(
     rules: tuple[Rule, Rule],
     extra: Sequence[dict[str, Any]] = ({},),
 ) -> Op:
-    """A loss that depends on ``self - target`` only; `one` is the loss of an element."""
+    """Return a loss that depends on ``self - target`` only; `one` is the loss of an element."""
     name = signature.partition("(")[0]
 
     def forward(self: Array, target: Array, reduction: str, **attrs: Any) -> Any:
@@ -102,7 +102,7 @@ def _compared(
 
 
 def _opposite(text: str, towards_self: Callable[..., Any]) -> tuple[Rule, Rule]:
-    """The rules of both inputs: the gradient of the target is the negative of the input's."""
+    """Return the rules of both inputs: the gradient of the target is the negative of the input's."""
 
     def towards_target(*args: Any, **attrs: Any) -> Any:
         return -towards_self(*args, **attrs)
@@ -339,7 +339,7 @@ def _class_dim(shape: Shape) -> int:
 
 
 def _kept(target: Array, ignore_index: int | None) -> tuple[Array, Array]:
-    """Which targets count, and all targets, with 0 for those that do not count."""
+    """Return which targets count, and all targets, with 0 for those that do not count."""
     kept = np.ones(target.shape, bool) if ignore_index is None else target != ignore_index
     return kept, np.where(kept, target, 0)
 
@@ -518,7 +518,7 @@ multi_margin: Op = Op(
 
 
 def _named(target: Array) -> Array:
-    """How often each row lists each class, up to its first -1: PyTorch counts a repeated class twice."""
+    """Return how often each row lists each class, up to its first -1: PyTorch counts a repeated class twice."""
     rows = np.atleast_2d(target)
     ended = np.cumsum(rows == -1, axis=1) > 0
     named = np.zeros(rows.shape, np.int64)

@@ -142,7 +142,7 @@ def product(a: Array, b: Array) -> Any:
 
 
 def _in_rows(a: Array) -> Array:
-    """The array, or a copy if neither rows nor columns are contiguous: NumPy has only slow loops for those."""
+    """Return the array, or a copy if neither rows nor columns are contiguous: NumPy has only slow loops for those."""
     if a.ndim < 2:
         return a if a.strides == (a.itemsize,) else np.ascontiguousarray(a)
     rows, columns = a.strides[-2:]
@@ -180,7 +180,7 @@ def _outer(a: Any, b: Any) -> Any:
 
 
 def _for_each(g: Any, count: int) -> Any:
-    """One gradient for each of `count` matrices that were summed."""
+    """Return one gradient for each of `count` matrices that were summed."""
     return expand(unsqueeze_dims(g, dims=(0,)), size=(count, *g.shape))
 
 
@@ -380,7 +380,7 @@ def _check_baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, .
 
 
 def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = None) -> None:
-    """Defines ``torch.<name>`` and ``<name>_``; `plain` is the op for factors of 1."""
+    """Define ``torch.<name>`` and ``<name>_``; `plain` is the op for factors of 1."""
 
     def prepare(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[int, ...], Prepared]:
         tensors, attrs = bind(op, args, kwargs)
@@ -539,7 +539,7 @@ def vdot_front(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _check_vectors(name: str, a: Tensor, b: Tensor) -> None:
-    """Raises RuntimeError, with PyTorch's text, unless both are vectors of the same length."""
+    """Raise RuntimeError, with PyTorch's text, unless both are vectors of the same length."""
     if a.ndim != 1 or b.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
     if a.dtype is not b.dtype:
@@ -602,7 +602,7 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _folds(self: Tensor, other: Tensor) -> bool:
-    """Whether leading dimensions are folded into rows of one matrix, by the same criteria as in PyTorch.
+    """Return whether leading dimensions are folded into rows of one matrix, by the same criteria as in PyTorch.
 
     Always if the other operand requires grad, whose gradient would otherwise be computed per matrix; else if that needs
     no copy."""
@@ -619,7 +619,7 @@ def _folds(self: Tensor, other: Tensor) -> bool:
 
 
 def _folded(self: Tensor, other: Tensor) -> Tensor:
-    """The product with leading dimensions folded into rows; a matrix on the left is transposed first."""
+    """Return the product with leading dimensions folded into rows; a matrix on the left is transposed first."""
     turned = other.ndim > self.ndim
     large, small = (adjoint(other), _transposed_matrix(self)) if turned else (self, other)
     lead = large.shape[:-1]
@@ -631,12 +631,12 @@ def _folded(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _transposed_matrix(self: Tensor) -> Tensor:
-    """A matrix transposed; a vector unchanged."""
+    """Return a matrix transposed; a vector unchanged."""
     return run(t, self) if self.ndim == 2 else self
 
 
 def _batched(self: Tensor, other: Tensor) -> Tensor:
-    """The product with leading dimensions broadcast, one for each pair of matrices."""
+    """Return the product with leading dimensions broadcast, one for each pair of matrices."""
     lead = common_shape(tuple(self.shape[:-2]), tuple(other.shape[:-2]))
     rows = self.shape[-2:-1]
     left = reshape(
@@ -729,7 +729,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 def _contracted(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims) -> Tensor:
-    """Both as matrices whose product is the sum. Dimensions of size 1 on one side are first summed on the other."""
+    """Return both as matrices whose product is the sum. Dimensions of size 1 on one side are first summed on
+    the other.
+    """
     if len(dims_a) != len(dims_b):
         raise RuntimeError("both dimension lists should have same length")
     if a.dtype is not b.dtype:
@@ -815,7 +817,7 @@ def _check_chain(tensors: Sequence[Tensor], matrices: Sequence[Tensor]) -> None:
 
 
 def _chained(matrices: Sequence[Tensor]) -> Tensor:
-    """The product in the cheapest order; among equally cheap ones, from the left."""
+    """Return the product in the cheapest order; among equally cheap ones, from the left."""
     sizes = [matrices[0].shape[0], *[m.shape[1] for m in matrices]]
     count = len(matrices)
     cost = {(i, i): 0 for i in range(count)}

@@ -47,7 +47,7 @@ def _scaled(normalized: Array, weight: Array | None, bias: Array | None) -> Arra
 
 
 def _through(g: Any, normalized: Any, inverse: Any, stats: Sequence[Any], dims: Shape) -> Any:
-    """The gradient of a tensor normalized over `dims`, from `g` and the gradients `stats` of its statistics."""
+    """Return the gradient of a tensor normalized over `dims`, from `g` and the gradients `stats` of its statistics."""
     count = max(prod([g.shape[d] for d in dims]), 1)
     along = inverse * sum_dim(g * normalized, dim=dims, keepdim=True) + stats[1] * (inverse * inverse)
     shift = inverse * sum_dim(g, dim=dims, keepdim=True) - stats[0]
@@ -97,7 +97,7 @@ layer_norm: Op = Op(
 
 
 def _per_channel(values: Any, ndim: int) -> Any:
-    """One number per channel, in a shape that broadcasts with an input of `ndim` dimensions."""
+    """Return one number per channel, in a shape that broadcasts with an input of `ndim` dimensions."""
     return None if values is None else in_shape(values, (1, values.shape[0], *[1] * (ndim - 2)))
 
 
@@ -136,7 +136,7 @@ def _through_group_weight(grads: Sequence[Any], input: Any, result1: Any, result
 
 
 def _over_channels(g: Any) -> Any:
-    """Sums over everything but the channels."""
+    """Sum over everything but the channels."""
     return sum_dim(g, dim=(0, *range(2, g.ndim)), keepdim=False)
 
 

@@ -32,7 +32,7 @@ def output_size(size: Shape, kernel: Shape, stride: Shape, padding: Shape, dilat
 
 
 def _windows(size: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool) -> Windows:
-    """The windows over an input padded enough for the last of them."""
+    """Return the windows over an input padded enough for the last of them."""
     count = output_size(size, kernel, stride, padding, dilation, ceil_mode)
     geometry = zip(size, padding, count, kernel, stride, dilation, strict=True)
     reach = tuple([max(n + 2 * p, (c - 1) * s + d * (k - 1) + 1) for n, p, c, k, s, d in geometry])
@@ -52,7 +52,9 @@ def _lowest(kind: np.dtype[Any]) -> Any:
 def _max_pool(
     self: Array, kernel_size: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool
 ) -> tuple[Array, Array]:
-    """The maxima and their indices, counted through the unpadded last dimensions. Among equal ones, the first."""
+    """Return the maxima and their indices, counted through the unpadded last dimensions. Among equal ones,
+    the first.
+    """
     dims = len(kernel_size)
     sizes = self.shape[self.ndim - dims :]
     windows = _windows(sizes, kernel_size, stride, padding, dilation, ceil_mode)
@@ -166,7 +168,7 @@ max_pool3d = _max_pool_op(3)
 def _divisors(
     windows: Windows, sizes: Shape, padding: Shape, count_include_pad: bool, divisor_override: int | None
 ) -> Any:
-    """The divisor of the sum under each window."""
+    """Return the divisor of the sum under each window."""
     if divisor_override is not None:
         return divisor_override
     counts: Any = 1
@@ -297,12 +299,12 @@ avg_pool3d = _avg_pool_op(3)
 
 
 def _parts(size: int, count: int) -> list[slice]:
-    """The elements of each part."""
+    """Return the elements of each part."""
     return [slice(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
 def _mean(self: Array, output_size: Shape) -> Array:
-    """The means of the parts, dimension by dimension."""
+    """Return the means of the parts, dimension by dimension."""
     first = self.ndim - len(output_size)
     for dim, count in enumerate(output_size, first):
         moved = np.moveaxis(self, dim, -1)
@@ -314,7 +316,7 @@ def _mean(self: Array, output_size: Shape) -> Array:
 
 
 def _spread(self: Array, size: Shape) -> Array:
-    """Distributes each number over the elements of its part: the transpose of `_mean`."""
+    """Distribute each number over the elements of its part: the transpose of `_mean`."""
     first = self.ndim - len(size)
     for dim in range(first, self.ndim):
         if not self.shape[dim]:
@@ -349,7 +351,7 @@ def _largest(self: Array, output_size: Shape) -> tuple[Array, Array]:
 
 
 def _winner(found: Array) -> Any:
-    """The index of the first maximum, or of the last nan."""
+    """Return the index of the first maximum, or of the last nan."""
     which = np.argmax(found, axis=-1)
     if found.dtype.kind == "f" and np.isnan(found).any():
         nan = np.isnan(found)

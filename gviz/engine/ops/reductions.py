@@ -139,7 +139,9 @@ def _mean(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None 
 
 
 def _shared(g: Any, sizes: Shape, dim: Shape, keepdim: bool) -> Any:
-    """The gradient of a mean in equal parts. It has its own memory, unlike that of a sum: a hook may write to it."""
+    """Return the gradient of a mean in equal parts. It has its own memory, unlike that of a sum: a hook may write to
+    it.
+    """
     count = prod([sizes[d] for d in dim])
     if isinstance(g, Tensor):
         return spread(g, sizes, dim, keepdim) / count
@@ -449,7 +451,7 @@ std_op = _declared("std", "StdBackward0", "standard deviation of self over dim",
 
 
 def _with_mean(name: str, grad_fn: str, forward: Callable[..., Any], vjp: Callable[..., Any]) -> Op:
-    """Computes both at once, the deviation and the mean."""
+    """Compute both at once, the deviation and the mean."""
 
     def both(self: Array, **attrs: Any) -> tuple[Any, Any]:
         dims = _all_dims(self, attrs["dim"])
@@ -531,7 +533,7 @@ ORDERS = (0.5, 1, 1.5, 2, 3.0, inf, -inf, -1)
 
 
 def _uneven(*shape: int) -> Array:
-    """Numbers with distinct absolute values."""
+    """Return numbers with distinct absolute values."""
     return spaced(*shape) + 0.06
 
 
@@ -781,7 +783,7 @@ def _logcumsumexp(self: Array, dim: int) -> Any:
 
 
 def _through_logcumsumexp(g: Any, self: Any, result: Any, dim: int) -> Any:
-    """The sums of g * exp(self - result) over each element and those after it."""
+    """Return the sums of g * exp(self - result) over each element and those after it."""
     if not self.shape:
         return g * exp(self - result)
     if isinstance(g, Tensor):
@@ -799,7 +801,7 @@ def _summed_logs(logs: Array, result: Array, dim: int) -> Array:
 
 
 def _through_pairs(g: Tensor, self: Tensor, result: Tensor, dim: int) -> Any:
-    """The same, differentiable again: each element is paired with each result that depends on it."""
+    """Return the same, differentiable again: each element is paired with each result that depends on it."""
     last = self.ndim - 1
     later = new_tensor(np.triu(np.ones((self.shape[dim],) * 2, np.bool_)))
     columns, rows = self.transpose(dim, last).unsqueeze(-1), result.transpose(dim, last).unsqueeze(-2)
@@ -820,7 +822,7 @@ logcumsumexp_op: Op = Op(
 
 
 def _running(best: Any) -> Any:
-    """The cumulative extreme and its index: the last of equal ones; nan remains the extreme."""
+    """Return the cumulative extreme and its index: the last of equal ones; nan remains the extreme."""
 
     def forward(self: Array, dim: int) -> tuple[Array, Array]:
         if not self.ndim:
@@ -948,7 +950,7 @@ def _cumprod(self: Array, dim: int, dtype: str | None = None) -> Any:
 
 
 def _beside(like: Any, array: Array) -> Any:
-    """A constant for rules: an array next to arrays, a tensor next to tensors."""
+    """Return a constant for rules: an array next to arrays, a tensor next to tensors."""
     return new_tensor(array) if isinstance(like, Tensor) else array
 
 
@@ -958,7 +960,9 @@ def _one(like: Any) -> Any:
 
 
 def _through_cumprod(g: Any, self: Any, result: Any, dim: int) -> Any:
-    """Each product divided by the element; at the first zero, after which all is zero, the product without it."""
+    """Return each product divided by the element; at the first zero, after which all is zero, the product
+    without it.
+    """
     if not self.shape:
         return g
     zero = self == 0
@@ -976,7 +980,7 @@ def _first(zero: Array, dim: int) -> Array:
 
 
 def _through_cumprod_again(g: Any, self: Any, dim: int) -> Any:
-    """The same, also differentiable at zeros: computes the products without each element."""
+    """Return the same, also differentiable at zeros: computes the products without each element."""
     size, ndim = self.shape[dim], len(self.shape)
     last = transpose(self, dim0=dim, dim1=ndim - 1)
     rows = expand(unsqueeze_dims(last, dims=(ndim - 1,)), size=(*last.shape, size))
@@ -1077,7 +1081,7 @@ def prod_front(input: Tensor, dim: int | None = None, keepdim: bool = False, *, 
 
 
 def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """All but the last element along `axis`, and all but the first."""
+    """Return all but the last element along `axis`, and all but the first."""
     size = y.shape[axis]
     return sliced(y, axis, 0, max(size - 1, 0)), sliced(y, axis, min(1, size), size)
 

@@ -88,7 +88,9 @@ def _fill(op: Op, self: Tensor, drawn: Any) -> Tensor:
 
 
 def _bounds(name: str, low: Any, high: Any, named: dict[str, Any]) -> tuple[Any, Any]:
-    """The bounds, which may be passed as ``from`` and ``to``; ``from`` is a keyword that no signature can contain."""
+    """Return the bounds, which may be passed as ``from`` and ``to``; ``from`` is a keyword that no signature can
+    contain.
+    """
     unknown = [key for key in named if key not in ("from", "to")]
     if unknown:
         raise TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'")
@@ -183,7 +185,7 @@ def random_(
 
 
 def _top(kind: np.dtype[Any]) -> int:
-    """One more than the largest number that `random_` draws."""
+    """Return one more than the largest number that `random_` draws."""
     if kind.kind == "f":
         return int(2 ** (np.finfo(kind).nmant + 1)) + 1
     return 2 if kind.kind == "b" else int(np.iinfo(kind).max) + (kind.itemsize < 8)

@@ -111,7 +111,7 @@ def expanded(self: Array, size: Shape) -> Array:
 
 
 def _expanded_strides(self: Array, target: Shape) -> list[int]:
-    """The strides of an expanded tensor in PyTorch; NumPy has 0 for every dimension of size 1."""
+    """Return the strides of an expanded tensor in PyTorch; NumPy has 0 for every dimension of size 1."""
     strides: list[int] = []
     new = len(target) - self.ndim
     for place in reversed(range(len(target))):
@@ -261,7 +261,7 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None
 
 
 def _as_dtype(self: Tensor, dtype: DType) -> Tensor:
-    """The bytes of a tensor read as another dtype. Raises RuntimeError, with PyTorch's text, if impossible."""
+    """Return the bytes of a tensor read as another dtype. Raises RuntimeError, with PyTorch's text, if impossible."""
     kinds = f"to view {self.dtype.tensor_type} as {dtype.tensor_type} (different element sizes)"
     own, size, array = self.dtype.itemsize, dtype.itemsize, self._array
     if own != size:
@@ -429,7 +429,7 @@ def adjoint(self: Tensor) -> Tensor:
 
 
 def _reversed(self: Tensor) -> Tensor:
-    """A view with all dimensions in reverse order."""
+    """Return a view with all dimensions in reverse order."""
     if self.ndim != 2:
         messages.warn_once(_OF_NUMBER["T"] if not self.ndim else messages.REVERSED_DIMS)
     return run(permute, self, dims=tuple(range(self.ndim))[::-1])
@@ -609,7 +609,7 @@ rot90_op: Op = Op(
 
 
 def _turned(self: Array, k: int, dims: Dims) -> Array:
-    """A flipped copy; for rotations by 90 or 270 degrees its dimensions are then exchanged."""
+    """Return a flipped copy; for rotations by 90 or 270 degrees its dimensions are then exchanged."""
     one, other = dims
     if k % 2 == 0:
         return laid_out_as(self, np.rot90(self, k, (one, other)))
@@ -744,7 +744,7 @@ unfold_back: Op = Op(
 
 
 def _memory(self: Array) -> Array:
-    """All the memory that an array refers to, flat."""
+    """Return all the memory that an array refers to, flat."""
     return owner_of(self).ravel(order="K")
 
 
@@ -824,7 +824,7 @@ def offset_of(array: Array) -> int:
 
 
 def _variant(op: Op, grad_fn: str) -> Op:
-    """The op with the name that its node has after the tensor itself has become the view."""
+    """Return the op with the name that its node has after the tensor itself has become the view."""
     variant = copy(op)
     variant.grad_fn = grad_fn
     variant._compile()

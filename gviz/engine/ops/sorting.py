@@ -22,7 +22,7 @@ from gviz.values.value import Array
 
 
 def _order(self: Array, dim: int, descending: bool) -> Array:
-    """The indices that sort the elements: stable, with nan largest."""
+    """Return the indices that sort the elements: stable, with nan largest."""
     if not descending:
         return np.argsort(self, dim, kind="stable")
     backwards = np.argsort(np.flip(self, dim), dim, kind="stable")

@@ -66,7 +66,7 @@ class Geometry:
 
 
 def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """The number of elements in memory that an array spans."""
+    """Return the number of elements in memory that an array spans."""
     if 0 in shape:
         return 0
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))

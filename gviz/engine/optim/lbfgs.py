@@ -113,7 +113,7 @@ class LBFGS(Optimizer):
         return bool(direction.mul(size).abs().max() <= tolerance) or abs(change) < tolerance
 
     def _direction(self, memory: Memory, grad: Tensor, last: Tensor | None, size: Any, history: int) -> Tensor:
-        """The direction of descent: the negative gradient times the estimate of the inverse Hessian."""
+        """Return the direction of descent: the negative gradient times the estimate of the inverse Hessian."""
         if memory["n_iter"] == 1 or last is None:
             memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return grad.neg()
@@ -218,7 +218,7 @@ def _point(look: Look, at: float) -> Point:
 
 
 def _bracketed(look: Look, size: float, origin: Point, max_ls: int) -> tuple[list[Point], bool, int]:
-    """Returns one good point or two that enclose one; whether it is already good; and the number of calls."""
+    """Return one good point or two that enclose one; whether it is already good; and the number of calls."""
     before, now = origin, _point(look, size)
     tries = 0
     while tries < max_ls:
@@ -237,7 +237,7 @@ def _bracketed(look: Look, size: float, origin: Point, max_ls: int) -> tuple[lis
 def _zoomed(
     look: Look, bracket: list[Point], widest: float, origin: Point, done: bool, looks: int, max_ls: int
 ) -> tuple[Point, int]:
-    """Returns the good point in a bracket, and the number of calls so far."""
+    """Return the good point in a bracket, and the number of calls so far."""
     low, high = sorted((bracket[0], bracket[-1]), key=lambda point: point.loss)
     stuck = False
     while not done and looks - 1 < max_ls and abs(high.at - low.at) * widest >= NARROW:
@@ -260,7 +260,7 @@ def _too_high(point: Point, origin: Point) -> bool:
 
 
 def _inside(low: Point, high: Point, stuck: bool) -> tuple[float, bool]:
-    """The next distance to evaluate, not too close to an end twice in a row; and whether it is close to one."""
+    """Return the next distance to evaluate, not too close to an end twice in a row; and whether it is close to one."""
     first, last = sorted((low.at, high.at))
     at = _lowest(low, high, (first, last))
     margin = 0.1 * (last - first)
@@ -272,7 +272,7 @@ def _inside(low: Point, high: Point, stuck: bool) -> tuple[float, bool]:
 
 
 def _lowest(a: Point, b: Point, bounds: tuple[float, float]) -> float:
-    """The minimum of the cubic through two points with their slopes, within bounds."""
+    """Return the minimum of the cubic through two points with their slopes, within bounds."""
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.at - b.at)
     square = d1**2 - a.slope * b.slope
     if square < 0:

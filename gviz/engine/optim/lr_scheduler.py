@@ -150,15 +150,15 @@ class LRScheduler:
         self._last_lr = _values_of(self.optimizer, "lr")
 
     def _now(self) -> list[Any]:
-        """The current learning rates."""
+        """Return the current learning rates."""
         return _values_of(self.optimizer, "lr")
 
     def _times(self, factor: float) -> list[Any]:
-        """The current learning rates times `factor`."""
+        """Return the current learning rates times `factor`."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
     def _warn_if_asked(self) -> None:
-        """Warns if `get_lr` is called outside `step`: it returns the next rates, not the current ones."""
+        """Warn if `get_lr` is called outside `step`: it returns the next rates, not the current ones."""
         if not self._get_lr_called_within_step:
             warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
@@ -405,7 +405,7 @@ class _FunctionLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _check(self) -> None:
-        """Raises TypeError for objects that are not callable."""
+        """Raise TypeError for objects that are not callable."""
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state without the optimizer and plain functions; for other callables, their attributes."""
@@ -604,7 +604,9 @@ class OneCycleLR(LRScheduler):
         return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], part) for group in groups]
 
     def _phases(self, pct_start: float, three_phase: bool) -> list[Phase]:
-        """The phases: up and far down, or up, down and far down. Each has its end and the values at both ends."""
+        """Return the phases: up and far down, or up, down and far down. Each has its end and the values at
+        both ends.
+        """
         total = self.total_steps
         up = ("initial_lr", "max_lr", "max_momentum", "base_momentum")
         rows: list[tuple[float, tuple[str, ...]]] = [(float(pct_start * total) - 1, up)]
@@ -826,18 +828,18 @@ class ChainedScheduler(_Combined):
 
 
 def _check_optimizer(optimizer: object) -> None:
-    """Raises TypeError for anything but an optimizer."""
+    """Raise TypeError for anything but an optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
 def _values_of(optimizer: Optimizer, name: str) -> list[Any]:
-    """One option of every group."""
+    """Return one option of every group."""
     return [_copied(group[name]) for group in optimizer.param_groups]
 
 
 def _set_value(group: dict[str, Any], name: str, value: Any) -> None:
-    """Changes an option of a group, in place if it is a tensor."""
+    """Change an option of a group, in place if it is a tensor."""
     if isinstance(group[name], Tensor):
         group[name].fill_(scalar(value))
     else:
@@ -845,7 +847,9 @@ def _set_value(group: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _one_a_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """An option as one value per group, passed once or as a list. Raises ValueError for another number of values."""
+    """Return an option as one value per group, passed once or as a list. Raises ValueError for another number of
+    values.
+    """
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [_copied(value) for _ in range(count)]
@@ -862,14 +866,14 @@ def _copied(value: Any) -> Any:
 
 
 def _uses_beta1(optimizer: Optimizer) -> bool:
-    """Whether an optimizer's momentum is its first beta. Raises ValueError if it has neither."""
+    """Return whether an optimizer's momentum is its first beta. Raises ValueError if it has neither."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
     return "betas" in optimizer.defaults
 
 
 def _start_momentum(optimizer: Optimizer, largest: Sequence[float], smallest: Sequence[float]) -> None:
-    """Starts with the largest momentum, and stores both bounds in the groups."""
+    """Start with the largest momentum, and store both bounds in the groups."""
     _set_momentum(optimizer, largest)
     for group, high, low in zip(optimizer.param_groups, largest, smallest, strict=True):
         group["max_momentum"] = high
@@ -877,7 +881,7 @@ def _start_momentum(optimizer: Optimizer, largest: Sequence[float], smallest: Se
 
 
 def _set_momentum(optimizer: Optimizer, values: Sequence[Any]) -> None:
-    """Sets the momentum of each group."""
+    """Set the momentum of each group."""
     beta1 = _uses_beta1(optimizer)
     for group, value in zip(optimizer.param_groups, values, strict=True):
         if beta1:

@@ -53,7 +53,7 @@ def register_optimizer_step_post_hook(hook: Hook) -> RemovableHandle:
 
 
 def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a step so that it runs the hooks and emits the events."""
+    """Wrap a step so that it runs the hooks and emits the events."""
 
     @functools.wraps(step)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -96,7 +96,7 @@ def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
-    """Emits that a step has updated the parameters with a gradient and skipped the others."""
+    """Emit that a step has updated the parameters with a gradient and skipped the others."""
     parameters = _parameters(optimizer)
     updated = [p for p in parameters if p.grad is not None]
     nodes = tuple([emission.seen(channel, p).node for p in updated])
@@ -107,7 +107,7 @@ def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
 
 
 def _emit_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, int], error: BaseException) -> None:
-    """Emits that an exception ended a step; it had updated the parameters whose version differs from `before`."""
+    """Emit that an exception ended a step; it had updated the parameters whose version differs from `before`."""
     changed = [p for p in _parameters(optimizer) if before.get(id(p), p._version) != p._version]
     nodes = tuple([emission.seen(channel, p).node for p in changed])
     kind, counts = type(optimizer).__name__, per_group(optimizer.param_groups, changed)
@@ -119,7 +119,7 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 
 def _number_in(thing: object) -> object:
-    """The number in a one-element tensor; any other object unchanged."""
+    """Return the number in a one-element tensor; any other object unchanged."""
     return thing._array.item() if isinstance(thing, Tensor) and thing._array.size == 1 else thing
 
 
@@ -218,7 +218,7 @@ class Optimizer:
         return loss
 
     def _watch_steps(self) -> None:
-        """Starts noting whether a step has run, when the first scheduler is attached."""
+        """Start noting whether a step has run, when the first scheduler is attached."""
         if not self._watched:
             self._watched, self._opt_called = True, False
 
@@ -319,7 +319,7 @@ class Optimizer:
 
 
 def _cast(parameter: Tensor, value: Any, key: str = "") -> Any:
-    """Converts the tensors of a loaded state to the dtype of their parameter, except for step counters."""
+    """Convert the tensors of a loaded state to the dtype of their parameter, except for step counters."""
     if isinstance(value, Tensor):
         keep = key == "step" or not parameter.dtype.is_floating_point
         return value if keep else value.to(parameter.dtype)

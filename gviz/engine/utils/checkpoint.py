@@ -179,7 +179,7 @@ class CheckpointError(RuntimeError):
 
 
 def _default_form(tensor: Tensor) -> dict[str, Any]:
-    """The metadata that is compared by default."""
+    """Return the metadata that is compared by default."""
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
@@ -283,7 +283,7 @@ class _Frame:
         return [other if tensor is None else tensor for tensor, other in zip(tensors, self._others, strict=True)]
 
     def _keep(self, current: _Round, tensor: Tensor) -> Tensor:
-        """The pack hook of a recomputation: stores the tensor in the next holder."""
+        """Return the pack hook of a recomputation: stores the tensor in the next holder."""
         kept = tensor.detach() if tensor.requires_grad else tensor
         index, current.count = current.count, current.count + 1
         if index >= len(self._holders):

@@ -159,7 +159,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
 
 
 def _whole(fractions: Sequence[int | float], total: int) -> list[int]:
-    """Converts fractions to numbers of samples; the remainder goes to the first ones in turn."""
+    """Convert fractions to numbers of samples; the remainder goes to the first ones in turn."""
     for position, fraction in enumerate(fractions):
         if fraction < 0 or fraction > 1:
             raise ValueError(f"Fraction at index {position} is not between 0 and 1")
