@@ -1,6 +1,6 @@
 """Forwards the signals that gviz gets to the program it waits for, so that they do what they do to ``python``.
 
-The program is in gviz's process group. A signal to the whole group (Ctrl-C in the terminal) reaches both processes, and
+The program is in gviz's process group. A signal to the whole group (Ctrl+C in the terminal) reaches both processes, and
 must not be forwarded. A signal only to gviz's process must be. A process cannot see which of the two a signal was. So
 gviz asks a third process of the group, the *witness*. It blocks every signal, so that signals to the group stay pending
 there.
@@ -75,7 +75,7 @@ class SignalForwarder:
 
     A signal that comes before the program has started is forwarded once it has.
 
-    Ctrl-Z must stop gviz only after the program has stopped: the shell takes the terminal back as soon as gviz stops.
+    Ctrl+Z must stop gviz only after the program has stopped: the shell takes the terminal back as soon as gviz stops.
     Two flags record the two halves, which may come in either order:
 
         _shall_stop  _program_has_stopped    next

@@ -116,14 +116,14 @@ def sizes(function: str, args: tuple[Any, ...]) -> tuple[int, ...]:
     return size(function, args)
 
 
-def size(function: str, given: Any, where: str = " (position 1)") -> tuple[int, ...]:
+def size(function: str, value: Any, where: str = " (position 1)") -> tuple[int, ...]:
     """The shape passed as one sequence."""
-    if not isinstance(given, (tuple, list)):
-        raise TypeError(f"{function}(): argument 'size'{where} must be tuple of ints, not {typename(given)}")
-    shape = tuple([_size(n) if i == 0 or not isinstance(n, bool) else int(n) for i, n in enumerate(given)])
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{function}(): argument 'size'{where} must be tuple of ints, not {typename(value)}")
+    shape = tuple([_size(n) if i == 0 or not isinstance(n, bool) else int(n) for i, n in enumerate(value)])
     if None in shape:
         place = shape.index(None)
-        kind = typename(given[place])
+        kind = typename(value[place])
         what = f"{function}(): argument 'size'"
         if place:
             raise TypeError(
@@ -214,12 +214,12 @@ def in_range(value: Any, kind: DType) -> bool:
     return bool(low <= value <= int(limits.max))
 
 
-def combination(function: str, args: tuple[Any, ...], given: dict[str, Any], *calls: str) -> TypeError:
+def combination(function: str, args: tuple[Any, ...], named: dict[str, Any], *calls: str) -> TypeError:
     """The error for arguments that match none of a function's signatures."""
-    got = [typename(value) for value in args] + [f"{name}={typename(value)}" for name, value in given.items()]
+    got = [typename(value) for value in args] + [f"{name}={typename(value)}" for name, value in named.items()]
     listed = "".join(f" * ({call})\n" for call in calls).replace("OPTIONS", _ACCEPTED)
-    told = f"received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:"
-    return TypeError(f"{function}() {told}\n{listed}")
+    what = f"received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:"
+    return TypeError(f"{function}() {what}\n{listed}")
 
 
 def typename(value: object) -> str:
@@ -300,38 +300,38 @@ class Parser:
 
         return wrapper  # type: ignore[return-value]  # the same signature
 
-    def read(self, args: Arguments, given: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
+    def read(self, args: Arguments, kwargs: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
         """The arguments as the function takes them. Raises TypeError if no signature matches."""
-        if len(args) == 1 and not given and isinstance(args[0], Tensor):
+        if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
             self.accepted[args[0].__class__] = ()  # the function reports any missing arguments
-            return args, given
+            return args, kwargs
         if self._first and args and not isinstance(args[0], Tensor):
             whole = f"descriptor '{self.name}' for 'torch._C.TensorBase' objects"
             raise TypeError(f"{whole} doesn't apply to a '{typename(args[0])}' object")
-        signature = self.fitting(args[self._first :], given)
-        lists = signature.lists_by_type(args[self._first :], given)
+        signature = self.fitting(args[self._first :], kwargs)
+        lists = signature.lists_by_type(args[self._first :], kwargs)
         if lists is not None:
-            self.accepted[_types(args, given)] = tuple([p if isinstance(p, str) else p + self._first for p in lists])
-            return args, given
-        taken, named = signature.numbers(args[self._first :], given)
+            self.accepted[_types(args, kwargs)] = tuple([p if isinstance(p, str) else p + self._first for p in lists])
+            return args, kwargs
+        taken, named = signature.numbers(args[self._first :], kwargs)
         return (*args[: self._first], *taken), named
 
-    def fitting(self, args: Arguments, given: Named) -> Signature:
+    def fitting(self, args: Arguments, kwargs: Named) -> Signature:
         """The first signature that matches. Raises TypeError if none does."""
         signatures = _signatures(self.name, self._text)
         for signature in signatures:
-            if signature.refusal(args, given) is None:
-                refused = signature.refused_elements(args, given)
+            if signature.refusal(args, kwargs) is None:
+                refused = signature.refused_elements(args, kwargs)
                 if refused is not None:
                     raise refused
                 return signature
-        count = len(args) + len(given)
+        count = len(args) + len(kwargs)
         plausible = [s for s in signatures if s.least <= count <= s.most and not s.hidden]
         if len(signatures) == 1 or len(plausible) == 1:
-            refused = (plausible or list(signatures))[0].refusal(args, given)
+            refused = (plausible or list(signatures))[0].refusal(args, kwargs)
             assert refused is not None, "it was refused before"
             raise refused
-        got = [typename(value) for value in args] + [f"{name}={typename(value)}" for name, value in given.items()]
+        got = [typename(value) for value in args] + [f"{name}={typename(value)}" for name, value in kwargs.items()]
         shown = [f"({signature.listed})" for signature in signatures if not signature.hidden]
         ways = shown[0] if len(shown) == 1 else "one of:\n" + "".join([f" * {way}\n" for way in shown])
         what = f"received an invalid combination of arguments - got ({', '.join(got)}), but expected {ways}"
@@ -346,11 +346,11 @@ class InnerParser(Parser):
         self._function = inspect.unwrap(function)
         self._order = order
 
-    def read(self, args: Arguments, given: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
+    def read(self, args: Arguments, kwargs: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
         try:
-            bound = _signature_of(self._function).bind(*args, **given)
+            bound = _signature_of(self._function).bind(*args, **kwargs)
         except TypeError:
-            return args, given  # Python raises its own error, as in PyTorch
+            return args, kwargs  # Python raises its own error, as in PyTorch
         outer = {*bound.arguments}
         bound.apply_defaults()
         inner = tuple([bound.arguments.get(name, SKIPPED) for name in self._order])
@@ -361,8 +361,8 @@ class InnerParser(Parser):
             places = {
                 name: place for place, name in enumerate([*_signature_of(self._function).parameters][: len(args)])
             }
-            self.accepted[_types(args, given)] = tuple([places.get(name, name) for name in names if name in outer])
-            return args, given
+            self.accepted[_types(args, kwargs)] = tuple([places.get(name, name) for name in names if name in outer])
+            return args, kwargs
         taken, _ = signature.numbers(inner, {})
         for name, value in zip(self._order, taken, strict=True):
             if name in outer:
@@ -370,27 +370,27 @@ class InnerParser(Parser):
         return bound.args, bound.kwargs
 
 
-def _raised(call: Callable[..., None], args: Arguments, given: Named) -> RuntimeError | None:
+def _raised(call: Callable[..., None], args: Arguments, kwargs: Named) -> RuntimeError | None:
     try:
-        call(*args, **given)
+        call(*args, **kwargs)
     except RuntimeError as error:
         return error
     return None
 
 
-def _types(args: Arguments, given: Named) -> Any:
+def _types(args: Arguments, kwargs: Named) -> Any:
     """Return the types of arguments: a single one bare, several as a tuple; each keyword argument is preceded by its
     name.
     """
-    if not given:
+    if not kwargs:
         return args[0].__class__ if len(args) == 1 else tuple(map(type, args))
-    return (*map(type, args), *[part for name, value in given.items() for part in (name, value.__class__)])
+    return (*map(type, args), *[part for name, value in kwargs.items() for part in (name, value.__class__)])
 
 
-def _begin_with_ints(lists: Sequence[int | str], args: Arguments, given: Named) -> bool:
+def _begin_with_ints(lists: Sequence[int | str], args: Arguments, kwargs: Named) -> bool:
     """Return whether the lists at these positions or names are empty or start with an integer."""
     for place in lists:
-        value = args[place] if place.__class__ is int else given[place]  # type: ignore[index]  # an int or a name
+        value = args[place] if place.__class__ is int else kwargs[place]  # type: ignore[index]  # an int or a name
         if value and value[0].__class__ is not int:
             return False
     return True
@@ -459,7 +459,7 @@ class Signature:
             parts.insert(self.positional, "*")
         self.listed = ", ".join(parts)
 
-    def refusal(self, args: Arguments, given: Named) -> TypeError | None:
+    def refusal(self, args: Arguments, kwargs: Named) -> TypeError | None:
         """The error for arguments that do not match; None if they do."""
         if len(args) > self.positional and not self.one_by_one:
             return self._too_many(len(args))
@@ -470,12 +470,12 @@ class Signature:
                     return self._too_many(len(args))
                 value, by_name = args[place], False
             else:
-                named = [name for name in parameter.names if name in given]
+                named = [name for name in parameter.names if name in kwargs]
                 if not named:
                     if parameter.optional:
                         continue
                     return self._missing(number)
-                value, by_name = given[named[0]], True
+                value, by_name = kwargs[named[0]], True
             if not (parameter.fits(value) or (value is None and parameter.takes_none)):
                 whole = self.one_by_one and not place and not by_name
                 if not (whole and _is_ints(args)):
@@ -485,12 +485,12 @@ class Signature:
                 used += 1
             else:
                 place += 1
-        return self._not_known(given, len(args)) if used < len(given) else None
+        return self._not_known(kwargs, len(args)) if used < len(kwargs) else None
 
-    def lists_by_type(self, args: Arguments, given: Named) -> tuple[int | str, ...] | None:
+    def lists_by_type(self, args: Arguments, kwargs: Named) -> tuple[int | str, ...] | None:
         """The places of lists of integers, if matching depends on types only; None if other values may not match."""
         places: list[int | str] = []
-        for place, value, parameter in self._pairs(args, given):
+        for place, value, parameter in self._pairs(args, kwargs):
             if isinstance(value, Tensor):
                 if parameter.kind not in ("Tensor", "Tensor|Number", "any"):
                     return None
@@ -501,10 +501,10 @@ class Signature:
                 return None
         return tuple(places)
 
-    def numbers(self, args: Arguments, given: Named) -> tuple[Arguments, dict[str, Any]]:
+    def numbers(self, args: Arguments, kwargs: Named) -> tuple[Arguments, dict[str, Any]]:
         """The matching arguments, with one-element tensors converted to numbers where numbers are expected."""
-        taken, named = list(args), dict(given)
-        for place, value, parameter in self._pairs(args, given):
+        taken, named = list(args), dict(kwargs)
+        for place, value, parameter in self._pairs(args, kwargs):
             if isinstance(value, Tensor) and parameter.kind in _NUMBERS:
                 number = value.item()
                 if isinstance(place, int):
@@ -513,9 +513,9 @@ class Signature:
                     named[place] = number
         return tuple(taken), named
 
-    def refused_elements(self, args: Arguments, given: Named) -> TypeError | None:
+    def refused_elements(self, args: Arguments, kwargs: Named) -> TypeError | None:
         """The error for a size after the first that is not an integer, or None."""
-        for _, value, parameter in self._pairs(args, given):
+        for _, value, parameter in self._pairs(args, kwargs):
             numbers = value if isinstance(value, (tuple, list)) else args if self.one_by_one and args else ()
             if parameter.kind.startswith("ints") and len(numbers) > 1:
                 for place, number in enumerate(numbers):
@@ -526,13 +526,13 @@ class Signature:
                         )
         return None
 
-    def _pairs(self, args: Arguments, given: Named) -> list[tuple[int | str, Any, Parameter]]:
+    def _pairs(self, args: Arguments, kwargs: Named) -> list[tuple[int | str, Any, Parameter]]:
         """Return each argument with its position or name, and its parameter."""
         by_name = {name: parameter for parameter in self.parameters for name in parameter.names}
         placed: list[tuple[int | str, Any, Parameter]] = [
             (place, *pair) for place, pair in enumerate(zip(args, self.parameters, strict=False))
         ]
-        return placed + [(name, value, by_name[name]) for name, value in given.items() if name in by_name]
+        return placed + [(name, value, by_name[name]) for name, value in kwargs.items() if name in by_name]
 
     def _too_many(self, count: int) -> TypeError:
         if self.least != self.positional:
@@ -558,14 +558,14 @@ class Signature:
             return TypeError(f"{what}, but found element of type {found} at pos 0")
         return TypeError(f"{what}, not {typename(value)}")
 
-    def _not_known(self, given: Named, positional: int) -> TypeError:
+    def _not_known(self, kwargs: Named, positional: int) -> TypeError:
         places = {name: i for i, parameter in enumerate(self.parameters) for name in parameter.names}
-        for name in given:
+        for name in kwargs:
             if name not in places:
                 return TypeError(f"{self.name}() got an unexpected keyword argument '{name}'")
             if places[name] < positional and name == self.parameters[places[name]].name:
                 return TypeError(f"{self.name}() got multiple values for argument '{name}'")
-        return TypeError(f"{self.name}() got an unexpected keyword argument '{[*given][-1]}'")
+        return TypeError(f"{self.name}() got an unexpected keyword argument '{[*kwargs][-1]}'")
 
 
 @cache
@@ -687,16 +687,16 @@ def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, m
     return wrapper  # type: ignore[return-value]  # the same signature
 
 
-def several(given: tuple[Any, ...]) -> Sequence[Tensor]:
+def several(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
     """The tensors passed separately or as one list. Raises TypeError for anything that is not a tensor."""
-    listed: Sequence[Tensor] = given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    listed: Sequence[Tensor] = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     all_tensors(listed)
     return listed
 
 
-def all_tensors(given: Iterable[object], argument: int = 0) -> None:
+def all_tensors(values: Iterable[object], argument: int = 0) -> None:
     """Raises TypeError for the first item that is not a tensor; `argument` is the position in the error."""
-    for place, one in enumerate(given):
+    for place, one in enumerate(values):
         if not isinstance(one, Tensor):
             raise TypeError(f"expected Tensor as element {place} in argument {argument}, but got {typename(one)}")
 
@@ -731,7 +731,7 @@ def _parameters(function: Callable[..., Any], first: int, kind: str) -> list[tup
     return [(i, name) for i, name in enumerate(names) if i >= first and annotations.get(name) == kind]
 
 
-def _refusal(called: str, position: int, name: str, given: object) -> TypeError:
+def _refusal(called: str, position: int, name: str, value: object) -> TypeError:
     name = "input" if name == "self" else name
     what = f"{called}(): argument '{name}' (position {position + 1}) must be Tensor"
-    return TypeError(f"{what}, not {typename(given)}")
+    return TypeError(f"{what}, not {typename(value)}")

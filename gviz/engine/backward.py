@@ -208,11 +208,11 @@ def run_tensor_hooks(current: Pass, node: Node, extras: Extras, grads: list[Grad
         value = shown(current, node, grads[output_nr])
         for number, hook in list(hooks.items()):
             before = _version(value)
-            given = hook(value)
-            if given is not None and given is not value:
-                value = _checked(given, value, hook)
+            result = hook(value)
+            if result is not None and result is not value:
+                value = _checked(result, value, hook)
             if current.report is not None:
-                changed = given is not None or _version(value) != before
+                changed = result is not None or _version(value) != before
                 current.report.hook_ran(node, output_nr, "tensor", hook, value if changed else None, number)
         grads[output_nr] = _put_back(current, node, value)
     if extras.retained:
@@ -223,9 +223,9 @@ def run_prehooks(current: Pass, node: Node, hooks: Registered, grads: list[Grad 
     """Runs a node's prehooks, which may replace all incoming gradients, before its backward rule."""
     values: Values = tuple([shown(current, node, grad) for grad in grads])
     for number, hook in list(hooks.items()):
-        given = hook(values)
-        replaced = given is not None and given is not values
-        values = _checked_all(given, values, hook) if replaced else values
+        result = hook(values)
+        replaced = result is not None and result is not values
+        values = _checked_all(result, values, hook) if replaced else values
         if current.report is not None:
             current.report.node_hook_ran(node, "pre", hook, values if replaced else (), number)
     grads[:] = [_put_back(current, node, value) for value in values]
@@ -256,9 +256,9 @@ def run_accumulated_hooks(node: AccumulateGrad, report: PassReport | None) -> No
     leaf = node.variable
     value: Tensor | None = leaf
     for number, hook in list((leaf._accumulated_hooks or {}).items()):
-        given = hook(value)
-        if given is not None and given is not value:
-            value = _checked(given, value, hook)
+        result = hook(value)
+        if result is not None and result is not value:
+            value = _checked(result, value, hook)
         if report is not None:
             report.hook_ran(node, 0, "post accumulate", hook, None, number)
     if value is not leaf:
@@ -270,8 +270,8 @@ def _retain(node: Node, extras: Extras, grads: list[Grad | None], report: PassRe
         tensor, grad = reference(), grads[output_nr]
         if tensor is None or grad is None:
             continue
-        kept = grad.clone() if isinstance(grad, Tensor) else new_tensor(np.array(grad, order="C"))
-        tensor._set_grad(kept if tensor._grad is None else tensor._grad + kept)
+        retained = grad.clone() if isinstance(grad, Tensor) else new_tensor(np.array(grad, order="C"))
+        tensor._set_grad(retained if tensor._grad is None else tensor._grad + retained)
         if report is not None and tensor._grad is not None:
             report.retained(node, output_nr, tensor._grad)
 
@@ -302,36 +302,36 @@ def _plain(value: Tensor | None, create_graph: bool) -> Grad | None:
     return value if value is None or create_graph else value._array
 
 
-def _checked_all(given: object, values: Values, hook: object) -> Values:
+def _checked_all(result: object, values: Values, hook: object) -> Values:
     """Return the values that a node's hook returned in place of `values`.
 
     Raises TypeError or RuntimeError if they do not match.
     """
-    if not isinstance(given, tuple):
-        raise TypeError(messages.HOOK_TUPLE.format(name=type(given).__name__))
-    if len(given) != len(values):
-        counts = {"got": len(given), "expected": len(values)}
+    if not isinstance(result, tuple):
+        raise TypeError(messages.HOOK_TUPLE.format(name=type(result).__name__))
+    if len(result) != len(values):
+        counts = {"got": len(result), "expected": len(values)}
         raise RuntimeError(messages.HOOK_COUNT.format(name=hook_name(hook), **counts))
-    return tuple([_checked(one, value, hook) for one, value in zip(given, values, strict=True)])
+    return tuple([_checked(one, value, hook) for one, value in zip(result, values, strict=True)])
 
 
-def _checked(given: object, value: Tensor | None, hook: object) -> Tensor | None:
+def _checked(result: object, value: Tensor | None, hook: object) -> Tensor | None:
     """Return the value that a hook returned in place of `value`. Raises TypeError or RuntimeError if it does
     not match.
     """
-    if given is None:
+    if result is None:
         return None
     if value is None:
         raise RuntimeError(messages.HOOK_OF_NOTHING)
-    if not isinstance(given, Tensor):
-        raise TypeError(messages.HOOK_TYPE.format(name=type(given).__name__))
+    if not isinstance(result, Tensor):
+        raise TypeError(messages.HOOK_TYPE.format(name=type(result).__name__))
     name = hook_name(hook)
-    if given._array.dtype != value._array.dtype:
-        kinds = {"was": value.dtype.tensor_type, "got": given.dtype.tensor_type}
+    if result._array.dtype != value._array.dtype:
+        kinds = {"was": value.dtype.tensor_type, "got": result.dtype.tensor_type}
         raise RuntimeError(messages.HOOK_DTYPE.format(name=name, **kinds))
-    if given._array.shape != value._array.shape:
+    if result._array.shape != value._array.shape:
         raise RuntimeError(messages.HOOK_SIZE.format(name=name))
-    return given
+    return result
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -680,13 +680,13 @@ def backward_from(
     Pass(edges, plain(seeds, edges, create_graph), retain_graph=retain, create_graph=create_graph, wanted=wanted).run()
 
 
-def places(given: Places | dict[str, Tensor], function: str) -> list[Place]:
+def places(value: Places | dict[str, Tensor], function: str) -> list[Place]:
     """The argument ``inputs``, one or several, as a list. Raises RuntimeError if it is empty."""
-    if isinstance(given, (Tensor, GradientEdge)):
-        return [given]
-    if type(given) is not dict and isinstance(given, Mapping):
-        raise TypeError(messages.INPUTS_MAPPING.format(function=function, name=type(given).__name__))
-    chosen: list[Place] = list(given.values() if isinstance(given, dict) else given)
+    if isinstance(value, (Tensor, GradientEdge)):
+        return [value]
+    if type(value) is not dict and isinstance(value, Mapping):
+        raise TypeError(messages.INPUTS_MAPPING.format(function=function, name=type(value).__name__))
+    chosen: list[Place] = list(value.values() if isinstance(value, dict) else value)
     if not chosen:
         raise RuntimeError(messages.EMPTY_INPUTS.format(function=function))
     return chosen

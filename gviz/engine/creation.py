@@ -571,16 +571,16 @@ def arange(*bounds: Any, **options: Any) -> Tensor:
 def _bounds(bounds: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any, Any]:
     """`arange`'s arguments, passed by position or name."""
     names = ("end",) if len(bounds) == 1 and "end" not in options else ("start", "end", "step")
-    given = dict(zip(names, bounds, strict=False))
-    given |= {name: options.pop(name) for name in ("start", "end", "step") if name in options}
-    unfit = [name for name, value in given.items() if not _is_number(value)]
-    if unfit == ["end"] == list(given):
-        kind = typename(given["end"])
+    numbers = dict(zip(names, bounds, strict=False))
+    numbers |= {name: options.pop(name) for name in ("start", "end", "step") if name in options}
+    unfit = [name for name, value in numbers.items() if not _is_number(value)]
+    if unfit == ["end"] == list(numbers):
+        kind = typename(numbers["end"])
         raise TypeError(f"arange(): argument 'end' (position 1) must be Number, not {kind}")
-    if unfit or len(bounds) > 3 or "end" not in given or ("step" in given and "start" not in given):
-        named = {name: value for name, value in given.items() if name not in names[: len(bounds)]}
+    if unfit or len(bounds) > 3 or "end" not in numbers or ("step" in numbers and "start" not in numbers):
+        named = {name: value for name, value in numbers.items() if name not in names[: len(bounds)]}
         raise combination("arange", bounds, named, *_ARANGE)
-    values = {name: number("arange", value, name, 1) for name, value in given.items()}
+    values = {name: number("arange", value, name, 1) for name, value in numbers.items()}
     return values.get("start", 0), values["end"], values.get("step", 1)
 
 
@@ -656,29 +656,31 @@ def logspace(*args: Any, base: float = 10.0, **options: Any) -> Tensor:
 def _spaced(
     function: str, args: tuple[Any, ...], options: dict[str, Any], *, exact: bool = False
 ) -> tuple[Array, Options]:
-    given = dict(zip(("start", "end", "steps"), args, strict=False))
-    given |= {name: options.pop(name) for name in ("start", "end", "steps") if name in options}
-    fits = len(given) == 3 == max(3, len(args)) and all(_is_number(v) or isinstance(v, Tensor) for v in given.values())
-    if not fits or isinstance(given["steps"], bool) or not hasattr(given["steps"], "__index__"):
+    numbers = dict(zip(("start", "end", "steps"), args, strict=False))
+    numbers |= {name: options.pop(name) for name in ("start", "end", "steps") if name in options}
+    fits = len(numbers) == 3 == max(3, len(args)) and all(
+        _is_number(v) or isinstance(v, Tensor) for v in numbers.values()
+    )
+    if not fits or isinstance(numbers["steps"], bool) or not hasattr(numbers["steps"], "__index__"):
         raise combination(
             function,
             args,
-            {n: v for n, v in given.items() if n not in ("start", "end", "steps")[: len(args)]},
+            {n: v for n, v in numbers.items() if n not in ("start", "end", "steps")[: len(args)]},
             *_LINSPACE,
         )
     for name in ("start", "end"):
-        if isinstance(given[name], Tensor) and given[name].ndim:
+        if isinstance(numbers[name], Tensor) and numbers[name].ndim:
             raise RuntimeError(
                 f"{function} only supports 0-dimensional start and end tensors, but got {name} with "
-                f"{given[name].ndim} dimension(s)."
+                f"{numbers[name].ndim} dimension(s)."
             )
-    steps = integer(function, given["steps"], "steps", 3)
+    steps = integer(function, numbers["steps"], "steps", 3)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     kind = kind_of(function, checked(function, options))  # type: ignore[arg-type]
     if kind is dtypes.bool_:
         raise NotImplementedError(f"\"{function}_cpu\" not implemented for 'Bool'")
-    start, end = (number(function, given[name], name, i) for i, name in enumerate(("start", "end"), 1))
+    start, end = (number(function, numbers[name], name, i) for i, name in enumerate(("start", "end"), 1))
     inner = np.dtype(np.float64) if not kind.is_floating_point else kind.numpy
     values = thread.quietly(_even, start, end, steps, inner)
     return values if exact else thread.quietly(values.astype, kind.numpy), options  # type: ignore[return-value]

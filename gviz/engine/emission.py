@@ -280,8 +280,8 @@ def telling_parts(function: F) -> F:
     Returns it unchanged if it returns a single tensor.
     """
     signature = getattr(function, "__signature__", None)
-    given = function.__annotations__.get("return") if signature is None else signature.return_annotation
-    if given in ("Tensor", "None", "bool", "int", "float", "str", inspect.Signature.empty):
+    annotation = function.__annotations__.get("return") if signature is None else signature.return_annotation
+    if annotation in ("Tensor", "None", "bool", "int", "float", "str", inspect.Signature.empty):
         return function
 
     @forwards
@@ -613,10 +613,10 @@ class PassReport:
 
     def node_hook_ran(self, node: Node, when: str, hook: object, results: Sequence[Tensor | None], handle: int) -> None:
         """A hook of a node ran: one event for each gradient that it returned, or one event if it returned none."""
-        given = [(nr, result) for nr, result in enumerate(results) if result is not None]
-        for output_nr, result in given:
+        replacements = [(nr, result) for nr, result in enumerate(results) if result is not None]
+        for output_nr, result in replacements:
             self.hook_ran(node, output_nr, when, hook, result, handle)
-        if not given:
+        if not replacements:
             self.hook_ran(node, 0, when, hook, None, handle)
 
     def _of_first(self, grad: Grad) -> Value:

@@ -154,15 +154,15 @@ def _refuse_gradients(name: str, tensors: Sequence[Tensor]) -> None:
         raise RuntimeError(messages.OUT_WITH_GRADIENT.format(name=name))
 
 
-def _write(name: str, target: Tensor, made: Tensor, inputs: Sequence[Tensor]) -> None:
+def _write(name: str, target: Tensor, result: Tensor, inputs: Sequence[Tensor]) -> None:
     """Copy a result into a tensor; one of another shape is resized."""
-    _check_cast(name, made.dtype, target.dtype)
+    _check_cast(name, result.dtype, target.dtype)
     apart, others = (inputs[:1], inputs[1:]) if name == "gather" else (inputs, [])  # its index is read as elements
     check_overlap(target, apart, _OVERLAP.get(name, "elementwise"))
     check_overlap(target, others, "elementwise")
-    if target.shape != made.shape:
-        _resize(target, made.shape)
-    callbacks.copy_into(target, made)
+    if target.shape != result.shape:
+        _resize(target, result.shape)
+    callbacks.copy_into(target, result)
 
 
 def _check_cast(name: str, made: DType, wanted: DType) -> None:
@@ -230,16 +230,16 @@ def front(*names: str, method: bool = True, function: bool = True, checks: bool 
     def offer(implementation: F) -> F:
         if implementation not in _addressed:
             implementation.__qualname__ = names[0]  # Python's errors about the arguments use it
-        told = telling_parts(implementation)
+        checked = telling_parts(implementation)
         for name in names:
             if function:
-                called = told if checks else wanting_tensors(told, name, parser_of(name))
+                called = checked if checks else wanting_tensors(checked, name, parser_of(name))
                 FUNCTIONS[name] = set_address(NAMESPACE, name, taking_out(name, called) if name in WITH_OUT else called)
             if method:
                 parser = parser_of(name, method=True)
                 if parser is not None and name.endswith("_") and not name.endswith("__") and name not in _UNCHECKED:
                     parser.before = check_writable
-                called = told if checks else wanting_tensors(told, name, parser, method=True)
+                called = checked if checks else wanting_tensors(checked, name, parser, method=True)
                 alone = called is not FUNCTIONS.get(name)
                 setattr(Methods, name, set_address(NAMESPACE, f"Tensor.{name}", called) if alone else called)
         return implementation
@@ -342,28 +342,30 @@ def bind(
     names = (*op.slots, *op.attrs)
     if len(args) > len(names):
         raise TypeError(f"{op.name}() takes at most {len(names)} arguments ({len(args)} given)")
-    given = dict(zip(names, args, strict=False))
+    arguments = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         own = "self" if name == "input" else name
-        if own in given:
+        if own in arguments:
             raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
-        given[own] = value
-    unknown = [name for name in given if name not in names]
+        arguments[own] = value
+    unknown = [name for name in arguments if name not in names]
     if unknown:
         raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown[0]}'")
-    missing = [n for n in names if n not in given and n not in op.optional and op.attrs.get(n, REQUIRED) is REQUIRED]
+    missing = [
+        n for n in names if n not in arguments and n not in op.optional and op.attrs.get(n, REQUIRED) is REQUIRED
+    ]
     if missing:
         raise TypeError(f'{op.name}() missing 1 required positional arguments: "{missing[0]}"')
-    first = checked(op, given[op.slots[0]], 1)
+    first = checked(op, arguments[op.slots[0]], 1)
     tensors: list[Tensor | None] = [first]
     for position, slot in enumerate(op.slots[1:], 2):
-        absent = slot in op.optional and given.get(slot) is None
+        absent = slot in op.optional and arguments.get(slot) is None
         if absent:
             tensors.append(None)
         else:
-            value = given[slot]
+            value = arguments[slot]
             tensors.append(operand(op, value, first, position) if numbers else checked(op, value, position))
-    return tensors, {name: given.get(name, default) for name, default in op.attrs.items()}
+    return tensors, {name: arguments.get(name, default) for name, default in op.attrs.items()}
 
 
 def checked(op: Op, value: object, position: int) -> Tensor:
@@ -388,12 +390,12 @@ def number(value: Any, like: Array) -> Tensor:
     plain = value.item() if isinstance(value, np.generic) else value
     kind = dtypes.scalar_dtype(plain, like.dtype)
     if kind.kind in "iu":
-        made = new_tensor(np.array(plain).astype(kind), WrappedNumber)  # wraps around if out of range
+        wrapped = new_tensor(np.array(plain).astype(kind), WrappedNumber)  # wraps around if out of range
     else:
-        made = new_tensor(thread.quietly(np.array, plain, kind), WrappedNumber)
+        wrapped = new_tensor(thread.quietly(np.array, plain, kind), WrappedNumber)
     if watchers.watchers:
-        made.number = plain  # type: ignore[attr-defined]  # a recorded program may meet another dtype
-    return made
+        wrapped.number = plain  # type: ignore[attr-defined]  # a recorded program may meet another dtype
+    return wrapped
 
 
 def operator(op: Op, with_number: Op | None = None, *, takes_arrays: bool = False) -> Callable[[Tensor, Any], Tensor]:

@@ -132,9 +132,9 @@ class memory_format(_Named):
 
 
 def _made(kind: type[T], name: str) -> T:
-    made = object.__new__(kind)
-    made.name = name
-    return made
+    instance = object.__new__(kind)
+    instance.name = name
+    return instance
 
 
 strided = _made(layout, "strided")
@@ -151,20 +151,20 @@ def named(name: str) -> Any:
     return globals()[name]
 
 
-def check(function: str, given: object) -> None:
-    """Raises an error if `given` is not a layout, or is one that the engine lacks."""
-    if given is None or given is strided:
+def check(function: str, value: object) -> None:
+    """Raises an error if `value` is not a layout, or is one that the engine lacks."""
+    if value is None or value is strided:
         return
-    if isinstance(given, layout):
-        raise NotImplementedError(f"gviz's built-in engine has no {given} tensors: their memory is strided")
-    raise TypeError(f"{function}(): argument 'layout' must be torch.layout, not {_typename(given)}")
+    if isinstance(value, layout):
+        raise NotImplementedError(f"gviz's built-in engine has no {value} tensors: their memory is strided")
+    raise TypeError(f"{function}(): argument 'layout' must be torch.layout, not {_typename(value)}")
 
 
-def checked_format(function: str, given: object) -> memory_format:
+def checked_format(function: str, value: object) -> memory_format:
     """The argument ``memory_format`` of a function. Raises TypeError if it is not one."""
-    if isinstance(given, memory_format):
-        return given
-    raise TypeError(f"{function}(): argument 'memory_format' must be torch.memory_format, not {_typename(given)}")
+    if isinstance(value, memory_format):
+        return value
+    raise TypeError(f"{function}(): argument 'memory_format' must be torch.memory_format, not {_typename(value)}")
 
 
 def _typename(value: object) -> str:

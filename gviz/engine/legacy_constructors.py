@@ -125,8 +125,8 @@ def kind_named(name: str) -> DType | None:
 
 def empty_of(cls: type[Tensor], args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
     """The result of ``torch.Tensor(...)``: a tensor in the default dtype."""
-    made = construct(dtypes.get_default_dtype(), args, options)
-    return made if cls is Tensor else new_tensor(made._array, cls)
+    result = construct(dtypes.get_default_dtype(), args, options)
+    return result if cls is Tensor else new_tensor(result._array, cls)
 
 
 callbacks.empty_of = empty_of

@@ -250,9 +250,9 @@ def remember_write(tensor: Tensor) -> None:
 def freed(node: Node) -> RuntimeError:
     """The error for reading saved tensors of a node after they were released."""
     error = RuntimeError(messages.SECOND_BACKWARD)
-    made, by = _made_at(node), _recorded(node, "freed_at")
-    if made:
-        error.add_note(f"{node.name()} is of {made}")
+    origin, by = _made_at(node), _recorded(node, "freed_at")
+    if origin:
+        error.add_note(f"{node.name()} is of {origin}")
     if by:
         error.add_note(f"what it saved was freed by the backward pass of {by}")
     return error
@@ -261,9 +261,9 @@ def freed(node: Node) -> RuntimeError:
 def modified(node: Node, tensor: Tensor, text: str) -> RuntimeError:
     """The error for reading a saved tensor that was modified."""
     error = RuntimeError(text)
-    made, written = _made_at(node), tensor._counter[1:]
-    if made:
-        error.add_note(f"{node.name()} saved it in {made}")
+    origin, written = _made_at(node), tensor._counter[1:]
+    if origin:
+        error.add_note(f"{node.name()} saved it in {origin}")
     if written:
         error.add_note(f"it was last written in {_shown(site.frames(written[0]))}")  # type: ignore[arg-type]  # as above
     return error

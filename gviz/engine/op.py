@@ -135,8 +135,8 @@ def forward_without(forward: Callable[..., Any], slots: tuple[str, ...], absent:
     """The forward function that takes only the arrays of the remaining `slots`."""
 
     def variant(*arrays: Any, **attrs: Any) -> Any:
-        given = iter(arrays)
-        return forward(*[None if slot in absent else next(given) for slot in slots], **attrs)
+        remaining = iter(arrays)
+        return forward(*[None if slot in absent else next(remaining) for slot in slots], **attrs)
 
     return variant
 
@@ -145,13 +145,13 @@ def _with_none(vjp: Callable[..., Any], absent: frozenset[str]) -> Callable[...,
     parameters = inspect.signature(vjp).parameters
     if absent.isdisjoint(parameters):
         return vjp
-    kept = [name for name in parameters if name not in absent]
+    names = [name for name in parameters if name not in absent]
 
     def variant(*args: Any, **attrs: Any) -> Any:
-        given = dict(zip(kept, args, strict=False)) | attrs
-        return vjp(*[given.get(name) for name in parameters])
+        arguments = dict(zip(names, args, strict=False)) | attrs
+        return vjp(*[arguments.get(name) for name in parameters])
 
-    variant.__signature__ = inspect.Signature([parameters[name] for name in kept])  # type: ignore[attr-defined]
+    variant.__signature__ = inspect.Signature([parameters[name] for name in names])  # type: ignore[attr-defined]
     return variant
 
 
@@ -208,8 +208,8 @@ def _part(slot: int, call: Call | None, saved_names: Sequence[str]) -> str:
     """Return the gradient of one slot as an expression."""
     if call is None:
         return "None"
-    given = [f"saved[{saved_names.index(n)}]" if n in saved_names else f"node.attrs[{n!r}]" for n in call.names]
-    return f"None if edges[{slot}] is None else rule_{slot}({', '.join(['g', *given])})"
+    arguments = [f"saved[{saved_names.index(n)}]" if n in saved_names else f"node.attrs[{n!r}]" for n in call.names]
+    return f"None if edges[{slot}] is None else rule_{slot}({', '.join(['g', *arguments])})"
 
 
 def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
@@ -460,11 +460,11 @@ def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | Non
 
 def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
     """Make outputs share the version counter of `base`; views also get their base."""
-    made = "multi" if op.several else "default"
+    creation = "multi" if op.several else "default"
     if not thread.grad_enabled:
-        made = "inference" if thread.inference else "no_grad"
-    if made == "default" and base._base is not None:
-        made = base._creation  # a view of a view that must not be written must not be written either
+        creation = "inference" if thread.inference else "no_grad"
+    if creation == "default" and base._base is not None:
+        creation = base._creation  # a view of a view that must not be written must not be written either
     for output in outputs:
         if op.memory != "data":
             output._counter = base._counter
@@ -473,7 +473,7 @@ def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
         if op.memory == "view" and not base.is_inference():  # autograd ignores inference tensors
             output._base = base if base._base is None else base._base
             output._view_version = base._counter[0]
-            output._creation = made
+            output._creation = creation
 
 
 def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:
@@ -669,8 +669,8 @@ class Op:
         """Saves in `node` the tensors that the rules of its edges use, with their current versions."""
         candidates = inputs
         if self.saves_outputs:
-            made = [t._alias() for t in outputs[: self.differentiable_outputs]]
-            candidates = (*inputs, *made, *outputs[len(made) :])
+            results = [t._alias() for t in outputs[: self.differentiable_outputs]]
+            candidates = (*inputs, *results, *outputs[len(results) :])
         saved: Sequence[Tensor | None] = candidates if self.saves_inputs else self._pick_saved(candidates)
         if None in node.next_edges:  # tensors used only by rules of missing edges are not saved
             pairs = zip(node.next_edges, self.calls, strict=False)

@@ -51,12 +51,12 @@ def recorded_operation(seen: OpSeen, attrs: Iterable[str]) -> Op | None:
     """
     is_part = seen.grad_fn == "CopySlices"
     formula = seen.formula.removeprefix(SLICES) if is_part else seen.formula
-    given = set(attrs) - {VIEW}
+    names = set(attrs) - {VIEW}
     candidates = [
         without(op, set(op.slots) - set(seen.slots))
         for op in _by_formula().get((seen.name.rstrip("_"), formula), ())
         if set(seen.slots) <= set(op.slots) <= set(seen.slots) | op.optional
-        and given <= set(op.attrs)
+        and names <= set(op.attrs)
         and (is_part or op.grad_fn == seen.grad_fn)
     ]
     return max(candidates, key=lambda op: _likeness(op.describe(seen.op), seen), default=None)
@@ -74,11 +74,11 @@ def is_in_place(seen: OpSeen) -> bool:
 
 def attributes_of(op: Op, plain: Any) -> dict[str, Any]:
     """The op's attributes from plain data. Raises ValueError for names that the op lacks."""
-    given = {name: value for name, value in dict(plain).items() if name != VIEW}
-    unknown = [name for name in given if name not in op.attrs]
+    attrs = {name: value for name, value in dict(plain).items() if name != VIEW}
+    unknown = [name for name in attrs if name not in op.attrs]
     if unknown:
         raise ValueError(f"{op.name} has no argument {unknown[0]!r}")
-    return {name: Geometry(*_tuples(value)) if name == GEOMETRY else _tuples(value) for name, value in given.items()}
+    return {name: Geometry(*_tuples(value)) if name == GEOMETRY else _tuples(value) for name, value in attrs.items()}
 
 
 def _likeness(described: OpSeen, seen: OpSeen) -> tuple[bool, bool]:

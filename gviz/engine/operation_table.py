@@ -29,10 +29,19 @@ def text() -> str:
 
 
 def _row(op: Op) -> list[object]:
-    said = op.describe(0)
+    description = op.describe(0)
     ruled = list(range(len(op.slots))) if op.variadic else [op.slots.index(slot) for slot in op.ruled]
-    row = [said.name, said.grad_fn, said.slots, said.rules, said.saved, said.formula, ruled, op.variadic]
-    readings = msgspec.to_builtins(said.readings)
+    row = [
+        description.name,
+        description.grad_fn,
+        description.slots,
+        description.rules,
+        description.saved,
+        description.formula,
+        ruled,
+        op.variadic,
+    ]
+    readings = msgspec.to_builtins(description.readings)
     return [*row, readings, op.drawn] if op.drawn else [*row, readings] if readings else row
 
 

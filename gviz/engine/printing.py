@@ -49,8 +49,8 @@ def set_printoptions(
 ) -> None:
     """Changes how tensors are printed. None leaves an option unchanged, except for `sci_mode`."""
     own = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    told = _PROFILES.get(profile or "", {}) | {name: value for name, value in own.items() if value is not None}
-    for name, value in (told | {"sci_mode": sci_mode}).items():
+    options = _PROFILES.get(profile or "", {}) | {name: value for name, value in own.items() if value is not None}
+    for name, value in (options | {"sci_mode": sci_mode}).items():
         setattr(_now, name, value)
 
 
@@ -146,11 +146,11 @@ def _format(array: Array) -> tuple[Callable[[Any], str], int]:
 
 def _float_format(array: Array) -> tuple[Callable[[Any], str], int]:
     """Whole numbers end in a point; others have four decimals, or are scientific if extreme or far apart."""
-    told = array[np.isfinite(array) & (array != 0)].astype(np.float64)
-    whole = bool((told == np.ceil(told)).all())
-    sizes = np.abs(told)
+    finite = array[np.isfinite(array) & (array != 0)].astype(np.float64)
+    whole = bool((finite == np.ceil(finite)).all())
+    sizes = np.abs(finite)
     spec, point = _notation(whole, sizes)
-    width = max((len(format(v, spec)) + len(point) for v in told), default=1)
+    width = max((len(format(v, spec)) + len(point) for v in finite), default=1)
     return lambda v: (format(float(v), spec) + (point if np.isfinite(v) else "")).rjust(width), width
 
 

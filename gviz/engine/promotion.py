@@ -58,7 +58,7 @@ def result_type(tensor1: Tensor | float, tensor2: Tensor | float) -> DType:
 
 
 def _no_result_type(pair: tuple[object, object]) -> str:
-    def told(*wanted: str) -> str:
+    def message(*wanted: str) -> str:
         kinds = ["Tensor" if isinstance(o, Tensor) else "Number" if isinstance(o, (int, float)) else "" for o in pair]
         names = [type(o).__name__ for o in pair]
         fit = kinds[0] == wanted[0], kinds == list(wanted)  # the text after a wrong one is marked too
@@ -66,10 +66,10 @@ def _no_result_type(pair: tuple[object, object]) -> str:
 
     return _RESULT_TYPE.format(
         got=", ".join(type(o).__name__ for o in pair),
-        tensor_tensor=told("Tensor", "Tensor"),
-        number_tensor=told("Number", "Tensor"),
-        tensor_number=told("Tensor", "Number"),
-        number_number=told("Number", "Number"),
+        tensor_tensor=message("Tensor", "Tensor"),
+        number_tensor=message("Number", "Tensor"),
+        tensor_number=message("Tensor", "Number"),
+        number_number=message("Number", "Number"),
     )
 
 

@@ -43,14 +43,14 @@ def randint(
     **options: Any,
 ) -> Tensor:
     """Random integers in [`low`, `high`): ``randint(high, size)`` or ``randint(low, high, size)``."""
-    given = list(bounds)
-    if size is None and given:
-        size = given.pop()
-    if high is None and given:
-        high = given.pop()
-    if given:
-        low = given.pop()
-    if size is None or isinstance(size, int) or high is None or given:
+    numbers = list(bounds)
+    if size is None and numbers:
+        size = numbers.pop()
+    if high is None and numbers:
+        high = numbers.pop()
+    if numbers:
+        low = numbers.pop()
+    if size is None or isinstance(size, int) or high is None or numbers:
         raise TypeError("randint() received an invalid combination of arguments: it needs high and size")
     if isinstance(high, float):
         raise TypeError(f"randint(): argument 'high' (position {max(1, len(bounds) - 1)}) must be int, not float")
@@ -93,8 +93,8 @@ def _without_format(options: dict[str, Any]) -> dict[str, Any]:
 
 def _arranged(name: str, drawn: Tensor, like: Tensor, options: dict[str, Any]) -> Tensor:
     """Put random numbers into the memory order of another tensor, or into the requested one."""
-    given = options.get("memory_format")
-    order = preserve_format if given is None else checked_format(name, given)
+    format = options.get("memory_format")
+    order = preserve_format if format is None else checked_format(name, format)
     if not (like._array.flags.c_contiguous and order is preserve_format) and order is not contiguous_format:
         array = zeros_like(like._array, drawn._array.dtype, order)
         array[...] = drawn._array

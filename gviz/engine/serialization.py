@@ -107,10 +107,10 @@ class Unpacking:
         if name in _SEQUENCES:
             return _SEQUENCES[name]([self.value(item) for item in content])
         if name in _MAPPINGS:
-            made = _MAPPINGS[name]({self.value(key): self.value(item) for key, item in content})
+            mapping = _MAPPINGS[name]({self.value(key): self.value(item) for key, item in content})
             if "metadata" in plain:
-                made._metadata = self.value(plain["metadata"])
-            return made
+                mapping._metadata = self.value(plain["metadata"])
+            return mapping
         if name in _TENSORS:
             return self._tensor(_TENSORS[name], content, plain["requires_grad"])
         return self._leaf(name, content)

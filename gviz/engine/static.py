@@ -86,23 +86,23 @@ class Symbolic(Tensor):
     __bool__ = __index__ = item = tolist = numpy = __array__ = _number = __format__ = __contains__ = _refuse
 
 
-def _told(reading: Any) -> Any:
+def _adapted(reading: Any) -> Any:
     """Return a property or method of tensors that does not depend on values, adapted to nodes."""
     if isinstance(reading, property):
         assert reading.fget is not None
-        return property(_told(reading.fget))
+        return property(_adapted(reading.fget))
 
     @wraps(reading)
-    def told(node: Symbolic, *args: Any, **kwargs: Any) -> Any:
+    def adapted(node: Symbolic, *args: Any, **kwargs: Any) -> Any:
         with _looking():
             return reading(node, *args, **kwargs)
 
-    return told
+    return adapted
 
 
 for _name in ("shape", "dtype", "ndim", "itemsize", "nbytes", "size", "dim", "numel", "stride", "element_size",
               "is_floating_point", "is_complex", "is_contiguous", "__len__"):  # fmt: skip
-    setattr(Symbolic, _name, _told(getattr(Tensor, _name)))
+    setattr(Symbolic, _name, _adapted(getattr(Tensor, _name)))
 _memory_of: Callable[[Tensor], Array] = Tensor._array.__get__  # type: ignore[attr-defined]  # of its slot
 _set_memory_of: Callable[[Tensor, Array], None] = Tensor._array.__set__  # type: ignore[attr-defined]
 
@@ -148,11 +148,11 @@ class Graph:
         several = isinstance(fetches, (tuple, list))
         wanted = list(fetches) if several else [fetches]
         refs = self._refs(wanted)
-        kept = needed(self._recorder.nodes, refs)
+        numbers = needed(self._recorder.nodes, refs)
         with self._running, _looking():
-            self._feed(kept, feed or {})
+            self._feed(numbers, feed or {})
             if refs not in self._runs:
-                chosen = set(kept)
+                chosen = set(numbers)
                 self._runs[refs] = Captured([step for step in self._recorder.steps if step.node in chosen], counts=True)
             self._runs[refs].replay("run")
             results = [new_tensor(np.array(node._array)) for node in wanted]
@@ -172,7 +172,7 @@ class Graph:
             raise RuntimeError(f"{_title(node)} is no node of this graph")
         return self._recorder.refs([node])[0]
 
-    def _feed(self, kept: Sequence[int], feed: Mapping[Any, Any]) -> None:
+    def _feed(self, numbers: Sequence[int], feed: Mapping[Any, Any]) -> None:
         named = {key.name if isinstance(key, Placeholder) else key: value for key, value in feed.items()}
         unknown = [name for name in named if name not in self._recorder.placeholders]
         if unknown:
@@ -180,7 +180,7 @@ class Graph:
         for name, holder in self._recorder.placeholders.items():
             if name in named:
                 self._set(holder, named[name])
-            elif self._ref(holder).node in _used(self._recorder, kept):
+            elif self._ref(holder).node in _used(self._recorder, numbers):
                 text = kind(self._recorder.nodes[self._ref(holder).node].outputs[0])
                 raise RuntimeError(f"You must feed a value for placeholder '{name}' of {text}")
 
@@ -262,9 +262,9 @@ class _Builder(CaptureRecorder):
             raise RuntimeError(NO_VALUE.format(what=_title(tensor)))
 
 
-def _used(recorder: _Builder, kept: Sequence[int]) -> set[int]:
+def _used(recorder: _Builder, numbers: Sequence[int]) -> set[int]:
     """Return the nodes that other nodes of a run use; every placeholder is kept."""
-    return {ref.node for number in kept for ref in recorder.nodes[number].inputs}
+    return {ref.node for number in numbers for ref in recorder.nodes[number].inputs}
 
 
 def _title(node: object) -> str:

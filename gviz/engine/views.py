@@ -209,8 +209,8 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
 
 def check_writable(target: Tensor, *others: object, **named: object) -> None:
     """Raises an error for a forbidden write that would be recorded. PyTorch checks this before other arguments."""
-    given = (target, *others, *named.values())
-    if thread.grad_enabled and any(isinstance(t, Tensor) and t.requires_grad for t in given):
+    arguments = (target, *others, *named.values())
+    if thread.grad_enabled and any(isinstance(t, Tensor) and t.requires_grad for t in arguments):
         check_in_place(target)
 
 
@@ -234,8 +234,8 @@ def check_view(target: Tensor) -> None:
 def _forbidden(view: Tensor, how: str) -> str:
     node = view._grad_fn
     if node is None:
-        made = messages.VIEW_OF_INFERENCE if view._creation == "inference" else messages.VIEW_OF_NO_GRAD
-        origin = made.format(how=how)
+        message = messages.VIEW_OF_INFERENCE if view._creation == "inference" else messages.VIEW_OF_NO_GRAD
+        origin = message.format(how=how)
     else:
         how = _OF_A_VIEW.get(view._creation, messages.OF_VIEW).format(how=how)
         origin = messages.VIEW_OF_OUTPUT.format(output_nr=view._output_nr, name=plain_name(node), how=how)

@@ -166,13 +166,13 @@ class FunctionNode(Node):
 
     def _given(self, grads: Sequence[Grad | None]) -> list[Tensor | None]:
         """Return the gradients of the outputs as ``backward`` receives them."""
-        given: list[Tensor | None] = []
+        gradients: list[Tensor | None] = []
         for grad, form in zip(grads, self.results, strict=True):
             if grad is not None:
-                given.append(as_tensor(grad))
+                gradients.append(as_tensor(grad))
             else:
-                given.append(_zeros(form) if form is not None and self.ctx.materialize_grads else None)
-        return given
+                gradients.append(_zeros(form) if form is not None and self.ctx.materialize_grads else None)
+        return gradients
 
     def _checked(self, returned: tuple[Any, ...]) -> list[Tensor | None]:
         """Return the gradients that ``backward`` returned for the tensor arguments.
@@ -328,10 +328,10 @@ class Function:
             _check_names(cls.forward, args, kwargs)
         if watchers.watchers and (recorder := watchers.recorder()) is not None:
             recorder.called(cls.__name__)
-        given = (*args, *kwargs.values())
-        node = cls._node_class(given)
-        tensors = [arg for arg in given if isinstance(arg, Tensor)]
-        inputs = _Inputs(given, tensors, edges_of(tensors))
+        arguments = (*args, *kwargs.values())
+        node = cls._node_class(arguments)
+        tensors = [arg for arg in arguments if isinstance(arg, Tensor)]
+        inputs = _Inputs(arguments, tensors, edges_of(tensors))
         if emit.channel is not None and thread.grad_enabled and any_requires_grad(tensors):
             inputs.values = function_called(emit.channel, node, tensors)
         returned = _run_forward(cls, node.ctx, args, kwargs)
@@ -375,10 +375,10 @@ def _bound(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 def _check_names(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise TypeError, with PyTorch's text, for a keyword argument that ``forward`` does not accept or has already."""
     taken = inspect.signature(forward).parameters if kwargs else {}
-    given = list(taken)[: 1 + len(args)]
+    positional = list(taken)[: 1 + len(args)]
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
     for name in kwargs:
-        if name in given:
+        if name in positional:
             raise TypeError(f"forward() got multiple values for argument '{name}'")
         if name not in taken and not open_ended:
             raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
@@ -420,8 +420,8 @@ def _finished(node: FunctionNode, inputs: _Inputs, outputs: tuple[Any, ...]) -> 
     ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()
     if known is not None and emit.channel is not None:
         untracked = "" if recorded else why_untracked(tensors)
-        made = [o if isinstance(o, Tensor) else None for o in finished]
-        function_ran(emit.channel, node, inputs.args, known, made, untracked, inputs.values)
+        outputs_made = [o if isinstance(o, Tensor) else None for o in finished]
+        function_ran(emit.channel, node, inputs.args, known, outputs_made, untracked, inputs.values)
     return finished
 
 

@@ -302,8 +302,8 @@ def jacobian(
         xs, several_inputs = _inputs(inputs, "jacobian", create_graph)
         ys, several_outputs = _outputs(func, xs, "jacobian", strict)
         rows = tuple([_rows(i, y, xs, create_graph, strict) for i, y in enumerate(ys)])
-    kept = tuple([_given_back(row, several_inputs, create_graph) for row in rows])
-    return kept if several_outputs else kept[0]
+    rows_given_back = tuple([_given_back(row, several_inputs, create_graph) for row in rows])
+    return rows_given_back if several_outputs else rows_given_back[0]
 
 
 def hessian(
@@ -370,8 +370,8 @@ def _inputs(inputs: Any, function: str, create_graph: bool) -> tuple[Tensors, bo
     """Return the inputs as new tensors that require grad. Inputs that `func` captures itself stay distinct
     from them.
     """
-    given, several = listed(inputs, "inputs", function)
-    return tuple([_renewed(x, create_graph, True) for x in given]), several
+    tensors, several = listed(inputs, "inputs", function)
+    return tuple([_renewed(x, create_graph, True) for x in tensors]), several
 
 
 def _renewed(tensor: Tensor, create_graph: bool, requires_grad: bool) -> Tensor:
@@ -401,8 +401,8 @@ def _vector(v: Any, like: Tensors, several: bool, function: str, create_graph: b
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(missing)
         return None
-    given, _ = listed(v, "v", function)
-    vector = tuple([_renewed(t, create_graph, False) for t in given])
+    tensors, _ = listed(v, "v", function)
+    vector = tuple([_renewed(t, create_graph, False) for t in tensors])
     check_vector(vector, like, several)
     return vector
 
@@ -414,8 +414,8 @@ def _gradients(
     pairs = [(y, None if seeds is None else seeds[i]) for i, y in enumerate(ys) if y is not None and y.requires_grad]
     if not pairs:
         return (None,) * len(xs)
-    roots, given = zip(*pairs, strict=True)
-    return grad(roots, xs, given, retain_graph=retain, create_graph=create_graph, allow_unused=True)
+    roots, gradients = zip(*pairs, strict=True)
+    return grad(roots, xs, gradients, retain_graph=retain, create_graph=create_graph, allow_unused=True)
 
 
 def _filled(gradients: Gradients, like: Tensors, strict: bool, create_graph: bool, stage: Stage) -> Tensors:
@@ -478,8 +478,8 @@ def _check_strategy(create_graph: bool, strict: bool, vectorize: bool, strategy:
 
 def _given_back(tensors: Tensors, several: bool, create_graph: bool) -> Any:
     """Return results in the form of the caller's arguments, detached unless `create_graph`."""
-    kept = tensors if create_graph else tuple([t.detach() for t in tensors])
-    return kept if several else kept[0]
+    results = tensors if create_graph else tuple([t.detach() for t in tensors])
+    return results if several else results[0]
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

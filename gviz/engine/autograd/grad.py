@@ -101,9 +101,9 @@ def grad(
     if not only_inputs:
         warn(messages.ONLY_INPUTS, FutureWarning)
     retain = create_graph if retain_graph is None else retain_graph
-    given = listed(grad_outputs, len(roots))
+    gradients = listed(grad_outputs, len(roots))
     take = _batch if is_grads_batched else _gradients
-    results = take(roots, chosen, given, retain, create_graph, bool(allow_unused or materialize_grads))
+    results = take(roots, chosen, gradients, retain, create_graph, bool(allow_unused or materialize_grads))
     if materialize_grads:
         results = [_materialized(*pair, create_graph) for pair in zip(results, chosen, strict=True)]
     by_input = dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else tuple(results)

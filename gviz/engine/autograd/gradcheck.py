@@ -47,10 +47,10 @@ def gradcheck(
     even with `fast_mode`.
     """
     _refuse_modes(check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
-    given = as_tuple(inputs)
-    _check_inputs(given)
-    xs = tuple([x for x in given if isinstance(x, Tensor) and x.requires_grad])
-    check = Check(func, given, xs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+    arguments = as_tuple(inputs)
+    _check_inputs(arguments)
+    xs = tuple([x for x in arguments if isinstance(x, Tensor) and x.requires_grad])
+    check = Check(func, arguments, xs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
     try:
         _compare(check)
         _check_zero_gradients(check)
@@ -76,20 +76,20 @@ def gradgradcheck(
     """Runs `gradcheck` on the gradients of `func`, by its inputs and by `grad_outputs` (random by default)."""
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
-    given = as_tuple(inputs)
-    seeds = _random_seeds(func, given) if grad_outputs is None else as_tuple(grad_outputs)
+    arguments = as_tuple(inputs)
+    seeds = _random_seeds(func, arguments) if grad_outputs is None else as_tuple(grad_outputs)
     count = len(seeds)
-    differentiated = {i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad}
+    differentiated = {i for i, x in enumerate(arguments) if isinstance(x, Tensor) and x.requires_grad}
 
     def gradients(*args: Any) -> Tensors:
-        xs, given = args[:-count], args[-count:]
+        xs, arguments = args[:-count], args[-count:]
         wanted = [x for i, x in enumerate(xs) if i in differentiated]
-        found = grad(_tracked(func(*xs)), wanted, given, create_graph=True, allow_unused=True)
+        found = grad(_tracked(func(*xs)), wanted, arguments, create_graph=True, allow_unused=True)
         return tuple([g for g in found if g is not None])
 
     return gradcheck(
         gradients,
-        (*given, *seeds),
+        (*arguments, *seeds),
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
         **options,

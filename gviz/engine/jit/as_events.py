@@ -47,8 +47,8 @@ def _writes_a_part(graph: StaticGraph, node: Node) -> bool:
 
 def _created(graph: StaticGraph, number: int, op: int, stack: int) -> NodeCreated:
     node = graph.nodes[number]
-    kept = node.tensor is not None and not node.fresh
-    outputs = tuple([_output(form, node.tensor if kept else None) for form in node.outputs])
+    has_value = node.tensor is not None and not node.fresh
+    outputs = tuple([_output(form, node.tensor if has_value else None) for form in node.outputs])
     inputs = tuple([_edge(graph, node, ref) for ref in node.inputs])
     attrs = plain_attrs(dict(node.attrs)) if node.op is not None else ()
     if node.op is None and "number" in node.attrs:

@@ -24,15 +24,15 @@ def interpret(
     graph: StaticGraph, inputs: Sequence[Tensor], seen: Callable[[int, Sequence[Tensor]], None] | None = None
 ) -> list[Tensor]:
     """The outputs for these inputs; `seen` is called with the outputs of each node as soon as it has run."""
-    given = iter(inputs)
+    arguments = iter(inputs)
     values: Values = []
     last = _last_uses(graph)
     with scope(graph.name, "traced graph"):
         for n, node in enumerate(graph.nodes):
-            made = [next(given)] if node.kind == "input" else _value(node, values, graph)
-            values.append(made)
+            outputs = [next(arguments)] if node.kind == "input" else _value(node, values, graph)
+            values.append(outputs)
             if seen is not None:
-                seen(n, made)
+                seen(n, outputs)
             for done in last.get(n, ()):
                 values[done] = ()
     return [values[ref.node][ref.output_nr] for ref in graph.outputs]
@@ -102,11 +102,11 @@ def _operands(node: Node, values: Values, graph: StaticGraph) -> list[Tensor]:
     operands = [values[ref.node][ref.output_nr] for ref in node.inputs]
     numbers = [place for place, ref in enumerate(node.inputs) if "number" in graph.nodes[ref.node].attrs]
     if numbers and len(numbers) < len(operands):
-        beside = next(place for place in range(len(operands)) if place not in numbers)
-        if operands[beside]._array.dtype != graph.form(node.inputs[beside]).dtype:
+        other = next(place for place in range(len(operands)) if place not in numbers)
+        if operands[other]._array.dtype != graph.form(node.inputs[other]).dtype:
             for place in numbers:
                 value = graph.nodes[node.inputs[place].node].attrs["number"]
-                operands[place] = number(value, operands[beside]._array)
+                operands[place] = number(value, operands[other]._array)
     return operands
 
 

@@ -94,8 +94,8 @@ class CaptureRecorder(GraphRecorder):
 
     def _step(self, op: Op, attrs: dict[str, Any], refs: tuple[Ref, ...], outputs: Sequence[Tensor]) -> None:
         operands = tuple([self.tensors[ref] for ref in refs])
-        made = tuple([t._alias() for t in outputs])
-        self.steps.append(Step(len(self.nodes) - 1, op, dict(attrs), operands, made))
+        results = tuple([t._alias() for t in outputs])
+        self.steps.append(Step(len(self.nodes) - 1, op, dict(attrs), operands, results))
 
     def _entered(self, tensor: Tensor, snapshot: Tensor | None) -> None:
         if snapshot is not None:
@@ -168,7 +168,7 @@ def _line(number: int, step: Step, names: dict[str, Any]) -> str:
     op = step.op
     ufunc = ufunc_of(op)
     wanted = casts(op, [t._array for t in step.operands])
-    given = []
+    texts = []
     for tensor, cast in zip(step.operands, wanted, strict=True):
         text = bound(tensor._array)
         if (op.is_operator or ufunc is not None) and not tensor._array.ndim:
@@ -176,8 +176,8 @@ def _line(number: int, step: Step, names: dict[str, Any]) -> str:
         if cast is not None:
             names[f"d_{cast.name}"] = cast
             text = f"{text}.astype(d_{cast.name})"
-        given.append(text)
-    operands = ", ".join(given)
+        texts.append(text)
+    operands = ", ".join(texts)
     if ufunc is not None and step.outputs[0]._array.ndim and _fits(op, step):
         names[f"u{number}"] = ufunc
         return f"u{number}({operands}, {place(ufunc, out)})"

@@ -146,14 +146,14 @@ class _Writing:
         forms = [self.graph.form(ref) for ref in node.inputs]
         wanted = casts(op, forms)
         takes_scalars = op.is_operator or isinstance(op.forward, np.ufunc)
-        given = []
+        texts = []
         for ref, form, cast in zip(node.inputs, forms, wanted, strict=True):
             text = self._scalar(ref) if takes_scalars and not form.shape else self._array(ref)
             if cast is not None:
                 self.names[f"d_{cast.name}"] = cast
                 text = f"{text}.astype(d_{cast.name})"
-            given.append(text)
-        return ", ".join(given), takes_scalars and not any(form.shape for form in forms)
+            texts.append(text)
+        return ", ".join(texts), takes_scalars and not any(form.shape for form in forms)
 
     def _scalar(self, ref: Ref) -> str:
         """Return a 0-dimensional value as a NumPy scalar, for which arithmetic is ten times as fast."""

@@ -161,9 +161,9 @@ class GraphRecorder:
     def graph(self, outputs: Sequence[Tensor]) -> StaticGraph:
         """The recorded graph, reduced to what these outputs, and writes, depend on."""
         refs = self.refs(outputs)
-        kept = needed(self.nodes, refs)
-        self.values = [self.values[number] for number in kept] if self._keep else []
-        return of_nodes(self.name, self.nodes, kept, refs)
+        numbers = needed(self.nodes, refs)
+        self.values = [self.values[number] for number in numbers] if self._keep else []
+        return of_nodes(self.name, self.nodes, numbers, refs)
 
     def knows(self, tensor: Tensor) -> bool:
         """Whether a tensor is an input, or was made by a recorded operation."""
@@ -227,11 +227,11 @@ class GraphRecorder:
     # How nodes are made
 
     def _operation(
-        self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], made: Sequence[Tensor], effect: Effect
+        self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], results: Sequence[Tensor], effect: Effect
     ) -> int:
         node = Node(
             "op",
-            tuple([self._form(tensor._array) for tensor in made]),
+            tuple([self._form(tensor._array) for tensor in results]),
             op=op,
             attrs=plain(attrs),
             inputs=refs,
@@ -240,7 +240,7 @@ class GraphRecorder:
             untracked=self._grad_enabled and not thread.grad_enabled,
             stack=self._inner(site.stack()),
         )
-        return self._add(node, made)
+        return self._add(node, results)
 
     def _add(self, node: Node, tensors: Sequence[Tensor]) -> int:
         number = len(self.nodes)
@@ -262,12 +262,12 @@ class GraphRecorder:
         is_parameter = tensor._is_parameter or tensor._requires_grad
         born = self._born.get(id(tensor))
         is_fresh = born is not None and born() is tensor and not (tensor._is_number or is_parameter)
-        held = new_tensor(tensor._array.copy(order="K")) if is_fresh else tensor
+        stored = new_tensor(tensor._array.copy(order="K")) if is_fresh else tensor
         attrs = {"number": tensor.number} if tensor._is_number else {}  # type: ignore[attr-defined]  # numbers have it
         kind: Kind = "parameter" if is_parameter else "constant"
         name = self._names.get(id(tensor), "")
-        node = Node(kind, (self._form(tensor._array),), name, held, is_fresh, attrs=attrs)
-        self._entered(tensor, held if is_fresh else None)
+        node = Node(kind, (self._form(tensor._array),), name, stored, is_fresh, attrs=attrs)
+        self._entered(tensor, stored if is_fresh else None)
         return Ref(self._add(node, [tensor]))
 
     def _entered(self, tensor: Tensor, snapshot: Tensor | None) -> None:

@@ -57,9 +57,9 @@ def trace(
     return TracedModule(function, func) if isinstance(func, Module) else function
 
 
-def arguments(given: Any) -> tuple[Any, ...]:
+def arguments(value: Any) -> tuple[Any, ...]:
     """Example inputs as a tuple of arguments. Raises TypeError for none, or for anything without tensors."""
-    args = given if isinstance(given, tuple) else (given,)
+    args = value if isinstance(value, tuple) else (value,)
     try:
         tensors, _ = flat(args)
     except RuntimeError:

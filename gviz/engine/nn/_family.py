@@ -33,10 +33,10 @@ def each(value: Any, count: int) -> tuple[Any, ...]:
 
 def sizes_of(name: str, what: str, value: Sizes, dims: int, omitted: str = "") -> Shape:
     """One number per dimension, for the pool `name`. Raises RuntimeError, with PyTorch's text, for another count."""
-    given = (value,) if isinstance(value, int) else tuple(value)
-    if len(given) not in (1, dims):
+    sizes = (value,) if isinstance(value, int) else tuple(value)
+    if len(sizes) not in (1, dims):
         raise RuntimeError(f"{name}: {what} must either be {omitted}a single int, or a tuple of {COUNTS[dims]} ints")
-    return given * dims if len(given) == 1 else given
+    return sizes * dims if len(sizes) == 1 else sizes
 
 
 def stride_of(name: str, stride: Sizes | None, kernel: Shape) -> Shape:

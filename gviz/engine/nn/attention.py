@@ -80,8 +80,8 @@ class MultiheadAttention(Module):
             self.register_parameter(name, None if shape is None else empty(*shape, device=device, dtype=dtype))
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, device, dtype)
         for name in ("bias_k", "bias_v"):
-            made = empty(1, 1, embed_dim, device=device, dtype=dtype) if add_bias_kv else None
-            setattr(self, name, made)
+            bias_weight = empty(1, 1, embed_dim, device=device, dtype=dtype) if add_bias_kv else None
+            setattr(self, name, bias_weight)
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
         born(self)
@@ -199,9 +199,9 @@ def scaled_dot_product_attention(
 def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
     named = {"query": query, "key": key, "value": value}
     if any(t.dtype is not query.dtype for t in named.values()):
-        said = " ".join(f"{name}.dtype: {t.dtype.cpp_name}" for name, t in named.items())
-        said = said.replace(" value.", " and value.")
-        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got {said} instead.")
+        dtypes = " ".join(f"{name}.dtype: {t.dtype.cpp_name}" for name, t in named.items())
+        dtypes = dtypes.replace(" value.", " and value.")
+        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got {dtypes} instead.")
     if any(t.ndim < 2 for t in named.values()):
         raise RuntimeError(
             "Expected query, key, and value to all be  at least 2 dimensional, but got "
@@ -386,8 +386,8 @@ def added_mask(
 
     Raises AssertionError for integers, and warns if the `other` mask has another dtype.
     """
-    for given in (mask, other):
-        if given is not None and not isinstance(given, Tensor):
+    for one_mask in (mask, other):
+        if one_mask is not None and not isinstance(one_mask, Tensor):
             raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
     if mask is None:
         return None

@@ -389,17 +389,17 @@ class ParameterDict(Module):
         return self
 
 
-def _pairs(name: str, update: str, given: Any) -> list[tuple[str, Any]]:
+def _pairs(name: str, update: str, value: Any) -> list[tuple[str, Any]]:
     """Return the argument of an update of the container `name`, as pairs. Raises TypeError or ValueError for anything
     else.
     """
-    if not isinstance(given, Iterable):
+    if not isinstance(value, Iterable):
         raise TypeError(
-            f"{update}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+            f"{update}.update should be called with an iterable of key/value pairs, but got {type(value).__name__}"
         )
-    if isinstance(given, (Mapping, Module)):
-        return list(given.items())
-    pairs: list[Any] = list(given)
+    if isinstance(value, (Mapping, Module)):
+        return list(value.items())
+    pairs: list[Any] = list(value)
     for position, pair in enumerate(pairs):
         if not isinstance(pair, Iterable):
             raise TypeError(f"{name} update sequence element #{position} should be Iterable; is{type(pair).__name__}")

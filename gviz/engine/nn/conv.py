@@ -312,8 +312,8 @@ def any_convolution(
 ) -> Tensor:
     """The general convolution of a batch, which all others call."""
     dims = weight.ndim - 2
-    given = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
-    attrs: dict[str, Any] = {name: _sizes(name, value, dims) for name, value in given.items()}
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
+    attrs: dict[str, Any] = {name: _sizes(name, value, dims) for name, value in options.items()}
     attrs |= {"transposed": transposed, "groups": groups}
     return _convolved(input, weight, bias, attrs)
 
@@ -340,13 +340,13 @@ def _unbatched(result: Tensor, input: Tensor) -> Tensor:
 
 def _sizes(name: str, value: Sizes, dims: int) -> Shape:
     """Return one number per dimension. Raises RuntimeError, with PyTorch's text, for another count."""
-    given = (value,) if isinstance(value, int) else tuple(value)
-    if len(given) not in (1, dims):
+    sizes = (value,) if isinstance(value, int) else tuple(value)
+    if len(sizes) not in (1, dims):
         raise RuntimeError(
             f"expected {name} to be a single integer value or a list of {dims} values to match the convolution "
-            f"dimensions, but got {name}={list(given)}"
+            f"dimensions, but got {name}={list(sizes)}"
         )
-    return given * dims if len(given) == 1 else given
+    return sizes * dims if len(sizes) == 1 else sizes
 
 
 def _by_name(padding: str, input: Tensor, weight: Tensor, attrs: dict[str, Any]) -> tuple[Tensor, Shape]:
@@ -418,9 +418,9 @@ def _check_channels(input: Tensor, weight: Tensor, bias: Tensor | None, transpos
             f"got {input.shape[1]} channels instead"
         )
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
-        given = f"Given {way}, weight" if transposed else "Given weight"
+        where = f"Given {way}, weight" if transposed else "Given weight"
         raise RuntimeError(
-            f"{given} of size {sizes}, expected bias to be 1-dimensional with {outputs} elements, but got bias of size "
+            f"{where} of size {sizes}, expected bias to be 1-dimensional with {outputs} elements, but got bias of size "
             f"{list(bias.shape)} instead"
         )
 
@@ -452,8 +452,8 @@ def _check_output(
     if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation, strict=True)):
         rows = (("output_padding", output_padding), ("stride", stride), ("dilation", dilation))
         ends = ["depth", "height", "width"][-len(stride) :]
-        said = " ".join(f"{name}_{end}: {v}" for name, values in rows for end, v in zip(ends, values, strict=True))
-        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {said}")
+        sizes = " ".join(f"{name}_{end}: {v}" for name, values in rows for end, v in zip(ends, values, strict=True))
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {sizes}")
     size = transposed_size(input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
     if any(n < 1 for n in size):
         raise RuntimeError(

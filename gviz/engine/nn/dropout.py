@@ -99,13 +99,13 @@ def _noise(input: Tensor, p: float, by_channel: bool) -> Tensor:
     if by_channel and input.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = (*input.shape[:2], *[1] * (input.ndim - 2)) if by_channel else tuple(input.shape)
-    kept = stream_of(None).random(shape) >= p
+    is_kept = stream_of(None).random(shape) >= p
     kind = input._array.dtype
     if kind.kind != "f":
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {dtypes.of_numpy(kind).tensor_type}"
         )
-    return new_tensor(kept.astype(kind))
+    return new_tensor(is_kept.astype(kind))
 
 
 def _times(input: Tensor, factor: Tensor, inplace: bool) -> Tensor:

@@ -127,16 +127,16 @@ class BackwardHooks:
         """Call the pre-hooks once the gradients of the outputs have arrived, and store these for the hooks."""
         known = self._grad_outputs = _spread(positions, grads, count)
         for number, hook in self._pre_hooks:
-            given = hook(self._module, known)
-            if given is None:
+            result = hook(self._module, known)
+            if result is None:
                 continue
             self.last = number, hook
-            if len(given) != count:
+            if len(result) != count:
                 raise RuntimeError(
-                    f"Backward pre hook returned an invalid number of grad_output, got {len(given)}, but expected "
+                    f"Backward pre hook returned an invalid number of grad_output, got {len(result)}, but expected "
                     f"{count}"
                 )
-            known = self._grad_outputs = given
+            known = self._grad_outputs = result
         if self._inputs is None:
             self._call_without_inputs(known)
         return tuple([known[position] for position in positions])
@@ -148,8 +148,8 @@ class BackwardHooks:
             "#torch.nn.Module.register_full_backward_hook for more details.",
         )
         for _, hook in self._hooks:
-            given = hook(self._module, (None,) * self._input_count, grad_outputs)
-            if given is not None and not (isinstance(given, tuple) and all(g is None for g in given)):
+            result = hook(self._module, (None,) * self._input_count, grad_outputs)
+            if result is not None and not (isinstance(result, tuple) and all(g is None for g in result)):
                 raise RuntimeError(
                     "Backward hook for Modules where no input requires gradient should always return None or None for "
                     "all gradients."
@@ -162,16 +162,16 @@ class BackwardHooks:
             return None
         known = _spread(self._inputs, grad_inputs, self._input_count)
         for number, hook in self._hooks:
-            given = hook(self._module, known, self._grad_outputs)
-            if given is None:
+            result = hook(self._module, known, self._grad_outputs)
+            if result is None:
                 continue
             self.last = number, hook
-            if len(given) != len(known):
+            if len(result) != len(known):
                 raise RuntimeError(
-                    f"Backward hook returned an invalid number of grad_input, got {len(given)}, but expected "
+                    f"Backward hook returned an invalid number of grad_input, got {len(result)}, but expected "
                     f"{len(known)}"
                 )
-            known = given
+            known = result
         self._grad_outputs = None
         return tuple([known[position] for position in self._inputs])
 

@@ -161,12 +161,12 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 def _check_bilinear_dtypes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    given = {"input1": input1, "input2": input2, "weight": weight}
+    tensors = {"input1": input1, "input2": input2, "weight": weight}
     if bias is not None:
-        given["bias"] = bias
-    if len({tensor.dtype for tensor in given.values()}) > 1:
-        said = ", ".join(f"{name}: {tensor.dtype.cpp_name}" for name, tensor in given.items())
-        raise RuntimeError(f"All tensors must have the same dtype, got {said}")
+        tensors["bias"] = bias
+    if len({tensor.dtype for tensor in tensors.values()}) > 1:
+        dtypes = ", ".join(f"{name}: {tensor.dtype.cpp_name}" for name, tensor in tensors.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {dtypes}")
 
 
 def _check_bilinear_sizes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> None:

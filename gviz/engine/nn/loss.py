@@ -683,8 +683,8 @@ def cross_entropy(
     if not label_smoothing:
         return likely
     smooth = _smoothed(scores, target, weight, ignore_index, how)
-    kept = run(times_number, likely, other=1 - label_smoothing)
-    return kept + run(times_number, smooth, other=label_smoothing / input.shape[_class_dim(input)])
+    likely_part = run(times_number, likely, other=1 - label_smoothing)
+    return likely_part + run(times_number, smooth, other=label_smoothing / input.shape[_class_dim(input)])
 
 
 def _class_dim(input: Tensor) -> int:

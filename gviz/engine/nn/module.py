@@ -155,27 +155,27 @@ class Module:
     def _run_pre_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         for number, hook in [*of_all.EVERY_FORWARD_PRE.items(), *self._forward_pre_hooks.items()]:
             if number not in self._forward_pre_hooks_with_kwargs:
-                given = hook(self, args)
-                if given is not None:
-                    args = given if isinstance(given, tuple) else (given,)
+                replacement = hook(self, args)
+                if replacement is not None:
+                    args = replacement if isinstance(replacement, tuple) else (replacement,)
                 continue
-            given = hook(self, args, kwargs)
-            if given is None:
+            replacement = hook(self, args, kwargs)
+            if replacement is None:
                 continue
-            if not (isinstance(given, tuple) and len(given) == 2):
+            if not (isinstance(replacement, tuple) and len(replacement) == 2):
                 raise RuntimeError(
-                    f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {given}."
+                    f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {replacement}."
                 )
-            args, kwargs = given
+            args, kwargs = replacement
         return args, kwargs
 
     def _run_forward_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, ran: set[int]) -> Any:
         for number, hook in [*of_all.EVERY_FORWARD.items(), *self._forward_hooks.items()]:
             ran.add(number)
             with_kwargs = number in self._forward_hooks_with_kwargs or number in of_all.EVERY_WITH_KWARGS
-            given = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-            if given is not None:
-                result = given
+            replacement = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+            if replacement is not None:
+                result = replacement
         return result
 
     def _run_always_called(self, args: tuple[Any, ...], kwargs: dict[str, Any], ran: set[int]) -> None:
@@ -188,14 +188,14 @@ class Module:
                 continue
             try:
                 with_kwargs = number in self._forward_hooks_with_kwargs
-                given = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+                replacement = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             except Exception as error:
                 warn(
                     f"{'global ' * is_global}module forward hook with ``always_call=True`` raised an exception that "
                     f"was silenced as another error was raised in forward: {error}",
                 )
                 continue
-            result = result if given is None else given
+            result = result if replacement is None else replacement
 
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
@@ -275,10 +275,10 @@ class Module:
         else:
             self.register_buffer(name, value)
 
-    def _forget(self, name: str, kept: str) -> None:
-        """Remove `name` everywhere except in the registry `kept`."""
+    def _forget(self, name: str, except_in: str) -> None:
+        """Remove `name` everywhere except in the registry `except_in`."""
         for registry in _REGISTRIES:
-            if registry != kept:
+            if registry != except_in:
                 self.__dict__[registry].pop(name, None)
         self.__dict__.pop(name, None)
         self._non_persistent_buffers_set.discard(name)
@@ -556,8 +556,8 @@ class Module:
                 "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
                 FutureWarning,
             )
-            given: list[Any] = [*args, *[destination, prefix, keep_vars][len(args) :]]
-            destination, prefix, keep_vars = given
+            arguments: list[Any] = [*args, *[destination, prefix, keep_vars][len(args) :]]
+            destination, prefix, keep_vars = arguments
         state: Any = destination
         if state is None:
             state = OrderedDict()

@@ -238,8 +238,8 @@ class LayerNorm(_Affine):
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            made = empty(*self.normalized_shape, device=device, dtype=dtype) if wanted else None
-            self.register_parameter(name, made)
+            parameter = empty(*self.normalized_shape, device=device, dtype=dtype) if wanted else None
+            self.register_parameter(name, parameter)
         begin(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -269,8 +269,8 @@ class RMSNorm(Module):
         self.normalized_shape = _dims_of(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        made = empty(*self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
-        self.register_parameter("weight", made)
+        parameter = empty(*self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
+        self.register_parameter("weight", parameter)
         begin(self)
 
     def reset_parameters(self) -> None:
@@ -341,8 +341,8 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-def _dims_of(given: int | Iterable[int]) -> tuple[int, ...]:
-    return tuple(given) if isinstance(given, Iterable) else (given,)
+def _dims_of(shape: int | Iterable[int]) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, Iterable) else (shape,)
 
 
 def _first(op: Op, *tensors: Tensor | None, **attrs: Any) -> tuple[Tensor, Tensor, Tensor]:

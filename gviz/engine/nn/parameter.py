@@ -85,8 +85,8 @@ def _array_of(data: Tensor | None) -> Array:
     return data._array
 
 
-def _parameter(cls: type[Parameter], held: InMemory, requires_grad: bool, attributes: dict[str, Any]) -> Parameter:
-    parameter = cls(new_tensor(held.array), requires_grad)
+def _parameter(cls: type[Parameter], memory: InMemory, requires_grad: bool, attributes: dict[str, Any]) -> Parameter:
+    parameter = cls(new_tensor(memory.array), requires_grad)
     parameter.__dict__.update(attributes)
     return parameter
 

@@ -559,16 +559,16 @@ front("adaptive_max_pool1d", method=False)(adaptive_max_pool1d_with_indices)
 
 def _parts(name: str, dims: int, input: Tensor, output_size: Parts, colon: str = "") -> Shape:
     """Return the number of parts along each dimension, from `output_size`; None keeps the size of the dimension."""
-    given = (output_size,) * dims if isinstance(output_size, int) or output_size is None else tuple(output_size)
-    if len(given) != dims:
+    sizes = (output_size,) * dims if isinstance(output_size, int) or output_size is None else tuple(output_size)
+    if len(sizes) != dims:
         raise RuntimeError(f"{name}: output_size must be {dims}")
     if input.ndim not in (dims + 1, dims + 2):
         raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(input.shape)}")
-    parts = tuple([own if n is None else n for n, own in zip(given, input.shape[-dims:], strict=True)])
+    parts = tuple([own if n is None else n for n, own in zip(sizes, input.shape[-dims:], strict=True)])
     if any(n < 0 for n in parts):
-        said = ", ".join(map(str, parts))
+        text = ", ".join(map(str, parts))
         raise RuntimeError(
-            f"{name}: elements of output_size must be greater than or equal to 0 but received {{{said}}}"
+            f"{name}: elements of output_size must be greater than or equal to 0 but received {{{text}}}"
         )
     for dim in range(input.ndim - dims, input.ndim):
         if not input.shape[dim]:
@@ -627,12 +627,12 @@ def _check_windows(input: Tensor, kernel: Shape, stride: Shape, padding: Shape, 
         raise RuntimeError("stride should not be zero")
     if any(k <= 0 for k in kernel):
         ends = ("T", "H", "W")[-dims:]
-        said = " ".join(f"k{end}: {k}" for end, k in zip(ends, kernel, strict=True))
-        raise RuntimeError(f"kernel size should be greater than zero, but got {said}")
+        sizes = " ".join(f"k{end}: {k}" for end, k in zip(ends, kernel, strict=True))
+        raise RuntimeError(f"kernel size should be greater than zero, but got {sizes}")
     if any(d <= 0 for d in dilation):
         ends = ("T", "H", "W")[-dims:]
-        said = " ".join(f"dilation{end}: {d}" for end, d in zip(ends, dilation, strict=True))
-        raise RuntimeError(f"dilation should be greater than zero, but got {said}")
+        sizes = " ".join(f"dilation{end}: {d}" for end, d in zip(ends, dilation, strict=True))
+        raise RuntimeError(f"dilation should be greater than zero, but got {sizes}")
     for p, k, d in zip(padding, kernel, dilation, strict=True):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")

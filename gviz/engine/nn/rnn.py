@@ -139,8 +139,8 @@ class RNNBase(Module):
         return self.num_layers * (2 if self.bidirectional else 1), batch, width
 
     def _zeros(self, input: Tensor, width: int) -> Tensor:
-        made: Tensor = zeros(*self._state_shape(input, width), dtype=input.dtype)
-        return made
+        state: Tensor = zeros(*self._state_shape(input, width), dtype=input.dtype)
+        return state
 
     def _check_state(self, state: Tensor, input: Tensor, width: int, name: str) -> None:
         expected = self._state_shape(input, width)
@@ -340,8 +340,8 @@ class RNNCellBase(Module):
         return result.squeeze(0) if single else result
 
     def _zeros(self, input: Tensor) -> Tensor:
-        made: Tensor = zeros(input.shape[0], self.hidden_size, dtype=input.dtype)
-        return made
+        state: Tensor = zeros(input.shape[0], self.hidden_size, dtype=input.dtype)
+        return state
 
 
 class RNNCell(RNNCellBase):
@@ -550,9 +550,9 @@ def _layer_function(name: str, step: Step, doc: str) -> Layers:
     ) -> tuple[Tensor, ...]:
         if isinstance(hx, Tensor) and not hx.dtype.is_floating_point:  # the batch sizes of a packed sequence
             raise NotImplementedError(f"the built-in engine has no packed sequences; give torch.{name} a padded one")
-        given = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        initial = (hx,) if isinstance(hx, Tensor) else tuple(hx)
         steps = input.transpose(0, 1) if batch_first else input
-        states = list(zip(*[t.unbind(0) for t in given], strict=True))
+        states = list(zip(*[t.unbind(0) for t in initial], strict=True))
         shape = (has_biases, num_layers, dropout, train, bidirectional)
         output, last = _layers(steps, states, params, step, *shape)
         output = output.transpose(0, 1) if batch_first else output

@@ -45,15 +45,15 @@ class _Layer(Module):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        options: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         for name in ("self_attn", "multihead_attn")[: self.blocks - 1]:
-            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **made))
-        self.linear1 = Linear(d_model, dim_feedforward, **made)
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **options))
+        self.linear1 = Linear(d_model, dim_feedforward, **options)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, **made)
+        self.linear2 = Linear(dim_feedforward, d_model, **options)
         self.norm_first = norm_first
         for number in range(1, self.blocks + 1):
-            setattr(self, f"norm{number}", LayerNorm(d_model, eps=layer_norm_eps, **made))
+            setattr(self, f"norm{number}", LayerNorm(d_model, eps=layer_norm_eps, **options))
         for number in range(1, self.blocks + 1):
             setattr(self, f"dropout{number}", Dropout(dropout))
         self.activation = _activation(activation) if isinstance(activation, str) else activation
@@ -243,17 +243,17 @@ class Transformer(Module):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        options: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
 
         def norm() -> LayerNorm:
-            return LayerNorm(d_model, eps=layer_norm_eps, **made)
+            return LayerNorm(d_model, eps=layer_norm_eps, **options)
 
         self.encoder = custom_encoder or TransformerEncoder(
-            TransformerEncoderLayer(*sizes, **made), num_encoder_layers, norm()
+            TransformerEncoderLayer(*sizes, **options), num_encoder_layers, norm()
         )
         self.decoder = custom_decoder or TransformerDecoder(
-            TransformerDecoderLayer(*sizes, **made), num_decoder_layers, norm()
+            TransformerDecoderLayer(*sizes, **options), num_decoder_layers, norm()
         )
         for parameter in self.parameters():
             if parameter.dim() > 1:

@@ -168,10 +168,10 @@ class Fold(Unfold):
 
 
 def _pair(value: Sizes, name: str) -> Shape:
-    given = (value,) if isinstance(value, int) else tuple(value)
-    if len(given) not in (1, 2):
-        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(given)}")
-    return given * 2 if len(given) == 1 else given
+    sizes = (value,) if isinstance(value, int) else tuple(value)
+    if len(sizes) not in (1, 2):
+        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(sizes)}")
+    return sizes * 2 if len(sizes) == 1 else sizes
 
 
 def _window(kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> tuple[Shape, Shape, Shape, Shape]:

@@ -48,10 +48,10 @@ def _relu(self: Array) -> Any:
 
 def _cut(self: Array, at: Array) -> Any:
     below = at <= 0
-    kept = self * ~below
+    remaining = self * ~below
     # Infinite elements are nan now where they should be 0; checking for that is cheaper than a selection by element.
-    clean = np.ravel(kept)
-    return np.where(below, self.dtype.type(0), self) if np.isnan(np.dot(clean, clean)) else kept
+    clean = np.ravel(remaining)
+    return np.where(below, self.dtype.type(0), self) if np.isnan(np.dot(clean, clean)) else remaining
 
 
 cut: Op = Op(

@@ -505,10 +505,10 @@ def clamp_max_in_place(self: Tensor, max: Tensor | Number) -> Tensor:
 
 def _clamped(run: Runner, self: Tensor, min: Tensor | Number | None, max: Tensor | Number | None) -> Tensor:
     checked(clamp, self, 1)
-    given = [m for m in (min, max) if m is not None]
-    if not given:
+    limits = [m for m in (min, max) if m is not None]
+    if not limits:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if all(isinstance(m, Tensor) for m in given):
+    if all(isinstance(m, Tensor) for m in limits):
         op, tensors = clamp_tensors.present((self, min, max))
         by_tensors: Tensor = run(op, tensors, {})
         return by_tensors
@@ -559,8 +559,8 @@ def isin(
     elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
     """Whether each of `elements` is among `test_elements`."""
-    for given in (elements, test_elements):
-        if isinstance(given, Tensor) and given.dtype.name == "bool":
+    for one in (elements, test_elements):
+        if isinstance(one, Tensor) and one.dtype.name == "bool":
             raise RuntimeError("Unsupported input type encountered for isin(): Bool")
     if isinstance(elements, Tensor):
         tested = test_elements if isinstance(test_elements, Tensor) else number(test_elements, elements._array)

@@ -319,13 +319,13 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
 
     The only device is the CPU.
     """
-    given = _named(args, options)
-    kind = given.get("dtype")
+    arguments = _named(args, options)
+    kind = arguments.get("dtype")
     wanted = self.dtype if kind is None else dtypes.given(kind)
     if wanted is None:
         raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {typename(kind)}")
-    check_device(given.get("device"), "to")
-    return _converted(self, wanted, given.get("memory_format"), bool(given.get("copy")))
+    check_device(arguments.get("device"), "to")
+    return _converted(self, wanted, arguments.get("memory_format"), bool(arguments.get("copy")))
 
 
 def _converted(self: Tensor, kind: DType, order: MemoryFormat | None, copy: bool) -> Tensor:

@@ -23,8 +23,8 @@ def _rows(weight: Array, indices: Array) -> Array:
 def _scattered(self: Array, indices: Array, sizes: Shape, padding_idx: int, scale_grad_by_freq: bool) -> Array:
     flat, rows = indices.reshape(-1), self.reshape(-1, sizes[1])
     if padding_idx >= 0:
-        kept = flat != padding_idx
-        flat, rows = flat[kept], rows[kept]
+        counts = flat != padding_idx
+        flat, rows = flat[counts], rows[counts]
     if scale_grad_by_freq:
         rows = rows / np.bincount(flat, minlength=sizes[0])[flat][:, np.newaxis].astype(self.dtype)
     result = np.zeros(sizes, self.dtype)

@@ -500,8 +500,8 @@ def _shape(self: Tensor, axis: int | None, keepdim: bool) -> list[int]:
     """Return the shape of one quantile."""
     if axis is None or not self.ndim:
         return [1] * self.ndim if keepdim else []
-    kept = [1] if keepdim else []
-    return [*self.shape[:axis], *kept, *self.shape[axis + 1 :]]
+    reduced = [1] if keepdim else []
+    return [*self.shape[:axis], *reduced, *self.shape[axis + 1 :]]
 
 
 def _check_quantile(self: Tensor, q: Tensor, interpolation: str) -> None:

@@ -163,9 +163,9 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
     if not self.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     (axis,) = normal_dims(dim, self.ndim)
-    beside = [(*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (self, indices)]
-    if any(own != other and 1 not in (own, other) for own, other in zip(*beside, strict=True)):
-        raise RuntimeError(broadcast_error(*beside))
+    shapes = [(*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (self, indices)]
+    if any(own != other and 1 not in (own, other) for own, other in zip(*shapes, strict=True)):
+        raise RuntimeError(broadcast_error(*shapes))
     array, length = indices._array, self.shape[axis]
     if array.size and not length:
         raise RuntimeError("ZeroDivisionError")

@@ -399,14 +399,14 @@ def _fitted(value: Tensor, target: Tensor) -> Tensor:
     """`value` in the shape of `target`, through the views that PyTorch also records."""
     if value.shape == target.shape:
         return value
-    kept = next((d for d, n in enumerate(value.shape) if n != 1), value.ndim)
-    fitted: Tensor = value.view(value.shape[kept:])
+    leading = next((d for d, n in enumerate(value.shape) if n != 1), value.ndim)
+    fitted: Tensor = value.view(value.shape[leading:])
     return fitted if fitted.shape == target.shape else fitted.expand(target.shape)
 
 
 def _without_leading_ones(value: Tensor) -> Tensor:
-    kept = next((d for d, n in enumerate(value.shape) if n != 1), value.ndim)
-    short: Tensor = value.view(value.shape[kept:]) if kept else value
+    leading = next((d for d, n in enumerate(value.shape) if n != 1), value.ndim)
+    short: Tensor = value.view(value.shape[leading:]) if leading else value
     return short
 
 
@@ -447,8 +447,8 @@ def _assign(
 
 def _is_fill(indices: TensorIndices, values: Tensor, accumulate: bool) -> bool:
     """Return whether a write is a ``masked_fill_`` in PyTorch: one element, written at a single mask."""
-    given = [index for index in indices if index is not None]
-    return values._array.size == 1 and not accumulate and len(given) == 1 and given[0].dtype.name == "bool"
+    used = [index for index in indices if index is not None]
+    return values._array.size == 1 and not accumulate and len(used) == 1 and used[0].dtype.name == "bool"
 
 
 def _slots(indices: TensorIndices) -> list[Tensor | None]:

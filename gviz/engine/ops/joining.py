@@ -114,8 +114,8 @@ def _slices(g: Any, count: int, dim: int) -> list[Any]:
 
 
 def _joined(tensors: Sequence[Array], dim: int) -> Array:
-    kept = [tensor for tensor in tensors if tensor.shape != _LEGACY]
-    return np.asarray(np.concatenate(kept or tensors, dim), order="C")
+    nonempty = [tensor for tensor in tensors if tensor.shape != _LEGACY]
+    return np.asarray(np.concatenate(nonempty or tensors, dim), order="C")
 
 
 def _down_the_diagonal(tensors: Sequence[Array]) -> Array:
@@ -541,8 +541,8 @@ def common_shape(*shapes: Shape) -> Shape:
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     """The shape that all broadcast to. Raises RuntimeError, with PyTorch's text, if there is none."""
     common: list[int] = []
-    for i, given in enumerate(shapes):
-        shape = (given,) if isinstance(given, int) else tuple(given)
+    for i, sizes in enumerate(shapes):
+        shape = (sizes,) if isinstance(sizes, int) else tuple(sizes)
         common = [1] * (len(shape) - len(common)) + common
         for dim in range(-1, -1 - len(shape), -1):
             if shape[dim] not in (1, common[dim]) and common[dim] != 1:

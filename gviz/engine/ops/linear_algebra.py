@@ -369,8 +369,8 @@ def _qr_vjp(grads: Any, Q: Any, R: Any, A_sym_sizes: tuple[int, ...], mode: str)
         return _tall_qr_vjp(to_q, to_r, Q, R)
     square, rest = _part(R, -1, 0, rows), _part(R, -1, rows, columns)
     to_square, to_rest = _part(to_r, -1, 0, rows), _part(to_r, -1, rows, columns)
-    beside = Q @ rest
-    first = _tall_qr_vjp(to_q + beside @ turned(to_rest), to_square, Q, square)
+    projected = Q @ rest
+    first = _tall_qr_vjp(to_q + projected @ turned(to_rest), to_square, Q, square)
     return cat_op(first, Q @ to_rest, dim=first.ndim - 1)
 
 
@@ -584,8 +584,8 @@ def _cutoffs(A: Array, atol: float | None, rtol: float | None) -> Any:
 
 def _pinv(self: Array, atol: float | None, rtol: float | None) -> Array:
     u, s, vh = np.linalg.svd(self, full_matrices=False)
-    kept = s > np.asarray(_cutoffs(self, atol, rtol))[..., None]
-    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(self.dtype)
+    is_large = s > np.asarray(_cutoffs(self, atol, rtol))[..., None]
+    inverse = np.where(is_large, 1 / np.where(is_large, s, 1), 0).astype(self.dtype)
     return np.asarray(np.swapaxes(vh, -1, -2) * inverse[..., None, :] @ np.swapaxes(u, -1, -2))
 
 
@@ -724,9 +724,9 @@ def _exponential(self: Array) -> Array:
 def _exponential_vjp(g: Any, self: Any) -> Any:
     """Return the differential: the upper right block of the exponential of ``[[A, G], [0, A]]``."""
     A, size, last = turned(self), self.shape[-1], self.ndim - 1
-    beside = cat_op(A, g, dim=last)
+    above = cat_op(A, g, dim=last)
     below = cat_op(A * 0, A, dim=last)
-    whole = exponential_op(cat_op(beside, below, dim=last - 1))
+    whole = exponential_op(cat_op(above, below, dim=last - 1))
     top = narrow(whole, dim=last - 1, start=0, end=size, step=1)
     return narrow(top, dim=last, start=size, end=2 * size, step=1)
 

@@ -199,8 +199,8 @@ def _weighted_loss(losses: Any, weight: Any) -> Any:
 
 
 def _bce(self: Array, target: Array, weight: Array | None, reduction: str) -> Any:
-    for name, given in (("input", self), ("target", target)):
-        if not ((given >= 0) & (given <= 1)).all():
+    for name, values in (("input", self), ("target", target)):
+        if not ((values >= 0) & (values <= 1)).all():
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     if target.dtype != self.dtype:
         names = dtypes.of(target).tensor_type, dtypes.of(self).tensor_type
@@ -338,23 +338,23 @@ def _class_dim(shape: Shape) -> int:
     return 0 if len(shape) == 1 else 1
 
 
-def _kept(target: Array, ignore_index: int | None) -> tuple[Array, Array]:
+def _counted_targets(target: Array, ignore_index: int | None) -> tuple[Array, Array]:
     """Return which targets count, and all targets, with 0 for those that do not count."""
-    kept = np.ones(target.shape, bool) if ignore_index is None else target != ignore_index
-    return kept, np.where(kept, target, 0)
+    counts = np.ones(target.shape, bool) if ignore_index is None else target != ignore_index
+    return counts, np.where(counts, target, 0)
 
 
 def _picked(self: Array, target: Array, ignore_index: int | None) -> Array:
     dim = _class_dim(self.shape)
-    kept, classes = _kept(target, ignore_index)
+    counts, classes = _counted_targets(target, ignore_index)
     chosen = np.take_along_axis(self, np.expand_dims(classes, dim), dim)[(slice(None),) * dim + (0,)]
-    return np.where(kept, chosen, np.zeros((), self.dtype))
+    return np.where(counts, chosen, np.zeros((), self.dtype))
 
 
 def _put(self: Array, target: Array, sizes: Shape, ignore_index: int | None) -> Array:
     dim = _class_dim(sizes)
-    kept, classes = _kept(target, ignore_index)
-    values = np.where(kept, np.broadcast_to(self, target.shape), np.zeros((), self.dtype))
+    counts, classes = _counted_targets(target, ignore_index)
+    values = np.where(counts, np.broadcast_to(self, target.shape), np.zeros((), self.dtype))
     result = np.zeros(sizes, self.dtype)
     np.put_along_axis(result, np.expand_dims(classes, dim), np.expand_dims(values, dim), dim)
     return result
@@ -402,13 +402,13 @@ class_weights: Op = Op(
 
 
 def _weights(target: Array, weight: Array | None, kind: np.dtype[Any], ignore_index: int | None) -> Array:
-    kept, classes = _kept(target, ignore_index)
-    return kept.astype(kind) if weight is None else np.where(kept, weight[classes], np.zeros((), kind))
+    counts, classes = _counted_targets(target, ignore_index)
+    return counts.astype(kind) if weight is None else np.where(counts, weight[classes], np.zeros((), kind))
 
 
 def _check_classes(target: Array, count: int, ignore_index: int | None) -> None:
-    kept, classes = _kept(target, ignore_index)
-    wrong = target[kept & ((classes < 0) | (classes >= count))]
+    counts, classes = _counted_targets(target, ignore_index)
+    wrong = target[counts & ((classes < 0) | (classes >= count))]
     if wrong.size:
         raise IndexError(f"Target {wrong[0]} is out of bounds.")
 

@@ -914,8 +914,8 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    for beside in (prepend, append):
-        if beside is not None and beside.ndim != input.ndim:
+    for extra in (prepend, append):
+        if extra is not None and extra.ndim != input.ndim:
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     around = [t for t in (prepend, input, append) if t is not None]
     result = cat(around, dim) if len(around) > 1 else input
@@ -949,14 +949,14 @@ def _cumprod(self: Array, dim: int, dtype: str | None = None) -> Any:
     return np.multiply.accumulate(wide, axis=dim, dtype=wide.dtype) if wide.ndim else wide.copy()
 
 
-def _beside(like: Any, array: Array) -> Any:
+def _constant_like(like: Any, array: Array) -> Any:
     """Return a constant for rules: an array next to arrays, a tensor next to tensors."""
     return new_tensor(array) if isinstance(like, Tensor) else array
 
 
 def _one(like: Any) -> Any:
     kind = like._array.dtype if isinstance(like, Tensor) else like.dtype
-    return _beside(like, np.ones((), kind))
+    return _constant_like(like, np.ones((), kind))
 
 
 def _through_cumprod(g: Any, self: Any, result: Any, dim: int) -> Any:
@@ -968,7 +968,7 @@ def _through_cumprod(g: Any, self: Any, result: Any, dim: int) -> Any:
     zero = self == 0
     if isinstance(g, Tensor) and zero.any():
         return _through_cumprod_again(g, self, dim)
-    first = _beside(g, _first(zero._array if isinstance(zero, Tensor) else zero, dim))
+    first = _constant_like(g, _first(zero._array if isinstance(zero, Tensor) else zero, dim))
     without = cumprod_op(where_op(first, _one(g), self), dim=dim)
     divisor = where_op(zero, _one(g), self)
     return where_op(first, from_end(g * without, dim=dim), from_end(g * result, dim=dim) / divisor)
@@ -984,8 +984,8 @@ def _through_cumprod_again(g: Any, self: Any, dim: int) -> Any:
     size, ndim = self.shape[dim], len(self.shape)
     last = transpose(self, dim0=dim, dim1=ndim - 1)
     rows = expand(unsqueeze_dims(last, dims=(ndim - 1,)), size=(*last.shape, size))
-    without = cumprod_op(where_op(_beside(g, np.eye(size, dtype=np.bool_)), _one(g), rows), dim=ndim)
-    later = _beside(g, np.triu(np.ones((size, size), g._array.dtype)))
+    without = cumprod_op(where_op(_constant_like(g, np.eye(size, dtype=np.bool_)), _one(g), rows), dim=ndim)
+    later = _constant_like(g, np.triu(np.ones((size, size), g._array.dtype)))
     incoming = unsqueeze_dims(transpose(g, dim0=dim, dim1=ndim - 1), dims=(ndim - 1,))
     return transpose(sum_dim(without * later * incoming, dim=(ndim,), keepdim=False), dim0=dim, dim1=ndim - 1)
 
@@ -994,7 +994,7 @@ def _before(self: Any, dim: int) -> Any:
     """For each element, the product of those before it."""
     shape = [1] * len(self.shape)
     shape[dim] = self.shape[dim]
-    first = _beside(self, (np.arange(self.shape[dim]) == 0).reshape(shape))
+    first = _constant_like(self, (np.arange(self.shape[dim]) == 0).reshape(shape))
     return cumprod_op(where_op(first, _one(self), roll_op(self, shifts=(1,), dims=(dim,))), dim=dim)
 
 

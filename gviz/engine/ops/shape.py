@@ -402,9 +402,9 @@ def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequen
             f"({list(_listed(source))} dims) should contain the same number of dims as destination "
             f"({list(_listed(destination))} dims)"
         )
-    for dims, name, given in ((sources, "source", source), (places, "destination", destination)):
+    for dims, name, listed_dims in ((sources, "source", source), (places, "destination", destination)):
         if len(set(dims)) < len(dims):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(_listed(given))})")
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(_listed(listed_dims))})")
     if not self.ndim:
         return run(alias, self)
     order = [d for d in range(self.ndim) if d not in sources]
@@ -629,8 +629,8 @@ def flip(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
         raise TypeError("flip() got multiple values for argument 'dims'")
     if not order and dims is None:
         raise TypeError('flip() missing 1 required positional arguments: "dims"')
-    given = whole_numbers("flip", "dims", order if dims is None else dims, 1)
-    wanted = normal_dims(given, self.ndim)
+    numbers = whole_numbers("flip", "dims", order if dims is None else dims, 1)
+    wanted = normal_dims(numbers, self.ndim)
     for d in wanted:
         if wanted.count(d) > 1:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")

@@ -447,8 +447,8 @@ def scalar(value: Any) -> Any:
 def counter(value: float = 0.0) -> Tensor:
     """A number of a state as a tensor: float64 if that is the default dtype, else float32."""
     double = dtypes.get_default_dtype() is dtypes.float64
-    made: Tensor = full((), value, dtype=dtypes.float64 if double else dtypes.float32)
-    return made
+    steps: Tensor = full((), value, dtype=dtypes.float64 if double else dtypes.float32)
+    return steps
 
 
 def counted(memory: Memory, parameter: Tensor, *names: str) -> Memory:

@@ -150,10 +150,10 @@ class Optimizer:
         self._workspace = Workspace()
         self.state: defaultdict[Tensor, Memory] = defaultdict(dict)
         self.param_groups: list[Group] = []
-        given: list[Any] = list(params)
-        if not given:
+        listed: list[Any] = list(params)
+        if not listed:
             raise ValueError("optimizer got an empty parameter list")
-        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+        for group in listed if isinstance(listed[0], dict) else [{"params": listed}]:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: Group) -> None:

@@ -284,19 +284,19 @@ class _Frame:
 
     def _keep(self, current: _Round, tensor: Tensor) -> Tensor:
         """Return the pack hook of a recomputation: stores the tensor in the next holder."""
-        kept = tensor.detach() if tensor.requires_grad else tensor
+        detached = tensor.detach() if tensor.requires_grad else tensor
         index, current.count = current.count, current.count + 1
         if index >= len(self._holders):
             if self.is_complete:
                 raise CheckpointError(_SAVES_MORE + _TIP)
             self._ignores_mismatch = True
-            return kept
+            return detached
         holder = self._holders[index]()
         if holder is not None:
-            holder.found[current] = kept
+            holder.found[current] = detached
         if self._early_stop and current.count == len(self._holders):
             raise _EnoughComputed
-        return kept
+        return detached
 
     def _check(self, current: _Round) -> None:
         if len(self._holders) != current.count:

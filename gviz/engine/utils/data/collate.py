@@ -66,9 +66,9 @@ def _mapping(like: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
     """`values` in a mapping of the same type, or a plain one if that fails."""
     try:
         if isinstance(like, MutableMapping):
-            made = copy.copy(like)
-            made.update(values)
-            return made
+            result = copy.copy(like)
+            result.update(values)
+            return result
         return type(like)(values)  # type: ignore[call-arg]  # works for most types; TypeError otherwise
     except TypeError:
         return values
@@ -80,10 +80,10 @@ def _sequence(like: Sequence[Any], values: list[Any]) -> Any:
         return values
     try:
         if isinstance(like, MutableSequence):
-            made = copy.copy(like)
+            result = copy.copy(like)
             for position, value in enumerate(values):
-                made[position] = value
-            return made
+                result[position] = value
+            return result
         return type(like)(values)  # type: ignore[call-arg]  # works for most types; TypeError otherwise
     except TypeError:
         return values

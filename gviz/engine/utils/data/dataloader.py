@@ -115,11 +115,11 @@ class DataLoader(Generic[T_co]):
             return samples
         return [self.dataset[index] for index in indices]
 
-    def _from_iterable(self, said: int | None) -> Iterator[Any]:
+    def _from_iterable(self, length: int | None) -> Iterator[Any]:
         for count, batch in enumerate(self._stream(), 1):
-            if said is not None and count > said:
+            if length is not None and count > length:
                 warn(
-                    f"Length of IterableDataset {self.dataset} was reported to be {said}(when accessing "
+                    f"Length of IterableDataset {self.dataset} was reported to be {length}(when accessing "
                     f"len(dataloader)), but {count} samples have been fetched. ",
                 )
             yield batch
@@ -162,8 +162,8 @@ def _check_workers(workers: int, timeout: float, prefetch: int | None, persisten
 
 
 def _check_iterable(shuffle: bool | None, sampler: Any, batch_sampler: Any) -> None:
-    given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
-    for name, value in given.items():
+    options = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
+    for name, value in options.items():
         if value is not None:
             raise ValueError(
                 f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
