@@ -90,25 +90,25 @@ def _written(
     target = argument_checks.new_path("path", path)
     exporter = kind_of(target, argument_checks.text("moments", when.moments))
     refuse(target, force=argument_checks.flag("force", manner.force), hint=outputs.AS_ARGUMENT)
-    found = drawable.drawn(of, params)
-    if found.node and not (place or asked.only):
-        place, asked = f"#{found.node}", replace(asked, ancestors=asked.ancestors or not asked.radius)
-    stretch = span(found.timeline, when.moments)
-    n = _moment(found, when.at, exporter, stretch, of_part=bool(place))
-    options = replace(options, part=part_around(found.timeline, n, asked, place), moments=stretch)
-    if when.at is None and n == found.n and not (found.node or stretch):
-        _say_which(found.timeline, n, options.note)
+    drawn = drawable.drawn(of, params)
+    if drawn.node and not (place or asked.only):
+        place, asked = f"#{drawn.node}", replace(asked, ancestors=asked.ancestors or not asked.radius)
+    stretch = span(drawn.timeline, when.moments)
+    n = _moment(drawn, when.at, exporter, stretch, of_part=bool(place))
+    options = replace(options, part=part_around(drawn.timeline, n, asked, place), moments=stretch)
+    if when.at is None and n == drawn.n and not (drawn.node or stretch):
+        _say_which(drawn.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
         options.note(ignored)
     if not exporter.of_figure or is_series(target):
         options = replace(options, figure=None)
-    written = list(_files(found.timeline, n, target, exporter, options))
+    written = list(_files(drawn.timeline, n, target, exporter, options))
     outputs.write_all(written, force=manner.force, hint=outputs.AS_ARGUMENT)
     return [file for file, _ in written]
 
 
 def _moment(
-    found: drawable.Drawn, at: int | str | None, exporter: Exporter, stretch: Sequence[int], *, of_part: bool
+    drawn: drawable.Drawn, at: int | str | None, exporter: Exporter, stretch: Sequence[int], *, of_part: bool
 ) -> int:
     """Return the requested moment; otherwise where such a file opens if it shows a whole graph, else the last useful
     one.
@@ -117,14 +117,14 @@ def _moment(
     """
     among = stretch if exporter.opens is not None else ()
     if at is not None:
-        n = moment_of(found.timeline, at)
+        n = moment_of(drawn.timeline, at)
         if among and n not in among:
             what = f"event {n} is not one of the moments {among[0]} to {among[-1]}"
             raise GvizError(what, hint="the option at chooses where among them the page opens", exit_code=2)
         return n
     if among:
         return among[-1] if of_part else among[0]
-    return found.n if of_part or exporter.opens is None else exporter.opens(found.timeline)
+    return drawn.n if of_part or exporter.opens is None else exporter.opens(drawn.timeline)
 
 
 def _say_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:

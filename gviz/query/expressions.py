@@ -118,7 +118,7 @@ def _no_function(name: str) -> GvizError:
 
 
 class _Resolver(ast.NodeTransformer):
-    """Replaces each tensor by a plain name, and puts its numbers into `found` under that name."""
+    """Replaces each tensor by a plain name, and puts its numbers into `environment` under that name."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _Resolver(ast.NodeTransformer):
         bound: frozenset[str],
         states: States | None,
     ) -> None:
-        self._timeline, self._names, self._moment, self._found = timeline, names, moment, environment
+        self._timeline, self._names, self._moment, self._environment = timeline, names, moment, environment
         self._bound, self._states = bound, states or moment.states
         self._reads: dict[str, tuple[Edge, Aspect]] = {}
 
@@ -202,7 +202,7 @@ class _Resolver(ast.NodeTransformer):
         aspect, (node, nr) = asked or "value", tensor
         name = f"node_{node}_{nr}_{aspect}"
         self._reads[name] = tensor, aspect
-        self._found[name] = _numbers(self._timeline, self._states([node])[0], tensor, aspect, self._moment.n)
+        self._environment[name] = _numbers(self._timeline, self._states([node])[0], tensor, aspect, self._moment.n)
         read: ast.expr = ast.Name(name, ast.Load())
         for attribute in rest[1:] if asked else rest:
             read = ast.Attribute(read, attribute, ast.Load())
