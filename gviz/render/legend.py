@@ -72,7 +72,7 @@ _COLOURS = {"missing", "cut", "freed"}
 class Seen(NamedTuple):
     """The contents of a picture: names of roles, states and other marks that occur in it.
 
-    `looks` are the states that boxes look like, `layers` operations directly in linear layers, `said` is the text of
+    `looks` are the states that boxes look like, `layers` operations directly in linear layers, `text` is the text of
     all rows and lines.
     """
 
@@ -84,7 +84,7 @@ class Seen(NamedTuple):
     lines: frozenset[str]
     rows: frozenset[str]
     layers: frozenset[str]
-    said: str
+    text: str
 
 
 def seen(scene: Scene) -> Seen:
@@ -104,7 +104,7 @@ def seen(scene: Scene) -> Seen:
         ),
         rows=frozenset({*pictured, *(row.label for row in rows), *(row.style for row in rows)}),
         layers=frozenset(box.op for box in boxes for _, title in box.within[-1:] if title.endswith("Linear")),
-        said=" ".join([*(edge.text for edge in there if labelled), *(row.text for row in rows if not row.grid)]),
+        text=" ".join([*(edge.text for edge in there if labelled), *(row.text for row in rows if not row.grid)]),
     )
 
 
@@ -133,9 +133,9 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "! first inf" in seen.words, "! first inf: nothing before it held any"),
     (lambda seen: any(map(PARTS.match, seen.words)), "1 of 2: one of two contributions has arrived"),
     (lambda seen: "ready" in seen.words, "ready: all contributions have arrived, its rule has not run yet"),
-    (lambda seen: "+= " in seen.said, "+=: a contribution that is added"),
+    (lambda seen: "+= " in seen.text, "+=: a contribution that is added"),
     (lambda seen: "sum" in seen.rows, "bold numbers: just added"),
-    (lambda seen: "|g|" in seen.said, "|g|: norm of a gradient"),
+    (lambda seen: "|g|" in seen.text, "|g|: norm of a gradient"),
 )
 """The possible signs of a picture and their meaning. The signs of states are in `SHOWN`."""
 

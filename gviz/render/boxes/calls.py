@@ -94,16 +94,16 @@ def has_public_names(timeline: Timeline, infos: Iterable[NodeInfo]) -> bool:
 def source_calls(timeline: Timeline, infos: Iterable[NodeInfo]) -> Iterator[SourceCall]:
     """Yield the calls that made some operations. The operations come in order of creation, and so do the calls."""
     made = [info for info in infos if info.created.kind == "op"]
-    is_said = any(info.op.more or info.op.call for info in made)
+    is_recorded = any(info.op.more or info.op.call for info in made)
     if len({_place(info) for info in made}) == 1:  # no recorded stacks, or a program of one line
-        is_said = True
+        is_recorded = True
     run: list[NodeInfo] = []
     for info in made:
         if run and _place(info) != _place(run[-1]):
-            yield from _calls_in(timeline, run, is_said=is_said)
+            yield from _calls_in(timeline, run, is_recorded=is_recorded)
             run = []
         run.append(info)
-    yield from _calls_in(timeline, run, is_said=is_said)
+    yield from _calls_in(timeline, run, is_recorded=is_recorded)
 
 
 def _place(info: NodeInfo) -> tuple[Hashable, ...]:
@@ -111,9 +111,9 @@ def _place(info: NodeInfo) -> tuple[Hashable, ...]:
     return (created.stack, created.scope, created.during) if created.stack else (info.node,)
 
 
-def _calls_in(timeline: Timeline, run: Sequence[NodeInfo], *, is_said: bool) -> Iterator[SourceCall]:
+def _calls_in(timeline: Timeline, run: Sequence[NodeInfo], *, is_recorded: bool) -> Iterator[SourceCall]:
     """Yield the calls that made a run of nodes at one place."""
-    if is_said:
+    if is_recorded:
         begin = 0
         for end, info in enumerate(run, 1):
             if not info.op.more or end == len(run):
@@ -237,7 +237,7 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
         graph,
         calls=chains,
         buffers=frozenset(graph.buffers) | numbers,
-        held=frozenset(graph.held) | numbers,
+        owned=frozenset(graph.owned) | numbers,
         units=units,
         wrappers=wrappers,
     )

@@ -134,7 +134,7 @@ class CallGraph:
 
     The calls around a node come with the outermost first. Nodes of `loose` (parameters) and `buffers` lie in no call:
     they are placed in the calls that all their users share. A collapsed call takes only the buffers that its module
-    owns (`held`).
+    owns (`owned`).
 
     `units` maps the scopes of modules that call only one function to its name. `wrappers` are the scopes of modules
     that call only one module. `repeats` maps the scopes of repeats to their description.
@@ -145,7 +145,7 @@ class CallGraph:
     calls: Mapping[int, tuple[ModuleCall, ...]]
     loose: Collection[int] = frozenset()
     buffers: Collection[int] = frozenset()
-    held: Collection[int] = frozenset()
+    owned: Collection[int] = frozenset()
     units: Mapping[int, str] = field(default_factory=dict)
     wrappers: Collection[int] = frozenset()
     repeats: Mapping[int, Repeat] = field(default_factory=dict)
@@ -203,8 +203,8 @@ def fold(graph: CallGraph, wanted: Filter) -> Folded:
         Group(
             closed[scope],
             tuple(inner[scope]),
-            tuple(node for node in owned.get(scope, ()) if node in inside and node not in graph.held),
-            tuple(node for node in owned.get(scope, ()) if node in inside and node in graph.held),
+            tuple(node for node in owned.get(scope, ()) if node in inside and node not in graph.owned),
+            tuple(node for node in owned.get(scope, ()) if node in inside and node in graph.owned),
             graph.units.get(scope, ""),
             graph.repeats.get(scope),
         )
@@ -314,7 +314,7 @@ def _owners(graph: CallGraph, kept: Collection[int], homes: Mapping[int, ModuleC
     for node in kept:
         home = homes.get(node)
         for source in graph.inputs.get(node, ()):
-            if (source in graph.loose or source in graph.held) and (home is None or home.of_program):
+            if (source in graph.loose or source in graph.owned) and (home is None or home.of_program):
                 users.setdefault(source, set()).add(home)
                 modules.setdefault(source, set()).add(_module_path(graph.calls.get(node, ())))
     owners = {}
@@ -401,10 +401,10 @@ def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool 
             elif _is_attribute(info):
                 buffers[info.node] = (info.name or "").rpartition(".")[0]
     paths = {call.path.partition(".")[2] for chain in {*calls.values()} for call in chain if call.of_module}
-    held = frozenset(node for node, path in buffers.items() if path in paths)
-    calls |= dict.fromkeys(held, ())
+    owned = frozenset(node for node, path in buffers.items() if path in paths)
+    calls |= dict.fromkeys(owned, ())
     placed = frozenset(node for node in buffers if not calls[node])
-    return CallGraph(nodes, inputs, _numbered(calls) if whole else calls, loose, placed, held)
+    return CallGraph(nodes, inputs, _numbered(calls) if whole else calls, loose, placed, owned)
 
 
 def _is_attribute(info: NodeInfo) -> bool:

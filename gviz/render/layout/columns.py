@@ -29,14 +29,14 @@ Wish = tuple[float, float]
 class Pull(NamedTuple):
     """The columns that attract an item: its neighbours, each with a weight and the shift that aligns the centres.
 
-    An item without neighbours does not move; an item that is `held` moves to that column.
+    An item without neighbours does not move; an item that is `pinned` moves to that column.
     """
 
     item: int
     neighbours: tuple[tuple[int, float, int], ...]
     total: float
     strength: float
-    held: int | None
+    pinned: int | None
 
 
 class Rank(NamedTuple):
@@ -117,7 +117,7 @@ def _wish(x: list[int], pull: Pull) -> float:
         other, _, shift = neighbours[0]
         return x[other] + shift
     if not neighbours:
-        return x[pull.item] if pull.held is None else pull.held
+        return x[pull.item] if pull.pinned is None else pull.pinned
     return sum([weight * (x[other] + shift) for other, weight, shift in neighbours]) / pull.total
 
 
