@@ -35,9 +35,15 @@ Text in an SVG stays text, which Inkscape and Illustrator can edit. A PDF contai
 IN_CODE = """
 ## In code
 
-`gviz.export(thing, "graph.svg", labels="min")` takes the options above by name. The thing is a trace (its path, or what
-`gviz.load` returns), a recording, in progress or over, or a tensor: of PyTorch, as [pytorch.md](pytorch.md) describes,
-or of gviz's engine. `params=dict(model.named_parameters())` names tensors that were not recorded.
+`gviz.export(thing, "graph.svg", labels="min")` takes the options above by name. The thing is one of these, also for
+`gviz.make_dot` and `gviz.show`:
+
+* a trace (its path, or what `gviz.load` returns), or a recording, in progress or over
+* a tensor of PyTorch, as [pytorch.md](pytorch.md) describes, or of gviz's engine; or a list, tuple, dict, dataclass or
+  `ModelOutput` of tensors. `params=dict(model.named_parameters())` names tensors that were not recorded.
+* a module with `inputs=x` (or a tuple of arguments, or a dict of them): one forward is recorded. With `backward=True`
+  also the backward pass from the sum of its results. The module stays as it was.
+* a script, `"train.py"`: it is run and recorded
 """
 
 LARGE = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from gviz.events import KeyPath
@@ -26,6 +27,31 @@ def parts(result: object, kind: type, path: KeyPath = ()) -> Iterator[tuple[Any,
         for name, item in result.items():
             if isinstance(name, str):
                 yield from parts(item, kind, (*path, (0, 0, name)))
+
+
+def tensors_in(thing: object, path: KeyPath = ()) -> Iterator[tuple[Any, KeyPath]]:
+    """Yield the tensors in a tensor, nested tuples, lists, mappings and dataclasses, each once, with their paths."""
+    seen: set[int] = set()
+    for tensor, where in _tensors_in(thing, path):
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            yield tensor, where
+
+
+def _tensors_in(thing: object, path: KeyPath) -> Iterator[tuple[Any, KeyPath]]:
+    if hasattr(thing, "grad_fn") and hasattr(thing, "requires_grad"):
+        yield thing, path
+    elif len(path) == _DEEPEST:
+        return
+    elif isinstance(thing, Mapping):
+        for name, item in thing.items():
+            yield from _tensors_in(item, (*path, (0, 0, str(name))))
+    elif isinstance(thing, tuple | list):
+        for place, item in enumerate(thing):
+            yield from _tensors_in(item, (*path, (place, len(thing), "")))
+    elif is_dataclass(thing) and not isinstance(thing, type):
+        for field in fields(thing):
+            yield from _tensors_in(getattr(thing, field.name), (*path, (0, 1, field.name)))
 
 
 def as_taken(path: KeyPath) -> str:

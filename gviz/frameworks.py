@@ -76,6 +76,8 @@ class Framework:
             attached = import_module(self.sentinel).Monitored(attached, budget, partial(began.tell, "monitored"))
         with attached as it:
             began.known_by(it.node_of)
+            if budget is None:
+                began.met_by(it.meet)
             yield it
         began.tell("listening", str(it.spent))
 

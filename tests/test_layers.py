@@ -36,7 +36,8 @@ MAY_IMPORT = {
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "frameworks": BOTTOM | {"adapters", "trace"},
     "tui": BOTTOM | {"render", "live", "explain", "compare", "rerun", "trace", "events", "where", "query"},
-    "api": BOTTOM | {"engine", "emit", "frameworks", "trace", "where", "query", "explain", "live", "render", "tui"},
+    "api": BOTTOM
+    | {"call_results", "engine", "emit", "frameworks", "trace", "where", "query", "explain", "live", "render", "tui"},
     "integrations": BOTTOM | {"api", "engine", "frameworks", "trace", "where", "explain", "render"},
     "program": BOTTOM | {"engine", "frameworks", "graphify", "live", "trace"},
     "cli": BOTTOM
@@ -90,7 +91,8 @@ INSIDE = {
         commands.demo viewer commands.run commands.graphify commands.gradcheck commands.show commands.check
         commands.why commands.explain""",
     "api": """
-        moment_argument outputs export_options drawable debug questions targets make_dot show export""",
+        moment_argument outputs export_options module_recording drawable debug questions targets make_dot show
+        export""",
     "query": "vocabulary name_lookup node_lookup expressions moment_lookup",
     "compare": "side tolerance source_changes alignment comparison ranks",
     "graphify": "watch construct tensor_code conversions rewrite breaks",

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import runpy
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gviz import argument_checks, frameworks
+from gviz.api.module_recording import NO_INPUTS, is_module, recorded_call
+from gviz.call_results import tensors_in
+from gviz.errors import GvizError
 from gviz.render.request import last_moment
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
@@ -46,19 +51,73 @@ class Drawn:
     """The trace file it is read from, if that contains everything shown."""
 
 
-def drawn(thing: Any, params: Params | None = None) -> Drawn:
+def drawn(thing: Any, params: Params | None = None, inputs: Any = NO_INPUTS, *, backward: bool = False) -> Drawn:
     """Return what to draw for a thing. Raises GvizError if there is nothing.
+
+    Of a list, tuple, mapping or dataclass, the tensors in it are drawn. A module is called with `inputs`, and with
+    `backward` also the backward pass from the sum of its results is recorded. A script is run and recorded.
 
     A tensor of the latest recording is drawn from that recording, any other from its current graph. A recording in
     progress is drawn as far as it goes. `params` gives tensors their names.
     """
     named = _named(params or ())
+    if inputs is not NO_INPUTS and not is_module(thing):
+        raise GvizError(
+            f"inputs are for a module, and this is a {type(thing).__module__}.{type(thing).__qualname__}", exit_code=2
+        )
     if isinstance(thing, Timeline):
         return Drawn(thing, last_moment(thing))
+    if is_module(thing):
+        return _of_module(thing, inputs, named, backward=backward)
+    if isinstance(thing, str | os.PathLike) and Path(thing).suffix == ".py":
+        return _of_script(Path(thing))
     if isinstance(thing, str | os.PathLike):
         timeline = load(thing)
         return Drawn(timeline, last_moment(timeline), title=Path(thing).name, path=Path(thing))
-    return _from_recording(thing, named) or _as_it_stands(thing, named)
+    tensors = tuple(tensor for tensor, _ in tensors_in(thing))
+    found = tensors[0] if len(tensors) == 1 else tensors or thing
+    return _from_recording(found, named) or _as_it_stands(found, named)
+
+
+def _of_module(module: Any, inputs: Any, named: Named, *, backward: bool) -> Drawn:
+    if inputs is NO_INPUTS:
+        kind = type(module).__name__
+        raise GvizError(
+            f"{kind} is a module, and has no graph before it is called",
+            hint="with inputs=x one call is recorded, with inputs=x, backward=True also its backward pass",
+            exit_code=2,
+        )
+    recording, names = recorded_call(module, inputs, backward=backward)
+    names |= {node: name for name, tensor in named if (node := recording.node_of(tensor))}
+    log = open_trace(os.fspath(recording))
+    timeline = Timeline(log)
+    n = last_moment(timeline)
+    timeline = Timeline(with_names(log, names)) if names else timeline
+    return Drawn(timeline, n, title=type(module).__name__, path=None if names else recording.path)
+
+
+def _of_script(path: Path) -> Drawn:
+    """Run a script as ``python script.py`` would, and record it."""
+    if not path.is_file():
+        raise GvizError(f"there is no script {str(path)!r}", exit_code=2)
+    with frameworks.record() as recording, suppress(SystemExit):
+        runpy.run_path(str(path), run_name="__main__")
+    timeline = load(os.fspath(recording))
+    return Drawn(timeline, last_moment(timeline), title=path.name, path=recording.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What to draw, as a program passes it to `gviz.export`."""
+
+    thing: Any
+    params: Params
+    inputs: Any
+    backward: bool
+
+    def drawn(self) -> Drawn:
+        """Return the graph to draw."""
+        return drawn(self.thing, self.params, self.inputs, backward=self.backward)
 
 
 def _named(params: object) -> Named:

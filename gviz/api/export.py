@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gviz import argument_checks
 from gviz.api import drawable, outputs
 from gviz.api.export_options import Look, Manner, Region, Shade, When, part_around, span
+from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
 from gviz.api.targets import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
@@ -51,12 +52,18 @@ def export(
     expand: str | Sequence[str] = (),
     moments: str = "",
     params: Params = (),
+    inputs: Any = NO_INPUTS,
+    backward: bool = False,
     force: bool = False,
     timeout: float = 20.0,
     note: Callable[[str], None] | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> list[Path]:
     """Write a picture of a trace (its file, the result of `gviz.load`, a recording) or of the graph behind a tensor.
+
+    Also draws the tensors in a list, tuple, mapping or dataclass, and a script, which is run. A module is called with
+    `inputs`: a tensor, a tuple of arguments, or a dict of them. With `backward`, the picture also has the backward pass
+    from the sum of its results. The module stays as it was.
 
     The suffix of `path` selects the format. A folder (``frames/``) or a number in the name (``step%03d.png``) writes
     one picture per moment. `at` is an event number, or a moment in the debugger's syntax (``nan``, ``iteration 3``,
@@ -79,18 +86,18 @@ def export(
     look = Look(style, theme, labels, tensors, saved, direction, scale, legend, figure)
     region = Region(modules, depth, node, ancestors, radius, only, level, expand)
     manner = Manner(force, timeout, note, progress)
-    return _written(of, params, path, look, region, When(at, moments), manner)
+    return _written(drawable.Source(of, params, inputs, backward), path, look, region, When(at, moments), manner)
 
 
 def _written(
-    of: Drawable, params: Params, path: str | os.PathLike[str], look: Look, region: Region, when: When, manner: Manner
+    source: drawable.Source, path: str | os.PathLike[str], look: Look, region: Region, when: When, manner: Manner
 ) -> list[Path]:
     """Write the picture. Invalid arguments are refused before any long work starts."""
     options, asked, place = manner.checked(look.options()), region.part(), region.place()
     target = argument_checks.new_path("path", path)
     exporter = kind_of(target, argument_checks.text("moments", when.moments))
     refuse(target, force=argument_checks.flag("force", manner.force), hint=outputs.AS_ARGUMENT)
-    drawn = drawable.drawn(of, params)
+    drawn = source.drawn()
     if drawn.node and not (place or asked.only):
         place, asked = f"#{drawn.node}", replace(asked, ancestors=asked.ancestors or not asked.radius)
     stretch = span(drawn.timeline, when.moments)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gviz import argument_checks
 from gviz.api.drawable import drawn
+from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
 from gviz.errors import refuse_unknown
 from gviz.render import levels
@@ -33,10 +34,14 @@ def make_dot(
     options: Options | None = None,
     level: Level = "auto",
     expand: str | Sequence[str] = (),
+    inputs: Any = NO_INPUTS,
+    backward: bool = False,
 ) -> Digraph:
     """Return the graph of a trace or recording at event or moment `at` (by default before the program freed it).
 
-    Also accepts a tensor of PyTorch or gviz, whose graph is drawn, and a static graph: the result of gviz's
+    Also accepts a tensor of PyTorch or gviz, whose graph is drawn; a list, tuple, mapping or dataclass of tensors; a
+    module, which is called with `inputs` (a tensor, a tuple of arguments, or a dict of them), and with `backward` gets
+    a backward pass from the sum of its results; a script, which is run; and a static graph: the result of gviz's
     ``jit.trace``, or its ``graph``.
 
     Takes the arguments of ``torchviz.make_dot``. `params` gives tensors their names, as ``model.named_parameters()``
@@ -52,7 +57,7 @@ def make_dot(
     most = max(argument_checks.whole("max_attr_chars", max_attr_chars), 3)
     full = Options(density="full", saved=show_saved, attr_chars=most, marks=True)
     asked = options or (full if show_attrs else Options(saved=show_saved, marks=True))
-    of = drawn(var, params)
+    of = drawn(var, params, inputs, backward=backward)
     if not of.recorded and asked.tensors is None:
         asked = replace(asked, tensors="line")  # most values are unknown, and a word shows that
     if of.node and asked.wanted == ALL:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gviz.api.debug import active, held, play_in_notebook, view
 from gviz.api.drawable import drawn
+from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
 from gviz.representation import in_notebook
 from gviz.tui import open_debugger, terminal
@@ -15,19 +16,21 @@ if TYPE_CHECKING:
     from gviz.api.drawable import Drawable
 
 
-def show(trace: Drawable, *, at: int | str | None = None) -> None:
+def show(trace: Drawable, *, at: int | str | None = None, inputs: Any = NO_INPUTS, backward: bool = False) -> None:
     """Open the debugger on a trace or recording at event or moment `at`.
 
     By default it opens where the program failed, otherwise at the first event. A tensor of the latest recording opens
     that recording where the tensor was created. Any other tensor shows the graph behind it, in which only the tensor
     and the leaves have values. Without a terminal it works line by line; a notebook shows the page that steps. Under
     ``gviz run`` the program stops here, with the tensor selected.
+
+    A module is called with `inputs`, and with `backward` gets a backward pass from the sum of its results.
     """
     recording = active()
     node = recording.node_of(trace) if recording is not None else 0
     if node and at is None and held("show", node):
         return
-    of = drawn(trace)
+    of = drawn(trace, None, inputs, backward=backward)
     if at is not None:
         start: int | None = moment_of(of.timeline, at)
     elif of.node:

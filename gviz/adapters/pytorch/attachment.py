@@ -33,7 +33,7 @@ from gviz.adapters.pytorch import (
     private_api,
     warning_lines,
 )
-from gviz.adapters.pytorch.autograd_graph import edge_of
+from gviz.adapters.pytorch.autograd_graph import edge_of, mark_of
 from gviz.adapters.pytorch.compilation import without_listening
 from gviz.adapters.pytorch.creation import Given
 from gviz.adapters.pytorch.function_mode import Listening, observe
@@ -125,6 +125,12 @@ class Attached:
         """Return the node whose output is `tensor`, or 0 if the recording does not know the tensor."""
         mark = self.session.marks.of(tensor) if isinstance(tensor, torch.Tensor) else None
         return mark.node if mark is not None else 0
+
+    def meet(self, tensor: object) -> None:
+        """Announces a tensor now instead of at its first use, which may be deep inside a module."""
+        if isinstance(tensor, torch.Tensor):
+            with without_overrides():
+                mark_of(self.session, tensor)
 
 
 PutIn = Callable[[Session, ExitStack], None]

@@ -149,6 +149,7 @@ class Recording(Displayed):
         self._kept = kept
         self._beside: list[Callable[[Recording], AbstractContextManager[object]]] = []
         self._known_by: list[Callable[[object], int]] = []
+        self._met_by: list[Callable[[object], None]] = []
         self._through: Callable[[TraceWriter], Listener] = _straight
         self._writer: TraceWriter | None = None
         self._number = next(_numbers)
@@ -208,6 +209,15 @@ class Recording(Displayed):
     def known_by(self, node_of: Callable[[object], int]) -> None:
         """Register a function that returns the node of another framework's tensor, 0 if it has none."""
         self._known_by.append(node_of)
+
+    def met_by(self, meet: Callable[[object], None]) -> None:
+        """Register a function that announces another framework's tensor."""
+        self._met_by.append(meet)
+
+    def meet(self, tensor: object) -> None:
+        """Announce a tensor of another framework here, before its first use, if it is new."""
+        for meet in self._met_by:
+            meet(tensor)
 
     def node_of(self, tensor: object) -> int:
         """Return the node of a tensor in this recording, 0 if it has none."""
@@ -404,6 +414,15 @@ class Within(Displayed):
     def node_of(self, tensor: object) -> int:
         """Return the node of a tensor in this recording, 0 if it has none."""
         return self._outer.node_of(tensor)
+
+    def meet(self, tensor: object) -> None:
+        """Announce a tensor of another framework here, before its first use, if it is new."""
+        self._outer.meet(tensor)
+
+    @property
+    def channel(self) -> Channel:
+        """The channel of the outer recording."""
+        return self._outer.channel
 
     def flush(self) -> None:
         """Write all events so far to the file."""
