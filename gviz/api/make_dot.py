@@ -58,6 +58,8 @@ def make_dot(
     full = Options(density="full", saved=show_saved, attr_chars=most, marks=True)
     asked = options or (full if show_attrs else Options(saved=show_saved, marks=True))
     of = drawn(var, params, inputs, backward=backward)
+    if not of.recorded and options is None and not show_attrs:
+        asked = replace(asked, unrecorded=True)
     if not of.recorded and asked.tensors is None:
         asked = replace(asked, tensors="line")  # most values are unknown, and a word shows that
     if of.node and asked.wanted == ALL:

@@ -132,3 +132,18 @@ def test_a_script_is_run_and_drawn(tmp_path):
     assert any(phase.kind == "backward" for phase in of.timeline.phases)
     with pytest.raises(GvizError, match="no script"):
         drawn(tmp_path / "missing.py")
+
+
+@ENGINES
+def test_an_operation_that_was_not_recorded_is_a_name_where_nothing_is_known_of_its_values(name):
+    torch = engine(name)
+    x = torch.ones(2, 3, requires_grad=True)
+    source = gviz.make_dot((x * 2).exp().sum()).source
+    assert "not stored<" not in source
+    (line,) = (line for line in source.splitlines() if "Exp #" in line)
+    assert "grad" not in line
+    (line,) = (line for line in source.splitlines() if ">x " in line or "leaf #" in line)
+    assert ".grad" in line
+    full = gviz.make_dot((x * 2).exp().sum(), show_attrs=True).source
+    (line,) = (line for line in full.splitlines() if "Exp #" in line)
+    assert "grad" in line

@@ -84,6 +84,8 @@ class Rooms:
         if self.options.density == "min":
             text = constant_value(info) or text
             return Outline(box_key(info.node), info.node, role, text, cell_len(text), 1)
+        if self.options.unrecorded and _is_unknown(info):
+            return Outline(box_key(info.node), info.node, role, text, cell_len(text), 1)
         number = constant_value(info) if role == "constant" else ""
         if number:
             return Outline(box_key(info.node), info.node, role, number, len(number), 1)
@@ -148,6 +150,13 @@ class Rooms:
         grids = [self.options.grid(value.shape) for value in values if value is not None]
         widest = max((shape[1] for shape in grids if shape), default=0)
         return max(width, len("incoming ") + widest * CELL if widest else 0, detail_width(info, self.options))
+
+
+def _is_unknown(info: NodeInfo) -> bool:
+    """Whether nothing is known of the values of an operation but their shapes."""
+    values = [output.value for output in info.created.outputs]
+    known = (value is not None and (value.array() is not None or value.statistics() is not None) for value in values)
+    return info.created.kind == "op" and not any(known)
 
 
 def node_title(info: NodeInfo, options: Options) -> str:

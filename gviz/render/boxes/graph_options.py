@@ -70,6 +70,7 @@ class Options:
     * `compact`: the picture has little room between boxes.
     * `marks`: leaves without a gradient after a pass, and places where the graph is cut, are painted.
     * `remark`: says what was collapsed.
+    * `unrecorded`: an operation without known values is a name only.
     * `numbered`: titles contain the numbers of nodes, and ``[+]`` for a collapsed module.
     """
 
@@ -90,6 +91,7 @@ class Options:
     marks: bool = False
     remark: str = ""
     numbered: bool = True
+    unrecorded: bool = False
 
     @property
     def form(self) -> Tensors:
