@@ -1,9 +1,14 @@
 """The parts of the debugger's screen work without it: each is given only what it asks of a screen."""
 
+import importlib
+import pkgutil
+
 from stories import demo
+from textual.widget import Widget
 
 from gviz.live.protocol import CallSite
 from gviz.system.cooperative import finished
+from gviz.tui import widgets
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import work
@@ -100,3 +105,14 @@ def test_the_ends_of_the_tape_are_its_first_and_last_node():
     assert cursor.selected == nodes[-1]
     SELECTIONS["edge"](cursor, 0)
     assert cursor.selected == nodes[0]
+
+
+def test_every_watcher_of_a_widget_watches_a_reactive_of_it():
+    """Textual calls ``watch_x`` for a reactive ``x``, and never one that watches another name."""
+    modules = [module.name for module in pkgutil.iter_modules(widgets.__path__)]
+    modules = [importlib.import_module(f"{widgets.__name__}.{name}") for name in modules]
+    found = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
+    kinds = [each for each in found if issubclass(each, Widget) and each.__module__.startswith(widgets.__name__)]
+    watched = {(kind, name) for kind in kinds for name in dir(kind) if name.startswith("watch_")}
+    assert len(watched) > 100
+    assert not [(kind, name) for kind, name in watched if name.removeprefix("watch_") not in kind._reactives]

@@ -179,7 +179,7 @@ class StackList(RowList):
     frame: reactive[int] = reactive(0, repaint=False)
     held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
 
-    def watch_stood(self) -> None:
+    def watch_held_stack(self) -> None:
         """Show where the program is paused."""
         self.draw_soon()
 

@@ -100,7 +100,7 @@ class SourcePane(Lines):
         """Show another caller."""
         self.draw_soon()
 
-    def watch_stood(self) -> None:
+    def watch_held_stack(self) -> None:
         """Show where the program is paused."""
         self.draw_soon()
 
