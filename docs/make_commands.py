@@ -39,8 +39,8 @@ def _keys() -> str:
     maps = {name: keymaps.keys_of(name) for name in keymaps.KEYMAPS}
     rows = (
         (
-            act.says,
-            *(" ".join(f"`{_cell(keymaps.spoken(key))}`" for key in keys[act.id]) for keys in maps.values()),
+            act.description,
+            *(" ".join(f"`{_cell(keymaps.key_text(key))}`" for key in keys[act.id]) for keys in maps.values()),
             f"`{act.id}`",
         )
         for act in keymaps.ACTS

@@ -265,7 +265,7 @@ class Session:
             for key in ("\x03", "\x1b", "\x1b", "\x1b", "\x0c"):
                 self._write(key)
                 time.sleep(0.13)  # else an escape begins the next key
-            answered = self._waits_for("drawn anew", 1.0)
+            answered = self._waits_for("redrawn", 1.0)
             if not answered and ">>>" in self._screen():
                 self._write("\x03\r\x04")  # a Python shell
             self._check_ends()

@@ -181,7 +181,7 @@ def _open(recording: Recording | Within, *, here: bool) -> None:
 def _obey(action: ExitAction) -> None:
     """Continue the program as the user chose on leaving the debugger. Raises SystemExit if it is to end."""
     global _left_alone
-    _left_alone = action != "go on"
+    _left_alone = action != "continue"
     if action == "stop":
         if threading.current_thread() is not threading.main_thread():
             _thread.interrupt_main()  # ending only this thread would not end the program
@@ -212,14 +212,14 @@ def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: 
     if in_notebook():
         with _timeline(path) as timeline:
             play_in_notebook(timeline, at)
-        return "go on"
+        return "continue"
     with uncaptured(), terminal.keyboard() as keyboard:
         if keyboard is not None and not (terminal.asks_for_lines() or terminal.why_no_screen()):
             with terminal.in_turn():
                 return _full_screen(path, at, keyboard, waited_for=waited_for, stack=stack)
     if any(getattr(stream, "closed", stream is None) for stream in (sys.stdin, sys.stdout)):
         notice.say(f"gviz: recorded to {path}")
-        return "go on"
+        return "continue"
     return _line_by_line(path, at, waited_for=waited_for, stack=stack)
 
 

@@ -102,7 +102,7 @@ def debug_live(options: LiveSessionOptions, *, ascii: bool = False, theme: str |
     run(app)
     while screen.restarts:
         with _between_screens():
-            screen = screen.again((columns, rows))
+            screen = screen.next_run((columns, rows))
         app = ScreenApp(screen, ascii=ascii, theme=app.theme)
         run(app)
     return code_of(screen.live.program)

@@ -28,8 +28,8 @@ from gviz.tui.screens.debugger_screen import DebuggerScreen, PausedProgramScreen
 from gviz.tui.screens.key_actions import APP_BINDINGS
 from gviz.tui.screens.palette import Palette, PalettePage
 from gviz.tui.session_options import ExitAction, SessionOptions
-from gviz.tui.terminal import guarded_terminal, is_there, with_echo
-from gviz.tui.themes import THEMES, colours_fall_together, named, semantic_colours, starting_theme
+from gviz.tui.terminal import exists, guarded_terminal, with_echo
+from gviz.tui.themes import THEMES, colour_warning, named, semantic_colours, starting_theme
 from gviz.tui.type_ahead import ORDERED, TypeAhead
 from gviz.tui.widgets import graph_canvas
 
@@ -68,7 +68,7 @@ class ScreenApp(App[None]):
         ScrollBar.renderer = WholeCells
         self.set_class(ascii, "-ascii")
         self._start = start
-        self._leaving = self._lent = False
+        self._leaving = self._suspended = False
         self._type_ahead = TypeAhead(self, super().on_event)
         start.key_repeats = self._type_ahead.repeats
         self.failure: BaseException | None = None
@@ -87,35 +87,35 @@ class ScreenApp(App[None]):
     @property
     def typed_ahead(self) -> bool:
         """Whether keys are waiting, or the last one is still being handled."""
-        return self._type_ahead.works
+        return self._type_ahead.is_busy
 
     def on_mount(self) -> None:
         """Subscribe to signals and start timers, once the application has the terminal."""
-        remark = colours_fall_together(self.current_theme)
+        remark = colour_warning(self.current_theme)
         if remark and not self.is_headless:
-            self._start.say(remark)
+            self._start.show_remark(remark)
         with_echo(getattr(self._driver, "attrs_before", None))
-        self.app_resume_signal.subscribe(self, lambda _: self._come_back())
-        self._rest = Rest()
-        self.set_interval(_SECONDS_BETWEEN_LOOKS, self._rest.look)
-        if is_there() and os.name == "posix":
+        self.app_resume_signal.subscribe(self, lambda _: self._redraw_after_resume())
+        self._gc_pause = Rest()
+        self.set_interval(_SECONDS_BETWEEN_LOOKS, self._gc_pause.look)
+        if exists() and os.name == "posix":
             self.set_interval(_SECONDS_BETWEEN_LOOKS, self._leave_with_terminal)
 
     def on_unmount(self) -> None:
         """Restore the settings of the program's garbage collector."""
-        self._rest.over()
+        self._gc_pause.over()
 
-    def _come_back(self) -> None:
+    def _redraw_after_resume(self) -> None:
         """Redraw everything after ``fg``: other programs have written to the terminal in the meantime."""
         self.refresh(layout=True)
-        if not self._lent:
-            self._start.say("back from the shell")
-        self._lent = False
+        if not self._suspended:
+            self._start.show_remark("back from the shell")
+        self._suspended = False
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
         """Lend the terminal to an editor or a Python shell, which shows a message of its own afterwards."""
-        self._lent = True
+        self._suspended = True
         with super().suspend():
             yield
 
@@ -124,7 +124,7 @@ class ScreenApp(App[None]):
 
         Another program, such as ``make``, may have kept the signal from this process.
         """
-        if not is_there():
+        if not exists():
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
             signal.raise_signal(signal.SIGHUP)  # Textual would wait for ever to restore the terminal
 
@@ -166,7 +166,7 @@ class ScreenApp(App[None]):
             return
         if self.screen is not self._start:
             self.screen.dismiss(None)
-        self.push_screen(PalettePage(placeholder="what to do; Esc leaves"))
+        self.push_screen(PalettePage(placeholder="Search commands; Esc closes"))
 
     def action_help_quit(self) -> None:
         """Suppress Textual's notice, which would cover the panels. Ctrl+C does nothing over a page."""

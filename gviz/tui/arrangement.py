@@ -17,27 +17,27 @@ TABS = ("source", "watch", "breaks", "output", "stack", "saved", "modules")
 PANELS = (*TABS, "node", "tape", "graph")
 """Panels in the order of the digits: 1 to 9, then 0."""
 
-BESIDE = ("side-watch", "side-output", "side-modules")
+SIDE_PANELS = ("side-watch", "side-output", "side-modules")
 """Panels that have an area of their own on large screens."""
 
-STANDS_IN = {"watch": "side-watch", "breaks": "side-watch", "output": "side-output", "modules": "side-modules"}
+SIDE_PANEL_OF = {"watch": "side-watch", "breaks": "side-watch", "output": "side-output", "modules": "side-modules"}
 """The panel with an area of its own that shows the contents of a tab; one shows both watches and breakpoints."""
 
-LEAST = (40, 10)
+SMALLEST = (40, 10)
 WIDE, HUGE, TALL, LARGE = 110, 170, 32, 44
 ROOMY = (60, 16)
 """The least columns and rows for boxes with a row for each number: a box is visible with its neighbours."""
 
-BELOW = 8
+TAB_ROWS = 8
 """Rows of the panel below the main one, as in app.tcss."""
 
-SOME = 9
+LEAST_GRAPH_ROWS = 9
 """The least rows for a part of a graph: a box is visible with one of its neighbours."""
 
 
 def size_class(width: int, height: int) -> str:
     """Return ``tiny``, ``single`` (one panel at a time), ``portrait`` (stacked), ``huge``, ``wide`` or ``narrow``."""
-    if width < LEAST[0] or height < LEAST[1]:
+    if width < SMALLEST[0] or height < SMALLEST[1]:
         return "tiny"
     if width < 60 or height < 16:
         return "single"
@@ -47,8 +47,8 @@ def size_class(width: int, height: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the user asked for: a view, a tab (`asked`: by its digit), one panel only (`zoomed`).
+class PanelChoice:
+    """What the user asked for: a view, a tab (`tab_chosen`: by its digit), one panel only (`zoomed`).
 
     `modules` says whether the recording has module calls; otherwise their tree needs no area of its own. `watches` says
     whether there are watches or breakpoints; otherwise these take one line, and the modules get their area.
@@ -56,34 +56,34 @@ class Wishes:
 
     view: View
     tab: str
-    asked: bool
+    tab_chosen: bool
     zoomed: str
     leading: str
     modules: bool = False
     watches: bool = True
 
 
-def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
+def visible_panels(width: int, height: int, choice: PanelChoice) -> frozenset[str]:
     """Return the panels to show. On a low screen the graph fills the column, unless the user asks for a tab."""
     size = size_class(width, height)
     if size == "tiny":
         return frozenset({"small"})
-    if wishes.zoomed or size == "single":
-        return frozenset({wishes.zoomed or wishes.leading})
-    main = {"graph", "tape"} if wishes.view == "both" else {wishes.view}
-    beside = own_panels(width, height, modules=wishes.modules, watches=wishes.watches)
-    if beside:
-        tab = wishes.tab if in_its_place(wishes.tab, beside) == wishes.tab else TABS[0]
-        return frozenset({"node", tab, *beside, *main})
-    crowded = "graph" in main and height < TALL and not wishes.asked
-    return frozenset({"node", *main} if crowded else {"node", wishes.tab, *main})
+    if choice.zoomed or size == "single":
+        return frozenset({choice.zoomed or choice.leading})
+    main = {"graph", "tape"} if choice.view == "both" else {choice.view}
+    side = own_panels(width, height, modules=choice.modules, watches=choice.watches)
+    if side:
+        tab = choice.tab if widget_of(choice.tab, side) == choice.tab else TABS[0]
+        return frozenset({"node", tab, *side, *main})
+    crowded = "graph" in main and height < TALL and not choice.tab_chosen
+    return frozenset({"node", *main} if crowded else {"node", choice.tab, *main})
 
 
 def graph_area(width: int, height: int, view: View, nodes: int) -> tuple[int, int]:
     """Return the columns and rows inside the graph panel in a view, for a recording with `nodes` nodes."""
     side = {"huge": 60, "wide": 44, "narrow": 32}.get(size_class(width, height), 0)
-    below = {"huge": 14, "wide": 9}.get(size_class(width, height), BELOW) if height >= TALL else 0
-    body = height - 3 - says_what_happened(width, height)
+    below = {"huge": 14, "wide": 9}.get(size_class(width, height), TAB_ROWS) if height >= TALL else 0
+    body = height - 3 - has_event_row(width, height)
     tape = min(nodes + 3, (body - below) // 2) if view == "both" else 0
     return width - side - 2, body - below - tape - 2
 
@@ -93,7 +93,7 @@ def label_density(width: int, height: int) -> Density:
     return "short" if width >= ROOMY[0] and height >= ROOMY[1] else "brief"
 
 
-def says_what_happened(width: int, height: int) -> bool:
+def has_event_row(width: int, height: int) -> bool:
     """Return whether the screen has a row for the description of the event."""
     return size_class(width, height) not in ("tiny", "single")
 
@@ -110,13 +110,13 @@ def own_panels(width: int, height: int, *, modules: bool, watches: bool = True) 
     return frozenset({"side-watch", *tree, *(["side-output"] if large else [])})
 
 
-def in_its_place(panel: str, shown: Collection[str]) -> str:
+def widget_of(panel: str, shown: Collection[str]) -> str:
     """Return the widget that shows a panel: the one with an area of its own if it is shown, else the tab."""
-    own = STANDS_IN.get(panel, panel)
+    own = SIDE_PANEL_OF.get(panel, panel)
     return own if own in shown else panel
 
 
-def numbered(panel: str, name: str) -> str:
+def panel_title(panel: str, name: str) -> str:
     """Return the name of a panel after the digit that brings it to the front."""
     return f"{(PANELS.index(panel) + 1) % 10} {name}"
 

@@ -80,7 +80,7 @@ class Breakpoint:
         """Return whether moment `n` counts."""
         return next(self.after(n - 1), Hit(0)).n == n
 
-    def untold(self, n: float = inf) -> int:
+    def unknown_count(self, n: float = inf) -> int:
         """Return the number of moments up to `n` whose condition is unknown, because a value is not stored."""
         return self.hits.untold(n)
 
@@ -103,7 +103,7 @@ class Call:
         """Its text in the list: ``breakpoint() at train.py:12``."""
         return f"{self.site.call} at {PurePath(self.site.path).name}:{self.site.line}"
 
-    def held(self, n: int) -> None:
+    def add_pause(self, n: int) -> None:
         """Add moment `n`, the latest at which the call has paused the program."""
         if n not in self.moments[-1:]:
             self.moments.append(n)
@@ -120,17 +120,17 @@ class Call:
         """Return whether it paused the program at moment `n`."""
         return n in self.moments
 
-    def untold(self, n: float = inf) -> int:
+    def unknown_count(self, n: float = inf) -> int:
         """Return the number of moments whose condition is unknown: always 0."""
         return 0
 
 
-Listed: TypeAlias = Breakpoint | Call
+BreakpointEntry: TypeAlias = Breakpoint | Call
 """An entry of the list of breakpoints."""
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class BreakpointStop:
     """The breakpoint that ends a run through the recording."""
 
     n: int
@@ -148,15 +148,15 @@ class Breakpoints:
     _number: Iterator[int] = field(default_factory=lambda: count(1))
 
     @property
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[BreakpointEntry]:
         """All of them, in the order of their numbers."""
         return sorted([*self.own, *self.calls], key=lambda one: one.number)
 
     def add(self, stop: Stop, hits: Hits | None = None, *, once: bool = False, message: str = "") -> Breakpoint:
         """Set a breakpoint; `hits` are its moments, if the caller has them already."""
-        made = Breakpoint(next(self._number), stop, hits or hits_of(self.timeline, stop), once, message)
-        self.own.append(made)
-        return made
+        new = Breakpoint(next(self._number), stop, hits or hits_of(self.timeline, stop), once, message)
+        self.own.append(new)
+        return new
 
     def call(self, site: CallSite) -> Call:
         """Return the entry for a call in the program, and list it if it is new."""
@@ -171,7 +171,7 @@ class Breakpoints:
         self.own = [known for known in self.own if known not in same]
         return None if same else self.add(stop)
 
-    def numbered(self, text: str) -> list[Listed]:
+    def by_numbers(self, text: str) -> list[BreakpointEntry]:
         """Return the breakpoints with the numbers in `text` (``.``: the newest), or all for an empty text.
 
         Raises GvizError for an unknown number.
@@ -188,14 +188,14 @@ class Breakpoints:
                 raise GvizError(what, hint="info break lists them", exit_code=2)
         return [by_number[word] for word in text.split()]
 
-    def one_numbered(self, text: str) -> Listed:
+    def by_number(self, text: str) -> BreakpointEntry:
         """Return the breakpoint with this number. Raises GvizError for no number, or for several."""
-        found = self.numbered(text or "?")
+        found = self.by_numbers(text or "?")
         if len(found) > 1:
-            raise GvizError(f"{clipped(text, 20)} are several breakpoints: name one", exit_code=2)
+            raise GvizError(f"{clipped(text, 20)} are several breakpoints: give one number", exit_code=2)
         return found[0]
 
-    def delete(self, chosen: Sequence[Listed]) -> list[Call]:
+    def delete(self, chosen: Sequence[BreakpointEntry]) -> list[Call]:
         """Delete breakpoints. Calls are part of the program: they are switched off instead, and returned."""
         self.own = [known for known in self.own if known not in chosen]
         switched_off = [call for call in self.calls if call in chosen]
@@ -203,11 +203,11 @@ class Breakpoints:
             call.enabled = False
         return switched_off
 
-    def require(self, text: str) -> None:
+    def set_condition(self, text: str) -> None:
         """Run ``condition N COND``: stop only where COND holds, or always without COND."""
         number, _, test = text.strip().partition(" ")
         test = test.strip().removeprefix("if ")
-        chosen = self.own_numbered(number)
+        chosen = self.own_by_number(number)
         chosen.stop = replace(chosen.stop, condition=condition(test) if test else None)
         chosen.hits = hits_of(self.timeline, chosen.stop)
 
@@ -216,20 +216,22 @@ class Breakpoints:
         number, _, times = text.strip().partition(" ")
         count = typed_count(times.strip())
         if count is None:
-            raise GvizError("ignore needs N COUNT", hint="ignore 1 3 passes breakpoint 1 by three times", exit_code=2)
-        chosen = self.own_numbered(number)
+            raise GvizError(
+                "ignore needs N COUNT", hint="ignore 1 3 skips the first 3 stops of breakpoint 1", exit_code=2
+            )
+        chosen = self.own_by_number(number)
         chosen.ignored = count
         return chosen
 
-    def own_numbered(self, number: str) -> Breakpoint:
+    def own_by_number(self, number: str) -> Breakpoint:
         """Return the breakpoint with this number.
 
         Raises GvizError for a call in the program, which cannot be edited.
         """
-        chosen = self.one_numbered(number)
+        chosen = self.by_number(number)
         if isinstance(chosen, Call):
-            hint = f"disable {number} passes by it, and break takes a condition"
-            raise GvizError(f"breakpoint {number} stands in the program", hint=hint, exit_code=2)
+            hint = f"disable {number} switches it off; break sets one with a condition"
+            raise GvizError(f"breakpoint {number} is a call in the program", hint=hint, exit_code=2)
         return chosen
 
     def search_again(self) -> None:
@@ -237,11 +239,11 @@ class Breakpoints:
         for one in self.own:
             one.hits = hits_of(self.timeline, one.stop)
 
-    def next(self, n: int) -> Met | None:
+    def next(self, n: int) -> BreakpointStop | None:
         """Return the first breakpoint that stops after moment `n`."""
         return self._first([(hit, one) for one in self._stopping() if (hit := next(one.after(n), None)) is not None])
 
-    def searched(self, n: int, *, backward: bool) -> Iterator[int]:
+    def search(self, n: int, *, backward: bool) -> Iterator[int]:
         """Search for the result of `next` (`previous`) and cache it; yield the event reached, range by range.
 
         This also searches for log points, because the caller needs their messages next.
@@ -257,13 +259,13 @@ class Breakpoints:
                 return
             yield stretch.start if backward else stretch.stop - 1
 
-    def said(self, n: int, end: int) -> list[tuple[int, Breakpoint]]:
+    def messages(self, n: int, end: int) -> list[tuple[int, Breakpoint]]:
         """Return the moments of log points after `n` and up to `end`, in order."""
         logging = [one for one in self.own if one.enabled and one.message]
-        said = [(hit.n, one) for one in logging for hit in _until(one.after(n), end)]
-        return sorted(said, key=lambda pair: (pair[0], pair[1].number))
+        messages = [(hit.n, one) for one in logging for hit in _until(one.after(n), end)]
+        return sorted(messages, key=lambda pair: (pair[0], pair[1].number))
 
-    def previous(self, n: int) -> Met | None:
+    def previous(self, n: int) -> BreakpointStop | None:
         """Return the last breakpoint that stops before moment `n`."""
         found = [(hit, one) for one in self._stopping() if (hit := next(one.before(n), None)) is not None]
         latest = max((hit.n for hit, _ in found), default=0)
@@ -273,11 +275,11 @@ class Breakpoints:
         """Return the commands of the breakpoint with a number; empty for an unknown number."""
         return next((one.commands for one in self.listed if one.number == number), ())
 
-    def as_they_are(self) -> tuple[Listed, ...]:
+    def copies(self) -> tuple[BreakpointEntry, ...]:
         """Return copies, to be compared later with the current state."""
         return tuple(map(copy, self.listed))
 
-    def arrived(self, n: int) -> None:
+    def remove_temporary(self, n: int) -> None:
         """Delete the one-time breakpoints that stop at moment `n`."""
         self.own = [one for one in self.own if not (one.once and one.enabled and one.stops_at(n))]
 
@@ -289,16 +291,16 @@ class Breakpoints:
         """Return the breakpoints, enabled or not, whose place includes a node."""
         return [one for one in self.own if one.hits.means(node)]
 
-    def _stopping(self) -> list[Listed]:
-        own: list[Listed] = [one for one in self.own if one.enabled and not one.message]
+    def _stopping(self) -> list[BreakpointEntry]:
+        own: list[BreakpointEntry] = [one for one in self.own if one.enabled and not one.message]
         return own + [call for call in self.calls if call.enabled]
 
-    def _first(self, found: list[tuple[Hit, Listed]]) -> Met | None:
+    def _first(self, found: list[tuple[Hit, BreakpointEntry]]) -> BreakpointStop | None:
         if not found:
             return None
         hit, one = min(found, key=lambda pair: (pair[0].n, pair[1].number))
         text = f"breakpoint {one.number}" + (f": {hit.note}" if hit.note else "")
-        return Met(hit.n, Reason("breakpoint", text, one.number))
+        return BreakpointStop(hit.n, Reason("breakpoint", text, one.number))
 
 
 def _until(hits: Iterator[Hit], end: int) -> Iterator[Hit]:
@@ -312,9 +314,9 @@ SEARCHED = 20_000
 """How many nodes are searched for the source lines of a breakpoint that names no line."""
 
 
-def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[Listed]]:
+def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[BreakpointEntry]]:
     """Return the breakpoints of each line of a file: those set on the line, or on a node that the line made."""
-    found: dict[int, list[Listed]] = {}
+    found: dict[int, list[BreakpointEntry]] = {}
     for one in breakpoints.own:
         for line in _lines(breakpoints.timeline, one, path) if one.enabled else ():
             found.setdefault(line, []).append(one)
@@ -342,6 +344,6 @@ def nodes_of_line(timeline: Timeline, n: int, path: str, line: int) -> Iterator[
             yield node
 
 
-def described(one: Listed) -> str:
+def entry_text(one: BreakpointEntry) -> str:
     """Return a breakpoint as ``info break`` shows it."""
     return f"{one.number}  {shown(one.words)}" + " (off)" * (not one.enabled)

@@ -51,7 +51,7 @@ def read(path: Path | None = None) -> Config:
     try:
         return _config(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise GvizError(f"{shown(str(path))} is no TOML", why=shown(str(error)), exit_code=2) from None
+        raise GvizError(f"{shown(str(path))} is not valid TOML", why=shown(str(error)), exit_code=2) from None
     except GvizError as error:
         raise GvizError(f"{shown(str(path))}: {error.what}", why=error.why, hint=error.hint, exit_code=2) from None
 
@@ -59,7 +59,7 @@ def read(path: Path | None = None) -> Config:
 def _config(table: dict[str, Any]) -> Config:
     for name in table:
         if name not in _KNOWN:
-            hint = did_you_mean(name, _KNOWN, f"it knows {', '.join(_KNOWN)}")
+            hint = did_you_mean(name, _KNOWN, f"the settings are {', '.join(_KNOWN)}")
             raise GvizError(f"there is no setting {clipped(shown(name), 30)}", hint=hint)
     keymap, theme, motion = table.get("keymap", "default"), table.get("theme"), table.get("motion", True)
     if not isinstance(keymap, str) or not isinstance(theme, str | None) or not isinstance(motion, bool):
@@ -71,7 +71,7 @@ def _config(table: dict[str, Any]) -> Config:
 
 def _keys(table: object) -> dict[str, str]:
     if not isinstance(table, dict):
-        raise GvizError("[keys] is no table", hint='"time.step" = "x"')
+        raise GvizError("[keys] is not a table", hint='"time.step" = "x"')
     found: dict[str, str] = {}
     for id, value in _flat(table):
         texts = value if isinstance(value, list) else [value]
@@ -85,7 +85,7 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the ids with their keys. Without quotes, TOML reads ``time.step`` as a table inside a table."""
     for name, value in table.items():
         if isinstance(value, dict):
-            yield from ((f"{name}.{rest}", given) for rest, given in _flat(value))
+            yield from ((f"{name}.{rest}", keys) for rest, keys in _flat(value))
         else:
             yield name, value
 
@@ -123,7 +123,7 @@ class Settings:
 
     values: dict[str, str] = field(default_factory=lambda: {one.name: (*one.values, "")[0] for one in SETTINGS})
 
-    def asked(self, text: str) -> tuple[str, str]:
+    def parse(self, text: str) -> tuple[str, str]:
         """Parse ``KEY VALUE``. Raises GvizError for an unknown key or value; a front end may refuse a valid one."""
         name, _, value = text.strip().partition(" ")
         setting, value = setting_named(name), value.strip()
@@ -132,10 +132,10 @@ class Settings:
             raise GvizError(what, hint=", ".join(setting.values) or setting.help, exit_code=2)
         return setting.name, setting.full(value)
 
-    def described(self, text: str) -> Iterator[str]:
+    def descriptions(self, text: str) -> Iterator[str]:
         """Yield the text of one setting, or of all."""
         for one in [setting_named(text.strip())] if text.strip() else SETTINGS:
-            yield f"{one.name} is {self.values[one.name] or 'as it began'}: {one.help}"
+            yield f"{one.name} is {self.values[one.name] or 'the default'}: {one.help}"
 
 
 def setting_named(name: str) -> Setting:

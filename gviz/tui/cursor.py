@@ -40,7 +40,18 @@ from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints, hits_of
 from gviz.tui.source_location import HeldStack
-from gviz.tui.stop_reason import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
+from gviz.tui.stop_reason import (
+    CONTINUE,
+    END,
+    ERROR,
+    FIRST_BAD,
+    LIVE_END,
+    START,
+    Arrival,
+    Reason,
+    as_remark,
+    by_command,
+)
 from gviz.values.plain_text import clipped, shown
 from gviz.where.place import split_aspect
 from gviz.where.stop import changes
@@ -64,7 +75,7 @@ class Asker(Evaluator):
     Keeps the watched expressions, and the branch of a what-if, if there is one.
     """
 
-    beside: BranchView | None = None
+    branch_view: BranchView | None = None
 
     def __init__(self, timeline: Timeline) -> None:
         super().__init__(timeline)
@@ -72,7 +83,7 @@ class Asker(Evaluator):
 
     def text_of(self, text: str, n: int) -> str:
         """Return the text of an expression; where a branch differs, of both values: ``9 → 25``."""
-        here, branch = self.evaluated(text, n), self.beside
+        here, branch = self.evaluated(text, n), self.branch_view
         if branch is None or not branch.covers(n):
             return here
         try:
@@ -132,9 +143,9 @@ class Cursor:
 
     def travel(self, move: Move, command: str, count: int = 1, *, backward: bool = False) -> Arrival:
         """Move `count` times by the command with this name, or until an end is reached."""
-        return finished(self.travelling(move, command, count, backward=backward))
+        return finished(self.travel_work(move, command, count, backward=backward))
 
-    def travelling(self, move: Move, command: str, count: int, *, backward: bool = False) -> Driven[Arrival]:
+    def travel_work(self, move: Move, command: str, count: int, *, backward: bool = False) -> Driven[Arrival]:
         """Do the same as `travel`, in small pieces of work."""
         position = self.position
         for done in range(count):
@@ -145,7 +156,7 @@ class Cursor:
             position = moved
         return self._arrive(position, by_command(command), ran_backward=backward)
 
-    def run_on(self, count: int = 1, *, backward: bool = False) -> Arrival:
+    def run_to_stop(self, count: int = 1, *, backward: bool = False) -> Arrival:
         """Run to the next stop, or to the previous one, `count` times."""
         start, position, reason = self.position, self.position, CONTINUE
         for _ in range(count):
@@ -153,22 +164,22 @@ class Cursor:
             if moved == position:
                 break
             position = moved
-        return self._ran(start, position, reason, ran_backward=backward)
+        return self._arrive_after_run(start, position, reason, ran_backward=backward)
 
-    def stopped(self, position: int, start: int, reason: Reason) -> Arrival:
+    def follow_program(self, position: int, start: int, reason: Reason) -> Arrival:
         """Follow the program from `start`, which was the end, to where it was paused."""
         self.position = start
-        return self._ran(start, position, reason, by_program=True)
+        return self._arrive_after_run(start, position, reason, by_program=True)
 
-    def _ran(
+    def _arrive_after_run(
         self, start: int, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
     ) -> Arrival:
         """Arrive, with the messages of log points passed on the way and the commands of the breakpoint that stopped."""
-        said = stop_search.log_lines(self.timeline, self.breakpoints, start, position)
+        messages = stop_search.log_lines(self.timeline, self.breakpoints, start, position)
         then = self.breakpoints.commands_of(reason.breakpoint) if position != start or by_program else ()
-        self.breakpoints.arrived(position)
+        self.breakpoints.remove_temporary(position)
         arrival = self._arrive(position, reason, ran_backward=ran_backward, by_program=by_program)
-        return replace(arrival, said=said, then=then)
+        return replace(arrival, messages=messages, then=then)
 
     def seek(self, position: int, reason: Reason = _GOTO) -> Arrival:
         """Jump to a position, and remember the old one."""
@@ -179,7 +190,7 @@ class Cursor:
     def back(self) -> Arrival:
         """Return to the position of the last jump."""
         if not self._jumped:
-            return Arrival(self.position, self.position, saying("no earlier position"))
+            return Arrival(self.position, self.position, as_remark("no earlier position"))
         return self._arrive(self._jumped.pop(), by_command("back"))
 
     def select(self, node: int) -> Arrival:
@@ -191,7 +202,7 @@ class Cursor:
         """Select the node `steps` rows below (above, if negative) in the order of creation."""
         made = self.timeline.nodes
         if not len(made):
-            raise GvizError("this recording holds no nodes", exit_code=2)
+            raise GvizError("this recording has no nodes", exit_code=2)
         at = max(self.timeline.nodes.place_of(self.selected), 0)
         return self.select(int(made[max(0, min(at + steps, len(made) - 1))]))
 
@@ -217,16 +228,16 @@ class Cursor:
         self._matches = exact if node else node_lookup.query(self.timeline, text)
         node = node or (yield from node_lookup.search(self.timeline, self._matches, self.selected))
         if not node:
-            raise GvizError(f"no node fits {clipped(text, 40)}", exit_code=2)
-        return replace(self.select(node), said=("there is no nan: this is inf",) if no_nan else ())
+            raise GvizError(f"no node matches {clipped(text, 40)}", exit_code=2)
+        return replace(self.select(node), messages=("there is no nan: this is inf",) if no_nan else ())
 
-    def again(self, *, backward: bool = False) -> Driven[Arrival]:
+    def find_next(self, *, backward: bool = False) -> Driven[Arrival]:
         """Select the next (or previous) node that matches the last search."""
         if self._matches is None:
-            raise GvizError("nothing was searched for", hint="/ finds a node", exit_code=2)
+            raise GvizError("there is no search to repeat", hint="/ finds a node", exit_code=2)
         node = yield from node_lookup.search(self.timeline, self._matches, self.selected, backward=backward)
         if not node:
-            raise GvizError("no node fits the last search", exit_code=2)
+            raise GvizError("no node matches the last search", exit_code=2)
         return self.select(node)
 
     def bookmark(self, text: str) -> str:
@@ -245,7 +256,7 @@ class Cursor:
             return self._jumped[-1] if self._jumped else self.position
         return event_at(self.timeline, place, self.position, self.selected, self.bookmarks)
 
-    def going(self, place: str) -> Driven[Arrival]:
+    def goto_work(self, place: str) -> Driven[Arrival]:
         """Go to the event of a PLACE, in small pieces of work if every value must be read."""
         if place in BAD:
             yield from self.timeline.troubles.looking_for_bad()
@@ -259,7 +270,7 @@ class Cursor:
             receives = split_aspect(place)[1] == "grad" and " " not in place
             self.selected = (self.node_at(place) if receives else self._node_here()) or self.selected
         also = remark(self.timeline, place)
-        return replace(stop, said=(also,)) if also else stop
+        return replace(stop, messages=(also,)) if also else stop
 
     def to(self, place: str) -> Arrival:
         """Go to the next event of a node."""
@@ -279,7 +290,7 @@ class Cursor:
         events.pop(self.position, None)
         if not events:
             which = "earlier" if backward else "later"
-            return Arrival(self.position, self.position, saying(f"no {which} event of #{node}"))
+            return Arrival(self.position, self.position, as_remark(f"no {which} event of #{node}"))
         position = max(events) if backward else min(events)
         stop = self._arrive(position, by_command("to"), ran_backward=backward)
         self.selected = events[position]
@@ -292,23 +303,23 @@ class Cursor:
         """
         if not text:
             return self.travel(navigation.finish, "until")
-        met = yield from stop_search.until(self.timeline, self.breakpoints, self.position, text)
-        return self._ran(self.position, *met)
+        reached = yield from stop_search.until(self.timeline, self.breakpoints, self.position, text)
+        return self._arrive_after_run(self.position, *reached)
 
     def last_change(self, text: str) -> Driven[Arrival]:
         """Go back to the last change of a value or gradient."""
-        why = saying(f"last change of {clipped(text, 30)}")
+        why = as_remark(f"last change of {clipped(text, 30)}")
         return self.seek((yield from self.asker.change(text, self.position)), why)
 
     def first_change(self, text: str) -> Driven[Arrival]:
         """Go to the first change of a value or gradient."""
-        why = saying(f"first change of {clipped(text, 30)}")
+        why = as_remark(f"first change of {clipped(text, 30)}")
         return self.seek((yield from self.asker.change(text, self.position, first=True)), why)
 
     def _node_here(self) -> int:
-        return self._looked_at(self.position)
+        return self._node_of_event(self.position)
 
-    def _looked_at(self, n: int) -> int:
+    def _node_of_event(self, n: int) -> int:
         """Return the node that acts in an event; 0 if there is none, or if its graph is an earlier, freed one.
 
         At the end of a backward pass it is the loss. So it is at the end of a recording, unless a node is made there.
@@ -318,7 +329,7 @@ class Cursor:
             return root_of_pass(self.timeline, moment.event.pass_nr)
         if n == len(self.timeline) and not self.timeline.growing and isinstance(moment.event, AFTERMATH):
             ended = last_pass(self.timeline, n)
-            loss = self._looked_at(ended) if ended and ended < n else 0
+            loss = self._node_of_event(ended) if ended and ended < n else 0
             if loss in self.timeline.nodes.of(self.timeline.iteration_at(n)):
                 return loss
         if isinstance(moment.event, NodeFreed) and moment.actor in self.timeline.nodes:
@@ -330,12 +341,12 @@ class Cursor:
         self, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
     ) -> Arrival:
         start, self.position = self.position, position
-        self.selected = self._node_here() or self._seen_here(start)
+        self.selected = self._node_here() or self._node_nearby(start)
         why = self._reason(position, start, reason, ran_backward=ran_backward)
         cut_short = self.growing and position == len(self.timeline) and not by_program
         return Arrival(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
 
-    def _seen_here(self, start: int) -> int:
+    def _node_nearby(self, start: int) -> int:
         """Return the node to select at an event without one: after one step the same as before, else the last active.
 
         So a moment looks the same from wherever a jump came, and a step keeps the selection.
@@ -347,14 +358,14 @@ class Cursor:
         if is_here and abs(self.position - start) <= 1:
             return self.selected
         before = range(self.position, max(iteration.start, self.position - SEARCHED) - 1, -1)
-        concerned = next((node for n in before if (node := self._looked_at(n))), 0)
+        concerned = next((node for n in before if (node := self._node_of_event(n))), 0)
         return concerned or (self.selected if is_here else nodes[0])
 
     def _reason(self, position: int, start: int, reason: Reason, *, ran_backward: bool) -> Reason:
         """Return the reason to show. Ends, errors and marks take precedence over the name of the command."""
         if ran_backward and position == start:
             return START
-        if reason.asked_for:
+        if reason.takes_precedence:
             return reason
         if position == 0:
             return START if len(self.timeline) or self.growing else END
@@ -381,6 +392,6 @@ SELECTIONS: Mapping[str, Callable[[Cursor, Any], Arrival | Driven[Arrival]]] = {
     "neighbour": Cursor.neighbour,
     "edge": _edge,
     "relative": Cursor.relative,
-    "again": lambda cursor, backward: cursor.again(backward=backward),
+    "again": lambda cursor, backward: cursor.find_next(backward=backward),
 }
 """How keys select another node; the time does not change."""

@@ -18,7 +18,7 @@ class Act:
     id: str
     keys: str
     action: str
-    says: str
+    description: str
 
 
 _TIME = (
@@ -30,10 +30,10 @@ _TIME = (
 )
 
 ACTS: tuple[Act, ...] = (
-    *(Act(f"time.{name}", keys, f"travel('{name}')", f"{says}, forward") for name, keys, _, says in _TIME),
+    *(Act(f"time.{name}", keys, f"travel('{name}')", f"{text}, forward") for name, keys, _, text in _TIME),
     *(
-        Act(f"time.reverse-{name}", keys, f"travel('reverse-{name}')", f"{says.replace('the end', 'the start')}, back")
-        for name, _, keys, says in _TIME
+        Act(f"time.reverse-{name}", keys, f"travel('reverse-{name}')", f"{text.replace('the end', 'the start')}, back")
+        for name, _, keys, text in _TIME
     ),
     Act("time.to", "t", "travel('to')", "run to the next event of the selected node"),
     Act("time.reverse-to", "T", "travel('reverse-to')", "run back to its last event"),
@@ -41,7 +41,7 @@ ACTS: tuple[Act, ...] = (
     Act("time.end", "greater_than_sign", "seek(-1)", "last event"),
     Act("time.play", "space", "play", "play or pause"),
     Act("act.stop", "ctrl+c", "stop", "stop a search, playing, the program of gviz run"),
-    Act("time.back", "backspace", "do('back')", "back to where I was"),
+    Act("time.back", "backspace", "do('back')", "back to the position before the last jump"),
     Act("time.mark", "m", "await_letter('m')", "remember this position under a letter"),
     Act("time.goto-mark", "apostrophe", "await_letter('go')", "go to a remembered position"),
     Act("look.next", "j", "select('neighbour', 1)", "next node"),
@@ -62,11 +62,11 @@ ACTS: tuple[Act, ...] = (
     Act("look.findings", "exclamation_mark", "do('findings')", "what is wrong, and parameters without a gradient"),
     Act("look.training", "L", "do('training')", "loss and gradients over all passes"),
     Act("look.happened", "semicolon", "do('event')", "what happened here, in full"),
-    Act("look.eval", "p", "ask('print')", "what an expression is now"),
+    Act("look.eval", "p", "ask('print')", "the value of an expression"),
     Act("watch.ask", "w", "ask('watch')", "show an expression at every stop"),
     Act("view.next", "v", "view", "graph, tape, both"),
-    Act("graph.open", "plus,equals_sign", "do('open')", "open the module of the node"),
-    Act("graph.close", "minus", "do('close')", "close the module of the node"),
+    Act("graph.open", "plus,equals_sign", "do('open')", "expand the module of the node"),
+    Act("graph.close", "minus", "do('close')", "collapse the module of the node"),
     Act("graph.part", "a", "look('part')", "ancestors of the node, its neighbourhood, the whole graph"),
     Act("view.zoom", "z", "zoom", "this panel only"),
     Act("view.leave", "escape", "leave", "undo zoom and search"),
@@ -80,19 +80,19 @@ ACTS: tuple[Act, ...] = (
     Act("break.toggle", "b,f9", "look('break')", "breakpoint at the selected node, on or off"),
     Act("break.edit", "B", "ask('break')", "breakpoint with a condition, or the condition of the one here"),
     Act("act.command", "colon", "ask('command')", "command line"),
-    Act("act.palette", "ctrl+p", "app.command_palette", "find what can be done"),
-    Act("act.menu", "M", "open('menu')", "what can be done with the selected node"),
+    Act("act.palette", "ctrl+p", "app.command_palette", "command palette"),
+    Act("act.menu", "M", "open('menu')", "menu of the selected node"),
     Act("act.copy", "y", "do('copy', 'value')", "copy the value of the node"),
     Act(
         "act.script",
         "Y",
         "do('copy', 'script')",
-        "copy a script of PyTorch that makes the node again, and its gradients",
+        "copy a PyTorch script that recomputes the node and its gradients",
     ),
     Act("act.export", "x", "ask('export')", "export a picture"),
     Act("act.python", "I", "do('python')", "a Python shell with the numbers of this moment"),
     Act("act.edit", "ctrl+e", "do('edit')", "the source line in $EDITOR"),
-    Act("act.redraw", "ctrl+l", "look('redraw')", "draw the screen anew"),
+    Act("act.redraw", "ctrl+l", "look('redraw')", "redraw the screen"),
     Act("act.suspend", "ctrl+z", "suspend", "back to the shell; fg comes back"),
     Act("live.answer", "A", "ask('answer')", "answer what the program of gviz run asks"),
     Act("live.restart", "ctrl+r", "do('restart')", "run the program of gviz run again"),
@@ -133,13 +133,13 @@ KEYMAPS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """What each keymap changes. Letters stay in all of them: a terminal may keep function keys for itself."""
-_SPOKEN = {
+_KEY_TEXTS = {
     "right_square_bracket": "]", "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
     "less_than_sign": "<", "greater_than_sign": ">", "apostrophe": "'", "slash": "/", "comma": ",", "full_stop": ".",
     "colon": ":", "question_mark": "?", "plus": "+", "minus": "-", "equals_sign": "=", "escape": "esc",
     "backspace": "bksp", "semicolon": ";", "exclamation_mark": "!",
 }  # fmt: skip
-_NAMED = {sign: name for name, sign in _SPOKEN.items() if len(sign) == 1} | {
+_NAMED = {sign: name for name, sign in _KEY_TEXTS.items() if len(sign) == 1} | {
     "=": "equals_sign", "+": "plus", "-": "minus", ";": "semicolon", "*": "asterisk",
     "#": "number_sign", "@": "at", "_": "underscore", "~": "tilde", "&": "ampersand", "%": "percent_sign",
     "$": "dollar_sign", "^": "circumflex_accent", "|": "vertical_line", "\\": "backslash", "`": "grave_accent",
@@ -150,7 +150,7 @@ _NAMED = {sign: name for name, sign in _SPOKEN.items() if len(sign) == 1} | {
 _WORDS = {
     *_NAMED.values(), "tab", "up", "down", "left", "right", "home", "end", "insert", *(f"f{n}" for n in range(1, 25)),
 }  # fmt: skip
-_HELD = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
+_MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 
 Keys = Mapping[str, tuple[str, ...]]
 """The keys of each act, by the id of the act."""
@@ -170,18 +170,18 @@ def keys_of(name: str, own: Mapping[str, str] | None = None) -> Keys:
             raise _unknown("key binding", id, keys)
         for key in _split(text):
             if wanted.setdefault(key, id) != id:
-                hint = f"give {id} another key, or none of yours; gviz keys lists what each key does"
-                raise GvizError(f"{spoken(key)} is given to both {wanted[key]} and {id}", hint=hint, exit_code=2)
+                hint = f"bind {id} to another key; gviz keys lists what each key does"
+                raise GvizError(f"{key_text(key)} is bound to both {wanted[key]} and {id}", hint=hint, exit_code=2)
     theirs = {id: _split(text) for id, text in (own or {}).items()}
     return {id: theirs.get(id, tuple(key for key in known if key not in wanted)) for id, known in keys.items()}
 
 
-def spoken(key: str) -> str:
+def key_text(key: str) -> str:
     """Return a key as it is written on the keyboard: ``]`` for ``right_square_bracket``, ``F5``."""
-    if key in _SPOKEN:
-        return _SPOKEN[key]
+    if key in _KEY_TEXTS:
+        return _KEY_TEXTS[key]
     head, plus, last = key.rpartition("+")
-    last = _SPOKEN.get(last, last)
+    last = _KEY_TEXTS.get(last, last)
     return f"{head}{plus}{last.upper() if last[:1] == 'f' and last[1:].isdigit() else last}"
 
 
@@ -190,15 +190,15 @@ def first(keys: Keys, *ids: str) -> str:
 
     ``sS``, ``F11/S``. Acts without keys add nothing.
     """
-    names = [spoken(keys[id][0]) for id in ids if keys[id]]
+    names = [key_text(keys[id][0]) for id in ids if keys[id]]
     return ("" if all(len(name) == 1 for name in names) else "/").join(names)
 
 
 def key_lines(keys: Keys, width: int) -> Iterator[Line]:
     """Yield the table of all keys: keys, id, description."""
     for act in ACTS:
-        names = " ".join(map(spoken, keys[act.id])) or "(none)"
-        yield from wrapped(line((f"{names:<13} ", "key"), (f"{act.id:<22} ", "muted"), act.says), width, 14)
+        names = " ".join(map(key_text, keys[act.id])) or "(none)"
+        yield from wrapped(line((f"{names:<13} ", "key"), (f"{act.id:<22} ", "muted"), act.description), width, 14)
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -216,21 +216,21 @@ def _key(text: str) -> str:
     ``F11``, ``Ctrl+K``, ``bksp``, ``shift+n``.
     """
     head, _, last = text[:-1].rpartition("+")
-    held, last = head.lower().split("+") if head else [], last + text[-1]
+    modifiers, last = head.lower().split("+") if head else [], last + text[-1]
     if len(last) > 1:
         last = _NAMED.get(last.lower(), last.lower())
-    elif held == ["shift"] and last.isalpha():
-        held, last = [], last.upper()
+    elif modifiers == ["shift"] and last.isalpha():
+        modifiers, last = [], last.upper()
     else:
-        last = _NAMED.get(last, last.lower() if held else last)
+        last = _NAMED.get(last, last.lower() if modifiers else last)
     known = last in _WORDS or (len(last) == 1 and last.isprintable())
-    if not known or not _HELD.issuperset(held):
+    if not known or not _MODIFIERS.issuperset(modifiers):
         raise _no_key(text)
-    return "+".join([*held, last])
+    return "+".join([*modifiers, last])
 
 
 def _no_key(text: str) -> GvizError:
-    return GvizError(f"{clipped(repr(text), 30)} is no key", hint="write x, ctrl+k, f5 or ]", exit_code=2)
+    return GvizError(f"{clipped(repr(text), 30)} is not a key", hint="write x, ctrl+k, f5 or ]", exit_code=2)
 
 
 def _unknown(what: str, name: str, known: Mapping[str, object]) -> GvizError:

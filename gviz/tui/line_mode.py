@@ -23,14 +23,14 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.node_details import differences, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Answer, Command, Confirm, FrontEnd, Look, Outside, Reply, Work, work
-from gviz.tui.language.command_lines import echoed, typed
+from gviz.tui.language.command_lines import echo_lines, input_lines
 from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader, spec_of
 from gviz.tui.session import Session
 from gviz.tui.session_options import DEFAULT, EXIT_ANSWERS, EXIT_COMMANDS, ExitAction, SessionOptions
 from gviz.tui.stop_reason import ENDS, Arrival
 from gviz.tui.terminal import is_terminal
-from gviz.tui.tutorial import Noticed, Tutor
+from gviz.tui.tutorial import Tutor, UserAction
 from gviz.values.plain_text import shown
 
 WIDTH = 80
@@ -42,7 +42,7 @@ class Conversation:
     """How a dialogue ended: the number of refused lines, and the command that ended it, if there was one."""
 
     refused: int
-    left: Command | None = None
+    exit_command: Command | None = None
 
 
 def debug(
@@ -57,16 +57,18 @@ def debug(
     If the program waits for the debugger, ``continue`` at the end also ends the dialogue.
     """
     session = Session(options.cursor(timeline), glyphs(ascii=wants_ascii()), options.title)
-    waits = ["the program waits: continue at the end lets it go on, quit asks."] if options.waited_for else []
+    waits = ["the program is waiting: continue at the end resumes it, quit asks."] if options.waited_for else []
     for text in (*(_lesson(session) if options.lesson else ()), *waits, *_greeting(session)):
         print(text, file=output)
     reader = Reader(session.cursor.breakpoints)
-    given = (
-        typed(input, output, reader, partial(completions, session)) if commands is None else echoed(commands, output)
+    typed_lines = (
+        input_lines(input, output, reader, partial(completions, session))
+        if commands is None
+        else echo_lines(commands, output)
     )
-    leaves = partial(_lets_go, session) if options.waited_for else is_quit
-    texts = chain(echoed(options.opening, output), given)
-    return converse(reader, partial(answers, session, reader), texts, output, leaves)
+    is_last = partial(_ends_wait, session) if options.waited_for else is_quit
+    texts = chain(echo_lines(options.opening, output), typed_lines)
+    return converse(reader, partial(answers, session, reader), texts, output, is_last)
 
 
 def is_quit(command: Command) -> bool:
@@ -74,7 +76,7 @@ def is_quit(command: Command) -> bool:
     return command.name == "quit"
 
 
-def _lets_go(session: Session, command: Command) -> bool:
+def _ends_wait(session: Session, command: Command) -> bool:
     at_end = session.cursor.position == len(session.timeline)
     return is_quit(command) or command.name in EXIT_COMMANDS or (at_end and command.name == "continue")
 
@@ -85,16 +87,16 @@ def exit_action(talk: Conversation, input: TextIO, output: TextIO) -> ExitAction
     The program runs on if no command ended the conversation. Otherwise the user is asked; without a terminal the
     program is stopped.
     """
-    command = talk.left
+    command = talk.exit_command
     if command is None or command.name == "continue":
-        return "go on"
+        return "continue"
     if command.name in EXIT_COMMANDS:
         return EXIT_COMMANDS[command.name]
     if command.argument or not is_terminal(input):
         return "stop"
-    output.write("it waits: go on to its next stop (c), on without stops (k), or stop it (s)? ")
+    output.write("waiting: run to its next stop (c), run without stops (k), or stop it (s)? ")
     output.flush()
-    return EXIT_ANSWERS.get(input.readline().strip()[:1], "go on")
+    return EXIT_ANSWERS.get(input.readline().strip()[:1], "continue")
 
 
 def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:
@@ -104,13 +106,13 @@ def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:
 
     def answer(command: Command) -> Iterator[str]:
         yield from answers(session, reader, command)
-        if tutor.saw(Noticed(command.name, session)):
+        if tutor.notice(UserAction(command.name, session)):
             yield session.glyphs.text(f"\n{tutor.text(plain=True)}")
         elif tutor.page is not None:
-            yield f"(the lesson waits for: {tutor.wanted(plain=True)})"
+            yield f"(the lesson waits for: {tutor.expected(plain=True)})"
 
     print(*_greeting(session), "", session.glyphs.text(tutor.text(plain=True)), sep="\n", file=output)
-    converse(reader, answer, typed(input, output, reader, partial(completions, session)), output)
+    converse(reader, answer, input_lines(input, output, reader, partial(completions, session)), output)
 
 
 def converse(
@@ -125,9 +127,9 @@ def converse(
     for text in texts:
         reader.typed(text)
         try:
-            left = _carried_out(reader, answer, output, leaves)
-            if left is not None:
-                return Conversation(refused, left)
+            exit_command = _carried_out(reader, answer, output, leaves)
+            if exit_command is not None:
+                return Conversation(refused, exit_command)
         except GvizError as error:
             refused += 1
             print(refusal(reader.refused(error)), file=output)
@@ -143,13 +145,13 @@ def _carried_out(
     """Run a line and the lines that follow from it. Return the command that leaves, if one does."""
     while (command := reader.next()) is not None:
         if isinstance(command, Answer):
-            for said in command.lines:
-                print(said, file=output)
+            for text in command.lines:
+                print(text, file=output)
         elif leaves(command):
             return command
         else:
-            for said in answer(command):
-                print(said, file=output)
+            for text in answer(command):
+                print(text, file=output)
     return None
 
 
@@ -184,7 +186,7 @@ def _driven(left: Work) -> Reply:
     if not is_terminal(sys.stderr):
         return finished(left)
     return finished(
-        paced(left, PROGRESS_SECONDS), lambda far: print(f"{far}; ctrl+c stops.", file=sys.stderr, flush=True)
+        paced(left, PROGRESS_SECONDS), lambda far: print(f"{far}; Ctrl+C stops.", file=sys.stderr, flush=True)
     )
 
 
@@ -197,7 +199,7 @@ def _set(session: Session, text: str) -> str:
 
 
 def _lesson(session: Session) -> Iterator[str]:
-    text = about(session.timeline) or "this program says nothing about itself at its top."
+    text = about(session.timeline) or "this program has no text at its top."
     return (lines.plain(row) for row in lines.paragraphs(text, WIDTH))
 
 
@@ -208,21 +210,21 @@ def _greeting(session: Session) -> Iterator[str]:
     yield f"recording of {events} event{'s' * (events != 1)}, {nodes} node{'s' * (nodes != 1)}{iterations}."
     if timeline.dropped.events:
         yield f"{timeline.dropped.words}."
-    yield "n goes on by a node, s by an event, n- and s- go back; an empty line repeats; help lists all, quit leaves."
+    yield "n: next node, s: next event, n- and s-: back. An empty line repeats. help lists all commands, quit leaves."
     yield from _here(session)
     if session.held_stack is not None:
-        yield session.glyphs.text(f"the program stands at {frame_text(session.held_stack.frames[0])}.")
+        yield session.glyphs.text(f"the program is paused at {frame_text(session.held_stack.frames[0])}.")
 
 
-def _here(session: Session, told: int = 0) -> Iterator[str]:
-    """Yield the sentence of the position, omitting what is known up to event `told`; cause and fix of a failure."""
-    yield session.glyphs.text(sentence(session.timeline, session.cursor.position, told))
+def _here(session: Session, seen_until: int = 0) -> Iterator[str]:
+    """Yield the sentence of the position, without what is known from event `seen_until`; cause and fix of a failure."""
+    yield session.glyphs.text(sentence(session.timeline, session.cursor.position, seen_until))
     moment = session.timeline.at(session.cursor.position)
     for row in failure_lines(session.timeline, moment, WIDTH):
         if row:
             yield session.glyphs.text("  " + lines.plain(row))
-    for text in differences(session.timeline, session.beside, moment.actor, moment.n):
-        yield session.glyphs.text(f"  {what_if_title(session.beside, moment.n)}: {text}")
+    for text in differences(session.timeline, session.branch_view, moment.actor, moment.n):
+        yield session.glyphs.text(f"  {what_if_title(session.branch_view, moment.n)}: {text}")
     for expression, value in session.cursor.asker.watching(session.cursor.position):
         yield session.glyphs.text(f"  watch: {shown(expression)} = {value}")
 
@@ -231,17 +233,17 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
     """Yield the lines that describe where a command has led."""
     if command.name in ("find", "select"):
         looked_at = label(session.timeline, session.cursor.selected)
-        yield from stop.said
-        yield f"looking at node {looked_at}; the time is still event {stop.position}."
+        yield from stop.messages
+        yield f"selected node {looked_at}; still at event {stop.position}."
         return
     if stop.position == stop.start and command.name not in ("goto", "jump"):
-        yield from map(session.glyphs.text, stop.said)
+        yield from map(session.glyphs.text, stop.messages)
         yield f"{stop.reason.words}: still at event {stop.position}."
         return
-    yield from map(session.glyphs.text, stop.said)
-    said = list(_here(session, 0 if stop.backward else stop.start))
-    yield f"{_direction(stop)}{said[0]}"
-    yield from said[1:]
+    yield from map(session.glyphs.text, stop.messages)
+    sentences = list(_here(session, 0 if stop.backward else stop.start))
+    yield f"{_direction(stop)}{sentences[0]}"
+    yield from sentences[1:]
     if stop.reason.kind == "live end":
         yield f"{stop.reason.words}: {ENDS[stop.reason.kind]}."
     elif stop.reason.kind not in ("command", "remark", "error"):
@@ -255,5 +257,5 @@ def _direction(stop: Arrival) -> str:
 def refusal(error: GvizError) -> str:
     """Return an error as one line."""
     detail = [error.what, *filter(None, (error.why, error.hint and f"hint: {error.hint}"))]
-    said = shown("; ".join(detail))
-    return said if said.endswith("?") else f"{said}."
+    text = shown("; ".join(detail))
+    return text if text.endswith("?") else f"{text}."

@@ -118,8 +118,8 @@ def _joined(rows: Iterable[str]) -> list[str]:
     joined: list[str] = []
     for row in rows:
         within = bool(joined) and _ITEM.match(joined[-1]) is not None
-        goes_on = bool(joined) and (within or not any(it.startswith((" ", "\t")) for it in (row, joined[-1])))
-        if goes_on and not _ITEM.match(row):
+        continues = bool(joined) and (within or not any(it.startswith((" ", "\t")) for it in (row, joined[-1])))
+        if continues and not _ITEM.match(row):
             joined[-1] = f"{joined[-1]} {row.strip()}"
         else:
             joined.append(row)

@@ -15,7 +15,7 @@ from gviz.tui.commands.session_file import set_again
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Command
-from gviz.tui.language.command_lines import echoed, typed
+from gviz.tui.language.command_lines import echo_lines, input_lines
 from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader
 from gviz.tui.live_session import PROGRAM_ACTS, QUIET_SECONDS, Live, act_on_program, code_of
@@ -40,26 +40,28 @@ def debug(options: LiveSessionOptions, input: TextIO, output: TextIO) -> int:
     """
     conversation = _Conversation(options, output)
     talk = partial(line_mode.converse, conversation.reader, conversation.answer, output=output)
-    refused = talk(texts=echoed(options.opening, output)).refused
+    refused = talk(texts=echo_lines(options.opening, output)).refused
     conversation.begin()
     try:
-        told = talk(texts=echoed(options.commands, output))
-        refused += told.refused
-        if told.left is None:
-            told = talk(texts=typed(input, output, conversation.reader, conversation.completions))
-            refused += 0 if input.isatty() else told.refused
-        at_once = told.left is not None and bool(told.left.argument)
-        conversation.leave(asked=told.left is not None, ask=lambda: "s" if at_once else _asked(input, output))
+        dialogue = talk(texts=echo_lines(options.commands, output))
+        refused += dialogue.refused
+        if dialogue.exit_command is None:
+            dialogue = talk(texts=input_lines(input, output, conversation.reader, conversation.completions))
+            refused += 0 if input.isatty() else dialogue.refused
+        at_once = dialogue.exit_command is not None and bool(dialogue.exit_command.argument)
+        conversation.leave(
+            asked=dialogue.exit_command is not None, ask=lambda: "s" if at_once else _ask_exit(input, output)
+        )
     finally:
         conversation.live.program.stop()
     return code_of(conversation.live.program) or (2 if refused else 0)
 
 
-def _asked(input: TextIO, output: TextIO) -> str:
+def _ask_exit(input: TextIO, output: TextIO) -> str:
     """Return the user's choice of what the program does next; without a terminal it is stopped."""
     if not input.isatty():
         return "s"
-    output.write("the program has not ended: stop it (s), or keep it running without the debugger (k)? ")
+    output.write("the program is still running: stop it (s), or leave it running without the debugger (k)? ")
     output.flush()
     return input.readline().strip()
 
@@ -79,10 +81,12 @@ class _Conversation:
 
     def begin(self) -> None:
         """Start the program."""
-        self._say("n s f c let the program run on, n- and s- go back; an empty line repeats; help lists all.")
+        self._print(
+            "n, s, f and c resume the program, n- and s- go back. An empty line repeats. help lists all commands."
+        )
         self.live.begin(self._options.first)
         if self._options.first != "run" or self.live.cursor.breakpoints.listed:
-            self._say_all(self._until_held(_CONTINUE))
+            self._print_all(self._lines_until_pause(_CONTINUE))
 
     def answer(self, command: Command) -> Iterator[str]:
         """Yield the lines that a command answers; if it resumes the program, those until the program pauses again."""
@@ -90,29 +94,29 @@ class _Conversation:
             yield from self._act(command)
             return
         if self.live.running:
-            yield from self._meanwhile(command)
-        if self.live.takes(command):
+            yield from self._answer_while_running(command)
+        if self.live.resumes(command):
             self.live.run(command)
-            yield from self._until_held(command)
+            yield from self._lines_until_pause(command)
         else:
             yield from line_mode.answers(self._session, self.reader, command)
 
-    def _meanwhile(self, command: Command) -> Iterator[str]:
+    def _answer_while_running(self, command: Command) -> Iterator[str]:
         """Wait until the program pauses. If it waits for a line, answer any command that does not resume it."""
         if not self.live.program.waits_for_line:
-            yield from self._until_held(_CONTINUE)
-        elif self.live.takes(command):
+            yield from self._lines_until_pause(_CONTINUE)
+        elif self.live.resumes(command):
             raise GvizError("the program waits for a line", hint=_ANSWERS, exit_code=2)
         else:
             self.live.follow()
-            yield f"the program waits for a line; the time is still event {self.live.cursor.position}."
+            yield f"the program waits for a line; still at event {self.live.cursor.position}."
 
     def _act(self, command: Command) -> Iterator[str]:
         act = act_on_program(self.live, command.name, command.argument)
-        if act.said and not self.live.running:
-            yield act.said
-        if act.then == "wait" or self._asked:
-            yield from self._until_held(command)
+        if act.message and not self.live.running:
+            yield act.message
+        if act.then == "wait" or self._may_wait:
+            yield from self._lines_until_pause(command)
         elif act.then == "restart":
             yield from self.restart()
 
@@ -131,15 +135,15 @@ class _Conversation:
             self._without_user = True
             while live.alive:
                 if not live.running:
-                    live.run_out()
-                self._say_all(self._until_held(_CONTINUE))
+                    live.run_to_end()
+                self._print_all(self._lines_until_pause(_CONTINUE))
 
     def _catch_up(self) -> None:
         """Handle what the program has reported while a command was typed."""
         while not self._reports.empty():
             report = self._reports.get()
             if isinstance(report, Written):
-                self._say_all(self._lines(report.data))
+                self._print_all(self._lines(report.data))
             self.live.take_report(report)
 
     def restart(self) -> Iterator[str]:
@@ -149,7 +153,7 @@ class _Conversation:
         self._start()
         set_again(before, self._session)
         self.live.begin(self._options.first)
-        yield from self._until_held(_CONTINUE)
+        yield from self._lines_until_pause(_CONTINUE)
 
     def _start(self) -> None:
         self._reports: SimpleQueue[Report] = SimpleQueue()
@@ -159,27 +163,27 @@ class _Conversation:
         self.reader.breakpoints = self.live.cursor.breakpoints
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed: list[str] = []  # the pieces of an unfinished line, which may be of any length
-        self._asked = False  # the program may wait for an answer, so a command is read
+        self._may_wait = False  # the program may wait for an answer, so a command is read
         self._without_user = False  # the input has ended: no user can answer the program
 
-    def _say_all(self, texts: Iterator[str]) -> None:
+    def _print_all(self, texts: Iterator[str]) -> None:
         for text in texts:
-            self._say(text)
+            self._print(text)
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         print(text, file=self._output)
 
-    def _until_held(self, command: Command) -> Iterator[str]:
+    def _lines_until_pause(self, command: Command) -> Iterator[str]:
         """Yield lines until the program pauses, ends, or seems to wait for an answer."""
-        answered, self._asked = self._asked and command.name == "type", False
+        answered, self._may_wait = self._may_wait and command.name == "type", False
         patience = HANG_UP_SECONDS if self._without_user else ANSWERED_SECONDS if answered else QUIET_SECONDS
         while True:
             try:
                 report = self._reports.get(timeout=patience)
             except Empty:
-                yield from self._quiet(answered=answered)
-                self._asked |= answered
-                if self._asked:
+                yield from self._handle_quiet(answered=answered)
+                self._may_wait |= answered
+                if self._may_wait:
                     return
                 continue
             except KeyboardInterrupt:
@@ -192,16 +196,18 @@ class _Conversation:
                 yield from self._arrived(command, arrival, report)
                 return
 
-    def _quiet(self, *, answered: bool) -> Iterator[str]:
+    def _handle_quiet(self, *, answered: bool) -> Iterator[str]:
         """Handle a quiet program. If it may wait for an answer, the next command can give it."""
         if self._without_user:
             self.live.program.hang_up()
-        elif (known := self.live.program.waits_for_line) or (self._printed and (answered or not self.live.goes_on())):
-            self._asked = True
+        elif (known := self.live.program.waits_for_line) or (
+            self._printed and (answered or not self.live.has_new_events())
+        ):
+            self._may_wait = True
             yield from self._unfinished()
             yield f"{'it waits for a line' if known else 'if it waits for an answer'}: {_ANSWERS}."
         elif self.live.pausing:
-            self._asked = True
+            self._may_wait = True
             yield "it pauses when its call returns; if it waits for an answer, type LINE gives one; kill ends it."
 
     def _arrived(self, command: Command, arrival: Arrival, report: Report) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A program under control, and the cursor that can resume it: what the screen and line mode share.
 
 Everything before the live end (the last event recorded so far) is replay. At the live end the time commands resume the
-program. Its own gate pauses it. If the gate cannot decide whether to stop, the timeline decides, in `Live._met`.
+program. Its own gate pauses it. If the gate cannot decide whether to stop, the timeline decides, in `Live._first_stop`.
 
 The states of `Live`, each with the `word` that the status row shows:
 
@@ -10,11 +10,11 @@ The states of `Live`, each with the `word` that the status row shows:
     running   `pause`                                        the program is asked to pause             pausing
     running   `Held`, as the purpose asks                    the cursor moves there (unless the user   held
                                                              has moved it away), `Arrival`
-    running   `Held`, but no stop matches (`_met` is None)   the same wish is sent again               running
+    running   `Held`, but no stop matches (`_first_stop` is None)   the same wish is sent again               running
     running   `Held`, and the command has a count left       the purpose is sent again, one less       running
     running   `Written`, `follow`                            output and events are read                running
     pausing   as running                                     as running
-    held      a command that Live `takes`                    its `Purpose` is sent                     running
+    held      a command that Live `resumes`                    its `Purpose` is sent                     running
     held      any other command that moves in time           the cursor moves in the recording         held
     held      `Released` (a signal ended the wait)           nothing                                   running
     any       `Ended`                                        names are final, `Arrival` at the end     ended
@@ -51,7 +51,7 @@ from gviz.tui.commands.table import BY_NAME
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
 from gviz.tui.source_location import HeldStack
-from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, by_command, saying
+from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, as_remark, by_command
 from gviz.values.plain_text import clipped
 from gviz.where.stop import Stop, stop
 
@@ -87,7 +87,7 @@ class Purpose:
         """The reason for a stop that the wish asked for. The first wish of a program is not a command."""
         if self.name != "start":
             return by_command(self.name)
-        return saying(f"held at its first {'backward()' if self.wish.mode == 'backward' else 'node'}")
+        return as_remark(f"paused at its first {'backward()' if self.wish.mode == 'backward' else 'node'}")
 
 
 def mode_of(command: Command) -> Mode | None:
@@ -136,16 +136,16 @@ class Live:
             return "RUNNING"
         return "LIVE" if self.alive and self.at_end else "REPLAY"
 
-    def takes(self, command: Command) -> bool:
+    def resumes(self, command: Command) -> bool:
         """Return whether a command resumes the program instead of moving in the recording."""
         runs = mode_of(command)
-        if not self.alive or (runs is None and not self._ahead(command)):
+        if not self.alive or (runs is None and not self._missing_events(command)):
             return False
         if runs is None:
             return True
         return self.at_end or self.running or (runs == "continue" and self._stopped_late(until_of(command)))
 
-    def _ahead(self, command: Command) -> int:
+    def _missing_events(self, command: Command) -> int:
         """Return how many events the program is short of the event of a `goto`; 0 if it is there or none is named."""
         named = re.fullmatch(r"@?(\d{1,18})", command.argument) if command.name == "goto" else None
         return max(int(named[1]) - len(self.timeline) - self.timeline.behind, 0) if named else 0
@@ -155,7 +155,7 @@ class Live:
         here = self.cursor.position
         if here != self._purpose.start or self._purpose.name != "stopped":
             return False
-        return stop_search.met(self.timeline, self.cursor.breakpoints, here, self._hits(until)) is None
+        return stop_search.first_stop(self.timeline, self.cursor.breakpoints, here, self._hits(until)) is None
 
     def begin(self, mode: Mode) -> None:
         """Start the program; with breakpoints it runs to the first of them."""
@@ -163,14 +163,14 @@ class Live:
         self._send(Purpose("continue" if stops else "start", 0, Wish("continue", stops=stops) if stops else Wish(mode)))
 
     def run(self, command: Command) -> None:
-        """Resume the program by a command that it `takes`."""
+        """Resume the program by a command that it `resumes`."""
         if self.running:
-            raise GvizError("the program is running", hint="ctrl+c pauses it", exit_code=2)
-        if ahead := self._ahead(command):
+            raise GvizError("the program is running", hint="Ctrl+C pauses it", exit_code=2)
+        if ahead := self._missing_events(command):
             self._send(Purpose(command.name, self.cursor.position, Wish("step", count=ahead)))
             return
         mode, until = mode_of(command), until_of(command)
-        assert mode is not None, command.name  # `takes` was false for such a command
+        assert mode is not None, command.name  # `resumes` was false for such a command
         if until is not None and (why := stop_search.no_code(self.timeline, until)):
             raise stop_search.nothing_later(self.timeline, until, command.argument, why)
         times = 1 if mode in ("step", "next") else max(command.count, 1)  # the gate counts these two
@@ -190,7 +190,7 @@ class Live:
                 return Wish(mode, count=max(command.count, 1), closed=self._folds.closed)
         return Wish(mode, count=max(command.count, 1))
 
-    def run_out(self) -> None:
+    def run_to_end(self) -> None:
         """Run the program to its end."""
         self._send(Purpose("run", self.cursor.position, Wish("run")))
 
@@ -205,7 +205,7 @@ class Live:
             case Held():
                 self.running = self.pausing = False
                 self.timeline.refresh()
-                return self._held(report)
+                return self._paused(report)
             case Ended():
                 self.running = False
                 self.timeline.refresh()
@@ -221,7 +221,7 @@ class Live:
         """Read what the running program has recorded, for about `seconds` at most."""
         self.timeline.refresh(seconds)
 
-    def goes_on(self) -> bool:
+    def has_new_events(self) -> bool:
         """Return whether any event has been recorded since the last call."""
         self.follow()
         before, self._seen = self._seen, len(self.timeline) + self.timeline.behind
@@ -258,26 +258,26 @@ class Live:
         passed = tuple(call.site.key for call in self.cursor.breakpoints.calls if not call.enabled)
         self.program.go(structs.replace(wish, passed=passed))
 
-    def _held(self, held: Held) -> Arrival | None:
+    def _paused(self, report: Held) -> Arrival | None:
         purpose, end = self._purpose, len(self.timeline)
-        thread = held.thread if held.thread != "MainThread" else ""
-        if held.why in ASKED_FOR:
-            one = self._called(held)
+        thread = report.thread if report.thread != "MainThread" else ""
+        if report.why in ASKED_FOR:
+            one = self._call_number(report)
             if one and purpose.left > 1 and purpose.wish.mode == "continue":
                 self._send(replace(purpose, passed=end, left=purpose.left - 1))
                 return None
-            arrival = self._stop(end, Reason("held", f"{ASKED_FOR[held.why]}{_at(held.stack)}", one), thread)
-            arrival = self._shown(held.node, arrival) if held.node in self.timeline.nodes else arrival
-            if held.stack and held.why != "post-mortem":  # post-mortem looks at the failure instead
+            arrival = self._stop(end, Reason("held", f"{ASKED_FOR[report.why]}{_at(report.stack)}", one), thread)
+            arrival = self._select_shown(report.node, arrival) if report.node in self.timeline.nodes else arrival
+            if report.stack and report.why != "post-mortem":  # post-mortem looks at the failure instead
                 node = self.cursor.selected if arrival.position == end else self.timeline.at(end).actor
-                self.cursor.held_stacks[end] = HeldStack(held.stack, node)
+                self.cursor.held_stacks[end] = HeldStack(report.stack, node)
             return arrival
         if purpose.wish.mode == "continue":
-            met = self._met()
-            if met is None:
+            reached = self._first_stop()
+            if reached is None:
                 self._go(purpose.wish)
                 return None
-            position, reason = met
+            position, reason = reached
         else:
             position, reason = end, purpose.reason
         if purpose.left > 1:
@@ -285,16 +285,16 @@ class Live:
             return None
         return self._stop(position, reason, thread)
 
-    def _called(self, held: Held) -> int:
+    def _call_number(self, report: Held) -> int:
         """Return the number, in the list of breakpoints, of the call that paused the program; 0 for a user's pause."""
-        if held.why == "pause" or not held.stack:
+        if report.why == "pause" or not report.stack:
             return 0
-        innermost = held.stack[0]
-        call = self.cursor.breakpoints.call(CallSite(ASKED_FOR[held.why], innermost.path, innermost.line))
-        call.held(len(self.timeline))
+        innermost = report.stack[0]
+        call = self.cursor.breakpoints.call(CallSite(ASKED_FOR[report.why], innermost.path, innermost.line))
+        call.add_pause(len(self.timeline))
         return call.number
 
-    def _shown(self, node: int, arrival: Arrival) -> Arrival:
+    def _select_shown(self, node: int, arrival: Arrival) -> Arrival:
         """Select the node that the program shows.
 
         If the user looks at an earlier moment, only name it in the reason.
@@ -306,14 +306,17 @@ class Live:
 
     def _ended(self) -> Arrival:
         self.cursor.held_stacks.pop(len(self.timeline), None)  # the program no longer waits there
-        until, met = self._purpose.until, self._met() if self._purpose.wish.mode == "continue" else None
+        until, reached = self._purpose.until, self._first_stop() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.after]
-        arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))
-        said = [*arrival.said, *(stop_search.unmet(self.timeline, self.cursor.breakpoints) if met is None else ())]
-        if until is not None and met is None:
-            why = stop_search.never(self.timeline, until, hits_of(self.timeline, until), growing=False)
-            said.append(f"nothing came at {until.text}" + f": {why}" * bool(why))
-        return replace(arrival, said=tuple(said))
+        arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(reached or (len(self.timeline), END)))
+        messages = [
+            *arrival.messages,
+            *(stop_search.never_reached(self.timeline, self.cursor.breakpoints) if reached is None else ()),
+        ]
+        if until is not None and reached is None:
+            why = stop_search.why_never(self.timeline, until, hits_of(self.timeline, until), growing=False)
+            messages.append(f"{until.text} was never reached" + f": {why}" * bool(why))
+        return replace(arrival, messages=tuple(messages))
 
     def _stop(self, position: int, reason: Reason, thread: str = "") -> Arrival:
         """Move the cursor there, unless the user has moved it away from where the command began."""
@@ -322,11 +325,11 @@ class Live:
         if self.cursor.position not in (start, position):
             here = self.cursor.position
             return Arrival(here, here, Reason("held", f"the program is at event {position}"))
-        return self.cursor.stopped(position, start, replace(reason, thread=thread))
+        return self.cursor.follow_program(position, start, replace(reason, thread=thread))
 
-    def _met(self) -> tuple[int, Reason] | None:
+    def _first_stop(self) -> tuple[int, Reason] | None:
         """Return the first moment at which ``continue`` stops, among those recorded so far, and why."""
-        return stop_search.met(self.timeline, self.cursor.breakpoints, self._purpose.after, self._awaited)
+        return stop_search.first_stop(self.timeline, self.cursor.breakpoints, self._purpose.after, self._awaited)
 
     def _stops(self) -> tuple[str, ...]:
         own = self.cursor.breakpoints.own
@@ -371,7 +374,7 @@ class Pace:
 END_OF_INPUT = "^D"
 """Typed instead of a line: the end of the input."""
 
-Then = Literal["go on", "wait", "leave", "restart"]
+Then = Literal["continue", "wait", "leave", "restart"]
 """What a front end does next; ``wait`` lasts until the program pauses or ends."""
 
 
@@ -381,7 +384,7 @@ class ProgramAct:
 
     do: Callable[[ControlledProgram, str], None]
     then: Then
-    said: str = ""
+    message: str = ""
     needs_program: bool = True
 
 
@@ -393,7 +396,7 @@ def _type(program: ControlledProgram, text: str) -> None:
 
 
 PROGRAM_ACTS = {
-    "type": ProgramAct(_type, "go on", "typed; the program reads it when it runs on."),
+    "type": ProgramAct(_type, "continue", "typed; the program reads it when it continues."),
     "interrupt": ProgramAct(lambda program, _: program.interrupt(), "wait"),
     "detach": ProgramAct(lambda program, _: program.let_go(), "leave", "the program runs on without the debugger."),
     "kill": ProgramAct(lambda program, _: program.stop(), "wait"),
@@ -406,7 +409,7 @@ def act_on_program(live: Live, name: str, text: str) -> ProgramAct:
     act = PROGRAM_ACTS[name]
     if act.needs_program and not live.alive:
         what = "the program runs by itself" if live.program.state == "let go" else "the program has ended"
-        raise GvizError(what, hint="restart (ctrl+r) runs it again", exit_code=2)
+        raise GvizError(what, hint="restart (Ctrl+R) runs it again", exit_code=2)
     act.do(live.program, text)
     return act
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class SourceListing:
     """The last source listing: some lines of a file, and the position at which they were listed."""
 
     mark: SourceMark
@@ -46,7 +46,7 @@ class Session:
     own_keys: Mapping[str, str] = field(default_factory=dict)
     _frame: tuple[int, int, HeldStack | None] = (0, 0, None)
     shown_once: set[str] = field(default_factory=set)
-    listed: Listed | None = None
+    listing: SourceListing | None = None
     folds: Folds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,9 +91,9 @@ class Session:
         return source_place(self.timeline, self.moment, node, self.frame_of(node), self.held_stack)
 
     @property
-    def beside(self) -> BranchView | None:
+    def branch_view(self) -> BranchView | None:
         """The branch of a what-if that is shown next to the recording, if numbers were changed."""
-        return self.cursor.asker.beside
+        return self.cursor.asker.branch_view
 
     @property
     def keys(self) -> Keys:

@@ -113,19 +113,19 @@ def start_of(timeline: Timeline) -> int:
     return timeline.failures[-1] if timeline.failures else min(timeline.dropped.again + 1, len(timeline))
 
 
-ExitAction = Literal["go on", "alone", "stop"]
+ExitAction = Literal["continue", "detach", "stop"]
 """What a waiting program does when the session ends: run to its next stop, run without further stops, or end."""
 
-EXIT_CODES: Mapping[ExitAction, int] = {"go on": 0, "alone": 10, "stop": 11}
+EXIT_CODES: Mapping[ExitAction, int] = {"continue": 0, "detach": 10, "stop": 11}
 """The exit codes of a debugger in a process of its own; for any other code the program runs on."""
 
-EXIT_COMMANDS: Mapping[str, ExitAction] = {"detach": "alone", "kill": "stop"}
+EXIT_COMMANDS: Mapping[str, ExitAction] = {"detach": "detach", "kill": "stop"}
 """Commands about a program under ``gviz run``, and their effect on a program that waits."""
 
-EXIT_QUESTION = "it waits: c goes on to its next stop, k on without stops, s stops it, else no"
-EXIT_ANSWERS: Mapping[str, ExitAction] = {"c": "go on", "k": "alone", "s": "stop"}
+EXIT_QUESTION = "Waiting. c: run to next stop · k: run without stops · s: stop it · Esc: stay"
+EXIT_ANSWERS: Mapping[str, ExitAction] = {"c": "continue", "k": "detach", "s": "stop"}
 
 
 def by_exit_code(code: int) -> ExitAction:
     """Return the action of an exit code."""
-    return next((action for action, known in EXIT_CODES.items() if known == code), "go on")
+    return next((action for action, known in EXIT_CODES.items() if known == code), "continue")

@@ -38,7 +38,7 @@ class Reason:
         return self.kind == "command" and self.text in names
 
     @property
-    def asked_for(self) -> bool:
+    def takes_precedence(self) -> bool:
         """Whether it takes precedence over the kind of event: a breakpoint, or a paused program."""
         return self.kind in ("breakpoint", "held")
 
@@ -52,7 +52,7 @@ FIRST_BAD: dict[Bad, Reason] = {bad: Reason("nonfinite", f"first {bad}") for bad
 ENDS: dict[Kind, str] = {
     "end": "nothing comes after this event",
     "start": "nothing comes before it (Caps Lock? small letters go forward)",
-    "live end": "the program is paused here. s n f c let it run on",
+    "live end": "the program is paused here; s, n, f and c resume it",
 }
 """A hint for each end of the recording."""
 
@@ -61,13 +61,13 @@ ENDS: dict[Kind, str] = {
 class Arrival:
     """Where a command began (`start`) and ended, and why.
 
-    `said` contains the messages of log points on the way, `then` the commands of the breakpoint that stopped it.
+    `messages` contains the messages of log points on the way, `then` the commands of the breakpoint that stopped it.
     """
 
     position: int
     start: int
     reason: Reason
-    said: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     then: tuple[str, ...] = ()
 
     @property
@@ -78,8 +78,8 @@ class Arrival:
     @property
     def notice(self) -> str:
         """The text next to the reason: the last message of a log point, else the hint for an end."""
-        if self.said:
-            return self.said[-1] + (f" (and {len(self.said) - 1} before)" if len(self.said) > 1 else "")
+        if self.messages:
+            return self.messages[-1] + (f" (and {len(self.messages) - 1} before)" if len(self.messages) > 1 else "")
         why = self.reason
         if why.kind == "live end" or (why.kind in ENDS and self.position == self.start):
             return f"{why.words}: {ENDS[why.kind]}"
@@ -91,7 +91,7 @@ def by_command(name: str) -> Reason:
     return Reason("command", name)
 
 
-def saying(text: str) -> Reason:
+def as_remark(text: str) -> Reason:
     """Return a remark, for a stop without another reason."""
     return Reason("remark", text)
 

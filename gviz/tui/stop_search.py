@@ -2,11 +2,11 @@
 
 Three things stop a run: a breakpoint of the user, the place of ``until``, and the permanent stops: an error, the first
 nan or inf, a mark (`gviz.trace.navigation.stops`). A run forwards stops at the earliest of them, a run backwards at the
-latest. In a long recording the search is slow, so `searched` yields between ranges of events. Its results are cached,
+latest. In a long recording the search is slow, so `search` yields between ranges of events. Its results are cached,
 and `next_stop` then answers at once.
 
-Some stops can never be reached. `never` gives the reason: no node has the name, or the line of the program does nothing
-that is recorded.
+Some stops can never be reached. `why_never` gives the reason: no node has the name, or the line of the program does
+nothing that is recorded.
 """
 
 from __future__ import annotations
@@ -35,22 +35,24 @@ from gviz.where.condition import NAMES
 from gviz.where.place import Place
 from gviz.where.stop import Stop
 
-MOST_SAID = 1000
+MOST_MESSAGES = 1000
 """How many messages of log points are shown for one command."""
 
-_FEARED = ("nan", "inf", "error")
+_UNWANTED = ("nan", "inf", "error")
 """Events that users wait for in the hope that they never happen."""
 
 
 def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> tuple[int, Reason]:
     """Return where a run from moment `n` stops, and why; the end if nothing stops it."""
     if not backward:
-        return met(timeline, breakpoints, n) or (len(timeline), CONTINUE)
+        return first_stop(timeline, breakpoints, n) or (len(timeline), CONTINUE)
     anyway, before = navigation.reverse_continue(timeline, n), breakpoints.previous(n)
     return (before.n, before.reason) if before is not None and before.n >= anyway else (anyway, CONTINUE)
 
 
-def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None = None) -> tuple[int, Reason] | None:
+def first_stop(
+    timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None = None
+) -> tuple[int, Reason] | None:
     """Return the first stop after moment `n`, and why: a breakpoint, the `place` of ``until``, or a permanent stop."""
     one, hit = breakpoints.next(n), next(place.after(n), None) if place is not None else None
     always = next((moment for moment in navigation.stops(timeline) if moment > n), None)
@@ -73,22 +75,22 @@ def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Dr
         if any(hit.n > n for hit in hits.within(stretch)):
             break
     else:
-        if why := of_every_node(asked, hits, "until") or never(timeline, asked, hits, growing=growing):
+        if why := every_node_hint(asked, hits, "until") or why_never(timeline, asked, hits, growing=growing):
             raise nothing_later(timeline, asked, text, why)
     yield from timeline.troubles.looking_for_bad()
-    found = met(timeline, breakpoints, n, hits)
+    found = first_stop(timeline, breakpoints, n, hits)
     if found is None and not growing:
         raise nothing_later(timeline, asked, text)
     return found or (len(timeline), by_command("until"))
 
 
-def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[Far]:
+def search_stops(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[Far]:
     """Search for the next stop, and yield the progress between ranges of events; `next_stop` then answers at once."""
     yield from timeline.troubles.looking_for_bad()
     anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
     for one in breakpoints.own:
         yield from one.hits.looking()  # again, because the recording may have grown
-    for event in breakpoints.searched(n, backward=backward):
+    for event in breakpoints.search(n, backward=backward):
         yield Far("looking for a stop: event", event, len(timeline))
         if event < anyway if backward else event > anyway:
             return
@@ -96,9 +98,9 @@ def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: 
 
 def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) -> tuple[str, ...]:
     """Return the messages of log points after moment `n` and up to `end`."""
-    said = breakpoints.said(n, end)
-    lines = [f"event {at}: {_filled(timeline, at, one)}" for at, one in said[:MOST_SAID]]
-    return (*lines, *([f"and {len(said) - MOST_SAID} more messages"] if len(said) > MOST_SAID else []))
+    messages = breakpoints.messages(n, end)
+    lines = [f"event {at}: {_filled(timeline, at, one)}" for at, one in messages[:MOST_MESSAGES]]
+    return (*lines, *([f"and {len(messages) - MOST_MESSAGES} more messages"] if len(messages) > MOST_MESSAGES else []))
 
 
 def _filled(timeline: Timeline, n: int, one: Breakpoint) -> str:
@@ -113,7 +115,7 @@ def _shown(moment: Situation, name: str) -> str:
     return short(moment.stored(name)) if name in ("value", "grad") else str(moment[name])
 
 
-def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
+def why_never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
     """Return why nothing can match a stop, as half a sentence; empty if something may.
 
     A recording may be `growing`: then names that are still unknown may appear.
@@ -123,21 +125,21 @@ def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
     why = no_code(timeline, stop)
     if why or growing:
         return why
-    return _no_nodes(timeline, stop) or f"nothing is called {clipped(hits.nowhere(), 30)}"
+    return _no_nodes(timeline, stop) or f"no node is named {clipped(hits.nowhere(), 30)}"
 
 
-def unmet(timeline: Timeline, breakpoints: Breakpoints) -> Iterator[str]:
+def never_reached(timeline: Timeline, breakpoints: Breakpoints) -> Iterator[str]:
     """Yield a sentence for each breakpoint that was never reached, when the program has ended."""
     waited = (one for one in breakpoints.own if one.enabled and not one.message)
     for one in waited:
         if next(one.hits.after(0), None) is not None:
             continue
-        if one.stop.at.place is None and one.stop.condition is None and one.stop.event in _FEARED:
+        if one.stop.at.place is None and one.stop.condition is None and one.stop.event in _UNWANTED:
             yield f"no {one.stop.event} came up"
         else:
-            why = never(timeline, one.stop, one.hits, growing=False)
+            why = why_never(timeline, one.stop, one.hits, growing=False)
             what = f"breakpoint {one.number} ({clipped(shown(one.stop.text), 40)})"
-            yield f"{what} was never met" + f": {why}" * bool(why)
+            yield f"{what} was never reached" + f": {why}" * bool(why)
 
 
 def nothing_later(timeline: Timeline, stop: Stop, text: str, why: str = "") -> GvizError:
@@ -161,7 +163,7 @@ def no_code(timeline: Timeline, stop: Stop) -> str:
     if line.number > (most := max(len(rows) for rows in texts.values())):
         return f"{name} has {most} line{'s' * (most != 1)}"
     code = [rows[line.number - 1].strip() for rows in texts.values() if 0 < line.number <= len(rows)]
-    return "" if any(row and not row.startswith("#") for row in code) else f"line {line.number} holds no code"
+    return "" if any(row and not row.startswith("#") for row in code) else f"line {line.number} contains no code"
 
 
 def _line(stop: Stop) -> Place | None:
@@ -181,11 +183,11 @@ def _no_nodes(timeline: Timeline, stop: Stop) -> str:
     line = _line(stop)
     if line is None:
         return ""
-    later = [number for number in _busy(timeline, line) if number > line.number]
+    later = [number for number in _lines_with_nodes(timeline, line) if number > line.number]
     return f"line {min(later)} makes nodes, line {line.number} none" if later else f"line {line.number} makes no node"
 
 
-def _busy(timeline: Timeline, line: Place) -> Iterator[int]:
+def _lines_with_nodes(timeline: Timeline, line: Place) -> Iterator[int]:
     """Yield the lines that make nodes, in the files that a line may belong to."""
     for stack in np.unique(timeline.nodes.origins.stack).tolist():
         for frame in timeline.stack(stack):
@@ -197,7 +199,7 @@ def _may_be_in(path: str, line: Place) -> bool:
     return line.word in ("", path, PurePath(path).name)
 
 
-def of_every_node(stop: Stop, hits: Hits, command: str) -> str:
+def every_node_hint(stop: Stop, hits: Hits, command: str) -> str:
     """Return a hint for a stop that uses a word of conditions as if it were a tensor: ``value.max() > 3``."""
     word = hits.nowhere().partition(".")[0]
     if word not in NAMES:

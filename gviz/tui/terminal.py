@@ -48,7 +48,7 @@ def why_plain(*, asked: bool) -> str:
 def _why_not_here() -> str:
     """Return why the caller cannot wait for the screen in this process."""
     if threading.current_thread() is not threading.main_thread():
-        return "only the main thread hears of keys and signals"
+        return "only the main thread receives keys and signals"
     loops = sys.modules.get("asyncio")
     return "an event loop is running here" if loops is not None and loops._get_running_loop() is not None else ""
 
@@ -99,22 +99,22 @@ def keyboard() -> Iterator[int | None]:
 @contextmanager
 def in_turn() -> Iterator[None]:
     """Give the screen to one process at a time: workers of a program may want it at once, with one keyboard."""
-    with ExitStack() as held:
+    with ExitStack() as locks:
         with suppress(ImportError, OSError):  # a terminal that cannot be locked is not waited for
-            _lock_screen(held)
+            _lock_screen(locks)
         yield
 
 
-def _lock_screen(held: ExitStack) -> None:
+def _lock_screen(locks: ExitStack) -> None:
     import fcntl  # there is none on Windows
 
     name = os.ttyname(_ERRORS)
     if name == os.ctermid():
         return  # /dev/tty is one file for all terminals
     screen = os.open(name, os.O_RDONLY | os.O_NOCTTY)
-    held.callback(os.close, screen)
+    locks.callback(os.close, screen)
     fcntl.flock(screen, fcntl.LOCK_EX)
-    held.callback(fcntl.flock, screen, fcntl.LOCK_UN)  # a fork of this process may still have it open
+    locks.callback(fcntl.flock, screen, fcntl.LOCK_UN)  # a fork of this process may still have it open
 
 
 def needs_ascii(*, asked: bool) -> bool:
@@ -122,7 +122,7 @@ def needs_ascii(*, asked: bool) -> bool:
     return asked or wants_ascii(encoding=encoding_of(sys.__stderr__))
 
 
-def is_there() -> bool:
+def exists() -> bool:
     """Return whether the terminal still exists; after a hang-up it does not."""
     stdin = sys.__stdin__
     return stdin is not None and not stdin.closed and stdin.isatty()

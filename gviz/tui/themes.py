@@ -108,7 +108,7 @@ def for_terminal(environ: Mapping[str, str] = os.environ) -> str | None:
     return "gviz-ansi" if known == "standard" else None
 
 
-def colours_fall_together(theme: Theme, environ: Mapping[str, str] = os.environ) -> str:
+def colour_warning(theme: Theme, environ: Mapping[str, str] = os.environ) -> str:
     """Return a warning that a theme has more colours than the terminal, with the theme to use; empty if it has not."""
     needed = for_terminal(environ) if environ.get("TERM") else None
     if needed is None or theme.ansi or theme.name == "gviz-mono":

@@ -10,7 +10,7 @@ from gviz.tui.session import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
+class UserAction:
     """What the user did: the name of a command (empty for a key without one), and the session afterwards."""
 
     command: str
@@ -27,18 +27,18 @@ class Page:
     text: str
     key: str
     typed: str
-    done: Callable[[Noticed], bool]
+    done: Callable[[UserAction], bool]
     phase: PhaseKind | None = None
 
 
-def _command(name: str) -> Callable[[Noticed], bool]:
+def _command(name: str) -> Callable[[UserAction], bool]:
     return lambda seen: seen.command == name
 
 
 PAGES = (
     Page("A program ran and was recorded. You are at the first event. Go forward one node:",
          "n", "n", _command("next")),
-    Page("The same letter as a capital goes back. Nothing is run again: time is only looked at.",
+    Page("The same letter as a capital goes back. Nothing runs again: you only look at another time.",
          "N", "N", _command("reverse-next")),
     Page("The forward pass makes the graph. Now to the next phase, where backward() begins:",
          "}", "phase", lambda seen: _phase(seen.session) == "backward", "forward"),
@@ -46,7 +46,7 @@ PAGES = (
          "1", "list", lambda seen: seen.command in ("source", "list")),
     Page("There x is used twice, in x * x. 1 shows the source, 0 the graph; 9 the same nodes as a list, the tape:",
          "9", "tape", _command("tape")),
-    Page("A row is a node, its value and its gradient; :help words tells what every word means. Back to the graph:",
+    Page("A row is a node, its value and its gradient; :help words explains every word. Back to the graph:",
          "0", "graph", _command("graph")),
     Page("Now gradients flow from z to x and y. Node by node: its rule runs and sends them on.",
          "n", "n", _command("next"), "backward"),
@@ -64,7 +64,7 @@ PAGES = (
          ">", "goto end", lambda seen: seen.session.cursor.position == len(seen.session.timeline)),
     Page("Nodes are selected without moving in time: j the next, k the one before, G the last. Look at z:",
          "G", "select z", lambda seen: seen.session.cursor.selected == seen.session.timeline.nodes[-1]),
-    Page("And g the first. Look at x, where two shares have met:",
+    Page("And g the first. Look at x, where two contributions were added:",
          "g", "select x", lambda seen: seen.session.cursor.selected == seen.session.timeline.nodes[0]),
     Page("Why is x.grad 8? Every number has a cause, with its line and its event. (The next key leaves that page.)",
          "e", "e", _command("explain")),
@@ -75,10 +75,10 @@ PAGES = (
 _TO_BEGINNING = Page("You are past what comes next. Back to the first event:", "<", "goto start", _command("goto"))
 _TO_BACKWARD = Page("What comes next is in the backward pass. To where it begins:", "}", "phase", _command("phase"))
 
-_TYPED_ELSEWHERE = "A prompt is open in the last row, and takes what you type, {key} too. To leave it:"
-_COVERED = "What lies over the panels takes the keys, {key} too. To leave it:"
+_PROMPT_OPEN = "A prompt is open in the last row, and takes what you type, {key} too. To leave it:"
+_PAGE_OPEN = "A page over the panels takes the keys, {key} too. To close it:"
 
-_GOODBYE = "That is all you need. gviz run YOUR_SCRIPT.py does this with your program; gviz demo --list: more lessons."
+_END = "That is all you need. gviz run YOUR_SCRIPT.py does this with your program; gviz demo --list: more lessons."
 
 
 class Tutor:
@@ -86,59 +86,59 @@ class Tutor:
 
     def __init__(self) -> None:
         self._at = 0
-        self._way: Page | None = None
+        self._detour: Page | None = None
 
     @property
     def page(self) -> Page | None:
         """The page that waits, or one that leads to its phase; None after the last page."""
-        return self._way or (PAGES[self._at] if self._at < len(PAGES) else None)
+        return self._detour or (PAGES[self._at] if self._at < len(PAGES) else None)
 
-    def saw(self, seen: Noticed) -> bool:
+    def notice(self, seen: UserAction) -> bool:
         """Turn the page if it waited for this; return whether another page is open now."""
         before = self.page
-        if self._way is None and before is not None:
+        if self._detour is None and before is not None:
             self._at += before.done(seen)
-        self._way = _way_to(PAGES[self._at], seen.session) if self._at < len(PAGES) else None
+        self._detour = _detour_to(PAGES[self._at], seen.session) if self._at < len(PAGES) else None
         return self.page is not before
 
     def text(self, *, plain: bool = False) -> str:
         """Return the current text, with the key that it waits for; on the screen the key has a row of its own."""
-        return _said(self._at, self.page, plain=plain)
+        return _page_text(self._at, self.page, plain=plain)
 
-    def aside(self, *, typing: bool) -> str:
+    def detour_text(self, *, typing: bool) -> str:
         """Return the text while other keys have opened a prompt or another screen."""
         if self.page is None:
             return self.text()
-        return _said(self._at, _aside(_TYPED_ELSEWHERE if typing else _COVERED, self.wanted()))
+        return _page_text(self._at, _detour_page(_PROMPT_OPEN if typing else _PAGE_OPEN, self.expected()))
 
-    def wanted(self, *, plain: bool = False) -> str:
+    def expected(self, *, plain: bool = False) -> str:
         """Return the key or line that the page waits for."""
-        return _wanted(self.page, plain=plain) if self.page is not None else ""
+        return _expected(self.page, plain=plain) if self.page is not None else ""
 
 
 def every_text() -> Iterator[str]:
     """Yield every text that the screen may show."""
-    asides = [_aside(text, page.key) for text in (_TYPED_ELSEWHERE, _COVERED) for page in PAGES]
-    for page in (*PAGES, _TO_BEGINNING, _TO_BACKWARD, *asides, None):
-        yield _said(len(PAGES) - 1, page)
+    detours = [_detour_page(text, page.key) for text in (_PROMPT_OPEN, _PAGE_OPEN) for page in PAGES]
+    for page in (*PAGES, _TO_BEGINNING, _TO_BACKWARD, *detours, None):
+        yield _page_text(len(PAGES) - 1, page)
 
 
-def _aside(text: str, key: str) -> Page:
+def _detour_page(text: str, key: str) -> Page:
     return Page(text.format(key=key), "Esc", "", _command(""))
 
 
-def _said(at: int, page: Page | None, *, plain: bool = False) -> str:
+def _page_text(at: int, page: Page | None, *, plain: bool = False) -> str:
     if page is None:
-        return f"{_GOODBYE} {'help' if plain else '?'} lists everything, {'quit' if plain else 'q'} leaves."
+        return f"{_END} {'help' if plain else '?'} lists everything, {'quit' if plain else 'q'} leaves."
     press = "  Type" if plain else "\nPress"
-    return f"{at + 1}/{len(PAGES)}  {page.text}{press}  {_wanted(page, plain=plain)}"
+    return f"{at + 1}/{len(PAGES)}  {page.text}{press}  {_expected(page, plain=plain)}"
 
 
-def _wanted(page: Page, *, plain: bool) -> str:
+def _expected(page: Page, *, plain: bool) -> str:
     return page.typed if plain else page.key
 
 
-def _way_to(page: Page, session: Session) -> Page | None:
+def _detour_to(page: Page, session: Session) -> Page | None:
     """Return the page that leads to the phase of another page; None if the session is in that phase."""
     here = _phase(session)
     if page.phase is None or here == page.phase:

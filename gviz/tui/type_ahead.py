@@ -43,7 +43,7 @@ class TypeAhead:
         self._settling: asyncio.Task[None] | None = None
 
     @property
-    def works(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether any input is waiting, or the last event is still being handled."""
         return self._settling is not None
 
@@ -55,7 +55,7 @@ class TypeAhead:
         self._next = None
         if not self._app.screen_stack:
             return  # the application is exiting
-        before = self._way()
+        before = self._widgets()
         self._delivered = event
         await self._deliver(event)
         self._settling = asyncio.create_task(self._settle(before))
@@ -75,11 +75,11 @@ class TypeAhead:
     async def _settle(self, before: list[MessagePump]) -> None:
         """Wait until the delivered event is done, then send the next one through the queue of the application."""
         for _ in range(_MOST_ROUNDS):
-            way = list(dict.fromkeys([*before, *self._way()]))
-            idle = not _have_messages(way)
-            for pump in way:
+            widgets = list(dict.fromkeys([*before, *self._widgets()]))
+            idle = not _have_messages(widgets)
+            for pump in widgets:
                 await _answered(pump)
-            if idle and not _have_messages(way) and self._way()[0] in way:
+            if idle and not _have_messages(widgets) and self._widgets()[0] in widgets:
                 break
         if self._waiting:
             self._next = self._waiting.popleft()
@@ -87,7 +87,7 @@ class TypeAhead:
         else:
             self._settling = None
 
-    def _way(self) -> list[MessagePump]:
+    def _widgets(self) -> list[MessagePump]:
         """Return the widgets that a key passes: the one with the focus, its ancestors, the screen, the application."""
         if not self._app.screen_stack:
             return [self._app]

@@ -49,7 +49,7 @@ def test_a_thread_has_the_screen_for_itself_and_the_program_its_input(tmp_path):
         session.keys("clear; fg", "Enter")
         assert "spam" not in session.until("event 1", "x  #1", "back from the shell")
         session.keys("q")
-        session.until("it waits: c goes on to its next stop, k on without stops, s stops it, else no")
+        session.until("Waiting. c: run to next stop · k: run without stops · s: stop it · Esc: stay")
         session.keys("c")
         session.until("spam", "read one", "two", "shell:")
     finally:
@@ -107,7 +107,7 @@ def test_workers_have_the_screen_one_after_another(tmp_path):
         for number in range(1, 4):
             session.until("REPLAY", "q Quit")
             session.keys("q")
-            session.until("it waits: c goes on to its next stop")
+            session.until("c: run to next stop")
             session.keys("c")
             end = time.monotonic() + PATIENCE
             while len([*tmp_path.glob("left *")]) < number:
@@ -137,7 +137,7 @@ def test_the_screen_is_drawn_whatever_object_standard_error_is(tmp_path):
     try:
         session.until("REPLAY", "q Quit")
         session.keys("q")
-        session.until("it waits: c goes on to its next stop")
+        session.until("c: run to next stop")
         session.keys("c")
         session.until("exit=0")
     finally:

@@ -41,7 +41,7 @@ def test_until_takes_a_line_and_refuses_one_that_is_no_code(tmp_path):
     _, out, _ = live(tmp_path, commands=commands)
     assert "(gviz) until 116\nnothing later is at 116; hint: program.py has 11 lines." in out
     assert out.index("until 6") < out.index("node #2 y = Mul") < out.index("until 3")
-    assert "nothing came at 3: line 4 makes nodes, line 3 none" in out
+    assert "3 was never reached: line 4 makes nodes, line 3 none" in out
     assert "| hello Ada" in out
 
 
@@ -49,8 +49,8 @@ def test_what_was_waited_for_and_never_came_is_told_at_the_end(tmp_path):
     options = ("--on", "nan", "--on", "error", "--break", "nosuch", "--break", "program.py:3", "--break", "y")
     _, out, _ = live(tmp_path, *options, program="import torch\n\n# nothing\nx = torch.ones(2)\ny = x * 2\n")
     assert out[out.index("breakpoint 3.\n") :].splitlines()[2:] == [
-        "breakpoint 1 (nosuch) was never met: nothing is called nosuch",
-        "breakpoint 2 (program.py:3) was never met: line 3 holds no code",
+        "breakpoint 1 (nosuch) was never reached: no node is named nosuch",
+        "breakpoint 2 (program.py:3) was never reached: line 3 contains no code",
         "no nan came up",
         "no error came up",
         "end of recording: still at event 3.",
@@ -61,7 +61,7 @@ def test_what_was_waited_for_and_never_came_is_told_at_the_end(tmp_path):
 def test_q_with_an_exclamation_mark_stops_the_program_without_a_question(tmp_path):
     code, out, _ = live(tmp_path, commands="n\nq!\n")
     assert code == 0
-    assert "has not ended" not in out
+    assert "is still running" not in out
     assert "| step 2" not in out
 
 
@@ -185,7 +185,7 @@ def test_a_trace_that_the_program_has_deleted_is_not_announced(tmp_path):
 def test_commands_for_a_program_are_refused_for_a_recording(tmp_path):
     live(tmp_path, "-o", "t.gviz", commands="type Ada\n")
     _, out, _ = gviz("open", "--plain", "t.gviz", cwd=tmp_path, stdin="type Ada\nrestart\n")
-    assert out.count("is for a program that gviz run holds") == 2
+    assert out.count("needs a running program") == 2
 
 
 def test_a_refused_command_that_nobody_typed_is_an_exit_code(tmp_path):
@@ -199,7 +199,7 @@ def test_a_refused_command_that_nobody_typed_is_an_exit_code(tmp_path):
 
 def test_running_on_in_the_past_says_where_the_live_end_is(tmp_path):
     _, out, _ = live(tmp_path, commands="n\nS\nc\nS\nfinish\nquit\n")
-    assert out.count("stopped at the live end: the program is paused here. s n f c let it run on.") == 2
+    assert out.count("stopped at the live end: the program is paused here; s, n, f and c resume it.") == 2
     assert "| step" not in out
 
 
@@ -247,7 +247,7 @@ def test_a_program_that_waits_for_a_line_without_a_word_keeps_no_command_waiting
     given = [word for text in commands for word in ("-c", text)]
     code, out, _ = live(tmp_path, *given, program=first + BARE)
     assert "it waits for a line: type LINE gives one" in out
-    assert "(gviz) print x\nthe program waits for a line; the time is still event 1.\nx = 1\n" in out
+    assert "(gviz) print x\nthe program waits for a line; still at event 1.\nx = 1\n" in out
     assert "(gviz) continue\nthe program waits for a line; hint: type LINE gives one" in out
     assert "the program has ended with exit code 0." in out
     assert code == 2  # a command was refused
@@ -284,7 +284,9 @@ def test_a_call_that_is_switched_off_stays_so_in_the_next_run(tmp_path):
     commands = "c\ndelete\nrestart\nc\nrestart\nenable 1\nc 3\nquit\n"
     _, out, _ = live(tmp_path, commands=commands, program=CALLS)
     said = out.split("(gviz) ")
-    assert "1  breakpoint() at program.py:6 (off): it stands in the program, enable 1 lets it stop again" in said[2]
+    assert (
+        "1  breakpoint() at program.py:6 (off): it is a call in the program; enable 1 switches it on again" in said[2]
+    )
     assert "breakpoint() at program.py:8.\n" in said[4]
     assert "event 11, forward, node #7 y" in said[7], "the third time"
     assert "breakpoint() at program.py:6.\n" in said[7]
@@ -293,7 +295,7 @@ def test_a_call_that_is_switched_off_stays_so_in_the_next_run(tmp_path):
 def test_a_call_takes_commands_but_no_condition_and_no_session_holds_it(tmp_path):
     given = ["c", "condition 1 value > 2", "ignore 1 2", "commands 1 print step_", "c", "save s", "quit"]
     _, out, _ = live(tmp_path, commands="\n".join(given), program=CALLS)
-    assert out.count("breakpoint 1 stands in the program; hint: disable 1 passes by it") == 2
+    assert out.count("breakpoint 1 is a call in the program; hint: disable 1 switches it off") == 2
     assert "there is no step_ here; at print step_ in breakpoint() at program.py:6" in out
     assert "saved 0 lines" in out
 

@@ -86,7 +86,7 @@ def test_steps_at_the_live_end_let_the_program_run(tmp_path):
     async def scenario(running):
         await running.stands_at(1)
         assert "LIVE FORWARD" in running.status
-        assert "held at its first node" in running.status, "nobody has pressed n"
+        assert "paused at its first node" in running.status, "nobody has pressed n"
         await running.press("n", "n")
         await running.stands_at(3)
         assert "LIVE" in running.status
@@ -98,7 +98,7 @@ def test_steps_at_the_live_end_let_the_program_run(tmp_path):
         assert len(running.live.timeline) == 3
         await running.press("c")
         assert (running.screen.moment.n, len(running.live.timeline)) == (3, 3)
-        assert running.screen.remark == "stopped at the live end: the program is paused here. s n f c let it run on"
+        assert running.screen.remark == "stopped at the live end: the program is paused here; s, n, f and c resume it"
         await running.press("c")
         await running.until(lambda: "A answers: name?" in running.status)
 
@@ -216,7 +216,7 @@ def test_before_its_first_node_a_program_is_starting(tmp_path, monkeypatch):
 def test_a_program_that_cannot_be_read_is_no_program_that_starts(tmp_path):
     async def scenario(running):
         await running.until(lambda: not running.live.alive)
-        await running.until(lambda: running.screen.query_one(GraphCanvas).said == " no nodes were recorded")
+        await running.until(lambda: running.screen.query_one(GraphCanvas).empty_text == " no nodes were recorded")
 
     debugged(scenario, tmp_path, text="x = = 3")
 
@@ -224,7 +224,7 @@ def test_a_program_that_cannot_be_read_is_no_program_that_starts(tmp_path):
 def test_a_program_without_any_event_has_ended_and_does_not_start(tmp_path):
     async def scenario(running):
         await running.until(lambda: not running.live.alive)
-        await running.until(lambda: running.screen.query_one(GraphCanvas).said == " no nodes were recorded")
+        await running.until(lambda: running.screen.query_one(GraphCanvas).empty_text == " no nodes were recorded")
         panel = running.screen.query_one(NodePanel)
         await running.until(lambda: "".join(text for text, _ in panel.row(0)).startswith("This recording has no"))
         assert "end of recording" in running.status
@@ -339,7 +339,7 @@ def test_another_run_has_the_same_breakpoints(tmp_path):
 
     screen = debugged(scenario, tmp_path)
     assert screen.restarts
-    again = screen.again((80, 24))
+    again = screen.next_run((80, 24))
     assert [one.stop.text for one in again.cursor.breakpoints.listed] == ["Mul if value > 5"]
     again.live.program.stop()
 
@@ -349,7 +349,7 @@ def test_the_keys_of_the_user_are_those_of_the_live_screen_and_of_the_next_run(t
         await running.stands_at(1)
         await running.press("y")
         await running.stands_at(2)
-        again = running.screen.again((80, 24))
+        again = running.screen.next_run((80, 24))
         assert again.session.keys["time.step"] == ("y",)
         again.live.program.stop()
 
@@ -360,7 +360,7 @@ def test_ctrl_c_between_two_runs_does_not_end_the_debugger(monkeypatch):
     class Screen:
         restarts, live = True, SimpleNamespace(program=None)
 
-        def again(self, size):
+        def next_run(self, size):
             signal.raise_signal(signal.SIGINT)
             self.restarts = False
             return self

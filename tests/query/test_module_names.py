@@ -81,7 +81,7 @@ def test_a_change_is_found_by_every_path(recorded, name):
     end = len(timeline)
     assert "back to event" in transcript(timeline, f"last {name}.grad", at=end)
     assert "back to event" in transcript(timeline, f"first {name}.grad", at=end)
-    assert "looking at node #1 0.weight" in transcript(timeline, f"find {name}", at=end)
+    assert "selected node #1 0.weight" in transcript(timeline, f"find {name}", at=end)
 
 
 @pytest.mark.parametrize("command", ["last {}", "first {}", "last {}.grad"])

@@ -70,7 +70,7 @@ def test_a_breakpoint_at_a_name_that_is_an_event_says_how_the_event_is_written(n
         named, "break nan", "break backward if value > 3", "break on nan", "break x", "delete", "until end"
     )
     assert said.count("stops at the event") == 2
-    assert "breakpoint 1: nan\nthat is what is called nan; break on nan stops at the event\n" in said
+    assert "breakpoint 1: nan\nnan is taken as a name; break on nan stops at the event\n" in said
     assert "nothing later is at end; hint: goto end is for a moment." in said
 
 

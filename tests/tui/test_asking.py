@@ -94,7 +94,7 @@ def test_differences_between_two_moments():
     said = transcript(demo(), "diff @12 @33")
     assert "#1 x: grad · -> -14\n" in said
     assert "#3" not in said.rpartition("diff")[2]
-    assert "nothing differs" in transcript(demo(), "diff @33 33")
+    assert "no differences" in transcript(demo(), "diff @33 33")
 
 
 @pytest.mark.parametrize(

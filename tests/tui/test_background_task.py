@@ -57,7 +57,7 @@ async def test_a_long_command_is_answered_as_a_short_one_is(slow, monkeypatch, t
     async with app.run_test(size=(80, 24)) as pilot:
         app.screen.run_line(text)
         assert app.screen.busy
-        assert app.screen.remark.endswith("; ctrl+c stops")
+        assert app.screen.remark.endswith("; Ctrl+C stops")
         while app.screen.busy:
             await pilot.pause()
         assert (replies or [app.screen.remark])[0] == at_once(text)
@@ -132,7 +132,7 @@ async def test_a_long_search_ends_where_a_short_one_does(slow, name, start):
         app.screen.run_line("break y if value > 1e9")
         app.screen.run_command(Command(name))
         assert app.screen.busy
-        assert "ctrl+c stops" in app.screen.remark
+        assert "Ctrl+C stops" in app.screen.remark
         while app.screen.busy:
             await pilot.pause()
         assert app.screen.cursor.position == (0 if start is None else len(timeline))
@@ -146,7 +146,7 @@ async def test_what_waits_behind_it_is_carried_out_after_it(slow):
         app.screen.run_line("break y if value > 1e9")
         app.screen.controller.reader.typed("watch x")
         app.screen.controller.reader.typed("continue")
-        app.screen.attempt(app.screen.controller.go_on)
+        app.screen.attempt(app.screen.controller.run_waiting)
         assert app.screen.cursor.asker.watched == []
         while app.screen.busy:
             await pilot.pause()

@@ -45,7 +45,7 @@ def test_old_and_new(timeline):
 
 def test_a_picture_says_that_it_is_of_the_recording(timeline, tmp_path):
     path = tmp_path / "x.dot"
-    assert said(timeline, "set x = 5", f"export {path}")[-1].endswith("; of the recording, without the what if.")
+    assert said(timeline, "set x = 5", f"export {path}")[-1].endswith("; it shows the recording without the what-if.")
     assert "without the what if" not in said(timeline, f"export {path}")[-1]
 
 
@@ -53,7 +53,7 @@ def test_changes_add_up_and_are_taken_back_one_by_one(timeline):
     both = said(timeline, "set x = 5", "whatif grad z = 2")
     assert both[0] == "#1 x                 value 3 -> 5, gradient 6 -> 20"
     assert said(timeline, "set x = 5", "whatif grad z = 2", "undo") == said(timeline, "set x = 5")
-    assert said(timeline, "set x = 5", "undo") == ["took back x = 5; nothing is changed"]
+    assert said(timeline, "set x = 5", "undo") == ["undid x = 5; nothing is changed"]
     assert said(timeline, "undo") == ["nothing is changed"]
 
 

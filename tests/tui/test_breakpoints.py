@@ -40,14 +40,14 @@ def stops_forward(timeline, *commands):
     """Where running on stops, from the start to the end."""
     moving, found = cursor(timeline, *commands, at=0), []
     while moving.position < len(timeline):
-        found.append(moving.run_on().position)
+        found.append(moving.run_to_stop().position)
     return found
 
 
 def stops_backward(timeline, *commands):
     moving, found = cursor(timeline, *commands, at=len(timeline)), []
     while moving.position:
-        found.append(moving.run_on(backward=True).position)
+        found.append(moving.run_to_stop(backward=True).position)
     return found
 
 
@@ -63,9 +63,9 @@ def test_both_directions_stop_at_the_same_moments(timeline, commands):
 
 def test_a_count_passes_by_so_many():
     moving = cursor(iterations(4), "on accumulate")
-    first = moving.run_on().position
+    first = moving.run_to_stop().position
     moving.seek(1)
-    third = moving.run_on(3)
+    third = moving.run_to_stop(3)
     assert third.position > first
     assert third.reason.words == "breakpoint 1"
     assert sum(1 for _ in moving.breakpoints.listed[0].hits.before(third.position)) == 2
@@ -74,17 +74,17 @@ def test_a_count_passes_by_so_many():
 def test_once_is_once_also_when_it_was_met_backward():
     moving = Cursor(demo(), 33)
     moving.breakpoints.add(stop("on accumulate w"), once=True)
-    assert moving.run_on(backward=True).position == 28
+    assert moving.run_to_stop(backward=True).position == 28
     assert moving.breakpoints.listed == []
 
 
 def test_a_condition_and_its_removal():
     points = Breakpoints(demo())
     one = points.add(stop("on backward"))
-    points.require("1 abs(grad) > 3")
+    points.set_condition("1 abs(grad) > 3")
     assert [hit.n for hit in one.after(0)] == [22, 27, 30]
     assert one.stop.text == "on backward if abs(grad) > 3"
-    points.require("1")
+    points.set_condition("1")
     assert one.stop.text == "on backward"
     assert len(list(one.after(0))) == 5
 
@@ -163,21 +163,21 @@ def test_a_comparison_of_what_conditions_ask_for_says_how_that_is_written(test):
 
 def test_what_conditions_ask_for_is_of_no_single_tensor():
     said = transcript(demo(), "break value > 3 if step > 2", "break grad", "break x > grad", "print value.max()")
-    assert "(nothing is called value; break if (value > 3) and (step > 2) asks every node)" in said
-    assert said.count("(nothing is called grad; break if … asks grad of every node, x.grad > 1 asks one)") == 2
+    assert "(no node is named value; break if (value > 3) and (step > 2) asks every node)" in said
+    assert said.count("(no node is named grad; break if … asks grad of every node, x.grad > 1 asks one)") == 2
     assert "conditions ask for value, as break if value.max() > 3: here it is of x, x.grad or #4" in said
 
 
 def test_a_place_that_is_nothing_is_told_from_one_that_does_not_come_again():
     said = transcript(demo(), "until nosuch", "goto end", "until x")
-    assert "nothing later is at nosuch; hint: nothing is called nosuch." in said
+    assert "nothing later is at nosuch; hint: no node is named nosuch." in said
     assert "nothing later is at x." in said
 
 
 def test_check_takes_no_place():
     said = transcript(demo(), "check nosuch")
-    assert "check takes all, or nothing, not nosuch; hint: what is wrong" in said
-    assert "why PLACE asks about a node." in said
+    assert "check takes all, or nothing, not nosuch; hint: everything that is or may be wrong" in said
+    assert "why PLACE explains a node." in said
     assert "nothing found" not in said
 
 
@@ -303,7 +303,7 @@ def positions(timeline, text, *, backward=False):
     cursor = Cursor(timeline, len(timeline) if backward else 0)
     list(breaks.add(cursor.breakpoints, text, 0))
     found = []
-    while (arrival := cursor.run_on(backward=backward)).position != arrival.start:
+    while (arrival := cursor.run_to_stop(backward=backward)).position != arrival.start:
         if arrival.reason.kind == "breakpoint":
             found.append(arrival.position)
     return found
@@ -408,7 +408,7 @@ def test_a_finding_may_be_limited_to_a_place_and_a_condition(forgetful, text, ti
 def test_a_kind_of_finding_there_is_not_is_told_the_nearest():
     said = transcript(demo(), "break finding vanish", "break finding vanishing", "break finding")
     assert "did you mean vanishing?" in said
-    assert said.count("(nothing of that kind is found)") == 2
+    assert said.count("(no such finding)") == 2
 
 
 def test_a_comparison_stops_wherever_it_holds(forgetful):
@@ -458,14 +458,14 @@ def test_where_elements_are_needed_that_were_not_stored_it_says_so(too_large, as
     said = transcript(too_large, f"break {asked}", "continue", "info break", "watch #1[0]", "print #1[0]")
     assert "it does not stop where the value of #1 was not stored: record with --values all" in said
     new_values = len(list(Breakpoints(too_large).add(stop("change #1")).after(0)))
-    assert f"[0 times in this recording; not known at {new_values} moments: record with --values all]" in said
+    assert f"[0 times in this recording; unknown at {new_values} moments: record with --values all]" in said
     assert "watching #1[0] = the value of #1 was not stored: record with --values all" in said
 
 
 def test_the_panel_counts_what_is_not_known_by_now(too_large):
     breakpoints = cursor(too_large, "sum(#1) < 0").breakpoints
     ((row, _),) = break_rows(breakpoints, len(too_large), glyphs(ascii=True), 100)
-    assert "0 hits, 4 not known" in "".join(text for text, _ in row)
+    assert "0 hits, 4 unknown" in "".join(text for text, _ in row)
 
 
 @pytest.mark.parametrize("command", ["enable", "disable", "delete"])
@@ -475,5 +475,5 @@ def test_where_there_is_no_breakpoint_that_is_said(command):
 
 def test_a_second_breakpoint_at_one_place_names_the_first():
     said = transcript(demo(), "break x", "break x if value > 2", "break b", "break x")
-    assert "breakpoint 4: x (breakpoint 1 is there, too)" in said
-    assert said.count("is there, too") == 1
+    assert "breakpoint 4: x (breakpoint 1 stops there, too)" in said
+    assert said.count("stops there, too") == 1

@@ -144,7 +144,7 @@ async def test_an_answer_too_long_for_the_bottom_row_is_a_page(timeline, line, s
 def test_why_a_program_is_held_is_said_also_where_an_error_was(timeline, reason):
     (error,) = timeline.errors
     session = Session(Cursor(timeline, 1), glyphs(ascii=False))
-    stop = session.cursor.stopped(error, 1, reason)
+    stop = session.cursor.follow_program(error, 1, reason)
     assert stop.reason == reason
     assert f"{reason.words}." in list(moved(session, Command("continue"), stop))
 

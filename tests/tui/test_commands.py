@@ -51,7 +51,7 @@ def test_a_line_becomes_a_command(text, command):
         ("continue loss", "takes a count"),
         ("goto", "needs PLACE"),
         ("quit now", "takes !, or nothing"),
-        ("tape now", "takes nothing"),
+        ("tape now", "takes no argument"),
         ("re", "ambiguous"),
         ("quit-", "cannot run backwards"),
         ("", "there is no command"),
@@ -107,6 +107,6 @@ def test_list_shows_any_line_of_a_file_in_the_trace():
     said = transcript(demo(), "list demo.py:2", "list :99", "list other.py:2", "list nowhere")
     assert "demo.py:2:\n     1 import gviz.engine as torch\n     2\n►    3 x = torch.tensor(3.0" in said
     assert "demo.py has 9 lines." in said
-    assert "other.py is not in the trace; hint: it holds demo.py." in said
+    assert "other.py is not in the trace; hint: it contains demo.py." in said
     assert "there is no nowhere" in said
     assert "demo.py has 9 lines." in transcript(demo(), "list 0")

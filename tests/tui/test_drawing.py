@@ -12,7 +12,7 @@ from gviz.explain.display_names import iteration_called
 from gviz.source.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import Wishes, arranged, label_density, opening_view, size_class
+from gviz.tui.arrangement import PanelChoice, label_density, opening_view, size_class, visible_panels
 from gviz.tui.commands.export_copy import usual_name
 from gviz.tui.commands.inspection import explanation_lines
 from gviz.tui.drawing import tape
@@ -24,7 +24,7 @@ from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_
 from gviz.tui.drawing.status import (
     CROWDED,
     KEYS,
-    Standing,
+    StatusContents,
     bar,
     bar_width,
     column,
@@ -40,7 +40,7 @@ from gviz.tui.keymaps import KEYMAPS, first, keys_of
 from gviz.tui.lines import STYLES, TIED, cells, cut, line, paragraphs, plain, style_and_event, wrapped
 from gviz.tui.session_options import Title
 from gviz.tui.source_location import source_place
-from gviz.tui.stop_reason import Arrival, by_command, saying
+from gviz.tui.stop_reason import Arrival, as_remark, by_command
 
 
 def panel(timeline, n, node, width=31, full=False):
@@ -138,10 +138,10 @@ def test_no_line_is_wider_than_its_panel_and_none_can_do_harm(story, width):
 def test_the_status_row_gives_way_where_room_is_short():
     timeline = demo()
     moment, stop = timeline.at(21), Arrival(21, 16, by_command("next"))
-    assert plain(status(timeline, moment, Standing("demo.py", stop), 80, UNICODE)) == (
+    assert plain(status(timeline, moment, StatusContents("demo.py", stop), 80, UNICODE)) == (
         " gviz  demo.py  REPLAY BACKWARD  event 21  #4 b = Mul                    next ► "
     )
-    narrow = plain(status(timeline, moment, Standing("demo.py", stop), 40, UNICODE))
+    narrow = plain(status(timeline, moment, StatusContents("demo.py", stop), 40, UNICODE))
     assert "BACKWARD" in narrow
     assert "event 21" in narrow
     assert "next ►" in narrow
@@ -150,8 +150,8 @@ def test_the_status_row_gives_way_where_room_is_short():
 
 def test_a_long_reason_leaves_room_for_what_says_where_time_stands():
     timeline = demo()
-    stop = Arrival(4, 1, saying("breakpoint 1: cut: " + "#20 y = Detach cuts the way back " * 5))
-    row = plain(status(timeline, timeline.at(4), Standing("demo.py", stop), 100, UNICODE))
+    stop = Arrival(4, 1, as_remark("breakpoint 1: cut: " + "#20 y = Detach cuts the way back " * 5))
+    row = plain(status(timeline, timeline.at(4), StatusContents("demo.py", stop), 100, UNICODE))
     assert len(row) == 100
     assert row.startswith(" gviz  REPLAY FORWARD  event 4 ")
     assert "breakpoint 1: cut: #20 y = Detach" in row
@@ -162,7 +162,7 @@ def test_a_long_reason_leaves_room_for_what_says_where_time_stands():
 def test_where_iterations_are_counted_a_narrow_status_row_leaves_out_the_brand(width, brand):
     timeline = iterations(3)
     row = plain(
-        status(timeline, timeline.at(5), Standing("demo.py", Arrival(5, 4, by_command("step"))), width, UNICODE)
+        status(timeline, timeline.at(5), StatusContents("demo.py", Arrival(5, 4, by_command("step"))), width, UNICODE)
     )
     assert "demo.py" in row
     assert ("gviz" in row) == brand
@@ -176,7 +176,7 @@ def test_no_word_of_the_status_row_comes_and_goes_by_a_step(width):
             status(
                 timeline,
                 timeline.at(n),
-                Standing("02_shared_input.py", Arrival(n, n - 1, by_command("step"))),
+                StatusContents("02_shared_input.py", Arrival(n, n - 1, by_command("step"))),
                 width,
                 UNICODE,
             )
@@ -201,7 +201,7 @@ def test_a_program_without_a_loop_has_graphs_and_no_iterations():
 
     apart, again = (timeline_of(one) for one in (program, loop))
     assert (iteration_called(apart), iteration_called(again)) == ("graph", "iteration")
-    row = plain(status(apart, apart.at(len(apart)), Standing("x.py", Arrival(1, 1, saying(""))), 120, UNICODE))
+    row = plain(status(apart, apart.at(len(apart)), StatusContents("x.py", Arrival(1, 1, as_remark(""))), 120, UNICODE))
     assert "graph 2/2" in row
     assert next(text for text, _, _ in pass_rows(apart, 1)).startswith("graph 1")
 
@@ -217,7 +217,7 @@ def test_the_status_row_names_the_program_without_its_folders():
 def test_the_status_row_shows_which_way_time_ran():
     timeline = demo()
     row = plain(
-        status(timeline, timeline.at(16), Standing("demo.py", Arrival(16, 21, by_command("next"))), 80, UNICODE)
+        status(timeline, timeline.at(16), StatusContents("demo.py", Arrival(16, 21, by_command("next"))), 80, UNICODE)
     )
     assert row.endswith("◄ back to 16 ")
 
@@ -261,7 +261,9 @@ def test_an_empty_recording_can_be_drawn():
     timeline = Timeline(MemoryLog())
     assert plain(bar(landmarks(timeline), 0, 30, UNICODE)).endswith("0/0 ")
     assert "no tensors" in " ".join(panel(timeline, 0, 0))
-    assert "START" in plain(status(timeline, timeline.at(0), Standing("x.py", Arrival(0, 0, saying(""))), 80, UNICODE))
+    assert "START" in plain(
+        status(timeline, timeline.at(0), StatusContents("x.py", Arrival(0, 0, as_remark(""))), 80, UNICODE)
+    )
 
 
 def test_the_expression_is_marked_by_byte_columns():
@@ -357,18 +359,18 @@ def test_sizes_have_classes(size, name):
 
 
 def test_which_panels_are_shown():
-    wishes = Wishes("tape", "source", False, "", "tape")
-    assert arranged(80, 24, wishes) == {"node", "tape", "source"}
-    assert arranged(120, 40, wishes) == {"node", "tape", "source", "side-watch"}
-    assert arranged(120, 40, replace(wishes, modules=True, watches=False)) == {
+    choice = PanelChoice("tape", "source", False, "", "tape")
+    assert visible_panels(80, 24, choice) == {"node", "tape", "source"}
+    assert visible_panels(120, 40, choice) == {"node", "tape", "source", "side-watch"}
+    assert visible_panels(120, 40, replace(choice, modules=True, watches=False)) == {
         "node", "tape", "source", "side-watch", "side-modules"
     }  # fmt: skip
-    assert arranged(200, 60, wishes) == {"node", "tape", "source", "side-watch", "side-output"}
-    assert arranged(50, 20, wishes) == {"tape"}
-    assert arranged(30, 8, wishes) == {"small"}
-    assert arranged(80, 24, Wishes("graph", "source", False, "", "graph")) == {"node", "graph"}
-    assert arranged(80, 24, Wishes("graph", "output", True, "", "graph")) == {"node", "graph", "output"}
-    assert arranged(80, 24, Wishes("both", "source", False, "node", "tape")) == {"node"}
+    assert visible_panels(200, 60, choice) == {"node", "tape", "source", "side-watch", "side-output"}
+    assert visible_panels(50, 20, choice) == {"tape"}
+    assert visible_panels(30, 8, choice) == {"small"}
+    assert visible_panels(80, 24, PanelChoice("graph", "source", False, "", "graph")) == {"node", "graph"}
+    assert visible_panels(80, 24, PanelChoice("graph", "output", True, "", "graph")) == {"node", "graph", "output"}
+    assert visible_panels(80, 24, PanelChoice("both", "source", False, "node", "tape")) == {"node"}
 
 
 def test_the_graph_leads_and_of_one_panel_alone_the_tape_where_the_graph_would_be_cut():
@@ -470,7 +472,7 @@ def test_a_grad_that_held_something_says_what_was_added_to_what():
 def test_the_end_of_the_recording_is_not_its_start():
     timeline = demo()
     assert "START" not in plain(
-        status(timeline, timeline.at(33), Standing("x.py", Arrival(33, 1, saying(""))), 80, UNICODE)
+        status(timeline, timeline.at(33), StatusContents("x.py", Arrival(33, 1, as_remark(""))), 80, UNICODE)
     )
 
 
@@ -486,7 +488,9 @@ def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
 @pytest.mark.parametrize(("width", "shown"), [(80, False), (120, True), (200, True)])
 def test_a_long_name_of_a_program_is_cut_only_where_room_is_short(width, shown):
     name = "20_cut_in_the_wrong_place.py"
-    said = plain(status(iterations(2), iterations(2).at(5), Standing(name, Arrival(5, 1, saying(""))), width, UNICODE))
+    said = plain(
+        status(iterations(2), iterations(2).at(5), StatusContents(name, Arrival(5, 1, as_remark(""))), width, UNICODE)
+    )
     assert (name in said) == shown
     assert "iteration 1/2" in said
 

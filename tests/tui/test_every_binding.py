@@ -32,7 +32,7 @@ def seen(app):
     main = next((one for one in app.screen_stack if isinstance(one, DebuggerScreen)), None)
     rows = tuple("".join(segment.text for segment in strip) for strip in screen._compositor.render_strips())
     styles = tuple(str(strip) for strip in screen._compositor.render_strips())
-    playing = main is not None and main.controller.player.plays
+    playing = main is not None and main.controller.player.is_playing
     return type(screen), rows, styles, str(app.focused), playing, app._exit
 
 

@@ -97,11 +97,11 @@ def test_a_large_graph_opens_with_modules_closed(monkeypatch):
     monkeypatch.setattr(folds_module, "LARGE", 15)
     monkeypatch.setattr(folds_module, "FEW_BOXES", 12)
     folds = Folds(TRAINED)
-    wanted = folds.wanted(TRAINED.iterations[0])
+    wanted = folds.graph_filter(TRAINED.iterations[0])
     assert {f"Sequential.{number}" for number in (0, 2, 4)} <= wanted.closed
     assert "Sequential" not in wanted.closed
     folds.open_all()
-    assert not folds.wanted(TRAINED.iterations[0]).closed  # what somebody opened stays open
+    assert not folds.graph_filter(TRAINED.iterations[0]).closed  # what somebody opened stays open
 
 
 def test_a_large_graph_without_calls_is_not_built_to_see_what_to_close(monkeypatch):
@@ -128,11 +128,11 @@ def test_calls_passes_and_steps_that_make_nodes_are_known_without_the_graph(flat
 
 def test_commands_say_what_is_left():
     said = transcript(TRAINED, "select op:addmm", "close", "close all", "open all", "close nothing", "open")
-    assert "Sequential.0 is closed: 15 boxes, 2 of them closed" in said  # the other is the optimizer
-    assert "every module is closed: 4 boxes, 2 of them closed" in said
-    assert "every module is open" in said
-    assert "nothing is no module that was called" in said
-    assert "the selected node is in no closed module" in said
+    assert "Sequential.0 is collapsed: 15 boxes, 2 of them collapsed" in said  # the other is the optimizer
+    assert "every module is collapsed: 4 boxes, 2 of them collapsed" in said
+    assert "every module is expanded" in said
+    assert "nothing is not a module that was called" in said
+    assert "no collapsed module contains the selected node" in said
 
 
 def test_modules_tell_their_gradients_in_line_mode():
@@ -147,7 +147,7 @@ def test_ancestors_and_neighbours_in_line_mode():
         TRAINED, "ancestors op:tanh", "ancestors op:tanh", "select op:tanh", "near 1", "near 0", "near far"
     )
     assert "was made from: " in said
-    assert "within 1 of #" in said
+    assert "within 1 line of #" in said
     assert said.count("the whole graph: ") == 2
     assert "near takes a number of lines, not far" in said
 
@@ -160,11 +160,11 @@ async def test_keys_close_and_open_the_module_of_the_selected_node(size):
         await pilot.press("v", "minus")
         await pilot.pause()
         graph = app.screen.query_one(GraphCanvas)
-        assert graph.wanted.closed == {OPTIMIZER, "Sequential.2"}
-        assert "Sequential.2 is closed" in app.screen.remark
+        assert graph.graph_filter.closed == {OPTIMIZER, "Sequential.2"}
+        assert "Sequential.2 is collapsed" in app.screen.remark
         await pilot.press("plus")
         await pilot.pause()
-        assert graph.wanted.closed == {OPTIMIZER}
+        assert graph.graph_filter.closed == {OPTIMIZER}
 
 
 async def test_the_graph_shows_the_closed_module_and_counts_it_as_one_node():
@@ -192,7 +192,7 @@ async def test_the_part_key_shows_ancestors_then_neighbours_then_all():
         node = app.screen.cursor.selected
         assert [remark for remark, _ in said] == [
             f"what #{node} was made from",
-            f"within 2 of #{node}",
+            f"within 2 lines of #{node}",
             "the whole graph",
         ]
         assert said[0][1].endswith(f"what #{node} was made from")

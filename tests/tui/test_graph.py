@@ -224,12 +224,12 @@ async def test_a_graph_that_is_cut_says_on_which_sides_there_is_more():
     async with app.run_test(size=(60, 20)) as pilot:
         app.go(1)
         await pilot.pause()
-        assert str(app.graph.border_subtitle) == "more below: shift+arrows"
+        assert str(app.graph.border_subtitle) == "more below: Shift+arrows"
         await pilot.press("shift+down")
-        assert str(app.graph.border_subtitle) == "more above, below: shift+arrows"
+        assert str(app.graph.border_subtitle) == "more above, below: Shift+arrows"
         await pilot.resize_terminal(20, 20)
         await pilot.pause()
-        assert str(app.graph.border_subtitle) == "more: shift+arrows"  # no room for the sides
+        assert str(app.graph.border_subtitle) == "more: Shift+arrows"  # no room for the sides
     app = Stage(tall(2))
     async with app.run_test(size=(60, 40)) as pilot:
         app.go(1)

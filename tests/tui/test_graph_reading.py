@@ -47,7 +47,7 @@ async def test_panels_are_there_and_keys_act_before_the_graph_is_read():
             start.graph_reading._take_turn()
         await pilot.press(*":close all", "enter")
         await pilot.pause()
-        assert "every module is closed" in start.remark
+        assert "every module is collapsed" in start.remark
 
 
 @pytest.mark.usefixtures("everything_is_large")
@@ -65,8 +65,8 @@ def test_who_prepares_nothing_waits_for_the_graph():
     assert known.ready(iteration)
     whole = known.graph(iteration)
     known = Folds(timeline)
-    known.prepares = True
+    known.reads_later = True
     with pytest.raises(GvizError, match="still being read"):
         known.graph(iteration)
-    assert [str(far) for far in known.prepared(iteration)][-1].startswith("reading the calls: node 0 of")
+    assert [str(far) for far in known.read_graph(iteration)][-1].startswith("reading the calls: node 0 of")
     assert known.graph(iteration) == whole

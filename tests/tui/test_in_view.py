@@ -8,7 +8,7 @@ from stories import Story, demo
 from textual.geometry import Region, Size
 
 from gviz.events import GradFlowed
-from gviz.tui.widgets.graph_canvas import GraphCanvas, scrolled_to
+from gviz.tui.widgets.graph_canvas import GraphCanvas, scroll_target
 
 VIEW = Region(0, 0, 40, 12)
 CANVAS = Size(300, 300)
@@ -22,7 +22,7 @@ def moved(view, to):
 
 @given(box=BOXES, others=st.lists(BOXES, max_size=3))
 def test_the_box_is_always_seen_and_the_nearest_other_end_where_there_is_room(box, others):
-    view = moved(VIEW, scrolled_to(VIEW, CANVAS, box, others))
+    view = moved(VIEW, scroll_target(VIEW, CANVAS, box, others))
     assert view.contains_region(box)
     if others and all(
         (both := box.union(other)).width <= VIEW.width and both.height <= VIEW.height for other in others
@@ -32,7 +32,7 @@ def test_the_box_is_always_seen_and_the_nearest_other_end_where_there_is_room(bo
 
 @given(box=BOXES, linked=st.lists(BOXES, min_size=1, max_size=3))
 def test_a_view_that_moves_takes_in_a_linked_box_where_there_is_room_and_only_then(box, linked):
-    to = scrolled_to(VIEW, CANVAS, box, [], [box, *linked], linked)
+    to = scroll_target(VIEW, CANVAS, box, [], [box, *linked], linked)
     assert moved(VIEW, to).contains_region(box)
     assert to is None or not VIEW.contains_region(box)
     small = all((both := box.union(other)).width <= VIEW.width and both.height <= VIEW.height for other in linked)
@@ -42,12 +42,12 @@ def test_a_view_that_moves_takes_in_a_linked_box_where_there_is_room_and_only_th
 
 @given(box=BOXES, around=st.lists(BOXES, max_size=5))
 def test_the_box_is_seen_whatever_is_around_it(box, around):
-    assert moved(VIEW, scrolled_to(VIEW, CANVAS, box, [], [box, *around])).contains_region(box)
+    assert moved(VIEW, scroll_target(VIEW, CANVAS, box, [], [box, *around])).contains_region(box)
 
 
 def test_no_box_is_cut_where_a_little_scrolling_shows_it_whole():
     row = [Region(x, 40, 18, 4) for x in (0, 20, 40, 60)]
-    view = moved(VIEW, scrolled_to(VIEW, CANVAS, row[2], [], row))
+    view = moved(VIEW, scroll_target(VIEW, CANVAS, row[2], [], row))
     seen = [view.intersection(box) for box in row if view.overlaps(box)]
     assert len(seen) == 2
     assert set(seen) <= set(row), "in the middle both neighbours would be cut"
@@ -55,30 +55,30 @@ def test_no_box_is_cut_where_a_little_scrolling_shows_it_whole():
 
 def test_of_two_boxes_beside_each_other_that_cannot_both_be_whole_none_loses_its_name():
     pair = [Region(0, 40, 24, 4), Region(26, 40, 30, 4)]
-    assert scrolled_to(VIEW, CANVAS, pair[0], [], pair).x == 0
+    assert scroll_target(VIEW, CANVAS, pair[0], [], pair).x == 0
     box = pair[1]
-    x = scrolled_to(VIEW, CANVAS, box, [], pair).x
+    x = scroll_target(VIEW, CANVAS, box, [], pair).x
     assert x >= pair[0].right, "the other one is out of view rather than cut at its name"
 
 
 def test_a_view_that_moves_goes_where_most_boxes_are():
     column = [Region(0, y, 18, 4) for y in (40, 45)]
     alone = Region(20, 40, 18, 4)
-    to = scrolled_to(Region(100, 0, 40, 12), CANVAS, alone, [], [alone, *column])
+    to = scroll_target(Region(100, 0, 40, 12), CANVAS, alone, [], [alone, *column])
     assert all(Region(*to, 40, 12).contains_region(box) for box in (alone, *column))
 
 
 def test_what_a_box_was_made_of_is_seen_rather_than_more_boxes_that_are_yet_to_come():
     box, before = Region(0, 40, 18, 4), [Region(0, 34, 18, 4)]
     ahead = [Region(x, 46, 12, 4) for x in (0, 14)]
-    to = scrolled_to(Region(100, 0, 40, 11), CANVAS, box, [], [box, *before, *ahead], before, ahead)
+    to = scroll_target(Region(100, 0, 40, 11), CANVAS, box, [], [box, *before, *ahead], before, ahead)
     assert Region(*to, 40, 11).contains_region(before[0])
 
 
 @given(box=BOXES)
 def test_a_box_in_view_moves_nothing(box):
     view = Region(box.x, box.y, box.width + 4, box.height + 4)
-    assert scrolled_to(view, CANVAS, box) is None
+    assert scroll_target(view, CANVAS, box) is None
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])

@@ -274,11 +274,11 @@ async def test_space_plays_and_any_time_key_pauses():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("space")
-        assert app.screen.controller.player.plays
+        assert app.screen.controller.player.is_playing
         app.screen.controller.player.play_on()
         assert app.screen.cursor.position >= 2  # its clock runs too
         await pilot.press("s")
-        assert not app.screen.controller.player.plays
+        assert not app.screen.controller.player.is_playing
 
 
 async def test_q_leaves():

@@ -23,7 +23,7 @@ async def test_arrows_choose_a_number_of_the_node_panel_and_enter_goes_to_its_ev
         assert len(events) > 2
         y = panel._links[0][0]
         assert "selected" in [style for _, style in panel.row(y)]
-        assert panel.border_subtitle == f"enter: event {events[0]}"
+        assert panel.border_subtitle == f"Enter: event {events[0]}"
         await pilot.press("right", "enter")
         await pilot.pause()
         assert app.screen.cursor.position == events[1]

@@ -107,7 +107,9 @@ def test_where_tells_the_call_of_the_step(timeline):
 def test_opened_it_is_all_nodes_and_closed_again_one_box(timeline):
     step = stepped(timeline)[-1]
     said = transcript(timeline, f"goto @{step}", "open all", "close optimizer step", at=1).splitlines()
-    boxes = [int(line.split(": ")[1].split(" ")[0]) for line in said if " is open" in line or " is closed" in line]
+    boxes = [
+        int(line.split(": ")[1].split(" ")[0]) for line in said if " is expanded" in line or " is collapsed" in line
+    ]
     assert boxes[0] - boxes[1] >= len(inner(timeline, STEPS - 1)) - 1  # older state is in the box too
 
 

@@ -112,7 +112,7 @@ async def test_the_palette_says_where_nothing_fits():
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("ctrl+p", *"zzzz")
         await pilot.pause()
-        assert any("nothing fits" in row for row in rows_of(app))
+        assert any("No matches" in row for row in rows_of(app))
         await pilot.press("enter", "pagedown", "up")
         assert isinstance(app.screen, CommandPalette)
 

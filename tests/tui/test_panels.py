@@ -10,7 +10,7 @@ from textual.widgets import Input
 import gviz.engine as torch
 from gviz.live.protocol import CallSite
 from gviz.trace.graph_state import OPTIMIZER
-from gviz.tui.arrangement import PANELS, STANDS_IN, TABS
+from gviz.tui.arrangement import PANELS, SIDE_PANEL_OF, TABS
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import UNICODE
@@ -65,7 +65,7 @@ async def test_every_digit_brings_its_panel_to_the_front_and_focuses_it(size):
         for digit, panel in enumerate(PANELS, 1):
             await press(pilot, str(digit % 10))
             assert app.screen.focused is not None
-            assert app.screen.focused.id in (panel, STANDS_IN.get(panel))
+            assert app.screen.focused.id in (panel, SIDE_PANEL_OF.get(panel))
             assert app.screen.focused.display
 
 
@@ -156,12 +156,12 @@ async def test_rows_of_the_watch_list_can_be_edited_removed_and_followed():
 async def test_the_row_of_a_call_in_the_program_has_no_condition_to_edit_and_is_switched_off_where_one_removes_it():
     app = app_of(demo(), at=5)
     async with app.run_test(size=(80, 24)) as pilot:
-        app.screen.cursor.breakpoints.call(CallSite("breakpoint()", "/work/demo.py", 6)).held(4)
+        app.screen.cursor.breakpoints.call(CallSite("breakpoint()", "/work/demo.py", 6)).add_pause(4)
         app.screen.follow_settings()
         await press(pilot, "3")
         assert said(app, "breaks") == ["● 1  breakpoint() at demo.py:6  1 hit so far"]
         await press(pilot, "e")
-        assert "breakpoint 1 stands in the program" in plain(app.screen.query_one(Sheet).row(0))
+        assert "breakpoint 1 is a call in the program" in plain(app.screen.query_one(Sheet).row(0))
         await press(pilot, "escape")
         assert not app.screen.query_one(Prompt).display
         await press(pilot, "enter", "delete", "escape")
@@ -207,10 +207,10 @@ async def test_saved_tensors_follow_the_clock():
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "6")
         rows = said(app, "saved")
-        assert rows[0] == "#3 a = Mul keeps for backward:"
+        assert rows[0] == "#3 a = Mul saved tensors:"
         assert rows[1].split() == ["self", "#1", "x", "3", "(8", "B)", "version", "0"]
         await press(pilot, ">", *":select #3", "enter")
-        assert said(app, "saved")[0] == "#3 a = Mul has released what it saved,"
+        assert said(app, "saved")[0] == "#3 a = Mul has released its saved tensors,"
 
 
 def test_a_saved_tensor_that_was_written_to_says_so():
@@ -227,10 +227,10 @@ async def test_modules_tell_their_gradients_and_close_with_enter():
         await press(pilot, "7")
         assert "|g|" in said(app, "modules")[0]
         await press(pilot, "j", "enter")
-        assert app.screen.wanted.closed == {OPTIMIZER, "Sequential.0"}
+        assert app.screen.graph_filter.closed == {OPTIMIZER, "Sequential.0"}
         assert said(app, "modules")[1].lstrip().startswith("+ 0")
         await press(pilot, "7", "space")
-        assert app.screen.wanted.closed == {OPTIMIZER}
+        assert app.screen.graph_filter.closed == {OPTIMIZER}
 
 
 async def test_modules_have_the_left_column_of_a_large_screen():

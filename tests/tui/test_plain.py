@@ -129,8 +129,8 @@ def test_find_prefers_the_exact_name():
     for name in ("xyz", "x1", "x"):
         story.leaf(name, 1.0, 3)
     timeline = story.timeline()
-    assert "looking at node #3 x;" in transcript(timeline, "find x")
-    assert "looking at node #2 x1;" in transcript(timeline, "find 1")
+    assert "selected node #3 x;" in transcript(timeline, "find x")
+    assert "selected node #2 x1;" in transcript(timeline, "find 1")
 
 
 def test_a_question_does_not_end_with_two_marks():
@@ -141,5 +141,5 @@ def test_a_question_does_not_end_with_two_marks():
 def test_a_theme_that_does_not_exist_is_refused_line_by_line_too():
     said = transcript(demo(), "set theme zzz", "show theme", "set theme light", "show theme")
     assert "there is no theme zzz" in said
-    assert "theme is as it began" in said
+    assert "theme is the default" in said
     assert said.count("theme is gviz-light") == 2

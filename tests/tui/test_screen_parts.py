@@ -42,7 +42,7 @@ class Clock:
     def follow_settings(self):
         self.said.append("settings")
 
-    def say(self, remark):
+    def show_remark(self, remark):
         self.said.append(remark)
 
 
@@ -54,9 +54,9 @@ def test_a_player_steps_until_there_is_nothing_more():
     player.play(4)
     assert screen.seconds == [PLAY_SECONDS / 2, PLAY_SECONDS / 4]
     player.play_on()
-    assert player.plays
+    assert player.is_playing
     player.play_on()
-    assert (player.plays, screen.stopped) == (False, 2)
+    assert (player.is_playing, screen.stopped) == (False, 2)
 
 
 def test_a_breakpoint_comes_and_goes_where_one_points():

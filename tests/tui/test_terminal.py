@@ -54,7 +54,7 @@ def test_line_by_line_ctrl_d_is_quit_and_ends_what_is_asked_for(terminal):
     session.keys("break x", "Enter", "commands", "Enter")
     session.until("end ends them.\n>")
     session.keys("print x", "Enter", "C-d")
-    session.until("> end", "breakpoint 1 carries out 1 command.")
+    session.until("> end", "breakpoint 1 runs 1 command.")
     session.keys("C-d")
     session.until("(gviz) quit", "exit=0")
 

@@ -6,7 +6,7 @@ from stories import demo, failed
 from textual.color import Color
 
 from gviz.errors import GvizError
-from gviz.tui.themes import SHORT, THEMES, colours_fall_together, for_terminal, named, semantic_colours
+from gviz.tui.themes import SHORT, THEMES, colour_warning, for_terminal, named, semantic_colours
 from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.tape_panel import Tape
 
@@ -41,11 +41,11 @@ def test_a_terminal_of_16_colours_gets_its_own(environ, theme):
 
 
 def test_a_theme_of_more_colours_than_there_are_says_so():
-    said = {theme.name: colours_fall_together(theme, {"TERM": "linux"}) for theme in THEMES}
+    said = {theme.name: colour_warning(theme, {"TERM": "linux"}) for theme in THEMES}
     assert {name for name, text in said.items() if not text} == {"gviz-ansi", "gviz-mono"}
     assert said["gviz-dark"] == "this terminal has 16 colours: theme ansi keeps values and gradients apart"
     for environ in ({"TERM": "xterm-256color"}, {}):
-        assert not any(colours_fall_together(theme, environ) for theme in THEMES)
+        assert not any(colour_warning(theme, environ) for theme in THEMES)
 
 
 async def test_the_screen_says_so_when_one_is_chosen(monkeypatch):

@@ -110,7 +110,7 @@ def test_running_on_meets_the_same_stops_both_ways(timeline, places):
             cursor.breakpoints.add(stop(place))
         while not ended(cursor) or cursor.position == start:
             before = cursor.position
-            arrival = cursor.run_on(backward=backward)
+            arrival = cursor.run_to_stop(backward=backward)
             if arrival.position == before:
                 break
             found.append(arrival.position)
@@ -126,9 +126,9 @@ def test_a_count_is_so_many_times(timeline, place, count):
     at_once, one_by_one = Cursor(timeline, 0), Cursor(timeline, 0)
     for cursor in (at_once, one_by_one):
         cursor.breakpoints.add(stop(place))
-    at_once.run_on(count)
+    at_once.run_to_stop(count)
     for _ in range(count):
-        one_by_one.run_on()
+        one_by_one.run_to_stop()
     assert at_once.position == one_by_one.position
 
 

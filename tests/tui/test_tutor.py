@@ -187,7 +187,7 @@ def test_a_lesson_that_is_over_waits_for_nothing():
     tutor = Tutor()
     tutor._at = len(PAGES)
     assert tutor.page is None
-    assert tutor.wanted() == ""
+    assert tutor.expected() == ""
 
 
 def test_the_command_teaches_on_the_first_lesson():

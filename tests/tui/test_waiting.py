@@ -36,7 +36,7 @@ async def test_any_other_key_leaves_all_as_it_is(key):
 
 async def test_continue_goes_to_the_end_and_from_there_lets_the_program_go_on():
     assert await left("c") is None
-    assert await left("c", "c") == "go on"
+    assert await left("c", "c") == "continue"
     assert await left("n", at=33) is None
 
 
@@ -49,7 +49,7 @@ async def test_the_end_says_how_the_program_goes_on():
     app = app_of(demo(), at=33, waited_for=True)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("s")
-        assert app.screen.remark == "end of recording: c lets the program go on, q asks"
+        assert app.screen.remark == "end of recording. c: resume the program · q: quit"
         await pilot.press("q")
         assert app.screen.remark == session_options.EXIT_QUESTION
         assert len(session_options.EXIT_QUESTION) < 80
@@ -60,7 +60,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("answer", "how"), [*session_options.EXIT_ANSWERS.items(), ("", "go on")])
+@pytest.mark.parametrize(("answer", "how"), [*session_options.EXIT_ANSWERS.items(), ("", "continue")])
 def test_line_by_line_a_person_is_asked(answer, how):
     said = io.StringIO()
     assert line_mode.exit_action(Conversation(0, Command("quit")), Terminal(f"{answer}\n"), said) == how
@@ -69,7 +69,7 @@ def test_line_by_line_a_person_is_asked(answer, how):
 
 
 def test_what_ends_otherwise_lets_the_program_go_on():
-    assert [session_options.by_exit_code(code) for code in (0, 2, 70, -15)] == ["go on"] * 4
+    assert [session_options.by_exit_code(code) for code in (0, 2, 70, -15)] == ["continue"] * 4
     codes = session_options.EXIT_CODES
     assert [session_options.by_exit_code(code) for code in codes.values()] == list(codes)
 
@@ -103,10 +103,10 @@ def test_line_by_line_it_is_said_where_the_program_stands():
     options = SessionOptions(at=3, waited_for=True, stack=STACK)
     debug(demo(), ["where", "list", "up", "bt 1", "where -1", "w x"], io.StringIO(), output, options)
     said = output.getvalue()
-    assert "the program stands at demo.py:6 in inner.\n" in said
-    assert "the program stands at:\n  0  demo.py:6 in inner\n  1  demo.py:2\n" in said
+    assert "the program is paused at demo.py:6 in inner.\n" in said
+    assert "the program is paused at:\n  0  demo.py:6 in inner\n  1  demo.py:2\n" in said
     assert "demo.py:6 in inner:" in said.split("(gviz) list")[1]
     assert "demo.py:2:" in said.split("(gviz) up")[1]
-    assert "(gviz) bt 1\nthe program stands at:\n  0  demo.py:6 in inner\n(gviz)" in said
-    assert "(gviz) where -1\nthe program stands at:\n  1  demo.py:2\n(gviz)" in said
-    assert "x is no number of frames; hint: where 2, where -2." in said
+    assert "(gviz) bt 1\nthe program is paused at:\n  0  demo.py:6 in inner\n(gviz)" in said
+    assert "(gviz) where -1\nthe program is paused at:\n  1  demo.py:2\n(gviz)" in said
+    assert "x is not a number of frames; hint: where 2, where -2." in said

@@ -9,8 +9,8 @@ from string import Formatter
 
 from gviz.errors import KEEP_ALL, GvizError
 from gviz.system.cooperative import Far
-from gviz.tui.breakpoints import Breakpoint, Breakpoints, Listed, described, hits_of
-from gviz.tui.stop_search import never, of_every_node
+from gviz.tui.breakpoints import Breakpoint, BreakpointEntry, Breakpoints, entry_text, hits_of
+from gviz.tui.stop_search import every_node_hint, why_never
 from gviz.values.plain_text import clipped, shown
 from gviz.where.condition import NAMES
 from gviz.where.stop import EVENTS, AtFinding, stop
@@ -26,15 +26,15 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
     hits = hits_of(breakpoints.timeline, where := stop(text))
     yield from hits.looking()
     same = next((one.number for one in breakpoints.own if one.stop.text == where.text and not one.message), 0)
-    made = breakpoints.add(where, hits, once=once)
-    also = f" (breakpoint {same} is there, too)" if same else ""
-    yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(breakpoints, made) or also}"
-    if missing := made.hits.missing():
+    new = breakpoints.add(where, hits, once=once)
+    also = f" (breakpoint {same} stops there, too)" if same else ""
+    yield f"breakpoint {new.number}: {shown(new.stop.text)}{_never_text(breakpoints, new) or also}"
+    if missing := new.hits.missing():
         yield f"it does not stop where {missing}"
-    if made.stop.head in EVENTS:
-        yield f"that is what is called {made.stop.head}; break on {made.stop.head} stops at the event"
-    if isinstance(made.stop.at, AtFinding) and breakpoints.growing:
-        yield "a finding is known only of what is recorded: the running program does not stop at it by itself"
+    if new.stop.head in EVENTS:
+        yield f"{new.stop.head} is taken as a name; break on {new.stop.head} stops at the event"
+    if isinstance(new.stop.at, AtFinding) and breakpoints.growing:
+        yield "findings are searched in the recording only: the running program does not stop at them"
 
 
 def add_once(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str | Far]:
@@ -50,31 +50,31 @@ def log(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
     place, _, message, test = found.groups()
     _check_message(message)
     where = stop(" ".join(filter(None, (place or f"#{selected}", test))))
-    made = breakpoints.add(where, message=message)
-    yield f"log point {made.number}: {shown(made.stop.text)}{_never(breakpoints, made)}"
+    new = breakpoints.add(where, message=message)
+    yield f"log point {new.number}: {shown(new.stop.text)}{_never_text(breakpoints, new)}"
 
 
-def _never(breakpoints: Breakpoints, made: Breakpoint) -> str:
+def _never_text(breakpoints: Breakpoints, new: Breakpoint) -> str:
     growing = breakpoints.growing
-    if made.hits.can_hit():
+    if new.hits.can_hit():
         return ""
-    if isinstance(made.stop.at, AtFinding):
-        return " (nothing of that kind is found yet)" if growing else " (nothing of that kind is found)"
-    if asks := of_every_node(made.stop, made.hits, "break"):
-        return f" (nothing is called {made.hits.nowhere()}{' yet' * growing}; {asks})"
-    why = never(breakpoints.timeline, made.stop, made.hits, growing=growing)
+    if isinstance(new.stop.at, AtFinding):
+        return " (no such finding yet)" if growing else " (no such finding)"
+    if asks := every_node_hint(new.stop, new.hits, "break"):
+        return f" (no node is named {new.hits.nowhere()}{' yet' * growing}; {asks})"
+    why = why_never(breakpoints.timeline, new.stop, new.hits, growing=growing)
     return f" ({why}, so it never stops)" if why else " (no such node yet: it stops when one is made)"
 
 
 def condition(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
     """Run ``condition N [COND]``."""
-    breakpoints.require(text)
+    breakpoints.set_condition(text)
     yield from listed(breakpoints, text.split()[0], selected)
 
 
 def ignore(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
     """Run ``ignore N COUNT``."""
-    yield described(breakpoints.ignore(text))
+    yield entry_text(breakpoints.ignore(text))
 
 
 def enable(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
@@ -90,49 +90,51 @@ def disable(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]
 def _switch(breakpoints: Breakpoints, text: str, *, on: bool) -> Iterator[str]:
     if not breakpoints.listed:
         yield "there are no breakpoints"
-    for one in breakpoints.numbered(text):
+    for one in breakpoints.by_numbers(text):
         one.enabled = on
-        yield described(one)
+        yield entry_text(one)
 
 
 def delete(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
     """Run ``delete [N ...]``."""
-    chosen = breakpoints.numbered(text)
+    chosen = breakpoints.by_numbers(text)
     switched_off = breakpoints.delete(chosen)
-    gone = [str(one.number) for one in chosen if one not in switched_off]
-    if gone or not chosen:
-        yield f"deleted: {', '.join(gone)}" if gone else "there are no breakpoints"
+    deleted = [str(one.number) for one in chosen if one not in switched_off]
+    if deleted or not chosen:
+        yield f"deleted: {', '.join(deleted)}" if deleted else "there are no breakpoints"
     for call in switched_off:
-        yield f"{described(call)}: it stands in the program, enable {call.number} lets it stop again"
+        yield f"{entry_text(call)}: it is a call in the program; enable {call.number} switches it on again"
 
 
 def listed(breakpoints: Breakpoints, text: str, selected: int, here: int = 0) -> Iterator[str]:
     """Run ``info break``; also show which breakpoints match the moment `here`, unless it is 0."""
     if not breakpoints.listed:
         yield "there are no breakpoints; break sets one"
-    for one in breakpoints.numbered(text.removeprefix("break")):
-        yield f"{described(one)}  {_times(one, here)}"
+    for one in breakpoints.by_numbers(text.removeprefix("break")):
+        yield f"{entry_text(one)}  {_times(one, here)}"
 
 
-def _times(one: Listed, here: int) -> str:
+def _times(one: BreakpointEntry, here: int) -> str:
     times = sum(1 for _ in islice(one.after(0), MOST_COUNTED + 1))
     many = f"more than {MOST_COUNTED} times" if times > MOST_COUNTED else f"{times} time{'' if times == 1 else 's'}"
     now = ", and here" if here and one.stops_at(here) else ""
-    return f"[{many} in this recording{now}{_untold(one)}]"
+    return f"[{many} in this recording{now}{_unknown_text(one)}]"
 
 
-def _untold(one: Listed) -> str:
+def _unknown_text(one: BreakpointEntry) -> str:
     """Return how many moments could not be tested, and how to record the values."""
-    moments = one.untold()
-    return f"; not known at {moments} moment{'s' * (moments != 1)}: {KEEP_ALL}" if moments else ""
+    moments = one.unknown_count()
+    return f"; unknown at {moments} moment{'s' * (moments != 1)}: {KEEP_ALL}" if moments else ""
 
 
 def _check_message(message: str) -> None:
     try:
         fields = [name for _, name, _, _ in Formatter().parse(message) if name is not None]
     except ValueError as error:
-        raise GvizError(f"the text cannot be read: {error}", hint="{{ stands for a brace", exit_code=2) from None
+        raise GvizError(f"the text cannot be read: {error}", hint="write {{ for a brace", exit_code=2) from None
     unknown = [name for name in fields if name not in NAMES]
     if unknown:
-        hint = "it knows " + ", ".join(NAMES)
-        raise GvizError(f"a log point knows no {clipped(unknown[0], 30) or 'empty name'}", hint=hint, exit_code=2)
+        hint = "fields: " + ", ".join(NAMES)
+        raise GvizError(
+            f"a log point has no field {clipped(unknown[0], 30) or 'without a name'}", hint=hint, exit_code=2
+        )

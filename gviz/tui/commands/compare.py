@@ -25,7 +25,7 @@ _HINT = 'write "compare 1,2" for two iterations, "compare 2" for this one and 2,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared(Look):
+class ComparisonLook(Look):
     """Two recordings or iterations to show side by side, with the `names` of the recordings.
 
     `here` contains the sides that belong to this recording, the preferred one first.
@@ -36,13 +36,13 @@ class Compared(Look):
     here: tuple[int, ...]
     summary: tuple[str, ...] = ()
     """The lines at the top, if they differ from the usual summary."""
-    aside: frozenset[int] = frozenset()
+    expected: frozenset[int] = frozenset()
     """Indices of the differences that are expected, for example between two ranks."""
 
     @property
-    def striking(self) -> Comparison:
+    def unexpected(self) -> Comparison:
         """The comparison without the expected differences."""
-        kept = [each for at, each in enumerate(self.comparison.differences) if at not in self.aside]
+        kept = [each for at, each in enumerate(self.comparison.differences) if at not in self.expected]
         return replace(self.comparison, differences=tuple(kept))
 
     def place_of(self, at: int) -> tuple[int, int] | None:
@@ -56,7 +56,7 @@ class Compared(Look):
         return None
 
 
-def compare(session: Session, text: str) -> Compared:
+def compare(session: Session, text: str) -> ComparisonLook:
     """Run ``compare [A,B]`` or ``compare FILE [A,B]``.
 
     With one number, compare this iteration with that one; without numbers, with the previous one, or the same one in
@@ -80,10 +80,10 @@ def compare(session: Session, text: str) -> Compared:
     own = session.title.brief
     names = own, Path(file).name or own
     rows = partial(_lines, comparison, *names)
-    return Compared("Compared", rows, comparison=comparison, names=names, here=(0,) if file else (1, 0))
+    return ComparisonLook("Compared", rows, comparison=comparison, names=names, here=(0,) if file else (1, 0))
 
 
-def ranks(session: Session, text: str) -> Compared:
+def ranks(session: Session, text: str) -> ComparisonLook:
     """Run ``ranks FILE [N]``: two ranks of a training run in iteration N, else in the first in which they diverge."""
     from gviz.compare.ranks import Rank, divergence, divergence_in, is_shared, rank_differences
     from gviz.render import ranks_text as words
@@ -98,11 +98,17 @@ def ranks(session: Session, text: str) -> Compared:
     between = found.between if found is not None else None
     between = between or rank_differences(there.timeline, here.timeline, iteration)
     names = path.name, session.title.file
-    said = words.sentences(found, *names) if found is not None else _agree(names, between)
-    aside = frozenset(at for at, (part, _) in enumerate(between.parts) if not is_shared(part))
+    sentences = words.sentences(found, *names) if found is not None else _agree(names, between)
+    expected = frozenset(at for at, (part, _) in enumerate(between.parts) if not is_shared(part))
     rows = partial(_lines, between.shared, *names)
-    return Compared(
-        "Ranks", rows, comparison=between.comparison, names=names, here=(1,), summary=tuple(said), aside=aside
+    return ComparisonLook(
+        "Ranks",
+        rows,
+        comparison=between.comparison,
+        names=names,
+        here=(1,),
+        summary=tuple(sentences),
+        expected=expected,
     )
 
 

@@ -57,15 +57,15 @@ def unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
     numbers = {str(number): number for number in range(1, len(asker.watched) + 1)}
     if text and text not in numbers:
         raise GvizError(f"there is no watch {clipped(text, 20)}", hint="watch lists them", exit_code=2)
-    gone = asker.watched[:] if not text else [asker.watched[numbers[text] - 1]]
+    removed = asker.watched[:] if not text else [asker.watched[numbers[text] - 1]]
     asker.watched = [] if not text else [known for at, known in enumerate(asker.watched, 1) if at != numbers[text]]
-    yield f"no longer watched: {', '.join(map(shown, gone)) or 'nothing was'}"
+    yield f"no longer watched: {', '.join(map(shown, removed)) or 'nothing was'}"
 
 
 def whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
     """Run ``whatis EXPR``."""
     value = as_value(value_of(asker.timeline, asker.names, n, text))
-    yield f"{shown(text)}: {'no tensor and no number' if value is None else kind_text(value)}"
+    yield f"{shown(text)}: {'not a tensor or number' if value is None else kind_text(value)}"
 
 
 def evaluate(asker: Asker, text: str, n: int) -> Iterator[str]:
@@ -98,7 +98,7 @@ def diff(asker: Asker, text: str, n: int) -> Iterator[str | Far]:
             rows.append(row)
         if len(rows) > MOST_ROWS:
             break
-    yield f"from event {one} to event {other}:" if rows else f"events {one} and {other}: nothing differs"
+    yield f"from event {one} to event {other}:" if rows else f"events {one} and {other}: no differences"
     yield from (f"  {row}" for row in rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
         yield "  and more"
@@ -107,7 +107,7 @@ def diff(asker: Asker, text: str, n: int) -> Iterator[str | Far]:
 def _moments(timeline: Timeline, text: str, n: int) -> tuple[int, int]:
     numbers = [number for word in text.split() if (number := typed_count(word.removeprefix("@"))) is not None]
     if not 1 <= len(numbers) == len(text.split()) <= 2 or max(numbers) > len(timeline):
-        hint = f"diff @12 @20; they go to {len(timeline)}. Two runs are compared by: gviz diff A.gviz B.gviz"
+        hint = f"diff @12 @20; events go to {len(timeline)}. To compare two runs: gviz diff A.gviz B.gviz"
         raise GvizError("diff needs one or two events", hint=hint, exit_code=2)
     return numbers[0], numbers[1] if len(numbers) == 2 else n
 

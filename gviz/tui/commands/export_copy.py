@@ -35,7 +35,7 @@ def export(session: Session, path: str) -> Answer:
     if path.endswith(what_if.SUFFIX):
         return what_if.export_branch(session, path)
     written, *notes = _write(session.timeline, session.cursor.position, path)
-    of = "; of the recording, without the what if" if session.beside is not None else ""
+    of = "; it shows the recording without the what-if" if session.branch_view is not None else ""
     return Answer((f"{written}{of}.", *(f"{note}." for note in notes)))
 
 
@@ -103,7 +103,7 @@ def _numbers(session: Session, what: str) -> Any:
     """Return the value of the selected node, or its gradient as shown: ``.grad``, else the incoming gradient."""
     node = _selected(session)
     state = in_its_iteration(session.timeline, session.moment.n, session.moment.state(node))
-    value = None if state is None or not state.outputs else _held(state.outputs[0], what)
+    value = None if state is None or not state.outputs else _tensor(state.outputs[0], what)
     if value is None:
         which = label(session.timeline, node)
         raise GvizError(f"{which} has no {what} at event {session.cursor.position}", exit_code=2)
@@ -113,7 +113,7 @@ def _numbers(session: Session, what: str) -> Any:
     return array
 
 
-def _held(output: OutputState, what: str) -> Value | None:
+def _tensor(output: OutputState, what: str) -> Value | None:
     return output.value if what == "value" else output.grad if output.grad is not None else output.incoming
 
 
@@ -133,7 +133,7 @@ def _line_of(session: Session, node: int) -> str:
     """Return ``#4 b = Mul at demo.py:4, event 12: value -18, grad 1``."""
     state = in_its_iteration(session.timeline, session.moment.n, session.moment.state(node))
     first = state.outputs[0] if state is not None and state.outputs else None
-    looks = f"value {short(first.value)}, grad {grad(_held(first, 'grad'))}" if first is not None else "not made yet"
+    looks = f"value {short(first.value)}, grad {grad(_tensor(first, 'grad'))}" if first is not None else "not made yet"
     return f"{label_at(session.timeline, node)}, event {session.cursor.position}: {looks}"
 
 
@@ -143,7 +143,7 @@ def report(session: Session, _: str) -> Answer:
         path = write_asked_for(_facts(session))
     except OSError as trouble:
         raise GvizError("no report could be written", why=clipped(str(trouble), 80)) from None
-    return Answer((f"report written to {shown(str(path))}; it has no values, names or source of the program",))
+    return Answer((f"report written to {shown(str(path))}; it contains no values, names or source of the program",))
 
 
 def _facts(session: Session) -> tuple[str, ...]:

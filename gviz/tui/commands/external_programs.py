@@ -40,7 +40,7 @@ def python(session: Session, text: str) -> Outside | Answer:
     known = numbers(session)
     banner = (
         f"event {n}: np, {clipped(', '.join(known) or 'no names yet', 200)}\n"
-        "ask('x.grad * 2') is what print shows; nothing here changes the recording; Ctrl+D goes back."
+        "ask('x.grad * 2') evaluates as print does. Nothing here changes the recording. Ctrl+D: back."
     )
 
     def ask(text: str) -> Any:
@@ -72,8 +72,8 @@ def numbers(session: Session) -> dict[str, Array]:
     for node, state in zip(nodes, moment.states(nodes), strict=True):
         name = timeline.info(node).name.replace(".", "_")
         if name.isidentifier() and state is not None and state.outputs:
-            held = (("", state.outputs[0].value), ("_grad", _grad(state.outputs[0])))
-            found |= {name + kind: array for kind, value in held if (array := _copy(session, value)) is not None}
+            values = (("", state.outputs[0].value), ("_grad", _grad(state.outputs[0])))
+            found |= {name + kind: array for kind, value in values if (array := _copy(session, value)) is not None}
     return found
 
 
@@ -117,7 +117,7 @@ def _edited(editor: list[str], path: Path, line: int) -> str:
         code = subprocess.call([*editor, *goto, *where])
     except OSError as error:
         raise GvizError(f"cannot start {shown(editor[0])}", why=error.strerror or "", hint="set EDITOR") from error
-    return f"back from {shown(editor[0])}" + (f", which ended with {code}" if code else "")
+    return f"back from {shown(editor[0])}" + (f" (exit code {code})" if code else "")
 
 
 def browse(session: Session, _: str) -> Outside:

@@ -23,16 +23,16 @@ def close(session: Session, path: str) -> Answer:
     """Run ``close [MODULE|all]``."""
     if path == "all":
         session.folds.close_all(session.timeline.iteration_at(session.cursor.position))
-        return _left(session, "every module is closed")
-    return _left(session, f"{shown(session.folds.close(session.cursor.selected, path))} is closed")
+        return _answer(session, "every module is collapsed")
+    return _answer(session, f"{shown(session.folds.close(session.cursor.selected, path))} is collapsed")
 
 
 def open_(session: Session, path: str) -> Answer:
     """Run ``open [MODULE|all]``."""
     if path == "all":
         session.folds.open_all()
-        return _left(session, "every module is open")
-    return _left(session, f"{shown(session.folds.open(session.cursor.selected, path))} is open")
+        return _answer(session, "every module is expanded")
+    return _answer(session, f"{shown(session.folds.open(session.cursor.selected, path))} is expanded")
 
 
 def ancestors(session: Session, place: str) -> Answer:
@@ -40,7 +40,7 @@ def ancestors(session: Session, place: str) -> Answer:
     node = session.cursor.node_at(place)
     shown_already = session.folds.shown_part() == f"what #{node} was made from"
     session.folds.focus(0 if shown_already else _some(node), ancestors=not shown_already)
-    return _left(session, session.folds.shown_part() or "the whole graph")
+    return _answer(session, session.folds.shown_part() or "the whole graph")
 
 
 def near(session: Session, text: str) -> Answer:
@@ -49,13 +49,13 @@ def near(session: Session, text: str) -> Answer:
     if radius is None or radius > _MOST_LINES:
         raise GvizError(f"near takes a number of lines, not {clipped(text, 20)}", hint="near 2", exit_code=2)
     session.folds.focus(_here(session) if radius else 0, radius=radius)
-    return _left(session, session.folds.shown_part() or "the whole graph")
+    return _answer(session, session.folds.shown_part() or "the whole graph")
 
 
 def next_focus(session: Session) -> Answer:
     """Show the next part: ancestors, neighbourhood, all."""
     session.folds.next_focus(_here(session))
-    return _left(session, session.folds.shown_part() or "the whole graph")
+    return _answer(session, session.folds.shown_part() or "the whole graph")
 
 
 def _some(node: int) -> int:
@@ -72,9 +72,9 @@ def _here(session: Session) -> int:
     return node
 
 
-def _left(session: Session, done: str) -> Answer:
+def _answer(session: Session, done: str) -> Answer:
     """Return the answer: what was done, and how many boxes the graph has now."""
     folded = session.folds.folded(session.timeline.iteration_at(session.cursor.position))
     boxes = len(folded.shown) + len(folded.groups)
-    hidden = f", {len(folded.groups)} of them closed" if folded.groups else ""
+    hidden = f", {len(folded.groups)} of them collapsed" if folded.groups else ""
     return Answer((f"{done}: {boxes} box{'' if boxes == 1 else 'es'}{hidden}",))

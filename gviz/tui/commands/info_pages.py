@@ -58,12 +58,12 @@ def _locals(session: Session, _: str) -> Iterator[str | Far]:
         if isinstance(part, Far):
             yield part
         else:
-            rows += (f"  {shown(name)} = {_held(session, names.last(name, n), name)}" for name in part)
+            rows += (f"  {shown(name)} = {_value_text(session, names.last(name, n), name)}" for name in part)
     yield f"{len(rows)} name{'s' * (len(rows) != 1)} of tensors" if rows else "no tensor has a name yet"
     yield from _rows(rows)
 
 
-def _held(session: Session, node: int, name: str) -> str:
+def _value_text(session: Session, node: int, name: str) -> str:
     """Return the value that a name holds, as the output of a node, and the node."""
     state, at = session.moment.state(node), session.timeline.info(node).output_called(name)
     output = state.outputs[at] if state is not None and at < len(state.outputs) else None
@@ -71,8 +71,8 @@ def _held(session: Session, node: int, name: str) -> str:
 
 
 def _marks(session: Session, _: str) -> Iterator[str]:
-    marks = [*((name, n, "of the program") for n, name in session.timeline.marks)]
-    marks += [(name, n, "yours") for name, n in session.cursor.bookmarks.items()]
+    marks = [*((name, n, "set by the program") for n, name in session.timeline.marks)]
+    marks += [(name, n, "set by you") for name, n in session.cursor.bookmarks.items()]
     if not marks:
         yield "there are no marks; mark NAME sets one here"
     for name, n, whose in sorted(marks, key=lambda mark: mark[1]):
@@ -109,14 +109,14 @@ def _graph(session: Session, _: str) -> Iterator[str | Far]:
 def _saved(session: Session, _: str) -> Iterator[str | Far]:
     nodes = session.timeline.nodes
     left, freed = nodes.with_saved(session.moment.n)
-    held: list[int] = []
+    holders: list[int] = []
     for part in parts(left, "looking at node"):
         if isinstance(part, Far):
             yield part
         else:
-            held += [node for node, made in nodes.all_created(part) if made.kind == "op" and not made.untracked]
-    yield f"{len(held)} nodes hold what they saved for backward, {freed} have released it"
-    yield from _rows([f"  {label(session.timeline, node)}: {_what(session, node)}" for node in held])
+            holders += [node for node, made in nodes.all_created(part) if made.kind == "op" and not made.untracked]
+    yield f"{len(holders)} nodes have saved tensors, {freed} have released theirs"
+    yield from _rows([f"  {label(session.timeline, node)}: {_what(session, node)}" for node in holders])
 
 
 def _states(session: Session, nodes: Sequence[int]) -> Iterator[NodeState | Far]:
@@ -138,12 +138,12 @@ def _leaks(session: Session, _: str) -> Iterator[str | Far]:
     freed, born = timeline.nodes.freed(moment.n), timeline.nodes.born
     old = [node for node in _made(session) if born(node) < start and node not in freed]
     states = yield from collected(_states(session, old))
-    held = (state.node for state in states if state.saved == "held" and not state.freed)
-    alive = [node for node in held if timeline.info(node).created.kind == "op"]
+    holders = (state.node for state in states if state.saved == "held" and not state.freed)
+    alive = [node for node in holders if timeline.info(node).created.kind == "op"]
     if not alive:
-        yield "no graph of an earlier iteration is still held"
+        yield "no node of an earlier iteration still has saved tensors"
         return
-    yield f"{len(alive)} nodes of earlier iterations still hold what they saved: something keeps their graph alive"
+    yield f"{len(alive)} nodes of earlier iterations still have saved tensors: something keeps their graph alive"
     yield from _rows([f"  {label(timeline, node)}, iteration {timeline.info(node).iteration + 1}" for node in alive])
 
 
@@ -169,11 +169,11 @@ def _planned(session: Session, _: str) -> Iterator[str]:
     timeline, n = session.timeline, session.cursor.position
     coming = planned(timeline, n, _MOST_PLANNED)
     if not coming.nodes and not coming.ends_early:
-        yield "no backward pass has anything left to run here"
+        yield "no backward pass has nodes left to run here"
     for place, node in enumerate(coming.nodes, 1):
         yield f"  {place:>3}  {label(timeline, node)}"
     if coming.ends_early:
-        yield "  the rest in an order that is not known: some were made unseen, within a call or before the recording"
+        yield "  the order of the others is unknown: they were made before the recording, or unseen inside a call"
     elif len(coming.nodes) == _MOST_PLANNED:
         yield "  and so on"
 
@@ -183,7 +183,7 @@ def _stats(session: Session, _: str) -> Iterator[str | Far]:
     yield from timeline.troubles.looking_for_bad()
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
     yield f"{len(timeline)} events, {len(timeline.nodes)} nodes, {len(timeline.iterations)} iterations, {passes} passes"
-    yield f"failed at event {timeline.failures[0]}" if timeline.failures else "it did not fail"
+    yield f"failed at event {timeline.failures[0]}" if timeline.failures else "no failure"
     if timeline.dropped.events:
         yield timeline.dropped.words
     firsts = {bad: timeline.troubles.first(bad) for bad in BAD}

@@ -104,9 +104,9 @@ def _without_gradient(timeline: Timeline, n: int, known: Container[int]) -> Iter
 
 def explanation_lines(rows: Sequence[tuple[int, str, int]], width: int) -> Iterator[Line]:
     """Yield the rows of `gviz.explain.finding.lines`, wrapped to a width; events are links."""
-    for depth, said, event in rows:
+    for depth, text, event in rows:
         where = [(f"  event{TIED}{event}", link("key", event))] if event else []
-        yield from wrapped(line("  " * depth, (said, "" if depth else "title"), *where), width, 2 * depth + 2)
+        yield from wrapped(line("  " * depth, (text, "" if depth else "title"), *where), width, 2 * depth + 2)
 
 
 def _in_full(text: str) -> tuple[str, bool]:
@@ -117,8 +117,8 @@ def _in_full(text: str) -> tuple[str, bool]:
 
 def event(session: Session, _: str) -> Look:
     """Describe the event of the moment in full."""
-    said = sentence(session.timeline, session.cursor.position)
-    return Look("What happened", lambda width: wrapped(line(session.glyphs.text(said)), width))
+    text = sentence(session.timeline, session.cursor.position)
+    return Look("What happened", lambda width: wrapped(line(session.glyphs.text(text)), width))
 
 
 def check(session: Session, text: str) -> Driven[Look]:
@@ -145,7 +145,9 @@ def node(session: Session, place: str) -> Look:
     cursor.select(cursor.node_at(place))
     subject = partial(Subject, session.timeline, session.moment, cursor.selected)
     return Look(
-        "Node", lambda width: node_lines(subject(width, session.glyphs, beside=session.beside)), panel="inspector"
+        "Node",
+        lambda width: node_lines(subject(width, session.glyphs, branch_view=session.branch_view)),
+        panel="inspector",
     )
 
 
@@ -210,7 +212,7 @@ def where(session: Session, text: str) -> Look:
     """Run ``where [FRAMES]``: the line that the program is at, and the call stack of the selected node."""
     count = typed_count(text.removeprefix("-")) if text else None
     if text and not count:
-        raise GvizError(f"{clipped(text, 20)} is no number of frames", hint="where 2, where -2", exit_code=2)
+        raise GvizError(f"{clipped(text, 20)} is not a number of frames", hint="where 2, where -2", exit_code=2)
     part = slice(-count, None) if count and text.startswith("-") else slice(count)
     return Look("Where", lambda _: _stack_lines(session, part), panel="stack")
 
@@ -218,7 +220,7 @@ def where(session: Session, text: str) -> Look:
 def _stack_lines(session: Session, part: slice) -> Iterator[Line]:
     selected, held_stack = session.cursor.selected, session.held_stack
     if held_stack is not None and held_stack.node == selected:
-        yield line("the program stands at:")
+        yield line("the program is paused at:")
         yield from _numbered(held_stack.frames, part)
         return
     if session.running is not None:
@@ -242,7 +244,7 @@ def tensor(session: Session, text: str) -> Look:
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
     state = in_its_iteration(session.timeline, session.moment.n, session.moment.state(node)) if node else None
     if state is None or not state.outputs:
-        raise GvizError("it is not made yet" if node else "no node is selected", exit_code=2)
+        raise GvizError("the node is not made yet" if node else "no node is selected", exit_code=2)
     output, title = state.outputs[0], label(session.timeline, node)
     if aspect != "grad":
         draw = partial(tensor_lines, session.timeline, title, "value", output.value)
@@ -282,7 +284,7 @@ def lesson(session: Session, _: str) -> Look:
     """Show the text at the top of the program."""
     text = about(session.timeline)
     if not text:
-        raise GvizError("this program says nothing about itself at its top", exit_code=2)
+        raise GvizError("this program has no text at its top", exit_code=2)
     return Look("Lesson", lambda width: lines.paragraphs(text, width))
 
 

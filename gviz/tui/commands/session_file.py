@@ -9,7 +9,7 @@ from pathlib import Path
 from gviz.errors import GvizError
 from gviz.system.files import naming, write_whole
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoints import Breakpoint, Breakpoints, Call, Listed
+from gviz.tui.breakpoints import Breakpoint, BreakpointEntry, Breakpoints, Call
 from gviz.tui.commands._paths import path_of
 from gviz.tui.language.command import Answer, Confirm, Script
 from gviz.tui.session import Session
@@ -46,7 +46,7 @@ def save(session: Session, path: str) -> Answer:
     head = "# gviz session"
     with naming(target):
         if target.exists() and not (target.is_file() and _begins_with(target, head)):
-            raise GvizError(f"{shown(str(target))} exists and is no session", hint="choose another name")
+            raise GvizError(f"{shown(str(target))} exists and is not a session", hint="choose another name")
         lines = [f"{head} of {shown(session.title.whole)}", *session_lines(session)]
         write_whole([(target, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))])
     count = len(lines) - 1
@@ -63,11 +63,11 @@ def _begins_with(file: Path, head: str) -> bool:
 def load(session: Session, path: str) -> Script | Confirm:
     """Run ``load FILE``: read a session. First show what it evaluates, or runs at a stop, and ask."""
     lines = _lines(path)
-    acting = tuple(f"  {shown(line)}" for line in _acting(lines, path))
+    acting = tuple(f"  {shown(line)}" for line in _active_lines(lines, path))
     script = Script(lines, shown(path))
     if not acting:
         return script
-    return Confirm((f"{shown(path)} evaluates, or carries out at a stop:", *acting), "load it?", script)
+    return Confirm((f"{shown(path)} evaluates, or runs at a stop:", *acting), "load it?", script)
 
 
 def source(session: Session, path: str) -> Script:
@@ -90,7 +90,7 @@ def _lines(path: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def _acting(lines: tuple[str, ...], path: str) -> Iterator[str]:
+def _active_lines(lines: tuple[str, ...], path: str) -> Iterator[str]:
     """Yield the lines of a session that evaluate or run something.
 
     Raises GvizError for a line that a session cannot contain.
@@ -104,8 +104,8 @@ def _acting(lines: tuple[str, ...], path: str) -> Iterator[str]:
                 yield line
         elif word not in IN_A_SESSION:
             raise GvizError(
-                f"{clipped(shown(line), 40)} does not belong into a session",
-                hint=f"source {clipped(shown(path), 40)} carries out any command",
+                f"{clipped(shown(line), 40)} cannot be part of a session",
+                hint=f"source {clipped(shown(path), 40)} runs any command",
                 exit_code=2,
             )
         elif word == "commands" and len(rest.split()) == 1:
@@ -119,36 +119,36 @@ def _evaluates(word: str, rest: str) -> bool:
     if word not in ("break", "tbreak", "log"):
         return False
     quoted = re.search("[\"']", rest) if word == "log" else None
-    where, said = (rest[: quoted.start()], rest[quoted.start() :]) if quoted else (rest, "")
+    where, message = (rest[: quoted.start()], rest[quoted.start() :]) if quoted else (rest, "")
     try:
         asked = stop(where)
     except GvizError:
         return True
-    return bool(asked.condition or isinstance(asked.at, Computed) or "{" in said or " if " in said)
+    return bool(asked.condition or isinstance(asked.at, Computed) or "{" in message or " if " in message)
 
 
 def set_again(old: Session, new: Session) -> None:
     """Set in the next run what was set in the last one: breakpoints, by their text, watches, collapsed modules."""
     breakpoints = new.cursor.breakpoints
     for one in old.cursor.breakpoints.listed:
-        made = _again(old.timeline, one, breakpoints)
-        made.enabled, made.commands = one.enabled, one.commands
+        copy = _copy(old.timeline, one, breakpoints)
+        copy.enabled, copy.commands = one.enabled, one.commands
     new.cursor.asker.watched = [*old.cursor.asker.watched]
-    new.folds.close_as(old.folds)
+    new.folds.copy_closed(old.folds)
     new.settings = old.settings
 
 
-def _again(timeline: Timeline, one: Listed, breakpoints: Breakpoints) -> Listed:
+def _copy(timeline: Timeline, one: BreakpointEntry, breakpoints: Breakpoints) -> BreakpointEntry:
     """Add a breakpoint of one run, or a call that paused its program, to the breakpoints of another run."""
     if isinstance(one, Call):
         return breakpoints.call(one.site)
-    made = breakpoints.add(lasting(timeline, one.stop), once=one.once, message=one.message)
-    made.ignored = one.ignored
-    return made
+    new = breakpoints.add(portable_stop(timeline, one.stop), once=one.once, message=one.message)
+    new.ignored = one.ignored
+    return new
 
 
 def _set(timeline: Timeline, one: Breakpoint) -> str:
-    text = lasting(timeline, one.stop).text
+    text = portable_stop(timeline, one.stop).text
     if one.message:
         head, _, test = text.partition(" if ")
         quote = "'" if '"' in one.message else '"'
@@ -156,15 +156,15 @@ def _set(timeline: Timeline, one: Breakpoint) -> str:
     return f"{one.command} {text}"
 
 
-def lasting(timeline: Timeline, asked: Stop) -> Stop:
+def portable_stop(timeline: Timeline, asked: Stop) -> Stop:
     """Return a stop whose text is valid in another run: nodes by a unique name, or by their line."""
     place = asked.at.place
     if place is None or place.kind != "node" or place.number not in timeline.nodes:
         return asked
-    return stop(asked.text.replace(f"#{place.number}", _in_words(timeline, place.number), 1))
+    return stop(asked.text.replace(f"#{place.number}", _portable_place(timeline, place.number), 1))
 
 
-def _in_words(timeline: Timeline, node: int) -> str:
+def _portable_place(timeline: Timeline, node: int) -> str:
     info = timeline.info(node)
     if info.name and sum(timeline.info(other).name == info.name for other in timeline.nodes) == 1:
         return info.name

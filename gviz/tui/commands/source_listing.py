@@ -16,7 +16,7 @@ from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line, line
-from gviz.tui.session import Listed, Session
+from gviz.tui.session import Session, SourceListing
 from gviz.values.plain_text import clipped, shown
 from gviz.where.place import Place, place
 
@@ -36,8 +36,8 @@ def source(session: Session, text: str) -> Look:
     """
     if numbers := _LINES.fullmatch(text):
         return _of_lines(session, int(numbers[1]), int(numbers[2] or 0))
-    if text in ("", "-") and session.listed is not None and session.listed.seen_from == session.seen_from:
-        return _going_on(session, session.listed, backward=text == "-")
+    if text in ("", "-") and session.listing is not None and session.listing.seen_from == session.seen_from:
+        return _continued(session, session.listing, backward=text == "-")
     if text in (".", "-"):
         return _current(session)
     try:
@@ -97,19 +97,19 @@ def _listing(session: Session, mark: SourceMark, rows: range | None = None, pane
     """Show some lines of a file, else those around a place; the next listing continues after them."""
     at, most = mark.frame.line, len(_code(session, mark))
     around = range(max(at - AROUND, 1), min(at + AROUND, most) + 1)
-    session.listed = Listed(mark, rows or around, session.seen_from) if most else None
+    session.listing = SourceListing(mark, rows or around, session.seen_from) if most else None
     return Look("Source", lambda _: _lines_at(session, mark, rows), panel=panel)
 
 
-def _going_on(session: Session, listed: Listed, *, backward: bool) -> Look:
+def _continued(session: Session, listing: SourceListing, *, backward: bool) -> Look:
     """Show the lines after the last listing, or before it. Raises GvizError at an end of the file."""
-    mark, seen, code = listed.mark, listed.lines, _code(session, listed.mark)
+    mark, seen, code = listing.mark, listing.lines, _code(session, listing.mark)
     behind = range(seen.stop, min(seen.stop + WINDOW, len(code) + 1))
     rows = range(max(seen.start - WINDOW, 1), seen.start) if backward else behind
     if not rows:
         what = f"{PurePath(mark.frame.path).name} " + ("begins there" if backward else f"has {len(code)} lines")
         raise GvizError(what, hint="list . shows the current one", exit_code=2)
-    session.listed = Listed(mark, rows, listed.seen_from)
+    session.listing = SourceListing(mark, rows, listing.seen_from)
     return Look("Source", lambda _: map(line, _numbered(code, list(rows), mark, session.glyphs)), panel="source")
 
 
@@ -125,7 +125,7 @@ def _line_of_a_file(session: Session, meant: Place) -> SourceMark:
     if text is None:
         known = ", ".join(PurePath(path).name for path, text in session.timeline.sources.items() if text)
         what = f"{clipped(meant.word, 40) or 'that file'} is not in the trace"
-        raise GvizError(what, hint=known and f"it holds {known}", exit_code=2)
+        raise GvizError(what, hint=known and f"it contains {known}", exit_code=2)
     most = len(code_lines(text))
     if not 0 < meant.number <= most:
         raise GvizError(f"{PurePath(path).name} has {most} lines", exit_code=2)

@@ -51,11 +51,13 @@ def _jump(session: Session, command: Command) -> Arrival:
     if "jump" in session.shown_once:
         return arrival
     session.shown_once.add("jump")
-    return replace(arrival, said=("jump runs nothing and skips nothing: it is goto in this recording", *arrival.said))
+    return replace(
+        arrival, messages=("jump does not run or skip code: in a recording it is the same as goto", *arrival.messages)
+    )
 
 
 def _commands(session: Session, command: Command) -> Answer:
-    raise GvizError("commands cannot be given here", hint="type it in the prompt", exit_code=2)
+    raise GvizError("commands cannot be used here", hint="type it in the prompt", exit_code=2)
 
 
 def _help(session: Session, command: Command) -> Look | Answer:
@@ -63,18 +65,18 @@ def _help(session: Session, command: Command) -> Look | Answer:
 
 
 def _of_a_program(session: Session, command: Command) -> NoReturn:
-    hint = "gviz run SCRIPT holds one; goto start is the beginning of this recording"
-    raise GvizError(f"{command.name} is for a program that gviz run holds", hint=hint, exit_code=2)
+    hint = "gviz run SCRIPT starts one; goto start is the beginning of this recording"
+    raise GvizError(f"{command.name} needs a running program", hint=hint, exit_code=2)
 
 
 def moves(move: Move, reason: str, *, backward: bool = False) -> Run:
     """Return a function that moves through time as often as the count says."""
-    return lambda session, command: session.cursor.travelling(move, reason, command.count, backward=backward)
+    return lambda session, command: session.cursor.travel_work(move, reason, command.count, backward=backward)
 
 
 def moves_by_nodes(move: Callable[[Folds, Timeline, int], int], *, backward: bool = False) -> Run:
     """Return a function that moves by whole nodes; a collapsed module counts as one."""
-    return lambda session, command: session.cursor.travelling(
+    return lambda session, command: session.cursor.travel_work(
         partial(move, session.folds), "next", command.count, backward=backward
     )
 
@@ -84,19 +86,21 @@ def with_cursor(act: Callable[[Cursor, str], Arrival | Driven[Arrival]]) -> Run:
     return lambda session, command: act(session.cursor, command.argument)
 
 
-def said(found: Iterator[str | Far]) -> Work:
+def answer_of(found: Iterator[str | Far]) -> Work:
     """Return the lines of an answer, once all are known."""
     return Answer((*(yield from collected(found)),))
 
 
 def with_asker(answer: Callable[[Asker, str, int], Iterator[str | Far]]) -> Run:
     """Return a function that evaluates at the current moment."""
-    return lambda session, command: said(answer(session.cursor.asker, command.argument, session.cursor.position))
+    return lambda session, command: answer_of(answer(session.cursor.asker, command.argument, session.cursor.position))
 
 
 def with_breakpoints(change: Callable[[Breakpoints, str, int], Iterator[str | Far]]) -> Run:
     """Return a function that changes breakpoints; without a place, a new one is set at the selected node."""
-    return lambda session, command: said(change(session.cursor.breakpoints, command.argument, session.cursor.selected))
+    return lambda session, command: answer_of(
+        change(session.cursor.breakpoints, command.argument, session.cursor.selected)
+    )
 
 
 def with_session(act: Callable[[Session, str], Reply | Work]) -> Run:
@@ -109,8 +113,8 @@ def runs_on(*, backward: bool = False) -> Run:
 
     def run_on(session: Session, command: Command) -> Work:
         cursor = session.cursor
-        yield from stop_search.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward)
-        return cursor.run_on(command.count, backward=backward)
+        yield from stop_search.search_stops(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward)
+        return cursor.run_to_stop(command.count, backward=backward)
 
     return run_on
 
@@ -131,34 +135,34 @@ _TIME = (
     Spec("continue", ("c", "cont"), "[N]",
          "to the next stop: a breakpoint, an error, the first nan or inf, a mark, else the end",
          runs_on(), runs="continue"),
-    Spec("reverse-continue", ("rc",), "[N]", "to the stop before",
+    Spec("reverse-continue", ("rc",), "[N]", "to the previous stop",
          runs_on(backward=True)),
     Spec("phase", (), "[N]", "to the next phase (forward, backward, optimizer, next iteration); phase -1 goes back",
          moves(navigation.phase, "phase"), runs="phase"),
-    Spec("reverse-phase", ("rp",), "[N]", "to the phase before",
+    Spec("reverse-phase", ("rp",), "[N]", "to the previous phase",
          moves(navigation.reverse_phase, "phase", backward=True)),
     Spec("until", ("unt", "advance", "run-to"), "[PLACE]",
-         "forward to a place, as break takes it (12: line 12), or a stop that comes first; without one finish",
+         "forward to a place as in break (12: line 12), or to an earlier stop; without PLACE finish",
          with_cursor(Cursor.until), runs="continue", runs_bare="finish"),
-    Spec("to", ("t",), "[PLACE]", "to the next event of a node, of the selected one without PLACE",
+    Spec("to", ("t",), "[PLACE]", "to the next event of a node; without PLACE, of the selected one",
          with_cursor(Cursor.to), runs="to"),
-    Spec("reverse-to", ("rt",), "[PLACE]", "to the event before of a node",
+    Spec("reverse-to", ("rt",), "[PLACE]", "to the previous event of a node",
          with_cursor(Cursor.reverse_to)),
     Spec("jump", ("j",), "PLACE", "the same as goto: in a recording nothing is run or skipped", _jump),
     Spec("goto", ("@",), "PLACE",
-         f"move the time cursor: {A_MOMENT}", with_cursor(Cursor.going)),
-    Spec("back", (), "", "back in the list of positions jumped from", lambda session, _: session.cursor.back()),
-    Spec("play", (), "[SPEED]", "step by itself: play, play 2x, play stop",
+         f"move the time cursor: {A_MOMENT}", with_cursor(Cursor.goto_work)),
+    Spec("back", (), "", "back to the position before the last jump", lambda session, _: session.cursor.back()),
+    Spec("play", (), "[SPEED]", "step automatically: play, play 2x, play stop",
          lambda _, command: FrontEnd("play", command.argument)),
     Spec("mark", (), "NAME [PLACE]", "remember this position, or that of a place; goto 'NAME comes back",
          lambda session, command: Answer((session.cursor.bookmark(command.argument),))),
-    Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan",
+    Spec("find", ("/",), "TEXT", "select the next node that matches: text, #4, @12, op:Mul, nan",
          with_cursor(Cursor.find)),
     Spec("select", (), "PLACE", "look at a node; the time does not move",
          with_cursor(lambda cursor, place: cursor.select(cursor.node_at(place)))),
     Spec("last", (), "EXPR", "back to where a value, gradient or expression changed last: last x.grad",
          with_cursor(Cursor.last_change)),
-    Spec("first", (), "EXPR", "to where it changed first", with_cursor(Cursor.first_change)),
+    Spec("first", (), "EXPR", "to where it first changed", with_cursor(Cursor.first_change)),
 )  # fmt: skip
 
 _LOOK = (
@@ -170,7 +174,7 @@ _LOOK = (
     Spec("explain", ("why", "e"), "[PLACE[.grad]] [all]", "why it has this value or gradient, or none; all: every line",
          with_session(inspection.explain)),
     Spec("event", (), "", "what happened here, in full", with_session(inspection.event)),
-    Spec("check", (), "[all]", "what is wrong in this recording, or may be; why PLACE asks about a node",
+    Spec("check", (), "[all]", "everything that is or may be wrong in this recording; why PLACE explains a node",
          with_session(inspection.check)),
     Spec("findings", (), "", "what is wrong, and which parameters have no gradient; Enter goes to one",
          with_session(inspection.findings)),
@@ -179,7 +183,7 @@ _LOOK = (
     Spec("whatis", ("ptype",), "EXPR", "its shape and dtype", with_asker(evaluation.whatis)),
     Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", with_asker(evaluation.diff)),
     Spec("compare", (), "[FILE] [[A,]B]",
-         "two iterations of this recording (A: this one), or it and another recording, beside each other",
+         "two iterations of this recording (A: this one), or it and another recording, side by side",
          with_session(compare.compare)),
     Spec("ranks", (), "FILE [N]", "this rank of a training run and another one in iteration N: what they should share",
          with_session(compare.ranks)),
@@ -187,41 +191,42 @@ _LOOK = (
     Spec("graph", (), "[PLACE]", "the graph, and a node in it", with_session(inspection.graph)),
     Spec("list", ("l",), "[PLACE]",
          "the source around the current line, where a node was made, or of lines (12, 12,20, model.py:12); again: the "
-         "lines behind those, list - the ones before", with_session(source_listing.source), goes_on=True),
+         "following lines; list -: the lines before", with_session(source_listing.source), continues=True),
     Spec("longlist", ("ll",), "", "the whole function that the current line is in",
          with_session(source_listing.function)),
     Spec("where", ("w", "bt", "backtrace"), "[FRAMES]",
-         "the call stack of the selected node, or of where the program stands; 2: two innermost frames, -2: outermost",
+         "the call stack of the selected node, or of the paused program; 2: two innermost frames, -2: outermost",
          with_session(inspection.where)),
     Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", inspection.up),
     Spec("down", ("d",), "[N]", "back towards the line that made it", inspection.down),
     Spec("info", ("i",), "[WORD]",
          "what there is: breaks, watch, locals, marks, graph, saved, params, next, stats, leaks",
-         lambda session, command: said(info_pages.info(session, command.argument))),
+         lambda session, command: answer_of(info_pages.info(session, command.argument))),
     Spec("passes", (), "", "the iterations and passes, with their events", with_session(inspection.passes)),
-    Spec("tensor", (), "[PLACE[.grad]]", "all elements as a matrix, how they are spread, and where the large ones lie",
+    Spec("tensor", (), "[PLACE[.grad]]", "all elements as a matrix, with a histogram and a heat map",
          with_session(inspection.tensor)),
-    Spec("saved", ("versions",), "[PLACE]", "what a node keeps for backward, and the versions of its memory",
+    Spec("saved", ("versions",), "[PLACE]", "the saved tensors of a node, and the versions of its memory",
          with_session(inspection.saved)),
     Spec("output", (), "", "what the program has printed up to now", with_session(inspection.output)),
-    Spec("lesson", (), "", "what the program says about itself at its top", with_session(inspection.lesson)),
+    Spec("lesson", (), "", "the text at the top of the program", with_session(inspection.lesson)),
 )  # fmt: skip
 
 _SHOWN = (
     Spec("watch", ("display",), "[EXPR]", "show an expression at every stop; without EXPR list what is watched",
          with_asker(evaluation.watch)),
     Spec("rewatch", (), "NUMBER EXPR", "show another expression in its place", with_asker(evaluation.rewatch)),
-    Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it", with_asker(evaluation.unwatch)),
+    Spec("unwatch", ("undisplay",), "[NUMBER]", "stop showing it", with_asker(evaluation.unwatch)),
 )  # fmt: skip
 
 _GRAPH = (
     Spec("modules", (), "", "the modules of this iteration, with the length of their gradients",
          with_session(graph_view.modules)),
-    Spec("close", (), "[MODULE|all]", "one box for a module, and one step of next", with_session(graph_view.close)),
-    Spec("open", (), "[MODULE|all]", "the nodes of a module again", with_session(graph_view.open_)),
-    Spec("ancestors", (), "[PLACE]", "only what a node was made from in the graph; all again if it was so",
+    Spec("close", (), "[MODULE|all]", "collapse a module to one box, and one step of next",
+         with_session(graph_view.close)),
+    Spec("open", (), "[MODULE|all]", "expand a module to its nodes", with_session(graph_view.open_)),
+    Spec("ancestors", (), "[PLACE]", "show only the ancestors of a node; again: the whole graph",
          with_session(graph_view.ancestors)),
-    Spec("near", (), "[LINES]", "only the nodes within so many lines of the selected one; near 0 shows all",
+    Spec("near", (), "[LINES]", "show only the nodes within LINES lines of the selected one; near 0: the whole graph",
          with_session(graph_view.near)),
 )  # fmt: skip
 
@@ -231,28 +236,28 @@ _STOPS = (
          "[PLACE], at change EXPR, where a comparison holds (zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: "
          "if COND",
          with_breakpoints(breakpoint_commands.add)),
-    Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", with_breakpoints(breakpoint_commands.add_once)),
-    Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop",
+    Spec("tbreak", ("tb",), "[PLACE]", "a breakpoint that stops once", with_breakpoints(breakpoint_commands.add_once)),
+    Spec("log", (), 'PLACE "TEXT"', "show TEXT with {value}, {grad}, {name} … filled in, without stopping",
          with_breakpoints(breakpoint_commands.log)),
-    Spec("condition", (), "N [COND]", "let breakpoint N stop only if COND holds: value > 3 and name == 'x'",
+    Spec("condition", (), "N [COND]", "stop at breakpoint N only if COND holds: value > 3 and name == 'x'",
          with_breakpoints(breakpoint_commands.condition)),
-    Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N",
+    Spec("ignore", (), "N COUNT", "skip the first COUNT stops of breakpoint N",
          with_breakpoints(breakpoint_commands.ignore)),
     Spec("enable", (), "[N ...]", "switch breakpoints on", with_breakpoints(breakpoint_commands.enable)),
     Spec("disable", (), "[N ...]", "switch breakpoints off", with_breakpoints(breakpoint_commands.disable)),
-    Spec("delete", ("clear", "cl"), "[N ...]", "take breakpoints away", with_breakpoints(breakpoint_commands.delete)),
+    Spec("delete", ("clear", "cl"), "[N ...]", "delete breakpoints", with_breakpoints(breakpoint_commands.delete)),
     Spec("commands", (), "[NUMBER]",
-         "what a breakpoint (the newest) carries out where it stops, line by line up to end", _commands),
+         "the commands that a breakpoint (the newest) runs at its stops, one per line up to end", _commands),
 )  # fmt: skip
 
 _PROGRAM = (
     Spec("restart", ("run",), "",
-         "run the program of gviz run again, with the same breakpoints, watches, closed modules and settings",
+         "run the program of gviz run again, with the same breakpoints, watches, collapsed modules and settings",
          _of_a_program),
     Spec("type", (), "[LINE]", "type a line into the terminal of the program, for its input(); ^D ends its input",
          _of_a_program),
     Spec("interrupt", (), "", "raise KeyboardInterrupt in the program", _of_a_program),
-    Spec("detach", (), "", "leave, and let the program run on without gviz", _of_a_program),
+    Spec("detach", (), "", "leave; the program runs on without gviz", _of_a_program),
     Spec("kill", (), "", "end the program; its recording stays", _of_a_program),
 )  # fmt: skip
 
@@ -261,8 +266,8 @@ _WHAT_IF = (
          "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2; curves for a range, "
          "x = -3..3 --show z,x.grad",
          with_session(what_if.what_if)),
-    Spec("undo", (), "", "take the last change of whatif back", with_session(what_if.undo)),
-    Spec("gradcheck", (), "[PLACE]", "whether the gradients a node sent on are what small changes of its inputs say",
+    Spec("undo", (), "", "undo the last change of whatif", with_session(what_if.undo)),
+    Spec("gradcheck", (), "[PLACE]", "compare the outgoing gradients of a node with finite differences",
          with_session(what_if.gradcheck)),
 )  # fmt: skip
 
@@ -274,21 +279,21 @@ _OTHER = (
     Spec("python", ("!", "interact"), "[EXPR]",
          "a Python shell with the numbers of this moment, which it cannot change; ! EXPR is print EXPR",
          with_session(external_programs.python)),
-    Spec("edit", (), "[PLACE]", "the line that made the selected node, or runs, in $EDITOR",
+    Spec("edit", (), "[PLACE]", "open the line that made the selected node, or the running line, in $EDITOR",
          with_session(external_programs.edit)),
     Spec("browse", (), "", "this recording as a page, in the browser", with_session(external_programs.browse)),
-    Spec("report", (), "", "write a report about gviz itself, without values, and say where it is",
+    Spec("report", (), "", "write a report about gviz itself, without values, and show its path",
          with_session(export_copy.report)),
     Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz",
          with_session(export_copy.export)),
     Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", with_session(session_file.save)),
-    Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first",
+    Spec("load", (), "FILE", "read such a file; what it evaluates or runs is shown first",
          with_session(session_file.load)),
-    Spec("source", (), "FILE", "carry out the commands of a file", with_session(session_file.source)),
+    Spec("source", (), "FILE", "run the commands of a file", with_session(session_file.source)),
     Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 and set x = -3..3 are whatif",
          with_session(what_if.set_)),
     Spec("show", (), "[KEY]", "the settings, or one of them",
-         lambda session, command: Answer(tuple(session.settings.described(command.argument)))),
+         lambda session, command: Answer(tuple(session.settings.descriptions(command.argument)))),
     Spec("theme", (), "NAME", "the same as set theme NAME",
          lambda session, command: what_if.set_(session, f"theme {command.argument}")),
     Spec("keys", (), "", "which keys do what", with_session(inspection.keys)),
@@ -367,12 +372,12 @@ def find(word: str, rest: str = "") -> Spec:
 
 def unknown_command(word: str, rest: str = "") -> GvizError:
     value = f"print {clipped(word, 30)} shows a value, " if _VALUE.fullmatch(word) else ""
-    hint = INSTEAD.get(word.lower()) or _going(f"{word} {rest}".strip())
+    hint = INSTEAD.get(word.lower()) or _goto_hint(f"{word} {rest}".strip())
     hint = hint or did_you_mean(word, BY_NAME, f"{value}help lists the commands", _ALIKE)
     return GvizError(f"there is no command {clipped(repr(word), 40)}", hint=hint, exit_code=2)
 
 
-def _going(moment: str) -> str:
+def _goto_hint(moment: str) -> str:
     """Return how to go to a moment that was typed without a command; empty if the text is not a moment."""
     return f"goto {clipped(moment, 40)} goes there" if moment in MOMENT_WORDS or is_stretch(moment) else ""
 

@@ -54,12 +54,12 @@ def undo(session: Session, _: str) -> Look | Answer:
         return Answer(("nothing is changed",))
     if len(changes) > 1:
         return _changed(session, changes[:-1])
-    session.cursor.asker.beside = None
-    return Answer((f"took back {shown(changes[-1])}; nothing is changed",))
+    session.cursor.asker.branch_view = None
+    return Answer((f"undid {shown(changes[-1])}; nothing is changed",))
 
 
 def _changes(session: Session) -> tuple[str, ...]:
-    return () if session.beside is None else session.beside.changes
+    return () if session.branch_view is None else session.branch_view.changes
 
 
 def _changed(session: Session, changes: tuple[str, ...]) -> Look:
@@ -67,14 +67,14 @@ def _changed(session: Session, changes: tuple[str, ...]) -> Look:
 
     timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
     branch = branch_of(timeline, iteration, changes)
-    said = [
+    sentences = [
         *rerun_sentences(timeline, iteration),
         *ambiguous_names(timeline, iteration, changes),
         *stop_sentences(timeline, branch),
     ]
     rows = list(difference_rows(timeline, iteration, branch))
-    session.cursor.asker.beside = BranchView(timeline, iteration, branch, changes)
-    return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, said, rows))
+    session.cursor.asker.branch_view = BranchView(timeline, iteration, branch, changes)
+    return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, sentences, rows))
 
 
 def export_branch(session: Session, path: str) -> Answer:
@@ -82,15 +82,15 @@ def export_branch(session: Session, path: str) -> Answer:
 
     Raises GvizError if nothing is changed or the file exists.
     """
-    if session.beside is None:
+    if session.branch_view is None:
         raise GvizError("nothing is changed", hint="whatif x = 5, then export branch.gviz", exit_code=2)
     target = new_file(path)
-    session.beside.branch.write(target)
+    session.branch_view.branch.write(target)
     return Answer((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
 
 
-def _lines(said: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Line]:
-    for sentence in said:
+def _lines(sentences: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Line]:
+    for sentence in sentences:
         yield from lines.wrapped(lines.line(sentence), width)
     yield from (lines.cut(lines.line(row), width) for row in rows)
 
@@ -99,7 +99,7 @@ def set_(session: Session, text: str) -> FrontEnd | Look | Answer | Driven[Look]
     """Run ``set KEY VALUE``; ``set x = 5``, in gdb ``set var x = 5``, is ``whatif x = 5``."""
     if "=" in text:
         return what_if(session, text.removeprefix("var ").removeprefix("variable "))
-    name, value = session.settings.asked(text)
+    name, value = session.settings.parse(text)
     return FrontEnd("set", f"{name} {value}")
 
 
@@ -126,9 +126,9 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
     shows = expressions_in(asked) or default_expressions(timeline, iteration, what)
     drawn, stopped = yield from curves(timeline, iteration, points, shows, kept)
     before = (*rerun_sentences(timeline, iteration), *ambiguous_names(timeline, iteration, (change,)))
-    said = [*before, *stopped, _as_svg((*kept, change), [text for text, _ in drawn])]
+    sentences = [*before, *stopped, _as_svg((*kept, change), [text for text, _ in drawn])]
     title = f"What if {', '.join([clipped(each, 40) for each in (*kept, change)])}"
-    return Look(title, partial(_curve_lines, what, drawn, said, ascii=session.glyphs.ascii))
+    return Look(title, partial(_curve_lines, what, drawn, sentences, ascii=session.glyphs.ascii))
 
 
 def _points(timeline: Timeline, iteration: Iteration, change: str) -> int:
@@ -147,13 +147,15 @@ def _as_svg(changes: Sequence[str], shows: Sequence[str]) -> str:
     return f'as a picture: gviz whatif TRACE {quoted} {SHOW} "{clipped(",".join(shows), 40)}" -o curve.svg'
 
 
-def _curve_lines(what: str, drawn: Sequence[Curve], said: Sequence[str], width: int, *, ascii: bool) -> Iterator[Line]:
+def _curve_lines(
+    what: str, drawn: Sequence[Curve], sentences: Sequence[str], width: int, *, ascii: bool
+) -> Iterator[Line]:
     for text, points in drawn:
         title, *rows = text_curve(f"{text} over {what}", points, ascii=ascii)
         yield lines.line((title, "title"))
         yield from (lines.cut(lines.line((row, "value")), width) for row in rows)
         yield ()
-    for sentence in said:
+    for sentence in sentences:
         yield from lines.wrapped(lines.line((sentence, "muted")), width)
 
 
@@ -166,14 +168,14 @@ def gradcheck(session: Session, place: str) -> Driven[Look]:
     from gviz.explain.gradcheck import check_node, check_rows, checkable_nodes  # lazy: it imports the engine
 
     nodes = checkable_nodes(timeline, node)
-    said: list[str] = []
+    rows: list[str] = []
     for done, one in enumerate(nodes):
         yield Far("running again: node", done, len(nodes))
         found = check_node(timeline, one, cursor.position)
         if found.refusal is not None and len(nodes) == 1:
             raise found.refusal
-        said += check_rows(timeline, found)
-    return Look("Gradients by differences", partial(_check_lines, said))
+        rows += check_rows(timeline, found)
+    return Look("Gradients by differences", partial(_check_lines, rows))
 
 
 def _check_lines(rows: list[str], width: int) -> Iterator[Line]:

@@ -58,23 +58,23 @@ _ROOM = 74
 
 def help_page(keys: Keys, width: int) -> Iterator[Line]:
     """Yield the keys on one page of 74 by 18 cells, in two columns, or in one on a narrow screen."""
-    left = [(_named(ids, keys), says) for ids, says in _LEFT]
-    right = [(_named(ids, keys), says) for ids, says in _RIGHT]
+    left = [(_with_keys(ids, keys), text) for ids, text in _LEFT]
+    right = [(_with_keys(ids, keys), text) for ids, text in _RIGHT]
     of_left, of_right = (max(len(names) for names, _ in side) + 1 for side in (left, right))
-    means_width = max(len(says) for _, says in right)
-    says_width = max(len(says) for _, says in left) + 1
-    if width >= max(_ROOM, of_left + says_width + of_right + means_width):
-        for (names, says), (others, means) in zip(left, right, strict=True):
-            yield line((f"{names:<{of_left}}", "key"), f"{says:<{says_width}}", (f"{others:<{of_right}}", "key"), means)
+    means_width = max(len(text) for _, text in right)
+    text_width = max(len(text) for _, text in left) + 1
+    if width >= max(_ROOM, of_left + text_width + of_right + means_width):
+        for (names, text), (others, means) in zip(left, right, strict=True):
+            yield line((f"{names:<{of_left}}", "key"), f"{text:<{text_width}}", (f"{others:<{of_right}}", "key"), means)
     else:
-        for names, says in (*left, *right):
-            yield from wrapped(line((f"{names:<10} ", "key"), says), width, 11)
+        for names, text in (*left, *right):
+            yield from wrapped(line((f"{names:<10} ", "key"), text), width, 11)
     yield ()
     for spans in _LEGEND:
         yield from wrapped(line(*spans), width, 2)
 
 
-def _named(ids: str, keys: Keys) -> str:
+def _with_keys(ids: str, keys: Keys) -> str:
     return re.sub(r"[a-z]+\.[a-z0-9-]*[a-z0-9](?=-view|\s|$)", lambda found: first(keys, found.group(0)), ids)
 
 
@@ -89,9 +89,9 @@ _MARKS: Rows = (
     ("!", "an error, nan or inf; on the bar where it happened"),
     ("█ ┃ ◉", "on the bar: this moment, the start of a phase or iteration, a mark"),
     ("●", "a breakpoint"),
-    ("^", "what is watched has changed since the stop before"),
-    ("dashed box", "not made yet, or gone, or what it saved is freed: the word in its corner says which"),
-    ("(4) under grad", "on the tape: has arrived for a leaf in this pass, and is not yet added to its .grad"),
+    ("^", "a watch that has changed since the last stop"),
+    ("dashed box", "not made yet, gone, or its saved tensors are released: the word in its corner shows which"),
+    ("(4) under grad", "on the tape: the incoming gradient of a leaf, not yet added to its .grad"),
     ("param, const", "on the tape instead of inputs: a parameter, a constant; leaf: it gets a .grad"),
 )
 

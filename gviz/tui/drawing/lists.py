@@ -13,7 +13,7 @@ from gviz.render.boxes.modules import Module, gradient_of, module_tree
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoints import Breakpoints, Listed, described
+from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, entry_text
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, fitted, line, link, wrapped
@@ -58,20 +58,20 @@ SO_FAR = " so far"
 def break_rows(breakpoints: Breakpoints, n: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
     """Return a row for each breakpoint, with its number (0: none)."""
     if not breakpoints.listed:
-        said = "No breakpoints. b: set one here"
-        return [(row, 0) for row in wrapped(line((said, "muted")), width)]
+        text = "No breakpoints. b: set one here"
+        return [(row, 0) for row in wrapped(line((text, "muted")), width)]
     return [(_break_row(one, n, glyphs, width), one.number) for one in breakpoints.listed]
 
 
-def _break_row(one: Listed, n: int, glyphs: Glyphs, width: int) -> Line:
+def _break_row(one: BreakpointEntry, n: int, glyphs: Glyphs, width: int) -> Line:
     """Return its place and its number of hits; a place that is too long is cut, the number is not."""
     mark = glyphs.stop if one.enabled else glyphs.nothing
-    what = line((f"{mark} ", "error" if one.enabled else "muted"), described(one))
+    what = line((f"{mark} ", "error" if one.enabled else "muted"), entry_text(one))
     if n > COUNTED:
         return what
     hits = sum(1 for _ in takewhile(lambda hit: hit.n <= n, one.after(0)))
-    untold = one.untold(n)
-    times = f"  {hits} hit{'' if hits == 1 else 's'}" + (f", {untold} not known" if untold else "")
+    unknown = one.unknown_count(n)
+    times = f"  {hits} hit{'' if hits == 1 else 's'}" + (f", {unknown} unknown" if unknown else "")
     if cells(what) + len(times) + len(SO_FAR) <= width:
         return (*what, (times + SO_FAR, "muted"))
     return columns(what, line((times.strip(), "muted")), width, glyphs.cut)
@@ -80,8 +80,8 @@ def _break_row(one: Listed, n: int, glyphs: Glyphs, width: int) -> Line:
 def frame_rows(frames: tuple[Frame, ...], node: int, depth: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
     """Return a row for each frame, innermost first, with its depth (-1: no frame); the shown one is marked."""
     if not frames:
-        said = "The line that made it is not known" if node else "No node is selected"
-        return [(line((said, "muted")), -1)]
+        text = "The line that made it is unknown" if node else "No node is selected"
+        return [(line((text, "muted")), -1)]
     here = min(depth, len(frames) - 1)
     return [
         (line((glyphs.now if at == here else " ", "now"), (f" {at}  ", "muted"), frame_text(frame, width - 6)), at)
@@ -107,18 +107,18 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
     if not found:
         text = "No module was called in this iteration"
         return [(row, "") for row in wrapped(line((text, "muted")), width)]
-    closed = folds.wanted(iteration).closed
+    closed = folds.graph_filter(iteration).closed
     lengths = {module.path: gradient_of(module, moment) for module in found}
     most = max((length for length in lengths.values() if length), default=0.0)
     rows = []
     for module in found:
-        left = _named(timeline, moment, module, glyphs, closed=module.path in closed)
+        left = _module_name(timeline, moment, module, glyphs, closed=module.path in closed)
         right = _gradient(module, lengths[module.path], most, glyphs, has_bar=width >= 40)
         rows.append((columns(left, right, width, glyphs.cut), module.path))
     return rows
 
 
-def _named(timeline: Timeline, moment: Moment, module: Module, glyphs: Glyphs, *, closed: bool) -> Line:
+def _module_name(timeline: Timeline, moment: Moment, module: Module, glyphs: Glyphs, *, closed: bool) -> Line:
     inside = moment.scope == module.path or moment.actor in module.nodes or moment.actor in module.parameters
     name = module.path.rpartition(".")[2] if module.depth else module.path
     sign = "+" if closed else "-" if len(module.nodes) > 1 else " "

@@ -50,7 +50,7 @@ class Subject:
     width: int
     glyphs: Glyphs
     full: bool = False
-    beside: BranchView | None = None
+    branch_view: BranchView | None = None
     glance: bool = False
 
     @property
@@ -87,7 +87,7 @@ def node_lines(subject: Subject) -> Iterator[Line]:
 
 def _view(subject: Subject) -> NodeView:
     timeline, moment, node = subject.timeline, subject.moment, subject.node
-    branch = branch_gradients(subject.beside, node, moment.n)
+    branch = branch_gradients(subject.branch_view, node, moment.n)
     return NodeView(timeline, moment, node, subject.state, subject.full, subject.width - 3, branch)
 
 
@@ -101,7 +101,7 @@ def _nothing(subject: Subject) -> Iterator[Line]:
     yield from wrapped(line((text, "muted")), subject.width)
 
 
-_WORTH_CUTTING = 5
+_LEAST_CUT = 5
 """The fewest cells in which the beginning of a word is still readable."""
 
 
@@ -113,15 +113,15 @@ def _header(subject: Subject) -> Line:
         right = info.created.kind if info.name else ""
     left = line((clipped_name(called(info), 60), "title"), (f"  #{info.node}", "muted"))
     room = max(subject.width - cells(left) - 1, 0)
-    called_so = cut(line((right, "muted")), room, subject.glyphs.cut) if room >= _WORTH_CUTTING else ()
-    return columns(left, called_so, subject.width, subject.glyphs.cut)
+    kind = cut(line((right, "muted")), room, subject.glyphs.cut) if room >= _LEAST_CUT else ()
+    return columns(left, kind, subject.width, subject.glyphs.cut)
 
 
 def _drawn(subject: Subject, section: str, fact: Fact) -> Iterator[Line]:
     """Yield a fact in the form of its section: after its label, below it, or as an equation."""
     spans, width = [_span(part) for part in fact.parts], subject.width
     if fact.further:
-        yield from _further(fact, width)
+        yield from _continuation(fact, width)
     elif section == "to be made":
         yield from wrapped(line(*spans, " (t goes there)"), width)
     elif section == "formula":
@@ -142,7 +142,7 @@ def _span(part: Part) -> Span:
 _TOGETHER = re.compile(r"^event \d+$|\[[^][]*\]|\(\d+ of \d+\)")
 
 
-def _further(fact: Fact, width: int) -> Iterator[Line]:
+def _continuation(fact: Fact, width: int) -> Iterator[Line]:
     """Yield a row below the one it belongs to, in a closer form if only that fits into one row."""
     name = f"{fact.name} " if fact.name else ""
     wide = line(("   " + name, "muted"), *map(_span, fact.parts))
@@ -170,7 +170,7 @@ def _written_out(timeline: Timeline, value: Value) -> Iterator[Span]:
 
 
 def _what_if(subject: Subject) -> Iterator[Line]:
-    for at, text in enumerate(differences(subject.timeline, subject.beside, subject.node, subject.moment.n)):
+    for at, text in enumerate(differences(subject.timeline, subject.branch_view, subject.node, subject.moment.n)):
         yield from labelled("" if at else "what if", [(text, "sum")], subject.width, 8)
 
 
@@ -205,39 +205,43 @@ def failure_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Li
 _NUMBER = 24
 
 
-def what_if_title(beside: BranchView | None, n: int) -> str:
+def what_if_title(branch_view: BranchView | None, n: int) -> str:
     """Return ``WHAT IF x = 5`` at moments that were run again; else an empty text."""
-    return f"WHAT IF {', '.join(map(shown, beside.changes))}" if beside is not None and beside.covers(n) else ""
+    return (
+        f"WHAT IF {', '.join(map(shown, branch_view.changes))}"
+        if branch_view is not None and branch_view.covers(n)
+        else ""
+    )
 
 
-def differences(timeline: Timeline, beside: BranchView | None, node: int, n: int) -> list[str]:
+def differences(timeline: Timeline, branch_view: BranchView | None, node: int, n: int) -> list[str]:
     """Return the numbers that differ in the branch: ``value 9 → 25``; nothing without a branch."""
-    if beside is None or not node or not beside.covers(n):
+    if branch_view is None or not node or not branch_view.covers(n):
         return []
-    (here,), (there,) = timeline.at(n).states([node]), beside.states([node], n)
+    (here,), (there,) = timeline.at(n).states([node]), branch_view.states([node], n)
     here = in_its_iteration(timeline, n, here)
     if here is None or there is None:
         return []
     if any(output.value is not None and not output.value.is_known for output in there.outputs):
-        return ["not known: the branch stopped before it"]
+        return ["unknown: the branch stopped before it"]
     return list(_differences(here, there))
 
 
-def branch_gradients(beside: BranchView | None, node: int, n: int) -> dict[int, OutgoingGradient] | None:
+def branch_gradients(branch_view: BranchView | None, node: int, n: int) -> dict[int, OutgoingGradient] | None:
     """Return the outgoing gradients of the node in the branch, by input slot; None without a branch.
 
     Gradients that are unknown in the branch are left out.
     """
-    if beside is None or not beside.covers(n):
+    if branch_view is None or not branch_view.covers(n):
         return None
-    there = beside.branch.numbers.get(node)
-    if there is None or node in beside.branch.unknown:
+    there = branch_view.branch.numbers.get(node)
+    if there is None or node in branch_view.branch.unknown:
         return {}
-    moment = beside.timeline.at(beside.moment(n))
+    moment = branch_view.timeline.at(branch_view.moment(n))
     if moment.state(there) is None:
         return {}
-    found = outgoing_gradients(beside.timeline, moment, there)
-    return {share.operand.slot: replace(share, numbers=beside.text(share.numbers)) for share in found}
+    found = outgoing_gradients(branch_view.timeline, moment, there)
+    return {share.operand.slot: replace(share, numbers=branch_view.text(share.numbers)) for share in found}
 
 
 def _differences(here: NodeState, there: NodeState) -> Iterator[str]:

@@ -18,7 +18,7 @@ from gviz.values.plain_text import clipped, file_line
 from gviz.values.value import Value
 from gviz.values.value_text import kind_text, short
 
-BESIDE = 76
+SIDE_BY_SIDE = 76
 """The smallest width in cells for boxes side by side."""
 _LONGEST = 32
 """The most characters of a value."""
@@ -35,17 +35,17 @@ def pair_lines(
     `names` are in the borders of the boxes.
     """
     found = [each for each in comparison.differences if each.pair == pair]
-    room = (width - 2) // 2 if width >= BESIDE else width
+    room = (width - 2) // 2 if width >= SIDE_BY_SIDE else width
     sides = zip((comparison.a, comparison.b), pair, titles(comparison, *names, room // 2), strict=True)
     left, right = [_box(side, node, name, found, room, glyphs) for side, node, name in sides]
-    if width >= BESIDE:
+    if width >= SIDE_BY_SIDE:
         blank: Line = ((" " * room, ""),)
         yield from ((*x, ("  ", ""), *y) for x, y in zip_longest(left, right, fillvalue=blank))
     else:
         yield from (*left, *right)
-    said = "; ".join(f"{each.kind} {text}" for each in found if (text := apart(each)))
-    if said:
-        yield cut(line((said, "sum")), width, glyphs.cut)
+    sizes = "; ".join(f"{each.kind} {text}" for each in found if (text := apart(each)))
+    if sizes:
+        yield cut(line((sizes, "sum")), width, glyphs.cut)
 
 
 def _box(side: Side, node: int, name: str, found: Sequence[Difference], width: int, glyphs: Glyphs) -> tuple[Line, ...]:

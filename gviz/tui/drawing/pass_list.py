@@ -93,7 +93,7 @@ def _phase_text(timeline: Timeline, phase: Phase) -> str:
         words += ["makes a graph of its own (create_graph)"] if started.create_graph else []
         words += ["keeps the graph"] if started.retain_graph and not started.create_graph else []
     if phase.kind == "optimizer":
-        words += dict.fromkeys(shown(step_kind(timeline, said)) for said in timeline.contexts.steps_in(phase))
+        words += dict.fromkeys(shown(step_kind(timeline, step)) for step in timeline.contexts.steps_in(phase))
     return ", ".join(words)
 
 

@@ -29,8 +29,8 @@ def saved_lines(timeline: Timeline, moment: Moment, node: int, width: int) -> It
         return
     info = timeline.info(node)
     names = saved_names(timeline, node) if state.saved != "nothing" else ()
-    standing = _standing(state.saved if names else "nothing", state.saved_freed)
-    yield from wrapped(line((label(timeline, node), "title"), " ", *standing), width)
+    saved_state = _saved_state(state.saved if names else "nothing", state.saved_freed)
+    yield from wrapped(line((label(timeline, node), "title"), " ", *saved_state), width)
     if names:
         operands = {operand.parameter: operand for operand in computation(timeline, node).operands}
         for name in names:
@@ -42,14 +42,14 @@ def saved_lines(timeline: Timeline, moment: Moment, node: int, width: int) -> It
     yield from _writes(timeline, moment, info, width)
 
 
-def _standing(saved: str, freed: int) -> Iterator[Span]:
+def _saved_state(saved: str, freed: int) -> Iterator[Span]:
     if saved == "nothing":
         yield "saves nothing for backward", "muted"
     elif saved == "freed":
-        yield "has released what it saved, ", "muted"
+        yield "has released its saved tensors, ", "muted"
         yield f"event{TIED}{freed}", link("key", freed)
     else:
-        yield "keeps for backward:", ""
+        yield "saved tensors:", ""
 
 
 def _operand(timeline: Timeline, moment: Moment, info: NodeInfo, operand: Operand) -> Iterator[Span]:

@@ -23,7 +23,7 @@ ROOMY = 100
 _BRIEF: dict[Kind, str] = {"end": "the end", "start": "the start", "live end": "live end"}
 
 
-class Standing(NamedTuple):
+class StatusContents(NamedTuple):
     """What a status row shows about the program, and the reason for the last stop.
 
     `time` is REPLAY, or LIVE or RUNNING over a program that is still running. `changed` names the numbers that a
@@ -36,7 +36,7 @@ class Standing(NamedTuple):
     changed: str = ""
 
 
-def status(timeline: Timeline, moment: Moment, standing: Standing, width: int, glyphs: Glyphs) -> Line:
+def status(timeline: Timeline, moment: Moment, contents: StatusContents, width: int, glyphs: Glyphs) -> Line:
     """Return one row of `width` cells.
 
     In a short row the node is dropped, then iteration and title; a long reason is cut.
@@ -44,14 +44,14 @@ def status(timeline: Timeline, moment: Moment, standing: Standing, width: int, g
     The other parts do not depend on the node's name, so that words do not come and go at a step. A narrow row drops the
     brand if iterations are counted, and uses short forms for the ends.
     """
-    parts = _parts(timeline, moment, clipped(standing.title, 40 if width > ROOMY else 24), standing.time)
-    reason = _reason(standing.stop, glyphs, brief=width < ROOMY)
+    parts = _parts(timeline, moment, clipped(contents.title, 40 if width > ROOMY else 24), contents.time)
+    reason = _reason(contents.stop, glyphs, brief=width < ROOMY)
     if width < ROOMY and "iteration" in parts:
         del parts["brand"]
     stays = sum(cells(part) for name, part in parts.items() if name not in ("iteration", "title"))
     right = line(f"{glyphs.clipped(reason, max(width - stays - 2, width // 3))} ")
-    if standing.changed:
-        parts["changed"] = line("  ", (clipped(standing.changed, 40), "now"))
+    if contents.changed:
+        parts["changed"] = line("  ", (clipped(contents.changed, 40), "now"))
     room = width - cells(right) - 1
     for dropped in ("iteration", "title"):
         if sum(map(cells, parts.values())) <= room:
@@ -203,7 +203,7 @@ class Key:
     action: str
 
 
-_OFFERED = (
+_BOTTOM_KEYS = (
     (("time.step", "time.reverse-step"), "Step", "travel('step')"),
     (("time.next", "time.reverse-next"), "Node", "travel('next')"),
     (("time.phase",), "Phase", "travel('phase')"),
@@ -221,12 +221,12 @@ _OFFERED = (
 _GIVE_WAY = ("Here", "View", "Find", "Call", "Cmd", "Findings", "Phase", "Why", "Run", "Node", "Step", "Quit")
 
 
-def offered(keys: Keys) -> tuple[Key, ...]:
+def bottom_keys(keys: Keys) -> tuple[Key, ...]:
     """Return the keys of the bottom row, for a keymap."""
-    return tuple(Key(first(keys, *ids), word, action) for ids, word, action in _OFFERED)
+    return tuple(Key(first(keys, *ids), word, action) for ids, word, action in _BOTTOM_KEYS)
 
 
-KEYS = offered(keys_of("default"))
+KEYS = bottom_keys(keys_of("default"))
 
 
 def fitting_keys(width: int, kept: tuple[Key, ...] = KEYS) -> tuple[Key, ...]:

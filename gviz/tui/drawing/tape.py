@@ -90,7 +90,7 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
     first, title = not output_nr, _title(info, output_nr)
     gutter = glyphs.now if first and node == moment.actor else " "
     inputs = _inputs(info, columns.inputs) if first else ""
-    told = note(timeline, moment, info, state, columns.note, output_nr)
+    note_text = note(timeline, moment, info, state, columns.note, output_nr)
     value, grad = partial(_value, output_nr), partial(_grad, info, output_nr)
     return line(
         *([(gutter, "now"), (glyphs.stop, "error")] if marked and first else [(f"{gutter} ", "now")]),
@@ -98,11 +98,11 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
         (_cell(without_beginning(title, columns.node - 1, glyphs.cut, cell_len), columns.node, glyphs), style),
         (_cell(inputs, columns.inputs, glyphs), "muted"),
         (
-            _cell(_both(value, state, other, columns.value - 1), columns.value, glyphs),
+            _cell(_pair(value, state, other, columns.value - 1), columns.value, glyphs),
             _style(output_nr, other or state),
         ),
-        (_cell(_both(grad, state, other, columns.grad - 1), columns.grad, glyphs), "grad"),
-        (fitted(glyphs.text(told), columns.note, glyphs.cut), "muted"),
+        (_cell(_pair(grad, state, other, columns.grad - 1), columns.grad, glyphs), "grad"),
+        (fitted(glyphs.text(note_text), columns.note, glyphs.cut), "muted"),
     )
 
 
@@ -119,15 +119,15 @@ def note(
     """
     if state is None:
         return "pending" if not output_nr else ""
-    arriving = _arriving(timeline, moment, info.node, width, output_nr)
+    arriving = _added_now(timeline, moment, info.node, width, output_nr)
     if arriving or output_nr:
         return arriving
     if has_failed(info.node, state, moment):
         return "! failed"
     if info.node == moment.actor:
         return "<- now"
-    standing = _standing(info, state, width)
-    return standing if standing != "done" else _accumulated(timeline, state, info.node, width) or standing
+    progress = _progress(info, state, width)
+    return progress if progress != "done" else _accumulated(timeline, state, info.node, width) or progress
 
 
 def _cell(text: str, width: int, glyphs: Glyphs) -> str:
@@ -147,7 +147,7 @@ def _inputs(info: NodeInfo, width: int) -> str:
     return {"parameter": "param", "constant": "const"}.get(info.created.kind, "leaf")
 
 
-def _both(
+def _pair(
     text: Callable[[NodeState | None, int], str], state: NodeState | None, other: NodeState | None, width: int
 ) -> str:
     """Return the text of a state; if that of another state differs, ``9 → 25``, or at least ``→ 25``."""
@@ -155,8 +155,8 @@ def _both(
         return text(state, width)
     whole = text(other, _WHOLE)
     pairs = [f"{text(state, each)} → {or_unknown(text(other, each), whole)}" for each in (width, (width - 3) // 2)]
-    alone = f"→ {or_unknown(text(other, width - 2), whole)}"
-    return fitting([*[pair for pair in pairs if "…" not in pair], alone], width)
+    short_form = f"→ {or_unknown(text(other, width - 2), whole)}"
+    return fitting([*[pair for pair in pairs if "…" not in pair], short_form], width)
 
 
 def _value(nr: int, state: NodeState | None, width: int) -> str:
@@ -184,7 +184,7 @@ def _grad(info: NodeInfo, nr: int, state: NodeState | None, width: int) -> str:
     return grad(output.grad, width)
 
 
-def _arriving(timeline: Timeline, moment: Moment, node: int, width: int, nr: int) -> str:
+def _added_now(timeline: Timeline, moment: Moment, node: int, width: int, nr: int) -> str:
     """Return what the event of the moment adds to an output of the node."""
     event = moment.event
     if isinstance(event, GradFlowed) and (event.node, event.output_nr) == (node, nr):
@@ -221,7 +221,7 @@ def _untracked(reason: str, width: int) -> str:
     return "no input needs grad" if reason == "inputs" and width > 20 else untracked_word(reason)
 
 
-def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
+def _progress(info: NodeInfo, state: NodeState, width: int) -> str:
     """Return the progress of the node in its pass."""
     output = state.outputs[0] if state.outputs else None
     if output is not None and bad_text(output.value):

@@ -75,11 +75,11 @@ def beginning(timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs) ->
         return
     yield ()
     yield from _recording(timeline, width, glyphs)
-    for key, what in _ways(timeline):
+    for key, what in _first_keys(timeline):
         yield from wrapped(line((f" {key}  ", "key"), what), width, 4)
 
 
-def _ways(timeline: Timeline) -> Iterator[tuple[str, str]]:
+def _first_keys(timeline: Timeline) -> Iterator[tuple[str, str]]:
     yield "n", "next node"
     if any(phase.kind == "backward" for phase in timeline.phases):
         yield "}", "next phase"
@@ -146,7 +146,7 @@ def _modules(modules: Sequence[ModuleGradient], width: int, glyphs: Glyphs) -> I
     for at, one in enumerate(shown_ones):
         if left_out > 0 and at == LISTED // 2:
             yield line((f" {glyphs.cut} {left_out} more", "muted"))
-        text = "not known" if one.length is None else number(one.length, 3)
+        text = "unknown" if one.length is None else number(one.length, 3)
         cells_of_bar = max(1, round(BAR * one.length / most)) if one.length and most else 0
         bar = (f"! {one.bad}", "error") if one.bad else (glyphs.past * cells_of_bar, "grad")
         yield line((f" {fitted(shown(one.module), room, glyphs.cut)} ", "key"), (f"{text:>9} ", "grad"), bar)

@@ -107,7 +107,7 @@ class Spec:
     """The declaration of a command: its name, short forms (which take precedence), arguments, help and function.
 
     `takes` is ``[N]`` for a count, in brackets if optional, empty if nothing may follow; lower-case words are literal.
-    With `goes_on`, an empty line continues the command (``list``), without its argument. At the live end the command
+    With `continues`, an empty line continues the command (``list``), without its argument. At the live end the command
     resumes the paused program in the mode `runs`, or in `runs_bare` if it has no argument and that mode differs.
     """
 
@@ -116,7 +116,7 @@ class Spec:
     takes: str
     help: str
     run: Run
-    goes_on: bool = False
+    continues: bool = False
     runs: Mode | None = None
     runs_bare: Mode | None = None
 

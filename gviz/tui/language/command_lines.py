@@ -21,14 +21,14 @@ Complete = Callable[[str], list[str]]
 """Returns whole lines that complete a line, the likeliest first."""
 
 
-def echoed(commands: Iterable[str], output: TextIO) -> Iterator[str]:
+def echo_lines(commands: Iterable[str], output: TextIO) -> Iterator[str]:
     """Yield commands from options, and print them as if they were typed."""
     for text in commands:
         print(f"{PROMPT}{shown(text.strip())}", file=output)
         yield text
 
 
-def typed(
+def input_lines(
     input: TextIO, output: TextIO, reader: Reader | None = None, complete: Complete | None = None
 ) -> Iterator[str]:
     """Yield lines as they are typed; a `reader` may change the prompt.
@@ -102,13 +102,13 @@ def _tab(complete: Complete, line: Callable[[], str]) -> Callable[[str, int], st
     """Return the function that readline calls for the first, second … completion of the word."""
     found: list[str] = []
 
-    def goes_on(word: str, nth: int) -> str | None:
+    def complete_word(word: str, nth: int) -> str | None:
         if nth == 0:
             text = line().lstrip()
             found[:] = [whole[len(text) - len(word) :] for whole in complete(text)]
         return found[nth] if nth < len(found) else None
 
-    return goes_on
+    return complete_word
 
 
 def _interactive(input: TextIO) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gviz.errors import GvizError
-from gviz.tui.breakpoints import Breakpoints, Listed
+from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.commands.table import BY_NAME, REPEATED, SPECS, find, reversed_spec, unknown_command
 from gviz.tui.language.command import Answer, Command, Confirm, Reply, Script, Spec
 from gviz.tui.stop_reason import Arrival
@@ -58,7 +58,7 @@ def _counted(spec: Spec, rest: str) -> Command:
     if not rest:
         return Command(spec.name)
     if not _NUMBER.match(rest):
-        hint = f"until {clipped(rest, 40)} goes on to a node" if spec.name == "continue" else ""
+        hint = f"until {clipped(rest, 40)} runs to a node" if spec.name == "continue" else ""
         raise GvizError(f"{spec.name} takes a count, not {clipped(repr(rest), 40)}", hint=hint, exit_code=2)
     count = max(-LARGEST_COUNT, min(int(rest), LARGEST_COUNT))
     return Command(reversed_spec(spec).name if count < 0 else spec.name, abs(count))
@@ -68,7 +68,7 @@ def _checked(spec: Spec, rest: str) -> Command:
     if spec.takes and not spec.takes.startswith("[") and not rest:
         raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.help_text(), exit_code=2)
     if not spec.takes and rest:
-        raise GvizError(f"{spec.name} takes nothing behind it", exit_code=2)
+        raise GvizError(f"{spec.name} takes no argument", exit_code=2)
     word = spec.takes.strip("[]")
     if rest and word == word.lower() != rest:
         what = f"{spec.name} takes {word}, or nothing, not {clipped(rest, 30)}"
@@ -81,10 +81,10 @@ MOST = 10_000
 
 
 @dataclass(slots=True)
-class _Collected:
+class _CommandBlock:
     """The commands of a breakpoint, up to `end`."""
 
-    breakpoint: Listed
+    breakpoint: BreakpointEntry
     lines: list[str]
 
 
@@ -106,16 +106,16 @@ class Reader:
     def __init__(self, breakpoints: Breakpoints | None = None) -> None:
         self.breakpoints = breakpoints
         self._last = Command("step")
-        self._collected: _Collected | None = None
-        self._asked: Confirm | None = None
+        self._block: _CommandBlock | None = None
+        self._question: Confirm | None = None
         self._waiting: deque[_Line] = deque()
-        self._left = MOST
-        self._at = _Line("")
+        self._budget = MOST
+        self._current = _Line("")
 
     @property
     def sign(self) -> str:
         """The prompt before a line that is not a command: ``y/n``, or ``>`` for the commands of a breakpoint."""
-        return "y/n" if self._asked is not None else ">" if self._collected is not None else ""
+        return "y/n" if self._question is not None else ">" if self._block is not None else ""
 
     @property
     def waits(self) -> bool:
@@ -125,16 +125,16 @@ class Reader:
     @property
     def at_stop(self) -> bool:
         """Whether the last line belongs to the commands of a breakpoint at its stop."""
-        return self._at.at_stop
+        return self._current.at_stop
 
     def typed(self, text: str) -> None:
         """Add a typed line; `next` returns its command."""
-        self._left = MOST
+        self._budget = MOST
         self._waiting.appendleft(_Line(text))
 
     def forget_line(self) -> None:
         """Forget the last line: what runs until the next `next` belongs to no line."""
-        self._at = _Line("")
+        self._current = _Line("")
 
     def next(self) -> Command | Answer | None:
         """Return the next command to run, a message to show instead, or None if nothing is waiting.
@@ -143,13 +143,13 @@ class Reader:
         """
         if not self._waiting:
             return None
-        self._at = self._waiting.popleft()
-        self._left -= 1
-        if self._left < 0:
+        self._current = self._waiting.popleft()
+        self._budget -= 1
+        if self._budget < 0:
             self._waiting.clear()
-            raise GvizError(f"stopped after {MOST} commands", hint="the commands of a breakpoint may run in circles")
+            raise GvizError(f"stopped after {MOST} commands", hint="the commands of a breakpoint may run in a loop")
         try:
-            return self._read(self._at.text)
+            return self._read(self._current.text)
         except GvizError as error:
             raise self.refused(error) from None
 
@@ -159,7 +159,7 @@ class Reader:
             case Script(lines, origin):
                 self._waiting.extendleft(_Line(line, origin) for line in reversed(lines))
             case Confirm():
-                self._asked = reply
+                self._question = reply
             case Arrival(then=lines, reason=reason):
                 self._waiting.extendleft(_Line(line, reason.words, at_stop=True) for line in reversed(lines))
 
@@ -167,30 +167,30 @@ class Reader:
         """Drop the waiting lines, because a command failed. Return the error, with its line in a script."""
         left = len(self._waiting)
         self._waiting.clear()
-        text, origin, _ = self._at
-        self._at = _Line("")
+        text, origin, _ = self._current
+        self._current = _Line("")
         if not origin:
             return error
-        behind = f", {left} line{'s' * (left != 1)} behind it left out" if left else ""
+        behind = f", {left} line{'s' * (left != 1)} after it skipped" if left else ""
         why = "; ".join(filter(None, (error.why, f"at {clipped(shown(text.strip()), 40)} in {origin}{behind}")))
         return GvizError(error.what, why=why, hint=error.hint, exit_code=error.exit_code)
 
     def _read(self, text: str) -> Command | Answer:
-        if self._asked is not None:
+        if self._question is not None:
             return self._answered(text.strip().lower())
-        if self._collected is not None:
-            return self._collect(self._collected, text.strip())
+        if self._block is not None:
+            return self._collect(self._block, text.strip())
         command = parse(text) if text.strip() else self._last
         if command.name == "commands":
             return self._begin(command.argument)
         if command.name in REPEATED:
-            self._last = Command(command.name) if spec_of(command).goes_on else command
+            self._last = Command(command.name) if spec_of(command).continues else command
         return command
 
     def _answered(self, answer: str) -> Answer:
-        asked, self._asked = self._asked, None
+        asked, self._question = self._question, None
         if asked is None or answer not in ("y", "yes"):
-            return Answer(("left as it was.",))
+            return Answer(("nothing was changed.",))
         self.take(asked.then)
         return Answer(())
 
@@ -199,23 +199,23 @@ class Reader:
         number, _, rest = text.partition(" ")
         if self.breakpoints is None or not self.breakpoints.listed:
             raise GvizError("there are no breakpoints yet", hint="break sets one", exit_code=2)
-        chosen = self.breakpoints.one_numbered(number or ".")
+        chosen = self.breakpoints.by_number(number or ".")
         if rest.strip():
-            return _given(chosen, [line.strip() for line in rest.split(";;")])
-        self._collected = _Collected(chosen, [])
-        return Answer((f"commands of breakpoint {chosen.number}, one a line; end ends them.",))
+            return _set_commands(chosen, [line.strip() for line in rest.split(";;")])
+        self._block = _CommandBlock(chosen, [])
+        return Answer((f"commands of breakpoint {chosen.number}, one per line; end ends them.",))
 
-    def _collect(self, collected: _Collected, text: str) -> Answer:
+    def _collect(self, block: _CommandBlock, text: str) -> Answer:
         if text != "end":
-            collected.lines.append(text)
+            block.lines.append(text)
             return Answer(())
-        self._collected = None
-        return _given(collected.breakpoint, collected.lines)
+        self._block = None
+        return _set_commands(block.breakpoint, block.lines)
 
 
-def _given(chosen: Listed, lines: list[str]) -> Answer:
+def _set_commands(chosen: BreakpointEntry, lines: list[str]) -> Answer:
     for line in filter(None, lines):
         parse(line)
     chosen.commands = tuple(filter(None, lines))
     count = len(chosen.commands)
-    return Answer((f"breakpoint {chosen.number} carries out {count} command{'' if count == 1 else 's'}.",))
+    return Answer((f"breakpoint {chosen.number} runs {count} command{'' if count == 1 else 's'}.",))

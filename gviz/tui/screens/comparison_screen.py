@@ -12,7 +12,7 @@ from textual.content import Content
 from gviz.render import comparison_text as text_of
 from gviz.trace.moment import Moment
 from gviz.tui import lines
-from gviz.tui.commands.compare import Compared
+from gviz.tui.commands.compare import ComparisonLook
 from gviz.tui.drawing.pairs import pair_lines
 from gviz.tui.lines import Line
 from gviz.tui.screens.pages import Page, Sheet
@@ -30,7 +30,7 @@ class PairList(RowList):
 
     everything = False
 
-    def __init__(self, session: Session, look: Compared) -> None:
+    def __init__(self, session: Session, look: ComparisonLook) -> None:
         super().__init__(session, "", id="pairs")
         self._look = look
         self._begin_at = -1
@@ -38,10 +38,12 @@ class PairList(RowList):
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """Return the two names, then a row for each pair, whose key is its index among all pairs."""
         look, (a, b) = self._look, self._look.names
-        comparison, aside = (look.comparison, look.aside) if self.everything else (look.striking, frozenset[int]())
+        comparison, expected = (
+            (look.comparison, look.expected) if self.everything else (look.unexpected, frozenset[int]())
+        )
         places = {pair: at for at, pair in enumerate(comparison.pairs)}
         found = text_of.paired_rows(
-            comparison, width, everything=self.everything, clip=self.glyphs.clipped, aside=aside
+            comparison, width, everything=self.everything, clip=self.glyphs.clipped, aside=expected
         )
         heading = lines.line((text_of.heading(comparison, a, b, width, clip=self.glyphs.clipped), "muted"))
         return [(heading, None), *((lines.line(text), ("pair", places[pair])) for pair, text in found)]
@@ -88,7 +90,7 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         Binding("a", "everything", show=False),
     ]
 
-    def __init__(self, session: Session, look: Compared, moment: Moment) -> None:
+    def __init__(self, session: Session, look: ComparisonLook, moment: Moment) -> None:
         super().__init__()
         self._session, self._look, self._moment = session, look, moment
 
@@ -104,7 +106,7 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         rows.moment = self._moment
         self._entitle()
         rows.focus()
-        comparison = self._look.striking
+        comparison = self._look.unexpected
         first = comparison.differences[0].pair if comparison.differences else None
         rows.begin_at(comparison.pairs.index(first) if first is not None else -1)
         self.watch(rows, "chosen", self._show_boxes, init=False)
@@ -131,9 +133,9 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
 
     def _entitle(self) -> None:
         rows = self.query_one(PairList)
-        fewer = "only differences" if not self._look.aside else "only what ranks share"
+        fewer = "only differences" if not self._look.expected else "only what ranks share"
         other = fewer if rows.everything else "all nodes"
-        rows.set_title(f"{self._look.title}: enter goes to it here, a shows {other}, esc leaves")
+        rows.set_title(f"{self._look.title}: Enter goes there, a shows {other}, Esc closes")
 
     def _show_boxes(self) -> None:
         self.query_one("#boxes", Sheet).draw_soon()
@@ -142,12 +144,12 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         """Return the summary; on a low screen, one row for each text."""
         texts = self._look.summary or tuple(text_of.summary(self._look.comparison))
         room = max(self.size.height // 5, _LEAST)
-        said = [row for text in texts for row in lines.paragraphs(text, width)]
-        if len(said) > room:
-            said = [lines.cut(lines.line(text), width, self._session.glyphs.cut) for text in texts]
-        if len(said) <= room:
-            return said
-        return [*said[: room - 1], lines.line((f"… {len(said) - room + 1} more lines in a higher window", "muted"))]
+        rows = [row for text in texts for row in lines.paragraphs(text, width)]
+        if len(rows) > room:
+            rows = [lines.cut(lines.line(text), width, self._session.glyphs.cut) for text in texts]
+        if len(rows) <= room:
+            return rows
+        return [*rows[: room - 1], lines.line((f"… {len(rows) - room + 1} more lines in a higher window", "muted"))]
 
     def _boxes(self, width: int) -> Iterator[Line]:
         at = self.query_one(PairList).pair
@@ -156,7 +158,7 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
             yield from pair_lines(look.comparison, look.comparison.pairs[at], look.names, width, self._session.glyphs)
 
 
-def show_compared(screen: SessionScreen, look: Compared) -> None:
+def show_compared(screen: SessionScreen, look: ComparisonLook) -> None:
     """Open the comparison of two graphs; Enter on a row goes to its event and node."""
 
     def go(place: tuple[int, int] | None) -> None:

@@ -17,7 +17,7 @@ stop it. The waiting lines run when it is done.
     playing   a key that moves in time, ``:``, Ctrl+C   the timer stops                                    idle
 
 For example ``break y if value > 3``, then ``continue`` in a recording of a million events: `perform` gets work from
-``continue``, which searches for 0.1 s and shows *looking for a stop: event 40,000 of 1,000,000; ctrl+c stops*. Ctrl+C
+``continue``, which searches for 0.1 s and shows *looking for a stop: event 40,000 of 1,000,000; Ctrl+C stops*. Ctrl+C
 cancels the work. Otherwise `show` gets the `Arrival`, and the ``commands`` of the breakpoint are the next lines.
 
 Over a running program there is one more state, *running*, in `gviz.tui.live_session`: lines wait in it, too.
@@ -37,7 +37,7 @@ from textual.timer import Timer
 from gviz.errors import GvizError
 from gviz.system.cooperative import paced
 from gviz.tui.arrangement import PANELS
-from gviz.tui.commands.compare import Compared
+from gviz.tui.commands.compare import ComparisonLook
 from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.language.command import Answer, Choice, Command, Confirm, FrontEnd, Look, Outside, Reply, Work
 from gviz.tui.language.parser import Reader, spec_of
@@ -45,7 +45,7 @@ from gviz.tui.screens import pages
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.stop_reason import Arrival
-from gviz.tui.themes import colours_fall_together, named
+from gviz.tui.themes import colour_warning, named
 from gviz.tui.widgets.node_panel import NodePanel
 from gviz.values.plain_text import clipped, shown
 
@@ -66,32 +66,32 @@ class Controller:
         self.reader = Reader(screen.session.cursor.breakpoints)
         self.task = BackgroundTask(screen, self._resume)
         self.player = Player(screen)
-        self._said: list[str] = []
+        self._answers: list[str] = []
 
     # The queue.
 
     def attempt(self, act: Callable[[], None]) -> None:
         """Do something, then show its answers; show the reason last if it cannot be done."""
-        self._said = []
+        self._answers = []
         self.reader.forget_line()
         self._attempt_more(act)
 
     def run(self, command: Command) -> None:
         """Run a command of the prompt or a key, then the waiting lines."""
-        self.attempt(partial(self._run_on, command))
+        self.attempt(partial(self._run_all, command))
 
     def run_line(self, text: str) -> None:
         """Run a typed line, and the lines that follow from it."""
         self.reader.typed(text)
-        self.attempt(self.go_on)
+        self.attempt(self.run_waiting)
         if self.reader.sign == ">":
             self._screen.open_prompt(">")
 
-    def go_on(self) -> None:
+    def run_waiting(self) -> None:
         """Run the waiting lines. Raises GvizError at the first that fails."""
         while (command := self.reader.next()) is not None:
             if isinstance(command, Answer):
-                self._say(command.lines)
+                self._keep_answers(command.lines)
             else:
                 self._screen.perform(command)
             if self._screen.busy:
@@ -120,9 +120,9 @@ class Controller:
         self.player.pause()
         self.task.cancel()
 
-    def _run_on(self, command: Command) -> None:
+    def _run_all(self, command: Command) -> None:
         self._screen.perform(command)
-        self.go_on()
+        self.run_waiting()
 
     def _resume(self, advance: Callable[[], Reply | None]) -> None:
         """Continue the background task; when it is done, run the waiting lines."""
@@ -131,31 +131,31 @@ class Controller:
             reply = advance()
             if reply is not None:
                 self.show(reply)
-            if not self.task.works and self.reader.waits:
-                self.go_on()
+            if not self.task.is_busy and self.reader.waits:
+                self.run_waiting()
 
         self._attempt_more(act)
 
     def _attempt_more(self, act: Callable[[], None]) -> None:
-        self._screen.say("")
+        self._screen.show_remark("")
         try:
             act()
         except GvizError as error:
-            before = self._said if self.reader.at_stop else []
-            self._said = [*before, _refusal(error, self.reader.refused(error))]
-        if self._said and not self.task.works:
-            said, self._said = tuple(self._said), []
-            if len(said) == 1 and cell_len(said[0]) < self._screen.size.width:
-                self._screen.say(said[0])
+            before = self._answers if self.reader.at_stop else []
+            self._answers = [*before, _refusal(error, self.reader.refused(error))]
+        if self._answers and not self.task.is_busy:
+            answers, self._answers = tuple(self._answers), []
+            if len(answers) == 1 and cell_len(answers[0]) < self._screen.size.width:
+                self._screen.show_remark(answers[0])
             else:
-                pages.show_sheet(self._screen, "Answer", partial(wrapped_lines, said))
+                pages.show_sheet(self._screen, "Answer", partial(wrapped_lines, answers))
 
-    def _say(self, lines: tuple[str, ...]) -> None:
+    def _keep_answers(self, lines: tuple[str, ...]) -> None:
         """Keep answers until everything is done, or waits for the program. They replace those of the line before.
 
         The answers to the commands of a breakpoint are shown together.
         """
-        self._said = [*self._said, *lines] if self.reader.at_stop else [*lines]
+        self._answers = [*self._answers, *lines] if self.reader.at_stop else [*lines]
 
     # The answers to commands.
 
@@ -168,7 +168,7 @@ class Controller:
             case Arrival():
                 screen.show_arrival(reply)
             case Answer(lines):
-                self._say(lines)
+                self._keep_answers(lines)
             case Look():
                 self._look(reply)
             case Confirm(lines, question):
@@ -182,9 +182,9 @@ class Controller:
             case FrontEnd("play", text):
                 self._play(text)
             case FrontEnd("copy", text):
-                screen.say(_copied(screen, text))
+                screen.show_remark(_copied(screen, text))
             case FrontEnd("copy script", text):
-                screen.say(f"{_copied(screen, text)}; copy script FILE writes a file")
+                screen.show_remark(f"{_copied(screen, text)}; copy script FILE writes a file")
 
     def _look(self, look: Look) -> None:
         """Bring its panel to the front, or open a page."""
@@ -199,7 +199,7 @@ class Controller:
                 screen.query_one(NodePanel).scroll_end(animate=False)
         elif isinstance(look, Choice):
             pages.choose(screen, look)
-        elif isinstance(look, Compared):
+        elif isinstance(look, ComparisonLook):
             from gviz.tui.screens.comparison_screen import show_compared  # lazy: it imports all of gviz.compare
 
             show_compared(screen, look)
@@ -229,7 +229,7 @@ class BackgroundTask:
         self._name = ""
 
     @property
-    def works(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether there is work left."""
         return self._left is not None
 
@@ -242,7 +242,7 @@ class BackgroundTask:
         """Drop the work; return whether there was any."""
         dropped, self._left = self._left, None
         if dropped is not None:
-            self._screen.say(f"{self._name} was stopped; the time is where it was")
+            self._screen.show_remark(f"{self._name} was stopped; the position is unchanged")
         return dropped is not None
 
     def _take_turn(self) -> None:
@@ -259,7 +259,7 @@ class BackgroundTask:
             reply: Reply = end.value
             return reply
         self._left = work
-        self._screen.say(f"{far}; ctrl+c stops")
+        self._screen.show_remark(f"{far}; Ctrl+C stops")
         # Not a timer of Textual: it never fires if its time is over before it is set, which happens on a busy machine.
         asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._take_turn)
         return None
@@ -273,7 +273,7 @@ class Player:
         self._timer: Timer | None = None
 
     @property
-    def plays(self) -> bool:
+    def is_playing(self) -> bool:
         """Whether the timer runs."""
         return self._timer is not None
 
@@ -318,8 +318,8 @@ def set_to(screen: SessionScreen, name: str, value: str) -> None:
 def _set(screen: SessionScreen, text: str) -> None:
     name, value = text.split(" ", 1)
     set_to(screen, name, value)
-    remark = colours_fall_together(screen.app.current_theme) if name == "theme" else ""
-    screen.say(remark or f"{name} is {value}")
+    remark = colour_warning(screen.app.current_theme) if name == "theme" else ""
+    screen.show_remark(remark or f"{name} is {value}")
 
 
 def _copied(screen: SessionScreen, text: str) -> str:
@@ -334,13 +334,13 @@ def _outside(screen: SessionScreen, run: Callable[[], str]) -> None:
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         with screen.app.suspend():
-            said = _interruptible(run)
+            message = _interruptible(run)
     except SuspendNotSupported:
         raise GvizError("this needs a terminal of its own", exit_code=2) from None
     finally:
         signal.signal(signal.SIGINT, before)
     screen.refresh()
-    screen.say(said)
+    screen.show_remark(message)
 
 
 def _interruptible(run: Callable[[], str]) -> str:

@@ -25,12 +25,12 @@ from gviz.tui.screens.controller import Controller, set_to
 from gviz.tui.screens.graph_reading import GraphReading
 from gviz.tui.screens.key_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
 from gviz.tui.screens.pages import PAGES
-from gviz.tui.screens.panels import Panels, composed
+from gviz.tui.screens.panels import Panels, compose_panels
 from gviz.tui.screens.prompt_control import Prompts
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION, ExitAction, SessionOptions
-from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, saying
+from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, as_remark
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
 
 RIGHT = 3
@@ -50,7 +50,7 @@ class DebuggerScreen(SessionScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
-    exit_action: ExitAction = "go on"
+    exit_action: ExitAction = "continue"
     BLANK = True
 
     def __init__(
@@ -66,25 +66,27 @@ class DebuggerScreen(SessionScreen):
         self.prompts = Prompts(self, self.panels)
         self.controller = Controller(self, self.panels)
         self.graph_reading = GraphReading(self, self.panels)
-        self.session.folds.prepares = True
+        self.session.folds.reads_later = True
 
     def compose(self) -> ComposeResult:
-        """Yield all panels, always; `arranged` decides which of them are visible."""
+        """Yield all panels, always; `visible_panels` decides which of them are visible."""
         self.panels.classify(update=False)
-        yield from composed(self)
+        yield from compose_panels(self)
 
     def on_mount(self) -> None:
         """Show the starting position, and run the opening commands."""
         here = self.cursor.position
-        held = self.session.held_stack
-        why = saying("?: help · q: quit") if held is None else Reason("held", f"at {frame_text(held.frames[0], 30)}")
+        pause = self.session.held_stack
+        why = (
+            as_remark("?: help · q: quit") if pause is None else Reason("held", f"at {frame_text(pause.frames[0], 30)}")
+        )
         why = ERROR if here in self.timeline.failures else why
         self.show_arrival(Arrival(here, here, why))
         self.panels.fit()
         self.follow_keymap()
         set_to(self, "motion", self.session.settings.values["motion"])
         if self.timeline.dropped.events:
-            self.say(self.timeline.dropped.words)
+            self.show_remark(self.timeline.dropped.words)
         for text in self._opening:
             self.run_line(text)
 
@@ -107,7 +109,7 @@ class DebuggerScreen(SessionScreen):
     @property
     def busy(self) -> bool:
         """Whether waiting lines must keep waiting, for the work of a command."""
-        return self.controller.task.works
+        return self.controller.task.is_busy
 
     def attempt(self, act: Callable[[], None]) -> None:
         """Do something that may raise GvizError, which is shown in the bottom row."""
@@ -129,9 +131,9 @@ class DebuggerScreen(SessionScreen):
         """Stop playing, and cancel the work of a command."""
         self.controller.pause()
 
-    def open_prompt(self, sign: str, text: str = "", offered: str = "") -> None:
+    def open_prompt(self, sign: str, text: str = "", suggestion: str = "") -> None:
         """Open the prompt with a text, and with another after it that typing replaces."""
-        self.prompts.open(sign, text, offered)
+        self.prompts.open(sign, text, suggestion)
 
     def take_key(self, event: events.Key) -> None:
         """Stop a key that must not wait for the bindings, and run its action."""
@@ -190,19 +192,19 @@ class DebuggerScreen(SessionScreen):
 
     def action_play(self) -> None:
         """Play until a key or the end."""
-        played = self.controller.player.plays
+        played = self.controller.player.is_playing
         self.pause()
         if not played:
             self.controller.player.play()
 
     def action_stop(self) -> None:
         """Stop playing or the work of a command; else copy the selected text, or show how to quit."""
-        if self.controller.player.plays or self.controller.task.works:
+        if self.controller.player.is_playing or self.controller.task.is_busy:
             self.pause()
         elif self.get_selected_text():
             self.action_copy_text()
         else:
-            self.say("Nothing is running. q: quit")
+            self.show_remark("Nothing is running. q: quit")
 
     def action_detail(self) -> None:
         """Show numbers in full, or short."""
@@ -210,7 +212,7 @@ class DebuggerScreen(SessionScreen):
 
     async def action_suspend(self) -> None:
         """Stop the process, until the shell resumes it with ``fg``."""
-        self.say("in the background: fg comes back")
+        self.show_remark("in the background: fg comes back")
         await self.run_action("app.suspend_process")
 
     def action_view(self) -> None:
@@ -289,7 +291,7 @@ class PausedProgramScreen(DebuggerScreen):
         if command.name in EXIT_COMMANDS:
             self._leave(EXIT_COMMANDS[command.name])
         elif command.name == "continue" and at_end:
-            self._leave("go on")
+            self._leave("continue")
         else:
             super().perform(command)
 
@@ -297,7 +299,7 @@ class PausedProgramScreen(DebuggerScreen):
         """Let every panel follow the cursor."""
         super().show_arrival(stop)
         if stop.reason is END and stop.notice:
-            self.say(f"{END.words}: c lets the program go on, q asks")
+            self.show_remark(f"{END.words}. c: resume the program · q: quit")
 
     def action_quit(self) -> None:
         """Ask what the program does next."""

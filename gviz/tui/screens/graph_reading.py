@@ -21,7 +21,7 @@ class GraphReading:
         self._screen, self._panels = screen, panels
         self._work: Driven[None] | None = None
         self._iteration = -1
-        self._said = ""
+        self._progress_text = ""
 
     def begin(self) -> None:
         """Begin to read the iteration of the moment, and drop any other."""
@@ -31,10 +31,10 @@ class GraphReading:
         iteration = screen.timeline.iteration_at(screen.cursor.position)
         if screen.session.folds.ready(iteration) or (self._work is not None and self._iteration == iteration.index):
             return
-        waits = self._work is not None
+        waiting = self._work is not None
         self._iteration = iteration.index
-        self._work = paced(screen.session.folds.prepared(iteration), _WORK_SECONDS)
-        if not waits:
+        self._work = paced(screen.session.folds.read_graph(iteration), _WORK_SECONDS)
+        if not waiting:
             self._soon()
 
     def _soon(self) -> None:
@@ -48,13 +48,13 @@ class GraphReading:
             far = next(self._work)
         except StopIteration:
             self._work = None
-            self._say("")
+            self._show_progress("")
             screen.attempt(self._show)
         except GvizError as error:
             self._work = None
-            self._say(error.what)
+            self._show_progress(error.what)
         else:
-            self._say(str(far))
+            self._show_progress(str(far))
             self._soon()
 
     def _show(self) -> None:
@@ -65,8 +65,8 @@ class GraphReading:
         for tree in screen.query(ModuleTree):
             tree.draw_soon()
 
-    def _say(self, text: str) -> None:
+    def _show_progress(self, text: str) -> None:
         """Show the progress, unless there is another remark."""
-        if self._screen.remark in ("", self._said):
-            self._screen.say(text)
-            self._said = text
+        if self._screen.remark in ("", self._progress_text):
+            self._screen.show_remark(text)
+            self._progress_text = text

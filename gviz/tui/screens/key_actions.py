@@ -13,23 +13,23 @@ from pathlib import PurePath
 from textual.binding import Binding, BindingType
 from textual.scroll_view import ScrollView
 
-from gviz.tui.breakpoints import Listed, marked_lines
+from gviz.tui.breakpoints import BreakpointEntry, marked_lines
 from gviz.tui.commands import graph_view
-from gviz.tui.drawing.status import offered
+from gviz.tui.drawing.status import bottom_keys
 from gviz.tui.keymaps import ACTS, Act, Keys, first, keys_of
 from gviz.tui.language.command import Command
 from gviz.tui.language.parser import spec_of
 from gviz.tui.screens.prompt_control import condition_of
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.widgets.panel_messages import LinePointed, RowActed
-from gviz.tui.widgets.status_rows import HappeningRow, KeysRow
+from gviz.tui.widgets.status_rows import EventRow, KeysRow
 from gviz.tui.widgets.tape_panel import Tape
 from gviz.where.stop import stop
 
 
 def _binding(act: Act, *, everywhere: bool) -> Binding:
     keys = ",".join(keys_of("default")[act.id])
-    return Binding(keys, act.action, act.says, show=False, id=act.id, priority=everywhere)
+    return Binding(keys, act.action, act.description, show=False, id=act.id, priority=everywhere)
 
 
 BINDINGS: list[BindingType] = [_binding(act, everywhere=False) for act in ACTS if not act.action.startswith("app.")]
@@ -47,9 +47,9 @@ def follow_keymap(screen: SessionScreen, keys: Keys) -> None:
     """Apply a keymap to the bindings and the bottom row."""
     screen.app.set_keymap(keymap(keys))
     row = screen.query_one(KeysRow)
-    row.offered = offered(keys)
+    row.bottom_keys = bottom_keys(keys)
     row.refresh()
-    screen.query_one(HappeningRow).more = first(keys, "look.happened")
+    screen.query_one(EventRow).more = first(keys, "look.happened")
 
 
 def toggle_node(screen: SessionScreen) -> None:
@@ -65,21 +65,21 @@ def toggle_line(screen: SessionScreen, pointed: LinePointed) -> None:
     if there:
         breakpoints.delete(there)
         screen.follow_settings()
-        screen.say(f"no breakpoint at line {pointed.line}")
+        screen.show_remark(f"no breakpoint at line {pointed.line}")
     elif calls := [one for one in breakpoints.calls if (one.site.path, one.site.line) == (pointed.path, pointed.line)]:
         for one in calls:
             one.enabled = True
         screen.follow_settings()
-        screen.say("; ".join(f"breakpoint {one.number} at line {pointed.line}: {one.words}" for one in calls))
+        screen.show_remark("; ".join(f"breakpoint {one.number} at line {pointed.line}: {one.words}" for one in calls))
     else:
         _toggle(screen, f"{PurePath(pointed.path).name}:{pointed.line}")
 
 
 def _toggle(screen: SessionScreen, place: str) -> None:
-    made = screen.session.cursor.breakpoints.toggle(stop(place))
+    new = screen.session.cursor.breakpoints.toggle(stop(place))
     screen.follow_settings()
-    never = "" if made is None or made.hits.can_hit() else ": nothing was made there, so it never stops"
-    screen.say(f"breakpoint {made.number} at {place}{never}" if made else f"no breakpoint at {place} any more")
+    never = "" if new is None or new.hits.can_hit() else ": nothing was made there, so it never stops"
+    screen.show_remark(f"breakpoint {new.number} at {place}{never}" if new else f"no breakpoint at {place} any more")
 
 
 def _caller(screen: SessionScreen, name: str) -> None:
@@ -102,9 +102,9 @@ def _part(screen: SessionScreen) -> None:
 
 
 def _next_part(screen: SessionScreen) -> None:
-    said = graph_view.next_focus(screen.session)
+    answer = graph_view.next_focus(screen.session)
     screen.follow_settings()
-    screen.say(said.lines[0])
+    screen.show_remark(answer.lines[0])
 
 
 def _page(screen: SessionScreen, pages: int) -> None:
@@ -119,7 +119,7 @@ def _page(screen: SessionScreen, pages: int) -> None:
 def _redraw(screen: SessionScreen) -> None:
     """Redraw the screen, for example after another program has written to the terminal."""
     screen.app.refresh(layout=True)
-    screen.say("drawn anew")
+    screen.show_remark("redrawn")
 
 
 LOOKS: Mapping[str, Callable[[SessionScreen], None]] = {
@@ -148,8 +148,8 @@ def _watched(screen: SessionScreen, key: RowKey) -> str:
     return screen.session.cursor.asker.watched[int(key) - 1]
 
 
-def _breakpoint(screen: SessionScreen, key: RowKey) -> Listed:
-    (one,) = screen.session.cursor.breakpoints.numbered(str(key))
+def _breakpoint(screen: SessionScreen, key: RowKey) -> BreakpointEntry:
+    (one,) = screen.session.cursor.breakpoints.by_numbers(str(key))
     return one
 
 
@@ -170,7 +170,7 @@ def _to_hit(screen: SessionScreen, key: RowKey) -> None:
     one = _breakpoint(screen, key)
     hit = next(one.after(screen.session.cursor.position), None) or next(one.after(0), None)
     if hit is None:
-        screen.say(f"breakpoint {key} never stops in this recording")
+        screen.show_remark(f"breakpoint {key} never stops in this recording")
     else:
         screen.action_seek(hit.n)
 
@@ -186,7 +186,7 @@ def _look_at_frame(screen: SessionScreen, key: RowKey) -> None:
 
 def _fold(screen: SessionScreen, key: RowKey) -> None:
     session = screen.session
-    closed = session.folds.wanted(session.timeline.iteration_at(session.cursor.position)).closed
+    closed = session.folds.graph_filter(session.timeline.iteration_at(session.cursor.position)).closed
     screen.run_command(Command("open" if key in closed else "close", 1, str(key)))
 
 

@@ -23,15 +23,15 @@ from gviz.tui.language.parser import parse
 from gviz.tui.live_session import PROGRAM_ACTS, Live, act_on_program
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.session_options import LiveSessionOptions, SessionOptions
-from gviz.tui.stop_reason import Arrival, saying
+from gviz.tui.stop_reason import Arrival, as_remark
 from gviz.tui.widgets.list_panels import OutputPanel
 from gviz.tui.widgets.source_panel import SourcePane
 from gviz.values.plain_text import clipped
 
 TICK_SECONDS = 0.2
-KEPT = "kept until the program pauses: "
+WAITING = "kept until the program pauses: "
 """The beginning of the remark while commands wait."""
-_MOST_KEPT = 4
+_MOST_NAMED = 4
 """How many waiting commands are named."""
 
 
@@ -82,9 +82,9 @@ class LiveScreen(DebuggerScreen):
         self._listens = True
         self.post_message(Reported())  # for earlier reports
         self.live.begin(self._options.first)
-        self._run_on()
+        self._start_ticking()
 
-    def again(self, size: tuple[int, int]) -> LiveScreen:
+    def next_run(self, size: tuple[int, int]) -> LiveScreen:
         """Stop the program, and return the screen for its next run."""
         self.live.program.stop()
         anew = replace(self._options, opening=(), commands=())
@@ -109,20 +109,22 @@ class LiveScreen(DebuggerScreen):
         """Run a command; one that resumes the program waits until the program pauses."""
         if command.name in PROGRAM_ACTS:
             self._act(command)
-        elif not self.live.takes(command):
+        elif not self.live.resumes(command):
             super().perform(command)
         elif self.live.running:
             self._queue.append(command)
-            self.say(self._kept())
+            self.show_remark(self._waiting_text())
         else:
-            self._set_out(command)
+            self._resume_by(command)
 
-    def _kept(self) -> str:
+    def _waiting_text(self) -> str:
         """Return the waiting commands: ``kept until the program pauses: next, next (Ctrl+C pauses it)``."""
         names = [f"{each.name} {each.argument}".rstrip() for each in self._queue]
-        more = len(names) - _MOST_KEPT
-        listed = ", ".join(clipped(name, 24) for name in names[:_MOST_KEPT]) + (f" and {more} more" if more > 0 else "")
-        return f"{KEPT}{listed} (Ctrl+C pauses it)"
+        more = len(names) - _MOST_NAMED
+        listed = ", ".join(clipped(name, 24) for name in names[:_MOST_NAMED]) + (
+            f" and {more} more" if more > 0 else ""
+        )
+        return f"{WAITING}{listed} (Ctrl+C pauses it)"
 
     def _act(self, command: Command) -> None:
         then = act_on_program(self.live, command.name, command.argument).then
@@ -141,36 +143,36 @@ class LiveScreen(DebuggerScreen):
         if arrival is None:
             return
         self._tick(follow=False)
-        if arrival.reason.asked_for and self.remark == self._opened_with:
+        if arrival.reason.takes_precedence and self.remark == self._opened_with:
             self.remark = ""  # the remark that nothing matches its place yet
-        if self.remark.startswith(KEPT):
+        if self.remark.startswith(WAITING):
             self.remark = ""
         if not self.length and not self.live.alive:
             self.moment = None  # event 0 looks different now: the program has ended
         self.follow_settings()
         self.show_arrival(arrival)
-        self._say_what_is_first(arrival)
+        self._show_first_hint(arrival)
         self.controller.reader.take(arrival)
         if isinstance(report, Ended):
-            self.say("; ".join((*([arrival.notice] if arrival.said else []), report.words)))
+            self.show_remark("; ".join((*([arrival.notice] if arrival.messages else []), report.words)))
             self._queue.clear()
         elif self.controller.reader.waits:
-            self.attempt(self.controller.go_on)
+            self.attempt(self.controller.run_waiting)
         while self._queue and not self.live.running:
             self.run_command(self._queue.popleft())
 
-    def _say_what_is_first(self, arrival: Arrival) -> None:
+    def _show_first_hint(self, arrival: Arrival) -> None:
         """Show once how to get to the model, if the program begins with its data: that may be far away."""
         if self.remark or arrival.start or self.length != 1 or len(self.cursor.breakpoints.listed) or self._queue:
             return
         made = [self.timeline.info(node).created for node in self.timeline.nodes]
         if made and made[0].kind == "constant":
             key = first(self.session.keys, "time.phase")
-            self.say(f"Data comes first. {key}: run to backward() · :until :LINE: run to a line of yours")
+            self.show_remark(f"Data comes first. {key}: run to backward() · :until :LINE: run to a line of yours")
 
     def action_pause_program(self) -> None:
         """Pause the program."""
-        waiting = self.controller.task.works
+        waiting = self.controller.task.is_busy
         self.pause()
         self._queue.clear()
         if self.live.running:
@@ -178,7 +180,7 @@ class LiveScreen(DebuggerScreen):
         elif waiting:
             return
         else:
-            self.say("The program is paused already. q: quit")
+            self.show_remark("The program is paused already. q: quit")
 
     def _restart(self) -> None:
         """Run the program again with the same breakpoints, watches and settings."""
@@ -189,7 +191,7 @@ class LiveScreen(DebuggerScreen):
         """Leave; if the program has not ended, first ask what it does next."""
         if self.live.alive:
             question = "The program is still running. s: stop it · k: leave it running · Esc: stay"
-            self.prompts.choose(question, {"s": self._stop, "k": self._let_go})
+            self.prompts.choose(question, {"s": self._stop, "k": self._detach})
         else:
             self.app.exit()
 
@@ -197,7 +199,7 @@ class LiveScreen(DebuggerScreen):
         self.live.program.stop()
         self.app.exit()
 
-    def _let_go(self) -> None:
+    def _detach(self) -> None:
         self.live.program.let_go()
         self.app.exit()
 
@@ -211,11 +213,11 @@ class LiveScreen(DebuggerScreen):
         if self._listens:  # before that, the screen reads the queue when it is mounted
             self.post_message(Reported())
 
-    def _set_out(self, command: Command) -> None:
+    def _resume_by(self, command: Command) -> None:
         self.live.run(command)
-        self._run_on()
+        self._start_ticking()
 
-    def _run_on(self) -> None:
+    def _start_ticking(self) -> None:
         if self._ticking is None:
             self._ticking = self.set_interval(TICK_SECONDS, self._tick)
 
@@ -226,7 +228,7 @@ class LiveScreen(DebuggerScreen):
             if not self.length and not self.cursor.position and self.timeline.nodes:
                 self._show_beginning()
             here = self.cursor.position
-            self.stop = Arrival(here, here, saying(self.live.progress()))
+            self.stop = Arrival(here, here, as_remark(self.live.progress()))
             for panel in self.query(OutputPanel):
                 panel.moment = self.timeline.at(len(self.timeline))
         elif not self.live.running:

@@ -49,8 +49,8 @@ MENU = (
     ("Run back to its last event", "reverse-to"),
     ("Go to where it was made", "goto #{node}"),
     ("Everything about it", "node"),
-    ("Why it is as it is", "explain"),
-    ("Stop at it, or no longer", "break"),
+    ("Explain it", "explain"),
+    ("Set or delete a breakpoint", "break"),
     ("Watch its value", "watch #{node}"),
     ("Watch its gradient", "watch #{node}.grad"),
     ("Copy its value", "copy value"),
@@ -199,8 +199,8 @@ class InspectorScreen(Overlay):
         panel = self.query_one(NodePanel)
         panel.full = panel.tensors = True
         panel.all_of_it = ": PageDown"
-        panel.moment, panel.selected, panel.beside = self._moment, self._node, self._session.beside
-        panel.set_title(f"#{self._node} at event {self._moment.n}: esc leaves")
+        panel.moment, panel.selected, panel.branch_view = self._moment, self._node, self._session.branch_view
+        panel.set_title(f"#{self._node} at event {self._moment.n}: Esc closes")
         panel.focus()
 
     def action_leave(self) -> None:
@@ -295,7 +295,7 @@ def show_sheet(screen: SessionScreen, title: str, draw: Draw) -> None:
     """Show a text until a key closes it."""
     session = screen.session
     closing = {key for id in ("act.help", "look.explain", "look.happened", "act.quit") for key in session.keys[id]}
-    _lay_over(screen, lambda: SheetScreen(title, draw, session.glyphs, closing, screen.take_key))
+    _open_over(screen, lambda: SheetScreen(title, draw, session.glyphs, closing, screen.take_key))
 
 
 def ask(screen: SessionScreen, question: str, lines: tuple[str, ...]) -> None:
@@ -314,7 +314,7 @@ def inspect(screen: SessionScreen) -> None:
     """Show everything about the selected node."""
     moment = screen.moment
     if moment is not None:
-        _lay_over(screen, lambda: InspectorScreen(screen.session, moment, screen.session.cursor.selected))
+        _open_over(screen, lambda: InspectorScreen(screen.session, moment, screen.session.cursor.selected))
 
 
 def menu(screen: SessionScreen) -> None:
@@ -367,7 +367,7 @@ def _go_to(screen: SessionScreen, place: Place) -> None:
     screen.show_arrival(stop or cursor.select(cursor.selected))
 
 
-def _lay_over(screen: SessionScreen, page: Callable[[], Overlay]) -> None:
+def _open_over(screen: SessionScreen, page: Callable[[], Overlay]) -> None:
     """Open a page, unless the terminal is too small for any."""
     if not screen.too_small:
         over = page()

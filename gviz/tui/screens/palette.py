@@ -20,8 +20,8 @@ from gviz.tui.themes import SHORT
 Entry = tuple[str, str, str]
 """The title, the line of the command language (if it ends in a blank, the user completes it), and a description."""
 
-_WISHES: tuple[Entry, ...] = (
-    ("Go to first NaN", "goto nan", "where the first nan was born, or inf"),
+_REQUESTS: tuple[Entry, ...] = (
+    ("Go to first NaN", "goto nan", "where the first nan or inf appears"),
     ("Go to first error", "goto error", "where the program failed"),
     ("Go to next phase", "phase", "where the next forward, backward or optimizer part begins"),
     ("Go to end", "goto end", "the last event"),
@@ -34,8 +34,8 @@ _WISHES: tuple[Entry, ...] = (
     ("Break on optimizer step", "break on optimizer", "stop whenever an optimizer starts to step"),
     ("Break on free", "break on free", "stop whenever saved tensors are released"),
     ("Edit breakpoints", "info break", "list them"),
-    ("Clear all breakpoints", "delete", "take them away"),
-    ("Explain this node", "explain", "why it is as it is"),
+    ("Clear all breakpoints", "delete", "delete them"),
+    ("Explain this node", "explain", "why it has this value"),
     ("Copy value", "copy value", "of the selected node, as Python writes it"),
     ("Copy gradient", "copy grad", "of the selected node, as Python writes it"),
     ("Copy node", "copy node", "its number, name, line, value and gradient"),
@@ -61,7 +61,7 @@ _WISHES: tuple[Entry, ...] = (
 
 def entries(keys: Keys) -> Iterator[Entry]:
     """Yield all entries of commands, with their keys."""
-    yield from _WISHES
+    yield from _REQUESTS
     by_action = {act.action: act.id for act in ACTS}
     for spec in SPECS:
         id = by_action.get(f"travel('{spec.name}')")
@@ -75,7 +75,7 @@ def key_acts(keys: Keys) -> Iterator[Entry]:
     for act in ACTS:
         if not act.action.startswith(("travel(", "do(", "app.")):
             key = first(keys, act.id)
-            yield act.says[0].upper() + act.says[1:] + (f"  ({key})" if key else ""), act.action, act.id
+            yield act.description[0].upper() + act.description[1:] + (f"  ({key})" if key else ""), act.action, act.id
 
 
 class PalettePage(CommandPalette):
@@ -109,7 +109,7 @@ class PalettePage(CommandPalette):
         hits = (hit for provider in providers for hit in provider.hits(search_value))
         self._refresh_command_list(found, [_row(hit, help_style) for hit in hits], clear_current=True)
         if not found.option_count:
-            found.add_option(Option(Content("nothing fits"), disabled=True, id=self._NO_MATCHES))
+            found.add_option(Option(Content("No matches"), disabled=True, id=self._NO_MATCHES))
             self._list_visible = True
         self.add_class("-ready")
 

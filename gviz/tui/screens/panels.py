@@ -1,7 +1,7 @@
 """The panels of the debugger's screen: what each of them follows, and which are in front.
 
-`composed` creates all of them, always. `Panels` knows what the user chose (view, tab, zoom). From that and the size of
-the terminal, `gviz.tui.arrangement.arranged` computes which panels are visible.
+`compose_panels` creates all of them, always. `Panels` knows what the user chose (view, tab, zoom). From that and the
+size of the terminal, `gviz.tui.arrangement.visible_panels` computes which panels are visible.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from gviz.tui.arrangement import (
-    BELOW,
-    BESIDE,
+    LEAST_GRAPH_ROWS,
     PANELS,
-    SOME,
+    SIDE_PANELS,
+    TAB_ROWS,
     TABS,
+    PanelChoice,
     View,
-    Wishes,
-    arranged,
     graph_area,
-    in_its_place,
+    has_event_row,
     next_view,
-    numbered,
     opening_view,
     own_panels,
-    says_what_happened,
+    panel_title,
     size_class,
+    visible_panels,
+    widget_of,
 )
 from gviz.tui.keymaps import first
 from gviz.tui.screens.session_screen import SessionScreen
@@ -40,7 +40,7 @@ from gviz.tui.widgets.node_panel import NodePanel, SavedPanel
 from gviz.tui.widgets.panel import Lines
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.source_panel import SourcePane
-from gviz.tui.widgets.status_rows import HappeningRow, KeysRow, StatusRow, TimelineBar
+from gviz.tui.widgets.status_rows import EventRow, KeysRow, StatusRow, TimelineBar
 from gviz.tui.widgets.tape_panel import Tape
 
 _SIZES = ("tiny", "single", "portrait", "narrow", "wide", "huge")
@@ -58,19 +58,21 @@ class Column(Vertical):
     BLANK = True
 
 
-def composed(screen: SessionScreen) -> ComposeResult:
-    """Yield all panels, always; `arranged` decides which of them are visible."""
+def compose_panels(screen: SessionScreen) -> ComposeResult:
+    """Yield all panels, always; `visible_panels` decides which of them are visible."""
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
-    yield StatusRow(timeline, screen.session.title, glyphs).data_bind(here.moment, here.stop, here.time, here.beside)
+    yield StatusRow(timeline, screen.session.title, glyphs).data_bind(
+        here.moment, here.stop, here.time, here.branch_view
+    )
     yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
     with Body(id="body"):
         with Column(id="main"):
             yield from _views(screen)
             yield from _tabs(screen)
         with Column(id="side"):
-            yield from _beside(screen)
+            yield from _side_panels(screen)
     yield Static(id="small", markup=False)
-    yield HappeningRow(timeline, glyphs).data_bind(here.moment, here.length)
+    yield EventRow(timeline, glyphs).data_bind(here.moment, here.length)
     yield KeysRow(glyphs).data_bind(here.remark)
     yield Prompt()
 
@@ -79,9 +81,11 @@ def _views(screen: SessionScreen) -> Iterator[Widget]:
     """Yield graph and tape: one of them leads."""
     timeline, glyphs, stops, here = screen.timeline, screen.glyphs, screen.cursor.breakpoints, type(screen)
     yield GraphCanvas(timeline, glyphs, stops, screen.session.folds).data_bind(
-        here.moment, here.selected, here.breaks, here.wanted, here.length, here.beside
+        here.moment, here.selected, here.breaks, here.graph_filter, here.length, here.branch_view
     )
-    yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks, here.length, here.beside)
+    yield Tape(timeline, glyphs, stops).data_bind(
+        here.moment, here.selected, here.breaks, here.length, here.branch_view
+    )
 
 
 def _tabs(screen: SessionScreen) -> Iterator[Widget]:
@@ -89,25 +93,25 @@ def _tabs(screen: SessionScreen) -> Iterator[Widget]:
     timeline, session, glyphs, here = screen.timeline, screen.session, screen.glyphs, type(screen)
     source = SourcePane(timeline, glyphs, screen.cursor.breakpoints)
     yield source.data_bind(here.moment, here.selected, here.frame, here.held_stack, here.breaks)
-    watch = WatchList(session, numbered("watch", "Watch"), id="watch")
+    watch = WatchList(session, panel_title("watch", "Watch"), id="watch")
     yield watch.data_bind(here.moment, here.watched, here.breaks)
-    yield BreakList(session, numbered("breaks", "Breaks"), id="breaks").data_bind(here.moment, here.breaks)
+    yield BreakList(session, panel_title("breaks", "Breaks"), id="breaks").data_bind(here.moment, here.breaks)
     yield OutputPanel(timeline, glyphs).data_bind(here.moment)
-    stack = StackList(session, numbered("stack", "Stack"), id="stack")
+    stack = StackList(session, panel_title("stack", "Stack"), id="stack")
     yield stack.data_bind(here.moment, here.selected, here.frame, here.held_stack)
-    yield SavedPanel(timeline, numbered("saved", "Saved"), glyphs).data_bind(here.moment, here.selected)
-    modules = ModuleTree(session, numbered("modules", "Modules"), id="modules")
-    yield modules.data_bind(here.moment, here.selected, here.wanted)
+    yield SavedPanel(timeline, panel_title("saved", "Saved"), glyphs).data_bind(here.moment, here.selected)
+    modules = ModuleTree(session, panel_title("modules", "Modules"), id="modules")
+    yield modules.data_bind(here.moment, here.selected, here.graph_filter)
 
 
-def _beside(screen: SessionScreen) -> Iterator[Widget]:
+def _side_panels(screen: SessionScreen) -> Iterator[Widget]:
     """Yield the node panel, and the panels with an area of their own on a large screen."""
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
     node = NodePanel(timeline, glyphs, screen.cursor.asker)
-    yield node.data_bind(here.moment, here.selected, here.full, here.watched, here.beside)
-    tree = ModuleTree(screen.session, numbered("modules", "Modules"), id="side-modules")
-    yield tree.data_bind(here.moment, here.selected, here.wanted)
-    heading = f"{numbered('watch', 'Watch')}, {numbered('breaks', 'Breaks')}"
+    yield node.data_bind(here.moment, here.selected, here.full, here.watched, here.branch_view)
+    tree = ModuleTree(screen.session, panel_title("modules", "Modules"), id="side-modules")
+    yield tree.data_bind(here.moment, here.selected, here.graph_filter)
+    heading = f"{panel_title('watch', 'Watch')}, {panel_title('breaks', 'Breaks')}"
     watch = WatchList(screen.session, heading, id="side-watch", stops=True)
     yield watch.data_bind(here.moment, here.watched, here.breaks)
     yield OutputPanel(timeline, glyphs, id="side-output").data_bind(here.moment)
@@ -119,7 +123,7 @@ class Panels:
     def __init__(self, screen: SessionScreen) -> None:
         self._screen = screen
         self._chosen = False
-        self._asked = False
+        self._tab_chosen = False
         self._view: View = "tape"
         self._tab = "source"
         self._zoomed = ""
@@ -162,7 +166,7 @@ class Panels:
         else:
             self._view = "tape"
         self._leading = "graph" if self._view == "graph" else "tape"
-        self._asked = self._room_below()
+        self._tab_chosen = self._room_below()
         self.arrange()
         self.focus()
 
@@ -172,35 +176,35 @@ class Panels:
     def _room_below(self) -> bool:
         """Return whether the graph leaves room for a panel below: it fits as before, or much of it stays visible."""
         (width, height), canvas = self._area("graph"), self._screen.query_one(GraphCanvas)
-        above = height - BELOW
-        return canvas.fits(width, above) if canvas.fits(width, height) else above >= SOME
+        above = height - TAB_ROWS
+        return canvas.fits(width, above) if canvas.fits(width, height) else above >= LEAST_GRAPH_ROWS
 
     def next_view(self) -> None:
         """Show the next view: graph, tape, both."""
         self._view = next_view(self._view)
-        self._zoomed, self._asked, self._chosen = "", False, True
+        self._zoomed, self._tab_chosen, self._chosen = "", False, True
         self._leading = "graph" if self._view == "graph" else "tape"
         self.arrange()
 
     def bring(self, panel: str) -> None:
         """Bring a panel to the front and focus it."""
         self._chosen, self._leading = True, panel
-        beside = own_panels(*self._screen.room, modules=self._modules, watches=self._watches)
-        if panel in TABS and in_its_place(panel, beside) == panel:
-            self._tab, self._asked = panel, True
+        side_panels = own_panels(*self._screen.room, modules=self._modules, watches=self._watches)
+        if panel in TABS and widget_of(panel, side_panels) == panel:
+            self._tab, self._tab_chosen = panel, True
         if self._zoomed:
             self._zoomed = panel
         if panel in ("tape", "graph") and self._view != "both":
             self._view = "graph" if panel == "graph" else "tape"
         if panel == "graph":
-            self._asked = self._asked and self._room_below()
+            self._tab_chosen = self._tab_chosen and self._room_below()
         self.arrange()
         self.focus()
 
     def zoom(self) -> None:
         """Show only the focused panel, or all again."""
         focused = getattr(self._screen.focused, "id", None) or ""
-        panel = self._leading if in_its_place(self._leading, {focused}) == focused else focused.removeprefix("side-")
+        panel = self._leading if widget_of(self._leading, {focused}) == focused else focused.removeprefix("side-")
         panel = panel if panel in PANELS else self._leading
         self._zoomed, self._chosen = "" if self._zoomed else panel, True
         self.arrange()
@@ -214,8 +218,8 @@ class Panels:
         """Focus the leading panel, unless the prompt is open."""
         if self._screen.query_one(Prompt).display:
             return
-        shown = {panel for panel in BESIDE if self._screen.query_one(f"#{panel}").display and not self._zoomed}
-        widget = self._screen.query_one(f"#{in_its_place(self._leading, shown)}")
+        shown = {panel for panel in SIDE_PANELS if self._screen.query_one(f"#{panel}").display and not self._zoomed}
+        widget = self._screen.query_one(f"#{widget_of(self._leading, shown)}")
         if widget.display:
             self._screen.set_focus(widget, scroll_visible=False)
         if isinstance(widget, WatchList):
@@ -232,22 +236,24 @@ class Panels:
         screen, (width, height) = self._screen, self._screen.room
         self.classify()
         self._contents = self._watches, self._prints
-        wishes = Wishes(self._view, self._tab, self._asked, self._zoomed, self._leading, self._modules, self._watches)
-        self._show(arranged(width, height, wishes))
+        choice = PanelChoice(
+            self._view, self._tab, self._tab_chosen, self._zoomed, self._leading, self._modules, self._watches
+        )
+        self._show(visible_panels(width, height, choice))
         if screen.focused is None or not screen.focused.display:
             self.focus()
 
     def _show(self, shown: frozenset[str]) -> None:
         screen = self._screen
-        for panel in (*PANELS, *BESIDE, "small"):
+        for panel in (*PANELS, *SIDE_PANELS, "small"):
             screen.query_one(f"#{panel}").display = panel in shown
         empty = {"side-watch": not self._watches, "side-output": not self._prints}
         for panel, is_empty in empty.items():
             screen.query_one(f"#{panel}").set_class(is_empty and not self._zoomed, "-line")
         screen.query_one("#main").display = not shown.isdisjoint({"graph", "tape", *TABS})
-        screen.query_one("#side").display = not shown.isdisjoint({"node", *BESIDE})
+        screen.query_one("#side").display = not shown.isdisjoint({"node", *SIDE_PANELS})
         screen.query_one(NodePanel).watching = shown.isdisjoint({"watch", "side-watch"})
-        self._name_tabs([tab for tab in TABS if in_its_place(tab, shown) == tab])
+        self._name_tabs([tab for tab in TABS if widget_of(tab, shown) == tab])
         screen.query_one("#small", Static).update("terminal too small\nneed {}x{}, q quits".format(*screen.least))
         for row in screen.query("#status, #timeline, #body, #tutor"):
             row.display = "small" not in shown
@@ -268,8 +274,8 @@ class Panels:
     def show_rows(self) -> None:
         """Show the rows at the bottom: the prompt while it is open, else the keys."""
         screen, typing = self._screen, self._screen.query_one(Prompt).display
-        screen.query_one(HappeningRow).display = says_what_happened(*screen.room) and (screen.offers_keys or not typing)
-        screen.query_one(KeysRow).display = screen.offers_keys and not typing and not screen.too_small
+        screen.query_one(EventRow).display = has_event_row(*screen.room) and (screen.shows_keys or not typing)
+        screen.query_one(KeysRow).display = screen.shows_keys and not typing and not screen.too_small
 
     def _name_tabs(self, tabs: list[str]) -> None:
         """Let the panels that share an area show each other's names in their titles."""

@@ -48,16 +48,16 @@ class Prompts:
         """Open the prompt for one of `PROMPTS`."""
         self.open(*PROMPTS[what](self._screen.session))
 
-    def open(self, sign: str, text: str = "", offered: str = "") -> None:
+    def open(self, sign: str, text: str = "", suggestion: str = "") -> None:
         """Open the command line or the search, with a text and another after it that typing replaces."""
         screen = self._screen
         screen.pause()
-        screen.say("")
+        screen.show_remark("")
         if screen.too_small:
             return
         prompt = screen.query_one(Prompt)
         prompt.completer.complete = partial(completions, screen.session) if sign != "/" else lambda _: []
-        prompt.ask(sign, text, offered)
+        prompt.ask(sign, text, suggestion)
         self._panels.show_rows()
 
     def typed(self, message: Typed) -> None:
@@ -73,22 +73,22 @@ class Prompts:
     def choose(self, question: str, answers: Mapping[str, Callable[[], None]]) -> None:
         """Let the next key be an answer; any other key changes nothing."""
         self._awaiting = partial(self._answered, answers)
-        self._screen.say(question)
+        self._screen.show_remark(question)
 
     def _answered(self, answers: Mapping[str, Callable[[], None]], event: events.Key) -> None:
-        self._screen.say("")
+        self._screen.show_remark("")
         if (act := answers.get(event.character or "")) is not None:
             act()
 
     def await_letter(self, purpose: str) -> None:
         """Let the next key name a bookmark: to set it (``m``), or to go there."""
         self._awaiting = partial(self._named, purpose)
-        self._screen.say(
+        self._screen.show_remark(
             "mark: a letter names this position" if purpose == "m" else "go to mark: its letter, ' for the last jump"
         )
 
     def _named(self, purpose: str, event: events.Key) -> None:
-        self._screen.say("")
+        self._screen.show_remark("")
         if event.character and event.is_printable:
             name = event.character
             self._screen.run_command(Command("mark", 1, name) if purpose == "m" else Command("goto", 1, f"'{name}"))
@@ -127,7 +127,7 @@ def condition_of(session: Session, number: int) -> Opening:
 
     Raises GvizError for a call in the program, which has none.
     """
-    test = session.cursor.breakpoints.own_numbered(str(number)).stop.condition
+    test = session.cursor.breakpoints.own_by_number(str(number)).stop.condition
     return ":", f"condition {number} {test.text if test is not None else ''}", ""
 
 

@@ -19,14 +19,14 @@ from textual.widget import Widget
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import LEAST, size_class
-from gviz.tui.breakpoints import Listed
+from gviz.tui.arrangement import SMALLEST, size_class
+from gviz.tui.breakpoints import BreakpointEntry
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
 from gviz.tui.source_location import HeldStack
-from gviz.tui.stop_reason import Arrival, saying
+from gviz.tui.stop_reason import Arrival, as_remark
 from gviz.tui.widgets.panel import Sized
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ class SessionScreen(Screen[None]):
     frame: reactive[int] = reactive(0, repaint=False)
     held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
     full: reactive[bool] = reactive(False, repaint=False)
-    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
-    wanted: reactive[Filter] = reactive(ALL, repaint=False)
-    beside: reactive[BranchView | None] = reactive(None, repaint=False)
+    breaks: reactive[tuple[BreakpointEntry, ...]] = reactive((), repaint=False)
+    graph_filter: reactive[Filter] = reactive(ALL, repaint=False)
+    branch_view: reactive[BranchView | None] = reactive(None, repaint=False)
     remark: reactive[str] = reactive("", repaint=False)
-    stop: reactive[Arrival] = reactive(Arrival(0, 0, saying("")), repaint=False)
+    stop: reactive[Arrival] = reactive(Arrival(0, 0, as_remark("")), repaint=False)
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
     time: reactive[str] = reactive("REPLAY", repaint=False)
@@ -80,7 +80,7 @@ class SessionScreen(Screen[None]):
     @property
     def least(self) -> Size:
         """The smallest terminal, at least as wide as this one, that has room for a panel."""
-        return Size(*LEAST)
+        return Size(*SMALLEST)
 
     @property
     def headroom(self) -> int:
@@ -88,7 +88,7 @@ class SessionScreen(Screen[None]):
         return 0
 
     @property
-    def offers_keys(self) -> bool:
+    def shows_keys(self) -> bool:
         """Whether the bottom row shows the most important keys."""
         return True
 
@@ -100,16 +100,16 @@ class SessionScreen(Screen[None]):
         """Leave without a question."""
         self.app.exit()
 
-    def say(self, remark: str) -> None:
+    def show_remark(self, remark: str) -> None:
         """Show a remark in the bottom row until the next key."""
         self.remark = remark
 
     def follow_settings(self) -> None:
         """Let the panels follow the breakpoints, watches, modules and branch of the session."""
-        self.breaks = self.cursor.breakpoints.as_they_are()
+        self.breaks = self.cursor.breakpoints.copies()
         self.watched = tuple(self.cursor.asker.watched)
-        self.beside = self.session.beside
-        self.wanted = self.session.folds.wanted(self.timeline.iteration_at(self.cursor.position))
+        self.branch_view = self.session.branch_view
+        self.graph_filter = self.session.folds.graph_filter(self.timeline.iteration_at(self.cursor.position))
 
     def show_frame(self) -> None:
         """Let the source follow ``up`` and ``down``, and all panels the selected node."""
@@ -125,7 +125,7 @@ class SessionScreen(Screen[None]):
             self.moment = self.timeline.at(self.cursor.position)
         self.show_frame()
         if stop.notice:
-            self.say(stop.notice)
+            self.show_remark(stop.notice)
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
         """Lay out; the first time twice before anything is painted, because sized panels may need scroll bars.
@@ -175,7 +175,7 @@ class SessionScreen(Screen[None]):
         """Go to an event; -1 is the last."""
         raise NotImplementedError
 
-    def open_prompt(self, sign: str, text: str = "", offered: str = "") -> None:
+    def open_prompt(self, sign: str, text: str = "", suggestion: str = "") -> None:
         """Open the prompt with a text, and with another after it that typing replaces."""
         raise NotImplementedError
 

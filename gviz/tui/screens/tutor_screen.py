@@ -16,27 +16,27 @@ from gviz.tui.language.command import Command
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.screens.pages import SheetScreen
 from gviz.tui.stop_reason import Arrival
-from gviz.tui.tutorial import Noticed, Tutor, every_text
+from gviz.tui.tutorial import Tutor, UserAction, every_text
 from gviz.tui.widgets.panel_messages import Typed
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.status_rows import HappeningRow
+from gviz.tui.widgets.status_rows import EventRow
 
 PRESS = "Press  "
-BESIDE_TEXT = 2
+TEXT_PADDING = 2
 """Blank columns of a lesson, as in app.tcss."""
 
 
-def broken(text: str, width: int) -> list[str]:
+def lesson_lines(text: str, width: int) -> list[str]:
     """Return the lines of a lesson; the key at its end stays on one line with the word before it."""
-    said, press, key = text.rpartition(PRESS)
-    whole = said + (press + key).replace(" ", "\0") if press else key
-    return [each.replace("\0", " ") for each in wrap(whole, max(width - BESIDE_TEXT, 1), break_on_hyphens=False)]
+    head, press, key = text.rpartition(PRESS)
+    whole = head + (press + key).replace(" ", "\0") if press else key
+    return [each.replace("\0", " ") for each in wrap(whole, max(width - TEXT_PADDING, 1), break_on_hyphens=False)]
 
 
 @cache
 def rows_of(width: int) -> int:
     """Return the rows of the longest page, so that no page moves the panels."""
-    return max(len(broken(text, width)) for text in every_text())
+    return max(len(lesson_lines(text, width)) for text in every_text())
 
 
 class Lesson(Static):
@@ -44,11 +44,11 @@ class Lesson(Static):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the rows of the longest page."""
-        return rows_of(width + BESIDE_TEXT)
+        return rows_of(width + TEXT_PADDING)
 
     def render(self) -> Content:
         """Return the text, wrapped to the width, with the key highlighted."""
-        text = "\n".join(broken(str(self.content), self.outer_size.width))
+        text = "\n".join(lesson_lines(str(self.content), self.outer_size.width))
         key = text.rpartition(PRESS)[2] if PRESS in text else ""
         return Content(text).stylize("bold reverse", len(text) - len(key))
 
@@ -66,7 +66,7 @@ class TutorScreen(DebuggerScreen):
     def room(self) -> Size:
         """The rest of the terminal, without the lesson, and with the row of keys if that is hidden."""
         width, height = self.app.size
-        return Size(width, height - rows_of(width) + (not self.offers_keys))
+        return Size(width, height - rows_of(width) + (not self.shows_keys))
 
     @property
     def least(self) -> Size:
@@ -75,7 +75,7 @@ class TutorScreen(DebuggerScreen):
         return Size(width, height + rows_of(max(width, self.app.size.width)) - 1)
 
     @property
-    def offers_keys(self) -> bool:
+    def shows_keys(self) -> bool:
         """False on a low screen: the graph needs the row, and the lesson shows the next key."""
         return self.app.size.height >= TALL
 
@@ -91,7 +91,7 @@ class TutorScreen(DebuggerScreen):
 
     def watch_remark(self, remark: str) -> None:
         """Show a remark in a visible row."""
-        self.query_one(HappeningRow).remark = "" if self.offers_keys else remark
+        self.query_one(EventRow).remark = "" if self.shows_keys else remark
 
     @property
     def headroom(self) -> int:
@@ -136,7 +136,7 @@ class TutorScreen(DebuggerScreen):
         self._see("")
 
     def _see(self, command: str) -> None:
-        if self._begun and self._tutor.saw(Noticed(command, self.session)):
+        if self._begun and self._tutor.notice(UserAction(command, self.session)):
             self._show()
 
     def _show(self) -> None:
@@ -147,9 +147,9 @@ class TutorScreen(DebuggerScreen):
         """
         prompt, above = self.query_one(Prompt), self.app.screen
         if above is not self and not isinstance(above, SheetScreen):
-            text = self._tutor.aside(typing=False)
-        elif prompt.display and not (self._tutor.wanted().startswith(":") and prompt.opened_with == ":"):
-            text = self._tutor.aside(typing=True)
+            text = self._tutor.detour_text(typing=False)
+        elif prompt.display and not (self._tutor.expected().startswith(":") and prompt.opened_with == ":"):
+            text = self._tutor.detour_text(typing=True)
         else:
             text = self._tutor.text()
         self.query_one("#tutor", Static).update(Content(self.glyphs.text(text)))

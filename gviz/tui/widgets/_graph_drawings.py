@@ -19,12 +19,12 @@ KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DrawingKey:
     """The key of a drawing: iteration, part, filter, amount of text in the boxes, and columns."""
 
     iteration: int
     part: int
-    wanted: Filter
+    graph_filter: Filter
     density: Density
     room: int
 
@@ -36,19 +36,19 @@ class Drawings:
         self._timeline = timeline
         self._folds = folds
         self._glyphs = glyphs
-        self._kept: dict[Shown, Moments] = {}
+        self._kept: dict[DrawingKey, Moments] = {}
         self._parts: dict[tuple[int, Filter], Parts] = {}
         self._forms: dict[int, Form] = {}
         self._length = len(timeline)
 
-    def shown(self, n: int, node: int, density: Density = "short", room: int = SHELF) -> Shown:
+    def shown(self, n: int, node: int, density: Density = "short", room: int = SHELF) -> DrawingKey:
         """Return the key of the drawing of a moment that contains a node (without a node, of the first part)."""
         if len(self._timeline) != self._length:
             self._grow()
         iteration = self._timeline.iteration_at(n)
-        wanted = self._folds.wanted(iteration)
-        part = self._of(iteration, wanted).holding(node) if node else 0
-        return Shown(iteration.index, part, wanted, density, room)
+        graph_filter = self._folds.graph_filter(iteration)
+        part = self._of(iteration, graph_filter).holding(node) if node else 0
+        return DrawingKey(iteration.index, part, graph_filter, density, room)
 
     def _grow(self) -> None:
         """Forget the drawings of iterations that have other boxes or lines now, because the recording has grown."""
@@ -62,11 +62,11 @@ class Drawings:
         self._parts = {key: parts for key, parts in self._parts.items() if key[0] not in stale}
         self._kept = {shown: kept for shown, kept in self._kept.items() if shown.iteration not in stale}
 
-    def parts(self, shown: Shown) -> Parts:
+    def parts(self, shown: DrawingKey) -> Parts:
         """Return all boxes of the iteration, divided into parts."""
-        return self._of(self._timeline.iterations[shown.iteration], shown.wanted)
+        return self._of(self._timeline.iterations[shown.iteration], shown.graph_filter)
 
-    def get(self, shown: Shown) -> Moments:
+    def get(self, shown: DrawingKey) -> Moments:
         """Return the drawing with a key."""
         drawing = self._kept.get(shown)
         if drawing is None:
@@ -75,26 +75,26 @@ class Drawings:
             parts = self.parts(shown)
             nodes = parts.part(shown.part) if len(parts) > 1 else None
             iteration = self._timeline.iterations[shown.iteration]
-            options = Options(wanted=shown.wanted, content="all", tensors="line", density=shown.density)
+            options = Options(wanted=shown.graph_filter, content="all", tensors="line", density=shown.density)
             shape = structure(self._timeline, iteration, options, part=nodes)
             drawing = self._kept[shown] = Moments(
                 self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii, room=shown.room
             )
         return drawing
 
-    def title(self, shown: Shown) -> str:
+    def title(self, shown: DrawingKey) -> str:
         """Return what a drawing shows, if that is not the whole graph."""
         parts, limit = len(self.parts(shown)), self._folds.shown_part()
         closed = sum(place.group is not None for place in self.get(shown).shape.places)
         words = [
             f"part {shown.part + 1} of {parts}" if parts > 1 else "",
             limit,
-            f"{closed} closed call{'' if closed == 1 else 's'}" if closed else "",
+            f"{closed} collapsed call{'' if closed == 1 else 's'}" if closed else "",
         ]
         return ", ".join(filter(None, words))
 
-    def _of(self, iteration: Iteration, wanted: Filter) -> Parts:
-        key = iteration.index, wanted
+    def _of(self, iteration: Iteration, graph_filter: Filter) -> Parts:
+        key = iteration.index, graph_filter
         if key not in self._parts:
             self._parts[key] = Parts(self._boxes(iteration))
             self._forms[iteration.index] = form(self._timeline, iteration)

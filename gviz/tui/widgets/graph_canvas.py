@@ -1,9 +1,9 @@
 """The graph as a canvas that scrolls: it holds state, `render.cells` draws. Boxes never move while time does.
 
 `Panned` is dragged with the mouse or moved by keys. `Painted` paints the visible rows that have changed. `GraphCanvas`
-follows the moment and the selection. `scrolled_to` decides where the view goes: it tries the few offsets at which a box
-begins or ends at an edge, and takes the one that shows the most. `kept_in_view` finds a box that stays at its position
-when boxes are laid out again.
+follows the moment and the selection. `scroll_target` decides where the view goes: it tries the few offsets at which a
+box begins or ends at an edge, and takes the one that shows the most. `common_box` finds a box that stays at its
+position when boxes are laid out again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from gviz.render.cells.viewport import Moments
 from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import label_density, numbered
-from gviz.tui.breakpoints import Breakpoints, Listed
+from gviz.tui.arrangement import label_density, panel_title
+from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.widgets._graph_drawings import Drawings
@@ -56,8 +56,8 @@ class Panned(Sized):
     ]
     ALLOW_SELECT = False
     dragged = False
-    _held: Offset | None = None
-    _said_beyond = Content("")
+    _drag_start: Offset | None = None
+    _border_text = Content("")
     _hint = ""
 
     @property
@@ -68,62 +68,62 @@ class Panned(Sized):
     def hint(self, text: str) -> None:
         """Set the text of the lower border while everything is visible."""
         self._hint = text
-        self.say_beyond()
+        self.show_beyond()
 
     def sized(self) -> None:
         """Update the lower border: more or less is visible."""
-        self.say_beyond()
+        self.show_beyond()
 
-    def say_beyond(self) -> None:
+    def show_beyond(self) -> None:
         """Show in the lower border on which sides there is more to see, and how to get there."""
         sides = list(_sides_beyond(self.view, self.virtual_size))
         where = "on all sides" if len(sides) == len(_SIDES) else ", ".join(sides)
-        said = Content(self._hint)
+        text = Content(self._hint)
         if sides:
-            fits = len(where) <= self.outer_size.width - len("more : shift+arrows") - AROUND_TITLE
-            said = Content(f"more {where}: shift+arrows" if fits else "more: shift+arrows")
-        if said != self._said_beyond:  # setting a title repaints the whole panel
-            self.border_subtitle = self._said_beyond = said
+            fits = len(where) <= self.outer_size.width - len("more : Shift+arrows") - AROUND_TITLE
+            text = Content(f"more {where}: Shift+arrows" if fits else "more: Shift+arrows")
+        if text != self._border_text:  # setting a title repaints the whole panel
+            self.border_subtitle = self._border_text = text
 
     def _scroll_update(self, virtual_size: Size) -> None:
         """Update the lower border for a new size of view or canvas: their own events may come long after the frame."""
         super()._scroll_update(virtual_size)
-        self.say_beyond()
+        self.show_beyond()
 
     def watch_scroll_x(self, old_value: float, new_value: float) -> None:
         """Update the lower border: a side may have reached its end."""
         super().watch_scroll_x(old_value, new_value)
-        self.say_beyond()
+        self.show_beyond()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Update the lower border: a side may have reached its end."""
         super().watch_scroll_y(old_value, new_value)
-        self.say_beyond()
+        self.show_beyond()
 
     def action_pan(self, x: int, y: int) -> None:
         """Move the view."""
         self.scroll_relative(x, y, animate=False, force=True)
 
-    def rested_on(self, event: events.MouseMove) -> None:
+    def hovered(self, event: events.MouseMove) -> None:
         """React to a mouse movement without a pressed button."""
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Begin a drag, which pans."""
-        self._held, self.dragged = event.screen_offset, False
+        self._drag_start, self.dragged = event.screen_offset, False
         self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Pan by the movement of the mouse while a button is down."""
-        if self._held is None:
-            self.rested_on(event)
-        elif event.screen_offset != self._held:
-            step = self._held - event.screen_offset
-            self._held, self.dragged = event.screen_offset, True
+        if self._drag_start is None:
+            self.hovered(event)
+        elif event.screen_offset != self._drag_start:
+            step = self._drag_start - event.screen_offset
+            self._drag_start, self.dragged = event.screen_offset, True
             self.action_pan(step.x, step.y)
 
     def on_mouse_up(self) -> None:
         """End the drag."""
-        self._held = None
+        self._drag_start = None
         self.release_mouse()
 
 
@@ -142,7 +142,7 @@ KEPT_ROWS = 2000
 
 
 class Painted(Styled, Panned):
-    """Paints `drawing`, centred if it is narrower than the widget; without one, the text `said`."""
+    """Paints `drawing`, centred if it is narrower than the widget; without one, the text `empty_text`."""
 
     DEFAULT_CSS = """
     Painted {
@@ -152,15 +152,15 @@ class Painted(Styled, Panned):
     }
     """
     drawing: Moments | None = None
-    said = ""
+    empty_text = ""
 
     def __init__(self, *, id: str, classes: str) -> None:
         super().__init__(id=id, classes=classes)
-        self.dressed = range(0)
+        self.styled_rows = range(0)
         self._rows: dict[int, Strip] = {}
         self._rows_left = 0
 
-    def dress(self) -> None:
+    def style_rows(self) -> None:
         """Compute the current look of everything in view."""
         raise NotImplementedError
 
@@ -221,9 +221,9 @@ class Painted(Styled, Panned):
         """Return a row of the drawing from a column on; blank below the last row."""
         drawing = self.drawing
         if drawing is None or row >= drawing.canvas.layout.height:
-            return self.cut_strip((("" if row else self.said, "muted"),), 0, width)
-        if row not in self.dressed:
-            self.dress()
+            return self.cut_strip((("" if row else self.empty_text, "muted"),), 0, width)
+        if row not in self.styled_rows:
+            self.style_rows()
         margin = self._margin(width)
         line = drawing.canvas.line(row, left, width - margin)
         return self.cut_strip(((" " * margin, ""), *line) if margin else line, 0, width)
@@ -239,17 +239,17 @@ class GraphCanvas(Painted, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "screen.select('relative', 'input')", show=False),
         Binding("down", "screen.select('relative', 'user')", show=False),
-        Binding("left", "beside(-1)", show=False),
-        Binding("right", "beside(1)", show=False),
+        Binding("left", "select_sideways(-1)", show=False),
+        Binding("right", "select_sideways(1)", show=False),
     ]
     FOCUS_ON_CLICK = False  # the screen focuses a panel that is pressed
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
-    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[BreakpointEntry, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
 
-    beside: reactive[BranchView | None] = reactive(None, repaint=False)
-    wanted: reactive[Filter] = reactive(ALL, repaint=False)
+    branch_view: reactive[BranchView | None] = reactive(None, repaint=False)
+    graph_filter: reactive[Filter] = reactive(ALL, repaint=False)
 
     def __init__(
         self,
@@ -289,11 +289,11 @@ class GraphCanvas(Painted, can_focus=True):
         """Mark the selection and bring it into view."""
         self._follow_soon(selected)
 
-    def watch_wanted(self) -> None:
+    def watch_graph_filter(self) -> None:
         """Draw the graph with other modules collapsed, or another part of it."""
         self._follow_soon(self.selected)
 
-    def watch_beside(self) -> None:
+    def watch_branch_view(self) -> None:
         """Draw the graph with the changed numbers, or without them."""
         self._follow_soon(0)
 
@@ -363,14 +363,14 @@ class GraphCanvas(Painted, can_focus=True):
         boxes = self.drawing.canvas.visible(near)[0]
         around = [self._region(each) for each in boxes]
         ahead = [self._region(each) for each in boxes if self.drawing.is_ahead(each.key, self.moment.n)]
-        to = scrolled_to(self.view, self.virtual_size, self._region(place), ends, around, linked, ahead)
+        to = scroll_target(self.view, self.virtual_size, self._region(place), ends, around, linked, ahead)
         if to is not None:
             self.scroll_to(x=to.x, y=to.y, animate=False, force=True, immediate=True)
 
     def _region(self, place: PlacedBox) -> Region:
         return Region(place.x + self.margin, place.y, place.width, place.height)
 
-    def action_beside(self, steps: int) -> None:
+    def action_select_sideways(self, steps: int) -> None:
         """Select the next box to the left or right."""
         here = self.place(self.selected)
         if here is None or self.drawing is None:
@@ -382,7 +382,7 @@ class GraphCanvas(Painted, can_focus=True):
             nearest = min(side, key=lambda place: abs(place.x - here.x))
             self.post_message(NodePointed(self.drawing.node_at(nearest.x, nearest.y)))
 
-    def rested_on(self, event: events.MouseMove) -> None:
+    def hovered(self, event: events.MouseMove) -> None:
         """Show the node under the mouse in full."""
         self.tooltip = node_tip(self._timeline, self.moment, self.pointed(event), self._glyphs)
 
@@ -400,7 +400,7 @@ class GraphCanvas(Painted, can_focus=True):
     def _nothing(self) -> str:
         if self._timeline.growing:
             return " Starting: no tensors yet"
-        return " nothing of this iteration is shown: a shows all" if self._timeline.nodes else " no nodes were recorded"
+        return " No node of this iteration is shown. a: show all" if self._timeline.nodes else " no nodes were recorded"
 
     def _renew(self) -> None:
         """Follow the moment and the selection, and redraw the rows that have changed."""
@@ -410,9 +410,9 @@ class GraphCanvas(Painted, can_focus=True):
         node = self.selected or self.moment.actor
         shown = self._drawings.shown(self.moment.n, node, label_density(*room), room.width)
         drawing = self._drawings.get(shown)
-        self.said = "" if drawing.shape.places else self._nothing()
+        self.empty_text = "" if drawing.shape.places else self._nothing()
         if drawing is not self.drawing:
-            held = kept_in_view(self.drawing, drawing, self.view)
+            kept = common_box(self.drawing, drawing, self.view)
             before = self.scroll_offset - Offset(self.margin, 0)
             self.drawing = drawing
             self._entitle(self._drawings.title(shown))
@@ -420,8 +420,8 @@ class GraphCanvas(Painted, can_focus=True):
             if size != self.virtual_size:
                 self.set_reactive(Widget.virtual_size, size)  # setting it makes Textual lay out the whole screen
                 self._scroll_update(size)
-            self._hold(held, before)
-        self.dress()
+            self._keep_in_place(kept, before)
+        self.style_rows()
         self.redraw()
 
     def _extent(self, drawing: Moments) -> Size:
@@ -430,27 +430,27 @@ class GraphCanvas(Painted, can_focus=True):
         room = view.height // 2 if self._timeline.growing and layout.height > view.height else 0
         return Size(layout.width, layout.height + room)
 
-    def _entitle(self, said: str) -> None:
-        title = numbered("graph", f"Graph, {said}" if said else "Graph")
+    def _entitle(self, shown_part: str) -> None:
+        title = panel_title("graph", f"Graph, {shown_part}" if shown_part else "Graph")
         if title != self._heading:  # setting a title repaints the whole panel
             self.border_title = self._heading = title
 
-    def _hold(self, held: tuple[PlacedBox, PlacedBox] | None, before: Offset) -> None:
+    def _keep_in_place(self, kept: tuple[PlacedBox, PlacedBox] | None, before: Offset) -> None:
         """Keep a box at its position on the screen while the boxes around it are laid out again."""
-        if held is not None:
-            old, new = held
+        if kept is not None:
+            old, new = kept
             across, down = before + Offset(new.x + self.margin - old.x, new.y - old.y)
             self.scroll_to(x=across, y=down, animate=False, force=True, immediate=True)
 
-    def dress(self) -> None:
+    def style_rows(self) -> None:
         """Compute the current look of everything in view, and of some rows around it."""
         if self.drawing is not None and self.moment is not None:
             top = int(self.scroll_offset.y)
-            self.dressed = range(max(top - AHEAD, 0), top + self.size.height + AHEAD)
+            self.styled_rows = range(max(top - AHEAD, 0), top + self.size.height + AHEAD)
             stops = self._breakpoints.at_node if self._breakpoints.listed else None
-            n, beside = self.moment.n, self.beside
-            other = None if beside is None or not beside.covers(n) else partial(beside.states, n=n)
-            self.drawing.show(self.moment, self.selected, self.dressed, stops, other)
+            n, branch_view = self.moment.n, self.branch_view
+            other = None if branch_view is None or not branch_view.covers(n) else partial(branch_view.states, n=n)
+            self.drawing.show(self.moment, self.selected, self.styled_rows, stops, other)
 
 
 Span = tuple[int, int]
@@ -459,7 +459,7 @@ NAMED = 12
 """How many columns of a box make it recognisable."""
 
 
-def scrolled_to(
+def scroll_target(
     view: Region,
     canvas: Size,
     box: Region,
@@ -532,7 +532,7 @@ def _distance(box: Region, other: Region) -> int:
     return abs(box.y - other.y) + abs(box.x - other.x)
 
 
-def kept_in_view(now: Moments | None, other: Moments, view: Region) -> tuple[PlacedBox, PlacedBox] | None:
+def common_box(now: Moments | None, other: Moments, view: Region) -> tuple[PlacedBox, PlacedBox] | None:
     """Return the places of the box nearest to the middle of the view in two drawings of an iteration, or None."""
     if now is None or now.shape.iteration != other.shape.iteration:
         return None

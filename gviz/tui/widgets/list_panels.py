@@ -11,8 +11,8 @@ from textual.reactive import reactive
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import numbered
-from gviz.tui.breakpoints import Listed
+from gviz.tui.arrangement import panel_title
+from gviz.tui.breakpoints import BreakpointEntry
 from gviz.tui.drawing.lists import NOTHING_SET, break_rows, frame_rows, module_rows, output_lines, watch_rows
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
@@ -90,8 +90,8 @@ class RowList(Page):
 
     def action_choose(self, steps: int) -> None:
         """Choose the next row that has a key."""
-        standing = [at for at, key in enumerate(self._keys) if key is not None]
-        beyond = [at for at in standing if (at - self.chosen) * steps > 0]
+        selectable = [at for at, key in enumerate(self._keys) if key is not None]
+        beyond = [at for at in selectable if (at - self.chosen) * steps > 0]
         if beyond:
             self.chosen = min(beyond) if steps > 0 else max(beyond)
 
@@ -129,7 +129,7 @@ class WatchList(RowList):
     """The watched expressions; in a panel of its own, also the breakpoints."""
 
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
-    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[BreakpointEntry, ...]] = reactive((), repaint=False)
 
     def __init__(self, session: Session, heading: str, *, id: str, stops: bool = False) -> None:
         super().__init__(session, heading, id=id)
@@ -162,7 +162,7 @@ class WatchList(RowList):
 class BreakList(RowList):
     """The breakpoints."""
 
-    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[BreakpointEntry, ...]] = reactive((), repaint=False)
 
     def watch_breaks(self) -> None:
         """Show the changed breakpoints."""
@@ -198,9 +198,9 @@ class StackList(RowList):
 class ModuleTree(RowList):
     """The modules of the iteration, with the length of their gradients at the moment."""
 
-    wanted: reactive[Filter] = reactive(ALL, repaint=False)
+    graph_filter: reactive[Filter] = reactive(ALL, repaint=False)
 
-    def watch_wanted(self) -> None:
+    def watch_graph_filter(self) -> None:
         """Show which modules are collapsed."""
         self.draw_soon()
 
@@ -230,7 +230,7 @@ class OutputPanel(Page):
 
     def on_mount(self) -> None:
         """Name the panel."""
-        self.set_title(numbered("output", "Output"))
+        self.set_title(panel_title("output", "Output"))
 
     def watch_moment(self, moment: Moment | None) -> None:
         """Draw if another amount was printed at this moment."""

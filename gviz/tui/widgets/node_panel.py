@@ -13,7 +13,7 @@ from gviz.render.scene import tooltip
 from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import numbered
+from gviz.tui.arrangement import panel_title
 from gviz.tui.cursor import Asker
 from gviz.tui.drawing.elements import node_tensors
 from gviz.tui.drawing.lists import watch_lines
@@ -33,7 +33,7 @@ class NodePanel(LinkedPage):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     full: reactive[bool] = reactive(False, repaint=False)
-    beside: reactive[BranchView | None] = reactive(None, repaint=False)
+    branch_view: reactive[BranchView | None] = reactive(None, repaint=False)
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     watching: reactive[bool] = reactive(True, repaint=False)
     tensors = False
@@ -46,7 +46,7 @@ class NodePanel(LinkedPage):
 
     def on_mount(self) -> None:
         """Name the panel."""
-        self.set_title(numbered("node", "Node"))
+        self.set_title(panel_title("node", "Node"))
         self.all_of_it = ": Enter"
 
     def watch_moment(self) -> None:
@@ -62,7 +62,7 @@ class NodePanel(LinkedPage):
         """Draw numbers in full, or short."""
         self.draw_soon()
 
-    def watch_beside(self) -> None:
+    def watch_branch_view(self) -> None:
         """Draw the changed numbers, or none."""
         self.draw_soon()
 
@@ -89,7 +89,7 @@ class NodePanel(LinkedPage):
 
     def _subject(self, moment: Moment, width: int) -> Subject:
         glance = not self.tensors  # the permanent panel; a page about a node shows only the node
-        return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full, self.beside, glance)
+        return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full, self.branch_view, glance)
 
 
 def node_tip(timeline: Timeline, moment: Moment | None, node: int, glyphs: Glyphs) -> Content | None:

@@ -28,7 +28,7 @@ from textual.strip import Strip
 from textual.theme import Theme
 from textual.widget import Widget
 
-from gviz.tui.arrangement import TABS, numbered
+from gviz.tui.arrangement import TABS, panel_title
 from gviz.tui.glyphs import UNICODE, Glyphs
 from gviz.tui.lines import Line, cut, line, style_and_event
 from gviz.tui.widgets.panel_messages import Seek
@@ -365,7 +365,7 @@ class Lines(Styled, Sized, can_focus=True):
         heading = cut(line(self.glyphs.text(self._heading)), max(room, 1), self.glyphs.cut)
         shown = Content("".join(text for text, _ in heading))
         for other in self.tabs if self.id in TABS else ():
-            name = numbered(other, other.capitalize())
+            name = panel_title(other, other.capitalize())
             if other != self.id and shown.cell_length + len(name) + 3 <= room:
                 shown += Content.from_markup(f" | [@click=screen.panel('{other}')]{name}[/]")
         if shown != self._entitled:  # setting a title repaints the whole panel
@@ -418,18 +418,18 @@ class Page(Lines):
         self._lines = tuple(lines)
         self.set_count(len(self._lines))
         self.redraw()
-        self._say_more()
+        self._show_more()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Update the lower border: rows below the view may have come to an end."""
         super().watch_scroll_y(old_value, new_value)
-        self._say_more()
+        self._show_more()
 
-    def _say_more(self) -> None:
+    def _show_more(self) -> None:
         """Show in the lower border how many rows are below the view, and which key shows all of them."""
         below = len(self._lines) - int(self.scroll_offset.y) - self.scrollable_content_region.height
-        said = f"… {below} more{self.all_of_it}" if below > 0 else ""
-        self.subtitle(Content(self.glyphs.text(said)))
+        text = f"… {below} more{self.all_of_it}" if below > 0 else ""
+        self.subtitle(Content(self.glyphs.text(text)))
 
     def show_fitted(self, draw: Callable[[int], Iterable[Line]]) -> None:
         """Show the result of `draw` for the width, one cell narrower if it needs a scrollbar."""
@@ -486,7 +486,7 @@ class LinkedPage(Page):
         self._linked = (self._linked + steps) % len(self._links) if self.link_chosen else first
         y, _, event = self._links[self._linked]
         self.show_row(y)
-        self.subtitle(Content(f"enter: event {event}"))
+        self.subtitle(Content(f"Enter: event {event}"))
         self.redraw()
 
     def action_follow_link(self) -> None:

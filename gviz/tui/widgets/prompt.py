@@ -56,16 +56,16 @@ class Prompt(Horizontal):
         """Yield the sign and the line."""
         yield Label(":", id="sign", markup=False)
         yield Input(compact=True, select_on_focus=False, suggester=self.completer)
-        yield Label("Enter does it, Esc leaves ", id="ways", markup=False)
+        yield Label("Enter: run · Esc: cancel ", id="ways", markup=False)
 
-    def ask(self, sign: str, text: str = "", offered: str = "") -> None:
+    def ask(self, sign: str, text: str = "", suggestion: str = "") -> None:
         """Open the prompt with some text already typed, and some more that the next letter replaces."""
         self._tried = []
         self._sign, self._at = sign, 0
-        self.opened_with = sign + text + offered
+        self.opened_with = sign + text + suggestion
         self.query_one("#sign", Label).update(sign)
         entry = self.query_one(Input)
-        entry.value = text + offered
+        entry.value = text + suggestion
         entry.selection = Selection(len(text), len(entry.value))
         self.display = True
         self.screen.set_focus(entry)  # at once: the next keys may already be on their way

@@ -12,8 +12,8 @@ from textual.strip import Strip
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import numbered
-from gviz.tui.breakpoints import Breakpoints, Listed, marked_lines, nodes_of_line
+from gviz.tui.arrangement import panel_title
+from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, marked_lines, nodes_of_line
 from gviz.tui.drawing.source import (
     SourceMark,
     code_lines,
@@ -42,13 +42,13 @@ class SourcePane(Lines):
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
     held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
-    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[BreakpointEntry, ...]] = reactive((), repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="source")
         self._timeline = timeline
         self._breakpoints = breakpoints
-        self._marked: dict[int, list[Listed]] = {}
+        self._marked: dict[int, list[BreakpointEntry]] = {}
         self._place: SourceMark | None = None
         self._code: tuple[Line, ...] = ()
         self._excuse: tuple[Line, ...] = ()
@@ -167,12 +167,14 @@ class SourcePane(Lines):
         where = ""
         if self._place is not None:
             frame, running = self._place.frame, self._place.running
-            room = self.outer_size.width - len(numbered("source", "Source ")) - AROUND_TITLE - len(self.glyphs.cut) + 1
+            room = (
+                self.outer_size.width - len(panel_title("source", "Source ")) - AROUND_TITLE - len(self.glyphs.cut) + 1
+            )
             lines = f":{frame.line}" + (f", running :{running}" if running > 0 and running != frame.line else "")
             lines = lines if len(lines) < room else f":{frame.line}"
             lines = "" if not frame.function else lines  # the program has not begun
             where = f" {clipped(PurePath(frame.path).name, max(min(room - len(lines), 30), 1))}{lines}"
-        self.set_title(numbered("source", f"Source{where}"))
+        self.set_title(panel_title("source", f"Source{where}"))
 
     def _why_none(self) -> str:
         if self._place is None:

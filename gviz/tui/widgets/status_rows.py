@@ -17,7 +17,7 @@ from gviz.tui.drawing.node_details import what_if_title
 from gviz.tui.drawing.status import (
     KEYS,
     Landmarks,
-    Standing,
+    StatusContents,
     bar,
     bar_width,
     fitting_keys,
@@ -30,7 +30,7 @@ from gviz.tui.drawing.status import (
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, cut, line
 from gviz.tui.session_options import Title
-from gviz.tui.stop_reason import Arrival, saying
+from gviz.tui.stop_reason import Arrival, as_remark
 from gviz.tui.widgets.panel import StyledRow
 from gviz.tui.widgets.panel_messages import Seek
 
@@ -42,9 +42,9 @@ class StatusRow(StyledRow):
     """Program, phase, event, node, and the reason of the stop."""
 
     moment: reactive[Moment | None] = reactive(None)
-    stop: reactive[Arrival] = reactive(Arrival(0, 0, saying("")))
+    stop: reactive[Arrival] = reactive(Arrival(0, 0, as_remark("")))
     time: reactive[str] = reactive("REPLAY")
-    beside: reactive[BranchView | None] = reactive(None)
+    branch_view: reactive[BranchView | None] = reactive(None)
 
     def __init__(self, timeline: Timeline, title: Title, glyphs: Glyphs) -> None:
         super().__init__(id="status")
@@ -56,11 +56,11 @@ class StatusRow(StyledRow):
         """Return the status of the moment."""
         if self.moment is None:
             return ()
-        standing = Standing(self._title, self.stop, self.time, what_if_title(self.beside, self.moment.n))
-        return status(self._timeline, self.moment, standing, width, self.glyphs)
+        contents = StatusContents(self._title, self.stop, self.time, what_if_title(self.branch_view, self.moment.n))
+        return status(self._timeline, self.moment, contents, width, self.glyphs)
 
 
-class HappeningRow(StyledRow):
+class EventRow(StyledRow):
     """A description of the moment's event; or a remark, if no other row can show it."""
 
     moment: reactive[Moment | None] = reactive(None)
@@ -68,7 +68,7 @@ class HappeningRow(StyledRow):
     remark: reactive[str] = reactive("")
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
-        super().__init__(id="happening")
+        super().__init__(id="event")
         self._timeline = timeline
         self.glyphs = glyphs
         self.more = ""
@@ -151,17 +151,17 @@ class KeysRow(StyledRow):
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(id="keys")
         self.glyphs = glyphs
-        self.offered = KEYS
+        self.bottom_keys = KEYS
 
     def line(self, width: int) -> Line:
         """Return the keys that fit, or the remark."""
         if self.remark:
             return _remark(self.remark, width, self.glyphs)
-        return keys_row(fitting_keys(width, self.offered))
+        return keys_row(fitting_keys(width, self.bottom_keys))
 
     async def on_click(self, event: events.Click) -> None:
         """Run the action of the clicked word."""
-        key = key_at(fitting_keys(self.size.width, self.offered), event.x)
+        key = key_at(fitting_keys(self.size.width, self.bottom_keys), event.x)
         if key is not None:
             await self.run_action(f"screen.{key.action}")
 

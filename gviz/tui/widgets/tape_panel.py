@@ -12,8 +12,8 @@ from textual.strip import Strip
 from gviz.trace.graph_state import NodeState
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import numbered
-from gviz.tui.breakpoints import Breakpoints, Listed
+from gviz.tui.arrangement import panel_title
+from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
@@ -47,9 +47,9 @@ class Tape(Lines):
     FOCUS_ON_CLICK = False  # the screen focuses a panel that is pressed
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
-    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[BreakpointEntry, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
-    beside: reactive[BranchView | None] = reactive(None, repaint=False)
+    branch_view: reactive[BranchView | None] = reactive(None, repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="tape")
@@ -72,7 +72,7 @@ class Tape(Lines):
 
     def on_mount(self) -> None:
         """Name the panel and set its size."""
-        self.set_title(numbered("tape", "Tape"))
+        self.set_title(panel_title("tape", "Tape"))
         self.set_count(len(self._rows) + 1)
 
     def row(self, y: int) -> Line:
@@ -113,7 +113,7 @@ class Tape(Lines):
             self._known = {}
         self.draw_soon()
 
-    def watch_beside(self) -> None:
+    def watch_branch_view(self) -> None:
         """Draw the changed numbers, or none."""
         self.watch_moment()
 
@@ -188,8 +188,12 @@ class Tape(Lines):
         if at not in self._states and self.moment is not None:
             stretch = range(at, min(at + max(self.size.height, 1), len(self._timeline.nodes)))
             nodes = [int(self._timeline.nodes[i]) for i in stretch]
-            n, beside = self.moment.n, self.beside
-            others = [None] * len(nodes) if beside is None or not beside.covers(n) else beside.states(nodes, n)
+            n, branch_view = self.moment.n, self.branch_view
+            others = (
+                [None] * len(nodes)
+                if branch_view is None or not branch_view.covers(n)
+                else branch_view.states(nodes, n)
+            )
             self._states |= zip(stretch, zip(self.moment.states(nodes), others, strict=True), strict=True)
         return self._states.get(at, (None, None))
 
