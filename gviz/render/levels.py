@@ -88,7 +88,7 @@ def chosen(timeline: Timeline, n: int, words: Options, asked: Asked) -> Options:
 
 def count(timeline: Timeline, iteration: Iteration, words: Options) -> int:
     """Return how many boxes a picture has."""
-    infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
+    infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
     graph, wanted = graph_of(timeline, infos.values()), words.wanted
     if wanted.calls:
         graph = with_calls(timeline, graph, infos)
@@ -107,13 +107,13 @@ class _Views:
     ) -> None:
         self._timeline, self.iteration, self._asked = timeline, iteration, asked
         self.base = words.wanted
-        infos, _ = shown_nodes(timeline, iteration, content=words.content)
+        infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
         if self.base.focus and self.base.focus not in infos:
             raise GvizError(f"node #{self.base.focus} is not in the graph of this iteration", exit_code=2)
         self.is_small = len(infos) <= FEW_NODES or bool(self.base.inside) or bool(self.base.radius)
         if followed or not self.is_small:
             words = replace(words, content="followed")
-            infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
+            infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
         else:
             words = replace(words, also=0)
         self.words = words

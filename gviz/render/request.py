@@ -128,13 +128,15 @@ def drawing(
     words = options.look.options(options.drawing)
     words = replace(words, numbered=words.numbered and options.figure is None)
     part, iteration = options.part, timeline.iteration_at(n)
+    if fits and part.level != "nodes" and not part.node and words.density != "full":
+        words = replace(words, passes=_is_in_pass(timeline, n))
     is_asked = part.level != "auto" or bool(part.expand)
     if words.wanted == ALL and not part.closed and (is_asked or (fits and _may_choose(part, options))):
         from gviz.render import levels  # imported here because it needs Graphviz
 
         inside = frozenset[int]()
         if part.only:
-            shown, _ = shown_nodes(timeline, iteration, content=words.content)
+            shown, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
             inside = named_calls(graph_of(timeline, shown.values()), part.only, within=True)
         words = replace(words, wanted=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
         page = FIGURES[options.figure].page if options.figure else levels.PAGE
@@ -149,7 +151,7 @@ def drawing(
         return words
     if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= FEW_NODES):
         return words
-    infos, _ = shown_nodes(timeline, iteration, content=words.content)
+    infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
     if part.node and part.node not in infos:
         raise _not_drawn(timeline, part.node, n)
     if len(infos) > FEW_NODES and not (part.node or part.only):
@@ -171,6 +173,12 @@ def drawing(
     return words
 
 
+def _is_in_pass(timeline: Timeline, n: int) -> bool:
+    """Return whether a node that a backward pass made acts at moment `n`."""
+    actor = timeline.at(n).actor
+    return bool(actor) and bool(timeline.info(actor).created.during[0])
+
+
 def _may_choose(part: Part, options: ExportOptions) -> bool:
     """Return whether the request leaves the level of the picture open."""
     is_whole = not part.node or (part.ancestors and not part.radius)
@@ -183,7 +191,7 @@ def _followed(
     timeline: Timeline, infos: Mapping[int, NodeInfo], iteration: Iteration, words: Options, options: ExportOptions
 ) -> dict[int, NodeInfo]:
     """Return the nodes that are left in a large picture."""
-    left, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
+    left, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
     if len(left) < len(infos):
         out = f"{len(infos) - len(left):,} of {len(infos):,} nodes are left out, autograd does not follow them"
         options.note(f"{out}; the option node draws what is near one")

@@ -274,3 +274,47 @@ def test_the_legend_has_no_signs_of_lines_without_labels(tmp_path):
     scene, _ = drawn(recorded(tmp_path, small_net, engine("torch")))
     assert any(sign.startswith("+=") for sign in legend(replace(scene, compact=False)))
     assert not any(sign.startswith("+=") for sign in legend(replace(scene, compact=True)))
+
+
+def own_function(torch):
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * x
+            ctx.save_for_backward(x)
+            return y * (y > 0).float()
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 2 * g * x
+
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    h = Square.apply(x)
+    h.register_hook(lambda g: g * 3)
+    loss = h.sum()
+    loss.backward()
+
+
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_what_a_custom_function_and_a_hook_compute_has_no_boxes_of_its_own_and_is_no_cut(tmp_path, name):
+    timeline = recorded(tmp_path, own_function, engine(name))
+    scene, _ = drawn(timeline)
+    assert [title.rpartition(" = ")[2] for title in titles(scene)] == ["x leaf", "Square", "sum"]
+    (function,) = (box for box in scene.boxes if "Square" in box.title)
+    assert function.rows[0].text.startswith("5 nodes: mul, gt")
+    assert not any("cut" in box.states for box in scene.boxes)
+    every, _ = drawn(timeline, level="nodes")
+    assert len(every.boxes) > 6
+    assert not any("cut" in box.states for box in every.boxes)
+
+
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_a_graph_of_gradients_that_the_program_uses_is_drawn(tmp_path, name):
+    def program(torch):
+        x = torch.tensor([1.0, -2.0], requires_grad=True)
+        (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        (g * g).sum().backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, engine(name)))
+    assert any("backward" in box.states for box in scene.boxes)

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gviz.explain.display_names import is_mask
+from gviz.render.boxes.details import is_made_in
 from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, ModuleCall, Repeat
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
@@ -87,13 +88,31 @@ def has_public_names(timeline: Timeline, infos: Iterable[NodeInfo]) -> bool:
     names = {node: info.op.name.lower() for node, info in made.items()}
     if any(name in PUBLIC or (name.startswith("_") and not name.startswith("__")) for name in names.values()):
         return False
-    calls = source_calls(timeline, made.values())
+    calls = [*source_calls(timeline, made.values())]
+    if any(len(call.nodes) > 1 and made[call.nodes[-1]].op.is_of_program for call in calls):
+        return False
     return all(call.name.lower() == names[call.nodes[-1]] for call in calls)
 
 
 def source_calls(timeline: Timeline, infos: Iterable[NodeInfo]) -> Iterator[SourceCall]:
-    """Yield the calls that made some operations. The operations come in order of creation, and so do the calls."""
-    made = [info for info in infos if info.created.kind == "op"]
+    """Yield the calls that made some operations. The operations come in order of creation, and so do the calls.
+
+    What a custom function (`torch.autograd.Function`) computes in its forward is part of its call.
+    """
+    made = {info.node: info for info in infos if info.created.kind == "op"}
+    done: list[SourceCall] = []
+    for call in _calls_at_places(timeline, [*made.values()]):
+        function, inner = made[call.nodes[-1]], len(done)
+        if function.op.is_of_program:
+            while inner and all(is_made_in(made[node], function) for node in done[inner - 1].nodes):
+                inner -= 1
+        nodes = tuple(node for part in done[inner:] for node in part.nodes)
+        done[inner:] = [replace(call, nodes=(*nodes, *call.nodes))]
+    yield from done
+
+
+def _calls_at_places(timeline: Timeline, made: Sequence[NodeInfo]) -> Iterator[SourceCall]:
+    """Yield the calls that made some operations, as far as one place in the program makes a call."""
     is_recorded = any(info.op.more or info.op.call for info in made)
     if len({_place(info) for info in made}) == 1:  # no recorded stacks, or a program of one line
         is_recorded = True

@@ -43,10 +43,36 @@ LOSING = ("no_grad", "inference", "detach", "data", "numbers")
 
 
 def cuts(timeline: Timeline, info: NodeInfo) -> bool:
-    """Return whether autograd loses track, at this node, of a tensor that requires a gradient."""
-    if info.created.untracked not in LOSING:
+    """Return whether autograd stops tracking a value that requires a gradient at this node.
+
+    What a custom function computes in its forward, and what a backward pass computes, is never tracked, and no cut.
+    """
+    if info.created.untracked not in LOSING or info.created.during[0]:
         return False
-    return any(node and timeline.info(node).created.requires_grad for node, _ in info.created.inputs)
+    if not any(node and timeline.info(node).created.requires_grad for node, _ in info.created.inputs):
+        return False
+    return not _is_in_function(timeline, info)
+
+
+LONGEST_FORWARD = 200
+"""The most nodes that the forward of a custom function is looked through for."""
+
+
+def _is_in_function(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether a custom function (`torch.autograd.Function`) computed a node in its forward."""
+    for node in range(info.node + 1, info.node + LONGEST_FORWARD):
+        if node not in timeline.nodes:
+            return False
+        later = timeline.info(node)
+        if later.created.kind == "op" and later.op.is_of_program and is_made_in(info, later):
+            return True
+    return False
+
+
+def is_made_in(info: NodeInfo, function: NodeInfo) -> bool:
+    """Return whether a node was made in the call that made the node of a custom function: deeper in the same stack."""
+    inner, outer = info.frames, function.frames
+    return len(inner) > len(outer) > 0 and inner[len(inner) - len(outer) :] == outer
 
 
 def cut_text(info: NodeInfo) -> str:

@@ -71,6 +71,7 @@ class Options:
     * `marks`: leaves without a gradient after a pass, and places where the graph is cut, are painted.
     * `remark`: says what was collapsed.
     * `unrecorded`: an operation without known values is a name only.
+    * `passes`: operations that a backward pass computed for itself are drawn.
     * `numbered`: titles contain the numbers of nodes, and ``[+]`` for a collapsed module.
     """
 
@@ -92,6 +93,7 @@ class Options:
     remark: str = ""
     numbered: bool = True
     unrecorded: bool = False
+    passes: bool = True
 
     @property
     def form(self) -> Tensors:

@@ -39,7 +39,13 @@ class Parts:
 
 
 def shown_nodes(
-    timeline: Timeline, iteration: Iteration, part: Sequence[int] | None = None, *, content: Content, also: int = 0
+    timeline: Timeline,
+    iteration: Iteration,
+    part: Sequence[int] | None = None,
+    *,
+    content: Content,
+    also: int = 0,
+    passes: bool = True,
 ) -> tuple[dict[int, NodeInfo], list[NodeInfo]]:
     """Return the nodes to show, in order of creation, and those of them that were made in `part` or in the iteration.
 
@@ -47,7 +53,7 @@ def shown_nodes(
     """
     infos = {node: timeline.info(node) for node in (timeline.nodes.of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
-    left_out = {*_left_out(timeline, iteration, own, content)} - {also}
+    left_out = {*_left_out(timeline, iteration, own, content), *(() if passes else _of_passes(own))} - {also}
     if part is None and content != "all":
         infos |= {node: timeline.info(node) for node in _given_to_reached(timeline, infos, iteration)}
         infos = {node: infos[node] for node in sorted(infos)}
@@ -116,6 +122,22 @@ def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo],
         return {info.node for info in own} - _followed(own)
     stepping = {info.node for info in own if timeline.contexts.step_of(info)}
     return stepping | updates(timeline, iteration, own) | _made_into_leaves(own)
+
+
+def _of_passes(own: Sequence[NodeInfo]) -> set[int]:
+    """Return what backward passes computed for themselves, in hooks, custom functions and recomputations.
+
+    A graph of gradients (``create_graph=True``) that the program uses afterwards does not count.
+    """
+    used: set[int] = set()
+    found: set[int] = set()
+    for info in reversed(own):
+        if info.created.during[0] and info.node not in used:
+            found.add(info.node)
+        else:
+            used.update(node for node, _ in info.created.inputs)
+            used.update(output.view_of for output in info.created.outputs)
+    return found
 
 
 def _made_into_leaves(own: Sequence[NodeInfo]) -> set[int]:

@@ -58,7 +58,9 @@ def structure(
     The older nodes have no inputs.
     """
     options = options or Options()
-    infos, own = shown_nodes(timeline, iteration, part, content=options.content, also=options.also)
+    infos, own = shown_nodes(
+        timeline, iteration, part, content=options.content, also=options.also, passes=options.passes
+    )
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
     graph = graph_of(timeline, infos.values(), whole=part is None)
