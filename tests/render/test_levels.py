@@ -318,3 +318,14 @@ def test_a_graph_of_gradients_that_the_program_uses_is_drawn(tmp_path, name):
 
     scene, _ = drawn(recorded(tmp_path, program, engine(name)))
     assert any("backward" in box.states for box in scene.boxes)
+
+
+def test_a_number_reads_the_same_in_a_box_of_a_call_and_in_one_of_a_node(tmp_path):
+    def program(torch):
+        x = torch.tensor([1.23456, 2.34567], requires_grad=True)
+        w = torch.tensor([[1.11111, 0.0], [0.0, 1.22222]])
+        (torch.nn.functional.linear(x * 1.0, w) * 1.0).sum().backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, engine("torch")), level="calls")
+    rows = {(box.title.partition(" #")[0], row.label): row.text for box in scene.boxes for row in box.rows}
+    assert rows["linear", "value"] == rows["mul", "value"] == "[1.37 2.87]"

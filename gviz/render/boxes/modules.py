@@ -16,6 +16,7 @@ from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Repeat, shared
 from gviz.render.boxes.node_rows import Now, as_grid
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.state_words import State, has_failed, has_no_gradient
+from gviz.render.boxes.tensors import DIGITS
 from gviz.trace.graph_state import OPTIMIZER, NodeState
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -81,7 +82,7 @@ def _arriving(place: Outline, state: NodeState | None, now: Now) -> Iterator[Row
     if created.requires_grad:
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None
         style: Style = "bad" if bad_text(incoming) else "grad" if incoming is not None else "muted"
-        yield as_grid(Row(grad(incoming, place.width - 6), style, "grad"), incoming, created.first_value, now)
+        yield as_grid(Row(grad(incoming, place.width - 6, DIGITS), style, "grad"), incoming, created.first_value, now)
 
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -200,7 +201,7 @@ def _gives(place: Outline, state: NodeState | None, room: int = 0) -> Row:
     if state is None or not state.outputs:
         return Row(NO_VALUE, "muted", "gives")
     value = state.outputs[0].value
-    return Row(short(value, room or place.width - 6), "bad" if bad_text(value) else "value", "gives")
+    return Row(short(value, room or place.width - 6, DIGITS), "bad" if bad_text(value) else "value", "gives")
 
 
 def _adds(group: Group, now: Now) -> Row:
