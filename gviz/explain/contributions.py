@@ -214,12 +214,18 @@ def by_loss(timeline: Timeline, node: int, parts: Sequence[Contribution], total:
     except GvizError as reason:
         why = ": ".join(filter(None, (reason.what, reason.why)))
         text = f"what each of {len(losses.uses)} losses brought is not known: {why}"
-        yield Finding("by-loss", text, parts[-1].seq, node)
+        yield Finding("by-loss", text, parts[-1].seq, node, fix=_by_perturbation(timeline, max(losses.uses)))
         return
     for loss in losses.uses:
         if loss in shares:
             title = _loss_title(timeline, loss, losses)
             yield _loss_finding(timeline, loss, title, shares[loss], parts[-1].seq, None if len(shares) == 1 else total)
+
+
+def _by_perturbation(timeline: Timeline, loss: int) -> str:
+    """How to measure the share of a loss with a second recording: a gradient is linear in the weights of its losses."""
+    one = label_at(timeline, loss)
+    return f"an approximation by perturbation: multiply {one} by 1.01; 100 times the change of this .grad is its share"
 
 
 def _loss_title(timeline: Timeline, loss: int, losses: Losses) -> str:

@@ -28,7 +28,7 @@ from gviz.errors import GvizError
 from gviz.events import NodeCreated, OpSeen, Output
 from gviz.rerun.change_text import Changes
 from gviz.rerun.function_body import FunctionBody, Use, inputs_given_twice, refusal
-from gviz.rerun.inputs import inputs_of, stored_array
+from gviz.rerun.inputs import input_array, inputs_of, stored_array
 from gviz.rerun.named_calls import Run, run_by_name
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -71,7 +71,8 @@ def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
     operation = _engine_operation(timeline, info)
     forward = _function_forward(timeline, info) if operation is None else _operation_forward(info, *operation)
     if operation is None or timeline.framework != ENGINE:
-        _require_recorded_result(timeline, info, forward, forward.of_outputs(info.created.outputs))
+        arrays = inputs_of(timeline, info)
+        _require_recorded_result(timeline, info, forward, forward.of_outputs(info.created.outputs), arrays)
     return forward
 
 
@@ -79,7 +80,8 @@ def operation_of(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] |
     """Return the engine's operation that a node ran, and its event; None if it cannot be run on its own."""
     operation = _engine_operation(timeline, info)
     if operation is not None and timeline.framework != ENGINE:
-        _require_recorded_result(timeline, info, _operation_forward(info, *operation), info.created.outputs)
+        arrays = inputs_of(timeline, info)
+        _require_recorded_result(timeline, info, _operation_forward(info, *operation), info.created.outputs, arrays)
     return operation
 
 
@@ -200,10 +202,25 @@ def _in_engine_terms(info: NodeInfo) -> tuple[Op, NodeCreated] | None:
     return op, msgspec.structs.replace(info.created, attrs=tuple(_attributes(op, info.created).items()))
 
 
+_DEFAULTS = {
+    "descending": False, "stable": False, "largest": True, "sorted": True, "scales": None, "align_corners": False,
+    "keepdim": False, "correction": 1, "scale": None,
+}  # fmt: skip
+"""What PyTorch takes for arguments that a call leaves out; the engine's operations require some of them."""
+
+_REDUCTIONS = ("mean", "sum", "nansum", "var", "std", "var_mean", "std_mean", "amax", "amin", "logsumexp", "norm")
+_SEVERAL = {**dict.fromkeys(_REDUCTIONS, ("dim",)), "roll": ("shifts", "dims"), "flip": ("dims",)}
+"""By operation the arguments that are tuples; a call may give one number for them."""
+
+
 def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
     """Return the arguments that the engine's operation takes; an omitted shape is that of the result."""
-    attributes = {name: default for name, default in op.attrs.items() if default is not REQUIRED}
+    attributes = {name: _DEFAULTS.get(name, REQUIRED) if it is REQUIRED else it for name, it in op.attrs.items()}
+    attributes = {name: default for name, default in attributes.items() if default is not REQUIRED}
     attributes |= {name: value for name, value in created.attrs if name in op.attrs and value is not None}
+    for name in _SEVERAL.get(op.name, ()):
+        if type(attributes.get(name)) is int:
+            attributes[name] = (attributes[name],)
     value = created.outputs[0].value
     if "size" in op.attrs and value is not None:
         attributes["size"] = list(value.shape)
@@ -211,18 +228,28 @@ def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
 
 
 def _require_recorded_result(
-    timeline: Timeline, info: NodeInfo, run: Callable[[list[Tensor]], Sequence[Tensor]], outputs: Sequence[Output]
+    timeline: Timeline,
+    info: NodeInfo,
+    run: Callable[[list[Tensor]], Sequence[Tensor]],
+    outputs: Sequence[Output],
+    arrays: Sequence[Array],
 ) -> None:
-    """Raise GvizError if a rerun in the engine does not give the recorded `outputs`."""
-    tensors = [new_tensor(np.array(array)) for array in inputs_of(timeline, info)]
+    """Raise GvizError if a rerun in the engine on its inputs, `arrays`, does not give the recorded `outputs`."""
+    tensors = [new_tensor(np.array(array)) for array in arrays]
     try:
         with emit.silence():
             again = [tensor._array for tensor in run(tensors)]
     except FAILURES as error:
         raise _refusal_of_result(info, f"the engine refuses it: {error}") from None
-    values = [output.value for output in outputs if output.value is not None]
-    recorded = [stored_array(timeline, info.node, "result", value) for value in values]
-    three = list(zip(values, recorded, again, strict=False))
+    values = [
+        output.value if output.value is not None and (output.value.is_known or not nr) else None
+        for nr, output in enumerate(outputs)
+    ]
+    three = [
+        (value, stored_array(timeline, info.node, "result", value), array)
+        for value, array in zip(values, again, strict=False)
+        if value is not None
+    ]
     if not three or not all(one.shape == other.shape and _close(value, one, other) for value, one, other in three):
         raise _refusal_of_result(info, "run by the engine on what was recorded it gives another result")
 
@@ -247,7 +274,7 @@ def vector_jacobian_products(
 
     Raises GvizError for an operation that cannot be run on its own, or whose numbers were not stored.
     """
-    forward, arrays = forward_of(timeline, info), inputs_of(timeline, info)
+    forward, arrays = _forward_and_inputs(timeline, info)
     if inputs_given_twice(info):
         raise refusal(info, "it was given one tensor twice, and which of them its forward used is not recorded")
     with emit.silence(), enable_grad():
@@ -258,6 +285,66 @@ def vector_jacobian_products(
             return [_gradients(outputs, leaves, grads) for grads in arriving]
         except FAILURES as error:
             raise GvizError(f"{info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
+
+
+def result_again(timeline: Timeline, info: NodeInfo) -> Array | None:
+    """Return the first result of a node, run again on its recorded inputs; None if that cannot be done."""
+    try:
+        found, arrays = _engine_operation(timeline, info), inputs_of(timeline, info)
+        if found is None:
+            return None
+        with emit.silence():
+            return _operation_forward(info, *found)([new_tensor(np.array(array)) for array in arrays])[0]._array
+    except (GvizError, *FAILURES):
+        return None
+
+
+def _forward_and_inputs(timeline: Timeline, info: NodeInfo) -> tuple[Forward, list[Array]]:
+    """Return a node's forward and its inputs; those that its framework made inside of a call are computed anew.
+
+    What is computed so, or gives a result that no event has, is not compared with the recording: the caller compares
+    what follows from it.
+    """
+    missing = [slot for slot in range(len(info.created.inputs)) if _is_inside(timeline, *info.created.inputs[slot])]
+    known = any(not _is_inside(timeline, info.node, nr) for nr in range(len(info.created.outputs)))
+    if known and not missing:
+        return forward_of(timeline, info), inputs_of(timeline, info)
+    arrays = [_known_or_computed(timeline, info, slot, _MOST_INSIDE) for slot in range(len(info.created.inputs))]
+    found = _engine_operation(timeline, info)
+    if found is None:
+        run = run_by_name(info.op.name, info.created)
+        if run is None:
+            raise refusal(info, f"it runs {info.op.name}, which cannot be run alone")
+        return Forward(run), arrays
+    forward = _operation_forward(info, *found)
+    if known:
+        _require_recorded_result(timeline, info, forward, info.created.outputs, arrays)
+    return forward, arrays
+
+
+_MOST_INSIDE = 40
+"""The most operations inside of one call, one after the other, that are computed anew."""
+
+
+def _is_inside(timeline: Timeline, node: int, output_nr: int) -> bool:
+    """Whether an output has no recorded value, as its framework made it inside of a call."""
+    if not node:
+        return False
+    value = timeline.info(node).created.outputs[output_nr].value
+    return value is not None and not value.is_known
+
+
+def _known_or_computed(timeline: Timeline, info: NodeInfo, slot: int, depth: int) -> Array:
+    node, output_nr = info.created.inputs[slot]
+    if not _is_inside(timeline, node, output_nr) or not depth:
+        return input_array(timeline, info, slot)
+    source = timeline.info(node)
+    arrays = [_known_or_computed(timeline, source, nr, depth - 1) for nr in range(len(source.created.inputs))]
+    run = _step_of_function(timeline, source)
+    try:
+        return np.array(run([new_tensor(np.array(array)) for array in arrays])[output_nr]._array)
+    except FAILURES as error:
+        raise _refusal_of_result(source, f"the engine refuses it: {error}") from None
 
 
 def _leaf(array: Array) -> Tensor:

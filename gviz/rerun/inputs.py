@@ -18,10 +18,11 @@ _MOST_NODES = 2000
 
 def inputs_of(timeline: Timeline, info: NodeInfo) -> list[Array]:
     """Return each input's value when the node was created, floats as float64. Raises GvizError if not stored."""
-    return [_input(timeline, info, slot) for slot in range(len(info.created.inputs))]
+    return [input_array(timeline, info, slot) for slot in range(len(info.created.inputs))]
 
 
-def _input(timeline: Timeline, info: NodeInfo, slot: int) -> Array:
+def input_array(timeline: Timeline, info: NodeInfo, slot: int) -> Array:
+    """Return the value of one input, as `inputs_of` does."""
     value = input_value(timeline, info, slot)
     if value is None:
         raise GvizError(f"an input of #{info.node} is not known", exit_code=2)

@@ -7,6 +7,7 @@ import pytest
 from explain.programs import ENGINES, HERE, recorded
 from recording import timeline_of
 
+import gviz
 import gviz.engine as torch
 from gviz.explain import backward_passes
 from gviz.explain.check import answers
@@ -42,6 +43,75 @@ def test_each_share_is_what_a_backward_of_its_loss_brings(engine):
         assert found[name]["norm"] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
         cosine = (gradient * total).sum() / np.linalg.norm(gradient) / np.linalg.norm(total)
         assert found[name]["cosine to the sum"] == pytest.approx(cosine, abs=1e-4)
+
+
+ON_THE_WAY = {
+    "squeeze": "h.unsqueeze(1).squeeze(1)",
+    "view": "h.view(2, 8)",
+    "transpose": "h.t().contiguous()",
+    "index": "h[1]",
+    "index of tensors": "h[torch.tensor([0, 2])]",
+    "mask": "h[h > 0]",
+    "where": "torch.where(h > 0, h, h * 0.1)",
+    "masked fill": "h.masked_fill(h < 0, 0.0)",
+    "sum": "h.sum(1)",
+    "mean": "h.mean(0, keepdim=True)",
+    "variance": "h.var(1)",
+    "maximum": "h.max(1).values",
+    "norm": "h.norm(dim=1)",
+    "logsumexp": "h.logsumexp(1)",
+    "cat": "torch.cat([h, h * 2], 1)",
+    "stack": "torch.stack([h, h * 2])",
+    "split": "h.split([1, 3], 1)[1]",
+    "sort": "h.sort(1).values",
+    "topk": "h.topk(2, 1).values",
+    "roll": "h.roll(1, 0)",
+    "layer norm": "F.layer_norm(h, (4,))",
+    "group norm": "F.group_norm(h.view(1, 4, 4), 2)",
+    "batch norm": "torch.nn.BatchNorm1d(4)(h)",
+    "normalize": "F.normalize(h)",
+    "softmax": "h.softmax(1)",
+    "attention": "F.scaled_dot_product_attention(h[None], h[None], h[None])",
+    "attention module": "heads(h[None], h[None], h[None], need_weights=False)[0]",
+}
+"""By name: an operation between the leaf and two losses, as PyTorch runs it."""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ON_THE_WAY)
+def test_under_pytorch_each_share_is_what_its_loss_brings_alone(name, tmp_path):
+    real = pytest.importorskip("torch")
+    real.manual_seed(0)
+    with gviz.record(tmp_path / "t.gviz", limit=1 << 16):
+        w = real.randn(4, 4, requires_grad=True)
+        h, heads = real.tanh(w * 0.7), real.nn.MultiheadAttention(4, 2, batch_first=True)
+        z = eval(ON_THE_WAY[name], {"torch": real, "F": real.nn.functional, "h": h, "heads": heads})
+        losses = [z.exp().sum(), z.pow(3).mean()]
+        (losses[0] + losses[1]).backward(retain_graph=True)
+    truth = [real.autograd.grad(loss, w, retain_graph=True)[0] for loss in losses]
+    timeline = gviz.load(tmp_path / "t.gviz")
+    node = next(node for node in timeline.nodes if timeline.info(node).created.kind == "leaf")
+    found = [part for part in why(timeline, timeline.at(len(timeline)), node, "grad").parts if part.kind == "by-loss"]
+    norms = [next(number.value for number in part.numbers if number.name == "norm") for part in found]
+    assert norms == pytest.approx([float(gradient.norm()) for gradient in truth], rel=1e-3)
+
+
+@pytest.mark.torch
+def test_where_a_rule_cannot_run_again_an_approximation_by_perturbation_is_offered(tmp_path):
+    real = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "t.gviz", limit=1 << 16):
+        w = real.randn(4, 4, requires_grad=True)
+        z = real.nn.LSTM(4, 4)(w * 2)[0]
+        first, second = z.exp().sum(), z.pow(2).mean()
+        (first + second).backward()
+    timeline = gviz.load(tmp_path / "t.gviz")
+    node = next(node for node in timeline.nodes if timeline.info(node).created.kind == "leaf")
+    (found,) = [
+        part for part in why(timeline, timeline.at(len(timeline)), node, "grad").parts if part.kind == "by-loss"
+    ]
+    assert "is not known: " in found.text
+    assert found.fix.startswith("an approximation by perturbation: multiply #")
+    assert "second = Mean" in found.fix
 
 
 def recorded_now(program):
