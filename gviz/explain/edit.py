@@ -107,6 +107,22 @@ class _Text:
         head, tail = rows[0][: node.col_offset].decode(), rows[-1][node.end_col_offset :].decode()
         return self.lines(first, last, f"{head}{text}{tail}\n")
 
+    def each(self, changes: Sequence[tuple[ast.expr, str]]) -> Edit | None:
+        """Return the edit that replaces several parts by texts; of nested parts only the outer one is replaced."""
+        if not changes or any(part.lineno != part.end_lineno for part, _ in changes):
+            return self.instead(*changes[0]) if len(changes) == 1 else None
+        first, last = min(part.lineno for part, _ in changes), max(part.lineno for part, _ in changes)
+        rows = {line: self.rows[line - 1].encode() for line in range(first, last + 1)}
+        places = [(part.lineno, part.col_offset, part.end_col_offset or 0, new) for part, new in changes]
+        outer = [
+            (line, start, end, new)
+            for line, start, end, new in places
+            if not any(line == at and a <= start and end <= b and (a, b) != (start, end) for at, a, b, _ in places)
+        ]
+        for line, start, end, new in sorted(outer, reverse=True):
+            rows[line] = rows[line][:start] + new.encode() + rows[line][end:]
+        return self.lines(first, last, "".join(f"{row.decode()}\n" for row in rows.values()))
+
     def lines(self, first: int, last: int, new: str) -> Edit | None:
         """Return the edit that replaces lines; None if the result is the same or not a valid program."""
         old = "".join(f"{row}\n" for row in self.rows[first - 1 : last])
@@ -163,10 +179,13 @@ def _found(timeline: Timeline, at: Frame | None) -> tuple[_Text, _Statement] | N
 # Changes of an expression
 
 
-def rewritten(timeline: Timeline, at: Frame | None, change: Callable[[_Text], Change]) -> Edit | None:
+def rewritten(
+    timeline: Timeline, at: Frame | None, change: Callable[[_Text], Change], *, every: bool = False
+) -> Edit | None:
     """Change the first matching expression: in the one that ran at a frame, or else in its statement.
 
-    `change` returns the new text of an expression that matches.
+    `change` returns the new text of an expression that matches. With `every` all matching expressions of the statement
+    are changed.
     """
     found = _found(timeline, at)
     if found is None or at is None:
@@ -175,6 +194,8 @@ def rewritten(timeline: Timeline, at: Frame | None, change: Callable[[_Text], Ch
     known = change(text)
     heads = [part for part in ast.iter_child_nodes(one.node) if not isinstance(part, ast.stmt)]
     parts = [part for head in heads for part in ast.walk(head) if isinstance(part, ast.expr)]
+    if every:
+        return text.each([(part, new) for part in parts if (new := known(part)) is not None])
     ran = [part for part in parts if _is_at(part, at)]
     for part in (*ran, *(inner for outer in ran for inner in ast.walk(outer)), *parts):
         if isinstance(part, ast.expr) and (new := known(part)) is not None:
@@ -341,7 +362,10 @@ def operand(timeline: Timeline, at: Frame | None, number: int, suffix: str) -> E
 
 
 def within(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> Edit | None:
-    """Append a suffix to the argument of a function, or the object of a method: ``torch.log(x.clamp())``."""
+    """Append a suffix to the argument of a function, or the object of a method: ``torch.log(x.clamp())``.
+
+    Every call of the function in the statement gets it: in ``y * log(p) + (1 - y) * log(1 - p)`` either may fail next.
+    """
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
@@ -358,7 +382,7 @@ def within(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> 
 
         return known
 
-    return rewritten(timeline, at, change)
+    return rewritten(timeline, at, change, every=True)
 
 
 def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:
@@ -806,6 +830,42 @@ def assignment(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
         return None
     node = before[-1].node
     return Frame(text.path, at.function, node.lineno, node.lineno, node.col_offset, -1)
+
+
+def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> Frame | None:
+    """Return the last line between a frame and line `until` that writes to a parameter: ``nn.init.zeros_(p)``.
+
+    The line refers to the parameter by its name, or as the variable of a loop over ``parameters()``.
+    """
+    text, found = _text(timeline, at), None
+    for one in text.statements if text is not None and at is not None else ():
+        heads = [part for part in ast.iter_child_nodes(one.node) if not isinstance(part, ast.stmt)]
+        calls = (part for head in heads for part in ast.walk(head) if isinstance(part, ast.Call))
+        if text is None or at is None or not at.line < one.first < until:
+            continue
+        for call in calls:
+            target = _written_by(text, call)
+            loops = [outer for outer in one.around if isinstance(outer, ast.For)]
+            in_turn = any(
+                text.segment(loop.target).split(", ")[-1] == target and "parameters(" in text.segment(loop.iter)
+                for loop in loops
+            )
+            if target and (in_turn or f".{name}".endswith(f".{target}") or f".{target}".endswith(f".{name}")):
+                found = _frame(at, one.first, text)
+    return found
+
+
+def _written_by(text: _Text, call: ast.Call) -> str:
+    """Return what a call writes to, if the name of its function or method ends with an underscore."""
+    match call.func:
+        case ast.Attribute(attr=attr) | ast.Name(id=attr) if not attr.endswith("_") or attr.startswith("_"):
+            return ""
+        case ast.Attribute(value=value) if text.segment(value).split(".")[-1] != "init":
+            inner = value.value if isinstance(value, ast.Attribute) and value.attr == "data" else value
+            return text.segment(inner)
+        case ast.Attribute() | ast.Name():
+            return text.segment(call.args[0]) if call.args else ""
+    return ""
 
 
 _NUMBERS = ("item", "tolist", "numpy", "float", "int")
