@@ -53,8 +53,9 @@ def _measured() -> str:
     each = [told["torch"], told["builtin"]]
     lines = [f"| {what} | {' | '.join(f'{one[number]} of {one[of]}' for one in each)} |\n" for what, number, of in rows]
     lines.append(f"| without the names they use | {' | '.join(str(one['left']) for one in each)} |\n")
-    missed = sorted({name for one in each for name in one["missed"]})
-    return _MEASURED.format(**each[0]) + "".join(lines) + f"\nNot answered yet: {', '.join(missed)}.\n"
+    engines = zip(("PyTorch", "the built-in engine"), each, strict=True)
+    missed = "".join(f"* {engine}: {', '.join(sorted(one['missed'])) or 'none'}\n" for engine, one in engines)
+    return _MEASURED.format(**each[0]) + "".join(lines) + f"\nNot answered yet, by engine:\n\n{missed}"
 
 
 def _section(severity: str, title: str) -> str:
