@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, whole: bool) -> None:
     """Print findings for people, long ones shortened unless `whole`, and count them and the kinds."""
-    from gviz.explain.finding import brief, edit_of, lines
+    from gviz.explain.finding import edit_of, lines, short_lines
     from gviz.explain.program_text import underlined
 
     timelines = list(inputs.timelines)
@@ -33,14 +33,27 @@ def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, w
         finding = one.checked.finding
         for row in underlined(timelines[one.ranks[0]], finding.at):
             click.echo(f"    {row}")
-        _, *rest = lines(finding) if whole else brief(finding)
+        _, *rest = lines(finding) if whole else short_lines(finding)
         for depth, text, event in rest:
             click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
         if whole and (edit := edit_of(finding)) is not None:
             click.echo(f"  change {file_line(edit.path, edit.line)}:")
             for row in edit.diff():
                 click.echo(f"    {shown(row)}")
+    if not whole and (further := _further(findings)):
+        click.echo(further)
     click.echo(_summary(inputs, findings, kinds))
+
+
+def _further(findings: list[RankFinding]) -> str:
+    """Return how to see what is left out; empty if nothing is."""
+    from gviz.explain.finding import edit_of, left_out
+
+    each = [one.checked.finding for one in findings]
+    left, edits = left_out(each), sum(edit_of(one) is not None for one in each)
+    more = [f"{left} more line{'s' * (left != 1)}"] * bool(left)
+    more += [f"{edits} fix{'es' * (edits != 1)} as an edit"] * bool(edits)
+    return f"-v prints {' and '.join(more)}" if more else ""
 
 
 def _whose(inputs: Recordings, one: RankFinding) -> str:
@@ -116,8 +129,9 @@ def _wrong_on_the_way(timeline: Timeline, findings: list[Finding], n: int) -> It
 def answer_lines(findings: list[Finding], *, whole: bool) -> Iterator[str]:
     """Return findings as text, each line with its event; without `whole` the first lines of each."""
     from gviz.explain.finding import brief, lines
+    from gviz.explain.kinds import located
 
-    for one in findings:
+    for one in map(located, findings):
         for depth, text, event in lines(one) if whole else brief(one):
             yield f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}"
     if not findings:

@@ -13,7 +13,7 @@ from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, whole
 from gviz.explain.grad_history import is_zero
 from gviz.explain.kinds import BY_NAME, KINDS, Kind
-from gviz.explain.parameter_updates import never_found
+from gviz.explain.parameter_updates import never_found, steps_by
 from gviz.explain.program_errors import all_failures
 from gviz.explain.program_text import line_text
 from gviz.explain.recording_overview import Survey
@@ -133,13 +133,16 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
     roots = {node for _, event in survey.passes for node, _ in event.roots}
     silent = [node for node in leaves if node not in {*last, *failed, *captured, *roots}]
     silent = [node for node in silent if not _is_for_some_gradients(survey, node)]
-    idle = never_found(timeline, survey.end)
+    idle, held = never_found(timeline, survey.end), steps_by(timeline, survey.end).parameters
+    # an optimizer of a model that was replaced since: the finding about the new model's parameters names these
+    replaced = idle if any(node not in held for node in last) else frozenset()
     for node in silent[:MOST_ASKED]:
         yield None
         found = why(timeline, end, node, "grad")
         untrained = _is_never_trained(found)
         is_of_other = bool(survey.optimized) and node not in survey.optimized
-        if _is_taken_as_data(survey, found) or _is_of_no_call(survey, found):
+        of_old_model = found.kind == "unused" and node in replaced
+        if of_old_model or _is_taken_as_data(survey, found) or _is_of_no_call(survey, found):
             continue
         if not (untrained and is_of_other):  # else it follows another model, as a target network does
             yield replace(found, suspected=found.suspected or is_of_other or (untrained and node not in idle))

@@ -19,6 +19,9 @@ MAX_TITLE = 28
 MAX_NAME = 80
 """Characters of a name in a sentence: a longer name is abridged to both ends."""
 
+MOST_TITLE = 79
+"""Characters of the title of a finding."""
+
 _FURTHER = 3
 """The most further names of a tensor that are shown: a layer that a list repeats has one for each index."""
 
@@ -60,6 +63,26 @@ def called(info: NodeInfo) -> str:
 def label(timeline: Timeline, node: int) -> str:
     """Return a node for use in a sentence: ``#4 b = Mul``, ``#1 x``, ``#5 Add``."""
     return f"#{node} {called(timeline.info(node))}"
+
+
+def titled(text: str, *names: str) -> str:
+    """The title of a finding: a text with ``{}`` for each name, in at most `MOST_TITLE` characters.
+
+    Names that do not fit lose their middles, the longest first. The number in front of a node's name is kept, so that
+    two names stay distinct.
+    """
+    room = MOST_TITLE - len(text.format(*("" for _ in names)))
+    widths: dict[int, int] = {}
+    for left, place in zip(
+        range(len(names), 0, -1), sorted(range(len(names)), key=lambda n: len(names[n])), strict=True
+    ):
+        widths[place] = min(len(names[place]), max(room // left, _LEAST_NAME))
+        room -= widths[place]
+    return text.format(*(abridged(name, widths[place]) for place, name in enumerate(names)))
+
+
+_LEAST_NAME = 9
+"""Characters that remain of any name in a title."""
 
 
 def further_names(also: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gviz.explain.edit import Edit
@@ -72,6 +72,32 @@ def brief(finding: Finding, rest: str = "with --all") -> list[tuple[int, str, in
     kept = rows[: MOST_LINES - 1 - len(end)]
     left_out = len(rows) - len(kept) - len(end)
     return [*kept, (1, f"and {left_out} more lines {rest}", 0), *end]
+
+
+def main_facts(finding: Finding) -> list[Finding]:
+    """What a check shows of a finding between title and fix: its numbers, and a fact about a further place, if any."""
+    first, *others = finding.parts or (None,)
+    if first is None:
+        return []
+    places = {(one.at.path, one.at.line) for one in (finding, first) if one.at is not None}
+    further = (one for one in others if one.at is not None and (one.at.path, one.at.line) not in places)
+    return [first, *([one] if (one := next(further, None)) is not None else [])]
+
+
+def short_lines(finding: Finding) -> list[tuple[int, str, int]]:
+    """The title, the `main_facts` and the fix, as `lines`."""
+    facts, fix = [(1, one.text, one.event) for one in main_facts(finding)], fix_of(finding)
+    return [(0, finding.text, finding.event), *facts, *([(1, f"try: {fix}", 0)] if fix else [])]
+
+
+def fix_of(finding: Finding) -> str:
+    """Return the fix of a finding, or else the first one of its `main_facts`."""
+    return finding.fix or next((one.fix for one in main_facts(finding) if one.fix), "")
+
+
+def left_out(findings: Iterable[Finding]) -> int:
+    """The number of `lines` that `short_lines` leave out."""
+    return sum(len(list(lines(one))) - len(short_lines(one)) for one in findings)
 
 
 def edit_of(finding: Finding) -> Edit | None:

@@ -112,6 +112,12 @@ def hook_findings(timeline: Timeline, node: int, output_nr: int, pass_nr: int, u
         yield Finding("more", f"and {len(effects) - MOST_HOOKS} more hooks")
 
 
+def hook_finding(timeline: Timeline, effect: HookEffect) -> Finding:
+    """What a hook did, to the gradient of which node, and where it was registered."""
+    place = f"{effect.words(timeline)} at {label(timeline, effect.ran.node)}{effect.registered(timeline)}"
+    return Finding("hook", place, effect.seq, effect.ran.node, at=effect.at(timeline))
+
+
 def source_hooks(timeline: Timeline, part: Contribution) -> Iterator[Finding]:
     """Yield the hooks that changed a contribution on its way: those of its source node, before and after its rule."""
     if not part.source or part.source not in timeline.nodes:

@@ -8,7 +8,7 @@ a function in a file of `gviz.explain.findings`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.explain.finding import Finding
@@ -71,7 +71,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "changed-through-data",
         "error",
-        "a tensor that backward needs was written to through .data, which autograd does not notice",
+        "a tensor that backward needs was written to through .data or numpy, which autograd does not notice",
         find=in_place.changed_through_data,
     ),
     Kind(
@@ -289,7 +289,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("unchanged", "warning", "a parameter that steps with a gradient have not moved", find=parameters.unchanged),
     Kind(
         "wrong-rule",
-        "note",
+        "warning",
         "a function whose backward is not the derivative of its forward",
         find=custom_function.wrong_rule,
     ),
@@ -324,6 +324,14 @@ KINDS: tuple[Kind, ...] = (
 )
 
 BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def located(finding: Finding) -> Finding:
+    """Return a finding with its place in the title, for an answer that shows no source line; facts stay as they are."""
+    kind = BY_NAME.get(finding.kind)
+    if kind is None or kind.severity == "fact" or not finding.where or finding.where in finding.text:
+        return finding
+    return replace(finding, text=f"{finding.text}, at {finding.where}")
 
 
 def findable() -> list[Kind]:

@@ -29,6 +29,9 @@ HOLDING = frozenset({"clamp", "clamp_min", "clamp_max", "hardtanh", "maximum", "
 STEPPING = frozenset({"round", "floor", "ceil", "trunc", "sign", "heaviside"})
 """Functions that are constant between their steps."""
 
+DRAWS = frozenset({"bernoulli", "multinomial", "poisson"})
+"""Random draws from a distribution, without a gradient for its parameters."""
+
 CHOOSING = frozenset(
     {"where", "masked_fill", "nan_to_num", "index", "select", "slice", "gather", "max", "min", "amax", "amin",
      "max_pool2d_with_indices", "masked_select", "index_select"}

@@ -19,7 +19,7 @@ from gviz.explain.display_names import further_names, label, label_at, made_at
 from gviz.explain.finding import Finding
 from gviz.explain.findings.loop import alive_graphs
 from gviz.explain.grad_history import accumulation
-from gviz.explain.kinds import KINDS
+from gviz.explain.kinds import KINDS, located
 from gviz.explain.parameter_updates import all_options, why_nothing
 from gviz.explain.program_errors import Failure, all_failures, failure_at
 from gviz.explain.question import Question, question
@@ -97,7 +97,7 @@ def _with_the_missing(failure: Failure, found: Finding) -> Finding:
             continue
         missing = why(timeline, moment, node, "grad")
         text = f"{failure.ended} with {shown(failure.error)} because {shown(name)}.grad is None"
-        return replace(found, text=text, node=node, parts=(replace(missing, fix=""),), fix=missing.fix)
+        return replace(found, text=text, node=node, parts=(replace(located(missing), fix=""),), fix=missing.fix)
     return found
 
 

@@ -108,13 +108,14 @@ class TestRecording:
     def _check(self, kinds: list[str]) -> None:
         __tracebackhide__ = True
         from gviz.explain.check import check
-        from gviz.explain.kinds import BY_NAME
+        from gviz.explain.kinds import BY_NAME, located
 
         findings = check(self._timeline(), [BY_NAME[name] for name in kinds])
         grave = [one.finding for one in findings if one.level == "error"]
         if grave:
-            self.explanation = str(grave[0])
-            pytest.fail(grave[0].text, pytrace=True)
+            first = located(grave[0])
+            self.explanation = str(first)
+            pytest.fail(first.text, pytrace=True)
 
     def _fail(self, tensor: Any, aspect: Aspect, what: str) -> None:
         __tracebackhide__ = True
@@ -193,9 +194,10 @@ def pytest_runtest_makereport(
 
 
 def _why(timeline: Timeline, node: int, aspect: Aspect) -> Finding | None:
+    from gviz.explain.kinds import located
     from gviz.explain.why import why
 
-    return why(timeline, timeline.at(len(timeline)), node, aspect) if node in timeline.nodes else None
+    return located(why(timeline, timeline.at(len(timeline)), node, aspect)) if node in timeline.nodes else None
 
 
 def _grad(tensor: Any) -> Any:
@@ -211,8 +213,9 @@ def _unseen(tensor: Any) -> str:
 
 def _wrong(timeline: Timeline) -> list[Finding]:
     from gviz.explain.check import check
+    from gviz.explain.kinds import located
 
-    return [one.finding for one in check(timeline) if one.level != "note"]
+    return [located(one.finding) for one in check(timeline) if one.level != "note"]
 
 
 def _framework_of(tensor: Any) -> Any:

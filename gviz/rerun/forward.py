@@ -290,11 +290,11 @@ def vector_jacobian_products(
 def result_again(timeline: Timeline, info: NodeInfo) -> Array | None:
     """Return the first result of a node, run again on its recorded inputs; None if that cannot be done."""
     try:
-        found, arrays = _engine_operation(timeline, info), inputs_of(timeline, info)
-        if found is None:
+        operation, arrays = _engine_operation(timeline, info), inputs_of(timeline, info)
+        if operation is None:
             return None
         with emit.silence():
-            return _operation_forward(info, *found)([new_tensor(np.array(array)) for array in arrays])[0]._array
+            return _operation_forward(info, *operation)([new_tensor(np.array(array)) for array in arrays])[0]._array
     except (GvizError, *FAILURES):
         return None
 
@@ -310,13 +310,13 @@ def _forward_and_inputs(timeline: Timeline, info: NodeInfo) -> tuple[Forward, li
     if known and not missing:
         return forward_of(timeline, info), inputs_of(timeline, info)
     arrays = [_known_or_computed(timeline, info, slot, _MOST_INSIDE) for slot in range(len(info.created.inputs))]
-    found = _engine_operation(timeline, info)
-    if found is None:
+    operation = _engine_operation(timeline, info)
+    if operation is None:
         run = run_by_name(info.op.name, info.created)
         if run is None:
             raise refusal(info, f"it runs {info.op.name}, which cannot be run alone")
         return Forward(run), arrays
-    forward = _operation_forward(info, *found)
+    forward = _operation_forward(info, *operation)
     if known:
         _require_recorded_result(timeline, info, forward, info.created.outputs, arrays)
     return forward, arrays

@@ -16,7 +16,7 @@ from gviz.cli.program import Program
 from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
 from gviz.explain.check import Checked, check_ranks
-from gviz.explain.finding import Finding
+from gviz.explain.finding import Finding, edit_of
 from gviz.explain.kinds import findable
 from gviz.source.site import Frame
 
@@ -66,7 +66,7 @@ def test_a_healthy_script_passes():
 def test_a_question_about_a_script():
     code, out, _ = gviz("why", "--engine", "builtin", "w.grad", str(BUGS / "lost_leaf.py"), cwd=HERE)
     assert code == 0
-    assert out.startswith("#2 w = To at lost_leaf.py:6 is no leaf")
+    assert out.startswith("#2 w = To is no leaf: only leaves keep their gradient in .grad, at lost_leaf.py:6")
 
 
 def not_a_number():
@@ -137,6 +137,66 @@ def test_sarif_points_at_lines(trace, capsys, monkeypatch):
     assert result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 5
     assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     assert result["level"] == "warning"
+
+
+@pytest.fixture(scope="module")
+def broadcast(tmp_path_factory):
+    path = tmp_path_factory.mktemp("traces") / "loss_broadcast.gviz"
+    gviz("record", "--engine", "builtin", "-o", str(path), str(BUGS / "loss_broadcast.py"), cwd=HERE)
+    return str(path)
+
+
+def test_the_edit_of_a_finding_is_a_fix_in_sarif(broadcast, capsys, monkeypatch):
+    monkeypatch.chdir(HERE)
+    run_command(["check", "--format", "sarif", broadcast])
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    (fix,) = result["fixes"]
+    (change,) = fix["artifactChanges"]
+    (replacement,) = change["replacements"]
+    edit = edit_of(library.check(broadcast)[0].finding)
+    assert change["artifactLocation"]["uri"] == "bugs/loss_broadcast.py"
+    assert fix["description"]["text"] == library.check(broadcast)[0].finding.fix
+    region = replacement["deletedRegion"]
+    assert (region["startColumn"], region["endColumn"]) == (1, 1)
+    rows = (BUGS / "loss_broadcast.py").read_text().splitlines(keepends=True)
+    rows[region["startLine"] - 1 : region["endLine"] - 1] = [replacement["insertedContent"]["text"]]
+    assert "".join(rows) == edit.applied((BUGS / "loss_broadcast.py").read_text())
+    assert "".join(rows) != (BUGS / "loss_broadcast.py").read_text()
+
+
+def test_a_finding_without_an_edit_has_no_fix_in_sarif(trace, capsys):
+    run_command(["check", "--format", "sarif", trace])
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert edit_of(library.check(trace)[0].finding) is None
+    assert "fixes" not in result
+
+
+def test_the_edit_is_a_diff_with_v(broadcast, capsys):
+    run_command(["check", broadcast])
+    short = capsys.readouterr().out
+    run_command(["check", "-v", broadcast])
+    whole = capsys.readouterr().out.splitlines()
+    at = line_of(BUGS / "loss_broadcast.py")
+    edit = edit_of(library.check(broadcast)[0].finding)
+    place = whole.index(f"  change loss_broadcast.py:{at}:")
+    assert [row.strip() for row in whole[place + 1 : place + 3]] == edit.diff()
+    assert [row[0] for row in edit.diff()] == ["-", "+"]
+    assert ".squeeze(-1)" in whole[place + 2]
+    assert "change " not in short
+    assert "-v prints 1 fix as an edit" in short
+
+
+def test_a_finding_is_a_title_its_source_line_numbers_and_a_fix(broadcast, capsys):
+    run_command(["check", broadcast])
+    rows = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"loss_broadcast\.py:\d+: warning: .*: \(5,1\) with \(5,\) becomes \(5,5\) \[broadcast\]", rows[0]
+    )
+    assert re.fullmatch(r"    \d+ \| .*", rows[1])
+    assert set(rows[2].partition("|")[2]) == {" ", "^"}
+    assert "every element meets every other" in rows[3]
+    assert rows[4].startswith("  try: ")
+    assert rows[5] == "-v prints 1 fix as an edit"
 
 
 def test_sarif_is_what_code_hosts_take(tmp_path, monkeypatch):

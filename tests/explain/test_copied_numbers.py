@@ -81,4 +81,4 @@ def test_what_was_made_of_other_numbers_is_no_copy(program, tmp_path):
 def test_what_was_made_of_its_results_is_a_copy(program, tmp_path):
     found = answer(program, tmp_path)
     assert [part.kind for part in found.parts] == ["copied", "elsewhere"]
-    assert "is new data without a history" in found.parts[0].text
+    assert "is a new tensor with no autograd history" in found.parts[0].text

@@ -240,7 +240,7 @@ def unused():
         (backward_of_several, "needs a gradient to start from", "sum or mean"),
         (
             write_to_a_leaf,
-            "autograd allows that only under no_grad",
+            "such a leaf may be changed in place only under no_grad",
             "torch.no_grad()",
         ),
         (shapes_apart, "shapes do not fit", "compare the shapes"),

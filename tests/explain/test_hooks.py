@@ -78,7 +78,7 @@ def test_a_hook_of_a_result_stands_below_what_its_rule_sent(engine, tmp_path):
     assert f"before that rule, {words} at #3 f = Mul" in answer(timeline, "x")
     (found,) = check(timeline)
     assert (found.finding.kind, found.level) == ("changed-by-hook", "note")
-    assert words in found.finding.text
+    assert words in found.finding.parts[0].text
 
 
 def test_hooks_are_listed_in_their_order_and_those_that_only_look_say_so(engine, tmp_path):
@@ -130,7 +130,8 @@ def test_a_hook_that_makes_zero_is_named_and_nothing_is_said_to_cancel(engine, h
 
     timeline = timeline_of(program, engine, tmp_path)
     text = answer(timeline, "x")
-    assert "the gradient of #1 x is zero: the hook zeros changed [3 3 3] to [0 0 0] at #2 y = Mul" in text
+    assert "the gradient of #1 x is zero: the hook zeros makes it so" in text
+    assert "the hook zeros changed [3 3 3] to [0 0 0] at #2 y = Mul" in text
     assert {one.finding.kind for one in check(timeline)} == {"changed-by-hook"}
 
 

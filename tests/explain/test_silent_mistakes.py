@@ -294,7 +294,7 @@ EXPECTED = {
     "cut between batch norms": (
         "warning",
         "not-reached",
-        ["is new data without a history"],
+        ["is a new tensor with no autograd history"],
         "tensors all the way",
         "h.tolist()",
     ),
@@ -331,14 +331,14 @@ EXPECTED = {
     "result zeroed through data": (
         "error",
         "changed-through-data",
-        ["had saved for backward was changed through .data"],
+        ["saved for backward was changed through .data"],
         "clone()",
         "c.data.zero_()",
     ),
     "input scaled through data": (
         "error",
         "changed-through-data",
-        ["had saved for backward was changed"],
+        ["saved for backward was changed"],
         "clone()",
         "x.data.mul_",
     ),

@@ -140,11 +140,11 @@ for i in range(4):
 }
 
 EXPECTED = {
-    "every micro-batch": ("error", 12, "in 6 of 8 passes", "brings is cleared", 15),
-    "between two losses": ("error", 15, "in 5 of 5 passes", "brings is cleared", 16),
-    "by the model": ("error", 14, "in 5 of 5 passes", "brings is cleared", 16),
-    "by hand": ("error", 15, "in 8 of 8 passes", "brings is cleared", 0),
-    "once": ("note", 12, "in 1 of 1 pass", "brings is cleared", 14),
+    "every micro-batch": ("error", 12, "in 6 of 8 passes", "are cleared before a step uses them", 15),
+    "between two losses": ("error", 15, "in 5 of 5 passes", "are cleared before a step uses them", 16),
+    "by the model": ("error", 14, "in 5 of 5 passes", "are cleared before a step uses them", 16),
+    "by hand": ("error", 15, "in 8 of 8 passes", "are cleared before a step uses them", 0),
+    "once": ("note", 12, "in 1 of 1 pass", "are cleared before a step uses them", 14),
 }
 
 

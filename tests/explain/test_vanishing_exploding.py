@@ -45,11 +45,11 @@ def found(timeline):
 def test_six_layers_are_enough_to_name_it(engine):
     (one,) = check(recorded("loops", "six_sigmoids", engine))
     assert (one.level, one.finding.kind) == ("note", "vanishing")
-    first, *_ = one.finding.parts
+    _, first, factor, *_ = one.finding.parts
     at = f"six_sigmoids.py:{line_of(HERE / 'loops' / 'six_sigmoids.py')}"
     assert first.text.endswith(at)  # of the forward the last sigmoid, of the way back the first
     assert one.finding.where == at
-    assert "by Sigmoid, 6 times, first at six_sigmoids.py" in one.finding.parts[1].text
+    assert "by Sigmoid, 6 times, first at six_sigmoids.py" in factor.text
     assert "relu instead of sigmoid" in one.finding.fix
     assert len(list(lines(one.finding))) <= 6
 

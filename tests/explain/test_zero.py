@@ -94,7 +94,7 @@ def test_a_loss_whose_margins_are_all_met_is_healthy(loss, engine, tmp_path):
     assert check(timeline) == []
     found = answer(NamedNodes(timeline), "b.grad", len(timeline))
     assert found.kind == "spent-loss"
-    assert "has nothing left to learn" in found.text
+    assert "has nothing left to learn" in found.parts[0].text
 
 
 @pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])

@@ -156,12 +156,56 @@ def _alike(array: Array) -> str:
     return number(float(least)) if least == most else f"{number(float(least))} .. {number(float(most))}"
 
 
+# Why a rule has no number there, where the recorded numbers show it
+
+_DECOMPOSITIONS = {
+    "linalg_svd": ("singular values", 1), "_linalg_svd": ("singular values", 1), "svd": ("singular values", 1),
+    "linalg_eigh": ("eigenvalues", 0), "_linalg_eigh": ("eigenvalues", 0),
+}  # fmt: skip
+"""By operation: what it decomposes into, and the number of that output. Its rule divides by their differences."""
+
+_EQUAL = 1e-6
+
+
+def undefined_there(timeline: Timeline, info: NodeInfo) -> str:
+    """Return why the backward rule of a node divides by 0: two equal singular values, a norm of 0; empty if unknown."""
+    op = info.op.base_name
+    if op in _DECOMPOSITIONS:
+        what, nr = _DECOMPOSITIONS[op]
+        outputs = info.created.outputs
+        value = outputs[nr].value if nr < len(outputs) else None
+        array = timeline.array(value) if value is not None else None
+        return _equal_pair(array, what) if array is not None and array.ndim else ""
+    if op != "norm" or info.created.first_value is None:
+        return ""
+    norms = timeline.array(info.created.first_value)
+    zeros = int((norms == 0).sum()) if norms is not None else 0
+    if norms is None or not zeros:
+        return ""
+    which = f"{zeros} of {norms.size} norms are 0" if norms.size > 1 else "the norm is 0"
+    return f"{which}, and the rule divides by it"
+
+
+def _equal_pair(array: Array, what: str) -> str:
+    rows = np.sort(array.reshape(-1, array.shape[-1]).astype(np.float64), axis=-1)
+    size = max(float(np.abs(rows).max(initial=0.0)), 1e-30)
+    close = np.argwhere(np.diff(rows, axis=-1) <= _EQUAL * size)
+    if not len(close):
+        return ""
+    row, place = (int(at) for at in close[0])
+    pair = " and ".join(number(float(each)) for each in rows[row, place : place + 2])
+    return f"two {what} are equal, {pair}: the rule divides by their difference"
+
+
 # The usual fix
 
 _SMALL = "add a small number first: sqrt(x + 1e-8)"
 _FIXES = {
     "sqrt": _SMALL,
     "rsqrt": _SMALL,
+    **dict.fromkeys(
+        _DECOMPOSITIONS, "use only the values of the decomposition, or add small random numbers to the matrix first"
+    ),
     "norm": "add a small number to what it is taken of: its gradient is not defined at 0",
     "std": "add a small number to the variance: its gradient is not defined where nothing varies",
     "div": "keep what is divided by away from 0: x / (y + 1e-8)",

@@ -6,13 +6,14 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from math import isclose, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.explain.display_names import innermost, label, symbol
+from gviz.explain.display_names import innermost, label, symbol, titled
 from gviz.explain.finding import Finding
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
@@ -133,20 +134,37 @@ def _wrong_input(survey: Survey, made: Made, elements: int) -> GradientCheck | N
 
 
 def _rule_finding(survey: Survey, made: Made, one: GradientCheck) -> Finding:
-    from gviz.rerun.finite_differences import mismatch_patterns
+    from gviz.rerun.finite_differences import common_factor, mismatch_patterns
 
     timeline, wrong = survey.timeline, one.differs
     sent, expected = one.recorded[wrong], one.differences[wrong]
     name, to = shown(timeline.op(made.created.op).name), shown(symbol(timeline, one.node))
-    text = (
-        f"the backward of {label(timeline, made.node)} sends {to} {_numbers(sent)} where small changes of it say "
-        f"{_numbers(expected)}"
-    )
-    rows = (f"{wrong.sum()} of the {len(wrong)} elements tried differ", *mismatch_patterns(one))
+    factor = common_factor(one)
+    says = "a wrong gradient to"
+    if factor is not None and factor < 0:
+        says = "the gradient with the other sign to" if factor == -1 else f"{number(factor)} times the gradient to"
+    elif factor:
+        says = f"{number(factor)} times the gradient to"
+    text = titled(f"the backward of {{}} sends {says} {{}}", label(timeline, made.node), to)
+    size = f"it sends {_numbers(sent)}, where small changes of {to} show {_numbers(expected)}"
+    size += _factor_words(factor, one.shape) if factor else ""
+    rows = (size, f"{wrong.sum()} of the {len(wrong)} elements tried differ", *mismatch_patterns(one))
     parts = tuple(Finding("tried", row) for row in rows)
-    fix = f"mend {name}.backward, if it is not meant so; gradcheck #{made.node} in the debugger shows more"
+    fix = f"mend {name}.backward, if this is not intended; gradcheck #{made.node} in the debugger shows more"
     step = _last_step(survey, made)
-    return Finding("wrong-rule", text, step, made.node, parts, fix, _backward_line(survey, made, step), suspected=True)
+    at = _backward_line(survey, made, step)
+    return Finding("wrong-rule", text, step, made.node, parts, fix, at, suspected=not factor)
+
+
+def _factor_words(factor: float, shape: tuple[int, ...]) -> str:
+    """A factor that a size of the input explains: ``; 0.25 = 1/batch``; empty if none does."""
+    sizes = {"batch": shape[0], "elements": prod(shape), "last dimension": shape[-1]} if shape else {}
+    for name, size in sizes.items():
+        if size > 1 and isclose(abs(factor), size, rel_tol=1e-2):
+            return f"; {number(abs(factor))} = {name}"
+        if size > 1 and isclose(abs(factor), 1 / size, rel_tol=1e-2):
+            return f"; {number(abs(factor))} = 1/{name}"
+    return ""
 
 
 def _numbers(array: Array) -> str:

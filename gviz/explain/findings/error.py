@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from gviz.events import GradCaptured, RequiresGradSet
-from gviz.explain.display_names import innermost, label, label_at, made_at, why_untracked
+from gviz.explain.display_names import MOST_TITLE, innermost, label, label_at, made_at, titled, why_untracked
 from gviz.explain.edit import (
     after,
     keyword_or_argument,
@@ -41,7 +41,7 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
     timeline = failure.timeline
     root = _root(failure)
     name = label(timeline, root) if root else "a tensor"
-    text = f"backward was called on {name}, which no tracked operation made: there is no way back from it"
+    text = titled("backward was called on {}: no tracked operation made it", name)
     lost = _lost_at(timeline, root) if root else 0
     if not lost:
         why, fix = (_new_data(timeline, root) or _frozen(timeline, root) if root else None) or (
@@ -148,9 +148,9 @@ def explain_given_gradient(failure: Failure) -> Finding | None:
     found = re.search(MISFIT, failure.message, re.DOTALL)
     if found is None:
         return None
-    actual, expected = (_shape(text) for text in found.groups())
-    text = f"backward was given a gradient of shape {actual} for a tensor of shape {expected}: they must be the same"
-    fix = f"pass a gradient of shape {expected}, or none to a loss of one element"
+    given, wanted = (_shape(text) for text in found.groups())
+    text = titled("backward was given a gradient of shape {} for a tensor of shape {}", given, wanted)
+    fix = f"pass a gradient of shape {wanted}, or none to a loss of one element"
     return Finding("given-gradient", text, failure.seq, fix=fix, at=failure.at)
 
 
@@ -159,7 +159,7 @@ def _several(failure: Failure) -> Finding:
     root = next((info for info in failure.made_before() if info.name in names and info.created.requires_grad), None)
     value = root.created.first_value if root is not None else None
     shape = f" of shape {shape_text(value.shape)}" if value is not None else ""
-    text = f"backward of a tensor{shape} with several elements needs a gradient to start from"
+    text = titled("backward of several elements{} needs a gradient to start from", shape)
     made = (Finding("root", f"it is {label_at(timeline, root.node)}", root.born, root.node),) if root else ()
     at = failure.at or (innermost(root) if root else None)
     return Finding("given-gradient", text, failure.seq, root.node if root else 0, made, _REDUCE, at)
@@ -205,18 +205,18 @@ def explain_other(failure: Failure) -> Finding:
         return frozen
     if failure.says(_NO_LEAF) and (result := _result_on_its_line(failure)) is not None:
         return _for_an_optimizer(failure, result)
-    first = clipped(shown(failure.message), 120)
-    text = cause or f"{failure.ended} with {shown(failure.error)}: {first}"
-    node = failure.node
-    parts = (
-        (Finding("at", f"in the backward of {label_at(failure.timeline, node)}", failure.seq, node),) if node else ()
-    )
+    whole, node = f"{failure.ended} with {shown(failure.error)}: {clipped(shown(failure.message), 120)}", failure.node
+    text = clipped(cause or whole, MOST_TITLE)
+    parts = (Finding("message", whole, failure.seq, node),) if text != whole else ()
+    if node:
+        rule = f"in the backward of {label_at(failure.timeline, node)}"
+        parts = (*parts, Finding("at", rule, failure.seq, node, at=innermost(failure.timeline.info(node))))
     return Finding("failed", text, failure.seq, node, parts, fix, failure.at)
 
 
 def _on_a_number(failure: Failure, name: str) -> Finding:
     """Return the finding about ``backward`` of a number, with the line that took it out of its tensor."""
-    text = f"{failure.ended} with {shown(failure.error)}: {name} is a number and no tensor, it has no graph to go back"
+    text = titled("backward was called on {}, which is a number and no tensor", name)
     made = made_number(failure, name)
     parts = (Finding("made-number", f"it was made one at {made}", failure.seq),) if made else ()
     fix = f"call backward() on the tensor, and give the number another name: {name}.backward(); value = {name}.item()"
@@ -232,15 +232,16 @@ def _result_on_its_line(failure: Failure) -> NodeInfo | None:
 
 def _for_an_optimizer(failure: Failure, result: NodeInfo) -> Finding:
     """Return the finding about an optimizer that got a tensor that is no leaf."""
-    what, name = label_at(failure.timeline, result.node), shown(result.name)
-    text = f"{what} is no leaf: an optimizer cannot change what an operation made"
+    name = shown(result.name)
+    text = titled("{} is no leaf: an optimizer cannot change it", label(failure.timeline, result.node))
     fix = f"make the leaf last: {name} = (...).detach().requires_grad_(), and device and dtype before that"
-    part = Finding("used", f"it was given to the optimizer at {file_line(failure.at.path, failure.at.line)}") if (
-        failure.at is not None
-    ) else None  # fmt: skip
+    place = (
+        f", and it was given to the optimizer at {file_line(failure.at.path, failure.at.line)}" if failure.at else ""
+    )
+    part = Finding("used", f"an operation made it{place}", result.born, result.node, at=failure.at)
     at = innermost(result) or failure.at
     edit = leaf_last(failure.timeline, at)
-    return Finding("failed", text, failure.seq, result.node, (part,) if part else (), fix, at, edit=edit)
+    return Finding("failed", text, failure.seq, result.node, (part,), fix, at, edit=edit)
 
 
 _NEEDS_NONE = r"One of the differentiated Tensors does not require grad"
@@ -254,7 +255,7 @@ def _of_a_frozen_input(failure: Failure) -> Finding | None:
     if info is None:
         return None
     name = shown(info.name)
-    text = f"{label_at(failure.timeline, info.node)} does not require a gradient, and autograd.grad is asked for one"
+    text = titled("{} requires no gradient, and autograd.grad is asked for one", label(failure.timeline, info.node))
     fix = f"{name}.requires_grad_() before it is used"
     at = innermost(info) or failure.at
     edit = after(failure.timeline, at, f"{name}.requires_grad_()")
@@ -269,8 +270,8 @@ def _of_several_views(failure: Failure) -> Finding:
     names = failure.names_on_its_line()
     made = (info for info in failure.made_before() if info.name in names or info.output_name(0) in names)
     info = next(made, None)
-    what = f" {label_at(failure.timeline, info.node)}" if info is not None else ""
-    text = f"a view of several{what} was to be changed in place, which autograd cannot follow"
+    what = f", {label(failure.timeline, info.node)}," if info is not None else ""
+    text = titled("one of several views{} was to be changed in place", what)
     fix = "use the operation that makes a new tensor, or clone() the view first"
     edit = without_in_place(failure.timeline, failure.at)
     return Finding("failed", text, failure.seq, info.node if info else 0, (), fix, failure.at, edit=edit)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet, HookRan
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.contributions import by_loss, contribution, contributions, silent_uses, with_agreement
-from gviz.explain.display_names import innermost, label, label_at, made_at
+from gviz.explain.display_names import innermost, label, label_at, made_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan import suspected_source
 from gviz.explain.findings.optimizer import unused_gradient
@@ -21,7 +21,7 @@ from gviz.explain.grad_history import (
     write_effect,
     writes_since_pass,
 )
-from gviz.explain.hooks import HOOK_FIX, hook_findings, hooks_of
+from gviz.explain.hooks import HOOK_FIX, hook_finding, hook_findings, hooks_of
 from gviz.explain.parameter_updates import has_stepped
 from gviz.explain.program_text import line_text
 from gviz.explain.question import Question
@@ -117,9 +117,10 @@ def turning_hooks(survey: Survey) -> Iterator[Finding | None]:
         effect = next(one for one in hooks_of(timeline, ran.node, ran.output_nr, ran.pass_nr, seq) if one.seq == seq)
         factor = effect.factor(timeline)
         if effect.made_zero or effect.is_opposite(timeline) or (factor is not None and factor < 0):
-            text = f"{effect.words(timeline)} at {label(timeline, ran.node)}{effect.registered(timeline)}"
-            at = effect.at(timeline) or innermost(info)
-            yield Finding("changed-by-hook", text, seq, ran.node, fix=HOOK_FIX, at=at, suspected=True)
+            does = "makes zero of" if effect.made_zero else "turns round"
+            text = titled(f"the hook {{}} {does} the gradient of {{}}", shown(ran.name), label(timeline, ran.node))
+            at, parts = effect.at(timeline) or innermost(info), (hook_finding(timeline, effect),)
+            yield Finding("changed-by-hook", text, seq, ran.node, parts, HOOK_FIX, at, suspected=True)
 
 
 _MOST_JUDGED = 100
@@ -140,14 +141,13 @@ def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
         yield None
         frames = timeline.stack(stack)
         first, last = runs[0][1], runs[-1][0]
-        text = (
-            f"the hook {shown(first.name)} of {label(timeline, node)} ran {len(runs)} times in one backward pass: "
-            f"it was registered as often{made_at(frames)}"
-        )
+        names = shown(first.name), label(timeline, node)
+        text = titled(f"the hook {{}} of {{}} ran {len(runs)} times in one backward pass", *names)
+        often = Finding("hook", f"it was registered as often{made_at(frames)}", last, node)
         fix = "register it once, before the loop, or remove() the handle after each pass"
         numbers = (Number("hooks", len(runs), last),)
         at = frames[0] if frames else None
-        yield Finding("changed-by-hook", text, last, node, (), fix, at, numbers, suspected=True)
+        yield Finding("changed-by-hook", text, last, node, (often,), fix, at, numbers, suspected=True)
 
 
 def _earlier_passes(

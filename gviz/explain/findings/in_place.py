@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from gviz.events import DataSet, Edge, NodeCreated, RequiresGradSet, StepStarted, StorageWritten
 from gviz.explain.backward_passes import pass_started
-from gviz.explain.display_names import innermost, label, label_at, made_at, op_title
+from gviz.explain.display_names import innermost, label, label_at, made_at, titled
 from gviz.explain.edit import in_block, without_in_place, without_option
 from gviz.explain.finding import Finding
 from gviz.explain.operations import ACTIVATIONS
@@ -17,7 +19,7 @@ from gviz.explain.recording_overview import Made, Survey
 from gviz.source.site import source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values.plain_text import file_line, shown
+from gviz.values.plain_text import shown
 
 _CHANGED = r"modified by an inplace operation"
 
@@ -42,17 +44,22 @@ def explain_saved(failure: Failure) -> Finding | None:
     by_node = writer_of(write)
     owner = _owner(timeline, (holder, 0))
     step = step_of(timeline, owner, seq)
-    needs = f"but backward of {label(timeline, saver.node)} still needs it as it was"
+    needs = "but its rule still needs it as it was" if holder == saver.node else "but {} still needs it as it was"
+    names = () if holder == saver.node else (label(timeline, saver.node),)
     if step is not None:
         frames = timeline.stack(step.stack)
-        text = f"{label(timeline, owner)} was updated by a step of {shown(step.kind)}{made_at(frames)}, {needs}"
-        wrote = f"updated by the step to version {write.version}"
+        text = titled(
+            "a step of {} updated {}, " + needs.removesuffix(" as it was"),
+            shown(step.kind),
+            label(timeline, owner),
+            *names,
+        )
+        wrote = f"updated by the step{made_at(frames)} to version {write.version}"
         at = frames[0] if frames else failure.at
         parts = (saved_part, Finding("write", wrote, seq, owner, at=at))
         return Finding("changed-in-place", text, seq, owner, parts, _STEP_FIX, at)
     writer = timeline.info(by_node) if by_node in timeline.nodes else None
-    by = f"{op_title(writer)}{made_at(writer.frames)}" if writer is not None else "the program"
-    text = f"{label(timeline, holder)} was changed in place by {by}, {needs}"
+    text = titled("{} was changed in place, " + needs, label(timeline, holder), *names)
     wrote = f"changed by {label_at(timeline, by_node)} to version {write.version}" if writer else "changed"
     parts = (saved_part, Finding("write", wrote, seq, by_node, at=innermost(writer) if writer else None))
     at = innermost(writer) if writer else failure.at
@@ -126,8 +133,8 @@ def _writes(timeline: Timeline, failure: Failure) -> Iterator[tuple[Edge, int, W
 
 # A leaf that requires a gradient
 
-_RULE = "autograd allows that only under no_grad"
-_OF_A_LEAF = "of a leaf that requires a gradient"
+_RULE = "such a leaf may be changed in place only under no_grad"
+_OF_A_LEAF = "a leaf that requires a gradient"
 _ALSO = re.compile(r"\s*(\w+)\s*=\s*(\w+)\s*;?\s*(?:#.*)?")
 _LEAF = r"leaf [Vv]ariable that requires grad .*in-place"
 
@@ -140,10 +147,10 @@ def explain_leaf(failure: Failure) -> Finding | None:
     leaves = map(timeline.info, _leaves(timeline))
     leaf = next((info for info in leaves if info.name in names), None)
     view = "a view of " if failure.says("a view of") else ""
-    at = f" at {file_line(failure.at.path, failure.at.line)}" if failure.at else ""
-    what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"
-    text = f"{view}{what} was to be changed in place{at}; {f'{_OF_A_LEAF} ' if leaf else ''}{_RULE}"
-    parts = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
+    what = label(timeline, leaf.node) if leaf else "a leaf"
+    text = titled(f"{view}{{}} was to be changed in place while autograd records", what)
+    which = f"{label_at(timeline, leaf.node)} is a leaf that requires a gradient" if leaf else f"it is {_OF_A_LEAF}"
+    parts = (Finding("leaf", f"{which}; {_RULE}", leaf.born if leaf else 0, leaf.node if leaf else 0),)
     fix = "update it inside with torch.no_grad():, let an optimizer do it, or change a clone()"
     edit = in_block(timeline, failure.at, "with torch.no_grad():")
     return Finding("leaf-in-place", text, failure.seq, leaf.node if leaf else 0, parts, fix, failure.at, edit=edit)
@@ -169,11 +176,63 @@ def _names(failure: Failure) -> set[str]:
     return names
 
 
+# A write through ``.numpy()``, which nothing counts: what is computed next has other numbers than what was recorded
+
+_COMPUTED_AGAIN = {"sum", "mean", "add", "sub", "mul", "neg", "exp", "tanh", "sigmoid", "relu", "pow", "mm", "dot"}
+"""Operations that mean the same on both engines, so that another result is one of other numbers."""
+
+_MOST_COMPUTED = 50
+_MOST_ELEMENTS = 1 << 16
+
+
+def changed_unseen(survey: Survey) -> Iterator[Finding | None]:
+    """Yield writes through an array that shares the memory of a result: a later operation used other numbers."""
+    timeline, tried = survey.timeline, 0
+    for alias in survey.nodes.values():
+        source = next(survey.sources(alias), None) if alias.created.untracked in ("detach", "data") else None
+        if source is None or source.created.kind != "op" or timeline.nodes.users(alias.node):
+            continue  # what reads it as a tensor is recorded
+        for user in timeline.nodes.users(source.node):
+            made = survey.nodes.get(user)
+            if made is None or made.seq < alias.seq or made.op not in _COMPUTED_AGAIN or tried >= _MOST_COMPUTED:
+                continue
+            yield None
+            tried += 1
+            if _gives_another_result(timeline, timeline.info(user)):
+                yield _unseen_finding(survey, alias, source, made)
+                break
+
+
+def _gives_another_result(timeline: Timeline, info: NodeInfo) -> bool:
+    """Check whether an operation gives another result when it runs again on the recorded numbers of its inputs."""
+    value = info.created.first_value
+    recorded = timeline.array(value) if value is not None and value.size <= _MOST_ELEMENTS else None
+    if recorded is None or recorded.dtype.kind != "f":
+        return False
+    from gviz.rerun.forward import result_again  # the engine, which few answers need
+
+    again = result_again(timeline, info)
+    if again is None or again.shape != recorded.shape:
+        return False
+    size = float(np.abs(recorded).max(initial=0.0))
+    return not np.allclose(again, recorded, rtol=1e-2, atol=1e-2 * size, equal_nan=True)
+
+
+def _unseen_finding(survey: Survey, alias: Made, source: Made, made: Made) -> Finding:
+    timeline, at = survey.timeline, survey.at(alias)
+    text = titled("{} was changed through an array that shares its memory", label(timeline, source.node))
+    used = f"{label_at(timeline, made.node)} used other numbers than recorded: autograd sees no write through numpy"
+    part = Finding("used", used, made.seq, made.node, at=survey.at(made))
+    fix = "write to a copy: .numpy().copy(), or with an operation of the tensor, which autograd counts"
+    return Finding("changed-through-data", text, alias.seq, source.node, (part,), fix, at)
+
+
 # A write through ``.data``, which autograd does not count: backward uses the new numbers
 
 
 def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
-    """Yield writes through ``.data`` to a tensor that an operation has saved, before its backward rule ran."""
+    """Yield writes through ``.data`` or an array to a tensor that an operation has saved, before its rule ran."""
+    yield from changed_unseen(survey)
     timeline = survey.timeline
     tracked = {  # only tracked tensors: a layer updates its running statistics in this way
         made.node
@@ -229,14 +288,12 @@ def _ran_after(timeline: Timeline, node: int, seq: int) -> int:
 
 def _data_finding(survey: Survey, seq: int, writer: Made, saved: Made, used: int) -> Finding:
     timeline = survey.timeline
-    info = timeline.info(writer.node)
+    info, how = timeline.info(writer.node), "through .data"
     started = pass_started(timeline, timeline.at(used).pass_nr)
-    text = (
-        f"what {label_at(timeline, saved.node)} had saved for backward was changed through .data"
-        f"{made_at(info.frames)}: its gradient is computed with the new numbers"
-    )
+    text = titled("a tensor that {} saved for backward was changed " + how, label(timeline, saved.node))
     at = made_at(timeline.stack(started.stack)) if started is not None else ""
-    part = Finding("used", f"backward{at} used them; autograd does not notice a write through .data", used, saved.node)
+    unseen = f"backward{at} used the new numbers: autograd does not notice a write {how}"
+    part = Finding("used", unseen, used, saved.node)
     fix = "write to a clone(), or without .data inside torch.no_grad(): autograd then reports what backward needs"
     line = innermost(info)
     edit = without_in_place(timeline, line)

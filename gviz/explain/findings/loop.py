@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gviz.events import NodeCreated
-from gviz.explain.display_names import innermost, label, label_at, made_at
+from gviz.explain.display_names import innermost, label, label_at, titled
 from gviz.explain.edit import kept_by
 from gviz.explain.finding import Finding, Number
 from gviz.explain.recording_overview import Made, Survey
@@ -61,14 +61,13 @@ def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Findi
     saved = [state for state in states if state is not None and state.saved == "held"]
     size = sum(made.value.nbytes for made in alive if made.value is not None)
     info = timeline.info(last.node)
-    text = (
-        f"{len(roots)} graphs are alive at once: the results of {label(timeline, last.node)}{made_at(info.frames)} of "
-        f"{len(roots)} iterations are kept, the first since event {first.seq}"
-    )
-    amount = f"{len(alive)} nodes with results of {bytes_text(size)}, saved tensors of {len(saved)} of them still held"
+    text = titled(f"{len(roots)} graphs are alive at once: results as {{}} are kept", label(timeline, last.node))
+    held = f"{len(alive)} nodes with results of {bytes_text(size)}, saved tensors of {len(saved)} of them still held"
     parts = (
-        Finding("alive", amount, last.seq, last.node),
-        Finding("since", f"the oldest is {label(timeline, first.node)}", first.seq, first.node),
+        Finding("alive", held, last.seq, last.node),
+        Finding(
+            "since", f"the oldest is {label_at(timeline, first.node)}, of event {first.seq}", first.seq, first.node
+        ),
     )
     fix = "keep the number, not the tensor: losses.append(loss.item()), total += loss.item(), or loss.detach()"
     numbers = (Number("graphs alive", len(roots), last.seq), Number("nodes alive", len(alive), last.seq))
@@ -167,7 +166,7 @@ def _may_be_a_loss(made: Made) -> bool:
 def _unused_finding(survey: Survey, unused: list[Made], used: list[Made]) -> Finding:
     timeline, first, last = survey.timeline, unused[0], max(used, key=lambda made: made.node)
     info, count = timeline.info(last.node), len(unused) + len(used)
-    text = f"backward goes through {len(used)} of {count} losses{made_at(info.frames)}"
+    text = f"backward goes through {len(used)} of {count} losses"
     others = f"{label(timeline, first.node)} and {len(unused) - 1} others have brought no gradient to anything"
     parts = (Finding("beside", others, first.seq, first.node),)
     numbers = (Number("losses", count), Number("gone through", len(used)))
@@ -252,10 +251,11 @@ def _place(use: _Use) -> tuple[int, int, int]:
 def _detached_finding(survey: Survey, last: _Use, other: _Use, detached: int, count: int) -> Finding:
     assert last.cut is not None
     timeline, cut = survey.timeline, last.cut
-    takes = f"{label_at(timeline, last.user.node)} takes {label(timeline, last.state.node)} detached"
-    text = f"at {detached} of {count} steps {takes}: no gradient goes back past these steps"
+    names = label(timeline, last.user.node), label(timeline, last.state.node)
+    text = titled(f"at {detached} of {count} steps {{}} takes {{}} detached", *names)
+    stops = f"detached at {label_at(timeline, cut.node)}: no gradient goes back past these steps"
     parts = (
-        Finding("cut", f"detached at {label_at(timeline, cut.node)}", cut.seq, cut.node),
+        Finding("cut", stops, cut.seq, cut.node),
         Finding(
             "elsewhere", f"with its history by {label(timeline, other.user.node)}", other.user.seq, other.user.node
         ),

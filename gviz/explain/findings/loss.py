@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from gviz.explain.display_names import innermost, label, label_at, why_cut
+from gviz.explain.display_names import innermost, label, label_at, titled, why_cut
 from gviz.explain.edit import operand, renamed_call, with_keyword, without_call, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
@@ -26,12 +26,47 @@ def broadcast(survey: Survey) -> Iterator[Finding | None]:
     """Yield elementwise operations where neither input has the shape of the result."""
     for made in survey.ops(*ELEMENT_BY_ELEMENT):
         yield None
+        pair = [_before_widening(survey, source) for source in survey.sources(made)][:2]
+        if len(pair) != 2 or not made.created.requires_grad:
+            continue
         if len(made.shape) == 2 and made.shape[0] != made.shape[1]:
             continue
-        pair = [_before_widening(survey, source) for source in survey.sources(made)][:2]
-        shapes = [source.shape for source in pair]
-        if len(pair) == 2 and _column_and_row(*shapes) and made.created.requires_grad:
+        if _column_and_row(*(source.shape for source in pair)):
             yield _broadcast_finding(survey, made, pair)
+        elif made.op in _DIFFERENCES and _is_one_target_for_each(survey, made, *pair):
+            yield _target_finding(survey, made, *pair)
+
+
+_DIFFERENCES = {"sub", *LOSSES_OF_PAIRS}
+
+
+def _is_one_target_for_each(survey: Survey, made: Made, one: Made, other: Made) -> bool:
+    """Check whether a column or a row of data is the target of every element of a square matrix of predictions.
+
+    Data of that shape in a normalization is computed from the matrix itself, and requires a gradient as it does.
+    """
+    data, trained = sorted((one, other), key=lambda each: each.created.requires_grad)
+    n, *_ = made.shape or (0,)
+    if trained.shape != made.shape or data.shape not in ((n, 1), (n,)) or n < 2:
+        return False
+    if data.created.requires_grad or data.created.kind == "parameter" or trained.created.kind != "op":
+        return False
+    users = [survey.timeline.info(node) for node in survey.timeline.nodes.users(made.node)]
+    is_error = made.op != "sub" or any(user.op.base_name in ("pow", "square", "abs") for user in users)
+    return is_error and trained.node not in ancestors(survey.timeline, data.node)
+
+
+def _target_finding(survey: Survey, made: Made, one: Made, other: Made) -> Finding:
+    """Return the finding about one target for several predictions: most likely scores of classes."""
+    timeline = survey.timeline
+    data, trained = sorted((one, other), key=lambda each: each.created.requires_grad)
+    names = label(timeline, trained.node), label(timeline, data.node)
+    text = titled(f"{{}} is {shape_text(trained.shape)}, but its target {{}} is {shape_text(data.shape)}", *names)
+    n = trained.shape[0]
+    each = f"the shapes broadcast: each target is compared with {n} predictions"
+    part = Finding("operand", each, data.seq, data.node)
+    fix = "a target of the shape of the prediction; for classes cross_entropy, which takes one index for each row"
+    return Finding("broadcast", text, made.seq, made.node, (part,), fix, survey.at(made), suspected=True)
 
 
 def _before_widening(survey: Survey, made: Made) -> Made:
@@ -49,11 +84,10 @@ def _broadcast_finding(survey: Survey, made: Made, pair: list[Made]) -> Finding:
     timeline = survey.timeline
     one, other = (shape_text(source.shape) for source in pair)
     n = max(chain.from_iterable(source.shape for source in pair))
-    text = f"{label_at(timeline, made.node)}: {one} with {other} becomes ({n},{n}), every element against every other"
-    parts = tuple(
-        Finding("operand", f"{label(timeline, source.node)} is {shape_text(source.shape)}", source.seq, source.node)
-        for source in pair
-    )
+    text = titled(f"{{}}: {one} with {other} becomes ({n},{n})", label(timeline, made.node))
+    left, right = (f"{label(timeline, source.node)} is {shape_text(source.shape)}" for source in pair)
+    every = f"{left} and {right}: every element meets every other"
+    parts = (Finding("operand", every, pair[0].seq, pair[0].node),)
     fix = "squeeze(-1) the column, or unsqueeze(-1) the row, so that both have the same shape"
     at = innermost(timeline.info(made.node))
     column = next((nr for nr, source in enumerate(pair) if len(source.shape) == 2), 0)
@@ -76,8 +110,9 @@ def summed_loss(survey: Survey) -> Iterator[Finding]:
         if source is None or not _adds_up(made) or not source.shape or source.shape[0] < FEWEST_ROWS:
             continue
         rows = source.shape[0]
-        text = f"{label_at(timeline, made.node)} adds up {rows} rows: every gradient is {rows} times that of their mean"
-        part = Finding("operand", f"what it adds up is {shape_text(source.shape)}", source.seq, source.node)
+        text = titled(f"{{}} adds up {rows} rows, and does not take their mean", label(timeline, made.node))
+        size = f"it adds up {shape_text(source.shape)}: every gradient is {rows} times that of the mean"
+        part = Finding("operand", size, source.seq, source.node)
         fix = f"mean() or reduction='mean'; if the sum is meant, a learning rate {rows} times smaller"
         at, numbers = innermost(timeline.info(made.node)), (Number("rows", rows, source.seq),)
         yield Finding("summed-loss", text, made.seq, made.node, (part,), fix, at, numbers, suspected=True)
@@ -107,10 +142,12 @@ def softmax_twice(survey: Survey) -> Iterator[Finding]:
             continue
         if made.op == before.op == "log_softmax":  # the second log_softmax changes nothing
             continue
-        text = (
-            f"{label_at(timeline, made.node)} takes logits, but its input is {label_at(timeline, before.node)} already"
+        names = label(timeline, made.node), label(timeline, before.node)
+        text = titled("{} takes logits, but gets {}", *names)
+        first_at = innermost(timeline.info(before.node))
+        part = Finding(
+            "first", f"{label_at(timeline, before.node)} took it first", before.seq, before.node, at=first_at
         )
-        part = Finding("first", f"{before.op} was taken here", before.seq, before.node)
         fix = f"give it the input of that {before.op}: cross_entropy and the losses with logits apply it themselves"
         at = innermost(timeline.info(made.node))
         edit = without_call(timeline, survey.at(before), before.op)
@@ -141,7 +178,8 @@ def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
 
 
 def _kl_of_probabilities(survey: Survey) -> Iterator[Finding]:
-    """Yield ``kl_div`` whose first argument has probabilities. PyTorch records the operations that it consists of."""
+    """Yield ``kl_div`` whose first argument has probabilities. The operations that it consists of are recorded."""
+    yield from _cross_terms(survey)
     for made in survey.ops("div", "mean", "sum", "sub"):
         if "log_target" not in dict(made.created.attrs):
             continue
@@ -155,21 +193,35 @@ def _kl_of_probabilities(survey: Survey) -> Iterator[Finding]:
                 break
 
 
+def _cross_terms(survey: Survey) -> Iterator[Finding]:
+    """Yield the same on the built-in engine: ``xlogy(target, target) - target * input``."""
+    for made in survey.ops("sub"):
+        pair = list(survey.sources(made))[:2]
+        if [one.op for one in pair] != ["xlogy", "mul"]:
+            continue
+        targets = {node for node, _ in pair[0].created.inputs}
+        given = [one for one in survey.sources(pair[1]) if one.node not in targets]
+        if len(targets) == len(given) == 1 and given[0].created.requires_grad:
+            line = [one for one in survey.nodes.values() if one.created.stack == made.created.stack]
+            found = _too_great(survey, max(line, key=lambda one: one.seq), given[0])
+            if found is not None and not any("log_target" in dict(one.created.attrs) for one in line):
+                yield found
+
+
 def _too_great(survey: Survey, made: Made, first: Made) -> Finding | None:
     stats = first.value.statistics() if first.value is not None else None
     if stats is None or not stats.max > _SLACK:  # nan: no element is finite
         return None
-    before, loss = survey.unwrapped(first), label_at(survey.timeline, made.node)
-    where = label_at(survey.timeline, before.node)
+    before, loss = survey.unwrapped(first), label(survey.timeline, made.node)
+    names = loss, label(survey.timeline, before.node)
     if before.op in _PROBABILITIES:
-        text = f"{loss} takes logarithms of probabilities, but its input is {where}, the probabilities themselves"
+        text = titled("{} takes log-probabilities, but {} has probabilities", *names)
         fix = f"log_softmax in the place of {before.op}{_instead(made, ', or cross_entropy of what went into it')}"
     else:
-        text = f"{loss} takes logarithms of probabilities, but its input is {where}, which has numbers above 0"
+        text = titled("{} takes log-probabilities, but {} has numbers above 0", *names)
         fix = f"log_softmax before it{_instead(made, ', or cross_entropy, which takes scores as they are')}"
-    part = Finding(
-        "operand", f"it reaches {number(stats.max)}, and no such logarithm is above 0", first.seq, first.node
-    )
+    most = f"{label_at(survey.timeline, before.node)} reaches {number(stats.max)}, and no such logarithm is above 0"
+    part = Finding("operand", most, first.seq, first.node, at=innermost(survey.timeline.info(before.node)))
     found = _log_probability_finding(survey, made, text, part, fix)
     return replace(found, edit=renamed_call(survey.timeline, survey.at(before), "softmax", "log_softmax"))
 
@@ -188,9 +240,7 @@ def _along_other_dimension(survey: Survey, made: Made, first: Made) -> Finding |
     classes, dim, timeline = min(1, rank - 1), dim % rank, survey.timeline
     if dim == classes:
         return None
-    text = (
-        f"{label_at(timeline, made.node)} has its classes along dimension {classes}, but gets those of dimension {dim}"
-    )
+    text = titled(f"{{}} has its classes in dimension {classes}, but gets those of {dim}", label(timeline, made.node))
     cause = f"{label_at(timeline, before.node)} makes probabilities that add up to 1 along dimension {dim}"
     at = survey.at(before)
     part = Finding("operand", cause, before.seq, before.node, at=at)
@@ -222,13 +272,14 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
         pair = list(survey.sources(made))[:2]
         if len(pair) == 2 and all(source.created.requires_grad and source.created.kind == "op" for source in pair):
             target = survey.unwrapped(pair[1])
-            text = (
-                f"{label_at(timeline, made.node)} sends a gradient into its target, {label_at(timeline, target.node)}"
-            )
+            names = label(timeline, made.node), label(timeline, target.node)
+            text = titled("{} sends a gradient into its target, {}", *names)
+            made_by = Finding("target", f"the target is {label_at(timeline, target.node)}", target.seq, target.node)
             at = innermost(timeline.info(made.node))
             edit = operand(timeline, at, 1, ".detach()") if pair[0] is not pair[1] else None
             fix = _DETACH_TARGET
-            yield Finding("attached-target", text, made.seq, target.node, (), fix, at, suspected=True, edit=edit)
+            parts = (made_by,)
+            yield Finding("attached-target", text, made.seq, target.node, parts, fix, at, suspected=True, edit=edit)
     yield from _bootstrapped_targets(survey)
 
 
@@ -255,14 +306,14 @@ def _bootstrapped_targets(survey: Survey) -> Iterator[Finding]:
             continue
         target = survey.unwrapped(targets[0])
         prediction = survey.unwrapped(pair[1] if targets[0] is pair[0] else pair[0])
-        text = (
-            f"{label_at(timeline, made.node)} sends a gradient into its target, {label_at(timeline, target.node)}, "
-            f"which the parameters of {label(timeline, prediction.node)} make, too"
-        )
+        names = label(timeline, made.node), label(timeline, target.node)
+        text = titled("{} sends a gradient into its target, {}", *names)
+        same = f"the target comes from the parameters that also make {label_at(timeline, prediction.node)}"
+        parts = (Finding("target", same, prediction.seq, prediction.node),)
         at, number = innermost(timeline.info(target.node)), 0 if targets[0] is pair[0] else 1
         edit = operand(timeline, survey.at(made), number, ".detach()")
         fix = _DETACH_TARGET
-        yield Finding("attached-target", text, made.seq, target.node, (), fix, at, suspected=True, edit=edit)
+        yield Finding("attached-target", text, made.seq, target.node, parts, fix, at, suspected=True, edit=edit)
 
 
 def _adds_data(survey: Survey, made: Made) -> bool:
@@ -340,11 +391,11 @@ def _own_error_of(survey: Survey, nodes: set[int], made: Made) -> bool:
 def _reaching_finding(survey: Survey, made: Made, one: Made, own: Made, count: int) -> Finding:
     timeline, at = survey.timeline, survey.at(made)
     name = timeline.info(one.node).name
-    text = (
-        f"{label_at(timeline, made.node)} sends a gradient into {label_at(timeline, one.node)}, which has its own loss"
-    )
-    consequence = f"{count} parameters behind it are trained by {label_at(timeline, own.node)}, too"
-    part = Finding("beside", consequence, own.seq, own.node, at=survey.at(own))
+    names = label(timeline, made.node), label(timeline, one.node)
+    text = titled("{} sends a gradient into {}, which has its own loss", *names)
+    behind = f"the {count} parameters" if count > 1 else "the parameter"
+    said = f"{label_at(timeline, own.node)} trains {behind} behind it, too"
+    part = Finding("beside", said, own.seq, own.node, at=survey.at(own))
     what = f"{name}.detach()" if name.isidentifier() else "detach() it"
     fix = f"{what} in this product, if this loss is not to train what makes it"
     edit = wrapped(timeline, at, name, ".detach()") if name.isidentifier() else None
@@ -395,7 +446,8 @@ def _lost_weight(survey: Survey, softmax: Made, made: Made) -> str:
 
 def _masked_finding(survey: Survey, softmax: Made, made: Made, lost: str) -> Finding:
     timeline = survey.timeline
-    text = f"{label_at(timeline, made.node)} masks the weights of {label(timeline, softmax.node)} after the softmax"
+    names = label(timeline, made.node), label(timeline, softmax.node)
+    text = titled("{} masks the weights of {} after the softmax", *names)
     part = Finding("sum", lost, made.seq, made.node)
     fix = "mask the scores before it: scores.masked_fill(~mask, -inf), or divide each row by its sum"
     return Finding("masked-after-softmax", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
@@ -470,8 +522,8 @@ def _gradients_taken(timeline: Timeline, _: int) -> dict[Value, int]:
 def _summand_finding(survey: Survey, root: Made, made: Made, lost: int) -> Finding:
     timeline = survey.timeline
     cut = timeline.info(lost)
-    summand, loss = label_at(timeline, made.node), label(timeline, root.node)
-    text = f"{summand} is a part of {loss}, but brings no gradient to anything"
+    names = label(timeline, made.node), label(timeline, root.node)
+    text = titled("{} is a part of {}, but brings no gradient", *names)
     part = Finding("cut", f"cut at {label_at(timeline, lost)}: {why_cut(cut)}", cut.born, lost, at=innermost(cut))
     how = mend(timeline, cut)
     fix, edit = how.fix, how.edit

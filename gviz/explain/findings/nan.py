@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from operator import attrgetter
 from typing import Literal, TypeVar
 
@@ -37,7 +37,7 @@ from gviz.events import (
 from gviz.explain.backward_passes import growing_losses, loss_scale, pass_started, row_text
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
-from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at
+from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at, titled
 from gviz.explain.edit import Edit, safe_where, within
 from gviz.explain.finding import Finding
 from gviz.explain.findings._nan_operation import (
@@ -54,6 +54,7 @@ from gviz.explain.findings._nan_operation import (
     overflow_fix,
     parameter_leap,
     sent_at_element,
+    undefined_there,
     usual_fix,
 )
 from gviz.explain.grad_history import GradWrite, write_at
@@ -62,7 +63,7 @@ from gviz.explain.parameter_updates import is_unseen, step_of, step_words
 from gviz.explain.program_text import called_function, line_text
 from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
-from gviz.explain.tracking import RECORD_ALL, is_partial
+from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.log import expect
 from gviz.trace.moment import Moment
@@ -144,14 +145,49 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
     if first is None and timeline.cut_off:  # by the nan with which it would have ended
         first = _place_of(timeline, len(timeline))
     if first is not None:
-        yield trace_back(timeline, first)
+        found = trace_back(timeline, first)
+        yield found
+        yield from _further_sources(survey, skipped, found)
     elif seq:
         stopped = trace_back(timeline, _place_of(timeline, seq))
-        if skipped and (stopped.kind == "nan-born-backward" or "nan" not in stopped.text.partition("born")[0]):
+        if skipped and (stopped.kind == "nan-born-backward" or not stopped.text.startswith(_FIRST_NAN)):
             return
         if not _is_a_mask(timeline, stopped.node):
             came_to = Finding("healed", _consequence(survey, stopped.event))
             yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
+
+
+_MOST_SOURCES, _MOST_TRACED = 200, 20
+"""The most operations, and the most losses and gradients, from which further sources are searched."""
+
+
+def _further_sources(survey: Survey, skipped: frozenset[int], first: Finding) -> Iterator[Finding]:
+    """Yield the other places where nan or inf appeared that reached a loss or a ``.grad``, one for each line.
+
+    An operation is a source if it made a bad number out of good ones. Once a step has put a nan into parameters, the
+    operations after it have a bad input.
+    """
+    timeline, places = survey.timeline, list(islice(_reached(survey, skipped), _MOST_TRACED))
+    lines = {_line_of(first)}
+    roots = [node for aspect, node, _ in places if aspect == "value"]
+    bad = (node for node in (*roots, *ancestors(timeline, *roots)) if _is_bad_result(timeline, node))
+    sources = [node for node in islice(bad, _MOST_SOURCES) if not _bad_operand(timeline, node)]
+    forward = (_born(timeline, node) for node in sorted(sources) if not _is_a_mask(timeline, node))
+    backward = (trace_back(timeline, place) for place in places if place[0] == "grad")
+    for found in chain(forward, backward):
+        if found.at is not None and _line_of(found) not in lines and found.kind in ("nan-born", "nan-born-backward"):
+            lines.add(_line_of(found))
+            yield found
+
+
+def _line_of(found: Finding) -> tuple[str, int]:
+    return (found.at.path, found.at.line) if found.at is not None else ("", found.node)
+
+
+def _is_bad_result(timeline: Timeline, node: int) -> bool:
+    """Check whether an operation of the program made a nan or inf."""
+    created = timeline.info(node).created
+    return created.kind == "op" and any(bad_text(output.value) for output in created.outputs)
 
 
 def _consequence(survey: Survey, born: int) -> str:
@@ -269,11 +305,10 @@ def _older(timeline: Timeline, place: Place) -> Finding | None:
     if not 0 < since <= again or not bad_text(value):
         return None
     whose = label(timeline, node) if aspect == "value" else f"the .grad of {label(timeline, node)}"
-    text = (
-        f"{whose} was {'nan' if 'nan' in bad_text(value) else 'inf'} already where this recording begins: "
-        f"it is older than the part that was kept, {timeline.dropped.events:,} events before it were dropped"
-    )
-    return Finding("nan-born", text, again, node, fix=_LAST_OF_ALL)
+    bad = "nan" if "nan" in bad_text(value) else "inf"
+    text = titled(f"{{}} was {bad} already where this recording begins", whose)
+    older = f"it is older than the part that was kept: {timeline.dropped.events:,} events before it were dropped"
+    return Finding("nan-born", text, again, node, (Finding("older", older, again, node),), _LAST_OF_ALL)
 
 
 def _back_from_value(timeline: Timeline, node: int, n: int) -> Finding | Place:
@@ -294,7 +329,7 @@ def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
     """Return the next place on the way back from a bad value that was written in place."""
     output = output_at(timeline.at(n), node, "value")
     if output is None or output.value_seq <= timeline.info(node).born:
-        since = f"{label(timeline, node)} holds it, and it is not known since when"
+        since = titled("{} holds it, and it is not known since when", label(timeline, node))
         return Finding("nan-born", since, timeline.info(node).born, node)
     writer, seq = output.written_by, output.value_seq
     if not is_unseen(timeline, node, writer):
@@ -318,9 +353,9 @@ def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Fi
     """Return the finding about an update that made a bad value from good numbers."""
     step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node, "value")
     frames = timeline.stack(step.stack) if step is not None else ()
-    by = f"by {step_words(timeline, node, seq)}{made_at(frames)}" if step is not None else "in place"
-    text = f"{_what(value)} born when {label(timeline, node)} was updated {by}"
-    parts = _numbers_before(node, output) if output is not None else ()
+    by = f"updated by {step_words(timeline, node, seq)}{made_at(frames)}" if step is not None else "updated in place"
+    text = titled(f"{_first(value)} when {{}} is updated", label(timeline, node))
+    parts = (Finding("used", by, seq, node), *(_numbers_before(node, output) if output is not None else ()))
     smaller = LEAPT if step is not None else ""
     return Finding("nan-born", text, seq, node, parts, smaller, frames[0] if frames else None)
 
@@ -389,22 +424,24 @@ def _written_by_program(timeline: Timeline, node: int, seq: int) -> Finding:
     """Return the finding about a bad ``.grad`` that the program wrote itself, with its line."""
     write = write_at(timeline, seq)
     if write is None or not write.frames:
-        text = f"the .grad of {label(timeline, node)} got it from outside the pass"
+        text = titled("the .grad of {} got it from outside the pass", label(timeline, node))
         return Finding("nan-born", text, seq, node)
-    text = f"{_what(write.after)} written to the .grad of {label(timeline, node)}{made_at(write.frames)}"
-    line = Finding("write", clipped(line_text(timeline, write.at).strip(), 120), seq, node, at=write.at)
+    text = titled(f"{_first(write.after)} in the .grad of {{}}, where it is written", label(timeline, node))
+    row = clipped(line_text(timeline, write.at).strip(), 120)
+    line = Finding("write", f"written{made_at(write.frames)}: {row}", seq, node, at=write.at)
     return Finding("nan-born", text, seq, node, (line, *suspected_source(timeline, write)), at=write.at)
 
 
 def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
     """Yield another bad ``.grad`` that the same line wrote to: the number may come from there."""
-    other = bad_grad_of_same_call(timeline, write)
-    if other is not None:
-        bad = bad_text(grad_left(timeline.event(other.filled)))
-        text = f"the same line wrote to the .grad of {label(timeline, other.node)}, which held {bad}"
-        born = (trace_back(timeline, ("grad", other.node, other.filled)),) if other.sure else ()
-        may = "" if other.sure else ": it may have come from there"
-        yield Finding("beside", f"{text}{may}", other.filled, other.node, born)
+    beside = bad_grad_of_same_call(timeline, write)
+    if beside is not None:
+        bad = bad_text(grad_left(timeline.event(beside.filled)))
+        text = f"the same line wrote to the .grad of {label(timeline, beside.node)}, which held {bad}"
+        born = trace_back(timeline, ("grad", beside.node, beside.filled))
+        origin = (replace(born, text=f"{born.text}, at {born.where}" if born.where else born.text),)
+        may = "" if beside.sure else ": it may have come from there"
+        yield Finding("beside", f"{text}{may}", beside.filled, beside.node, origin if beside.sure else ())
 
 
 def _bad_operand(timeline: Timeline, node: int, excluded: int = 0) -> int:
@@ -433,16 +470,17 @@ def _born(timeline: Timeline, node: int) -> Finding:
     how = (computation(timeline, node).without_shapes if where else made_of(timeline, node)) or _data_words(
         timeline, info, made
     )
-    there = f"{label(timeline, node)}{made_at(info.frames)}{', ' * bool(where)}{where}: {how}"
+    numbers = Finding("computed", f"{where}{': ' * bool(where)}{how}", info.born, node)
     if _is_blind(timeline, node):
-        text = f"{_what(made)} met in {there}; it may be older, as not all that went into it was recorded"
-        return Finding("nan-born", text, info.born, node, fix=RECORD_ALL, at=innermost(info))
-    text = f"{_what(made)} born in {there}"
+        text = titled(f"{_first(made)} in {{}}, or before it", label(timeline, node))
+        older = Finding("older", "it may be older: not all that went into it was recorded", info.born, node)
+        return Finding("nan-born", text, info.born, node, (numbers, older), RECORD_ALL, innermost(info))
+    text = titled(f"{_first(made)} in {{}}{_share(made)}", label(timeline, node))
     remedy = _fix(timeline, info, made)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
     leap = parameter_leap(timeline, node, info.born) if is_of_size(remedy) else None
     beyond = overflow(info, made, (operand.value for operand in computation(timeline, node).operands))
-    facts = (*grown, *((Finding("overflow", beyond, info.born, node),) if beyond else ()))
+    facts = (numbers, *grown, *((Finding("overflow", beyond, info.born, node),) if beyond else ()))
     if leap is not None:
         return Finding("nan-born", text, info.born, node, (*facts, leap), LEAPT, innermost(info))
     if beyond and remedy != DIVERGING:
@@ -481,15 +519,16 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     """Return the finding about a rule that made a bad contribution from good numbers."""
     info, where = timeline.info(part.source), sent_at_element(timeline, part)
     blind = _is_blind(timeline, part.source)
-    text = (
-        f"{_what(part.value)} {'met' if blind else 'born'} in the backward rule of "
-        f"{label(timeline, part.source)}{made_at(info.frames)}, "
-        f"on the way to {label(timeline, node)}{', ' * bool(where)}{where}{rule_words(timeline, part)}"
-    )
-    facts, remedy = _inputs(timeline, part.source), RECORD_ALL if blind else _fix(timeline, info, part.value)
+    name = label(timeline, part.source)
+    text = titled(f"{_first(part.value)} in the backward rule of {{}}{', or before it' * blind}", name)
+    rule = f"on the way to {label(timeline, node)}{', ' * bool(where)}{where}{rule_words(timeline, part)}"
+    facts = (Finding("rule", rule, part.seq, part.source), *_inputs(timeline, part.source))
+    if undefined := undefined_there(timeline, info):
+        facts = (Finding("undefined", undefined, part.seq, part.source), *facts)
+    remedy = RECORD_ALL if blind else _fix(timeline, info, part.value)
     beyond = overflow(info, part.value, (operand.value for operand in computation(timeline, part.source).operands))
     if beyond and not blind:
-        facts = (Finding("overflow", beyond, part.seq, part.source), *facts)
+        facts = (facts[0], Finding("overflow", beyond, part.seq, part.source), *facts[1:])
         remedy = overflow_fix(backward=True, scale=loss_scale(timeline, timeline.at(part.seq).pass_nr))
     elif not blind and is_behind_where(timeline, part.source):
         remedy = SAFE_INPUT
@@ -515,12 +554,23 @@ def _fix(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
     return usual_fix(info, made, operands, diverging=bool(growing_losses(timeline, info.born)), line=line)
 
 
-def _what(value: Value | None) -> str:
+_FIRST_NAN = "the first nan"
+
+
+def _first(value: Value | None) -> str:
+    """``the first nan appears``, or the first inf."""
     text = bad_text(value)
     if not text:
-        return "a nan or inf was"
-    count, _, rest = text.partition(" ")
-    return f"the {rest} was" if count == "1" and "," not in rest else f"{text} were"
+        return "the first nan or inf appears"
+    return f"{_FIRST_NAN if 'nan' in text else f'the first {text.split()[1].rstrip(chr(44))}'} appears"
+
+
+def _share(value: Value | None) -> str:
+    """How many of the elements are bad: `` (2 of 6 elements)``; empty for a single number."""
+    text = bad_text(value)
+    if value is None or not text or value.size == 1:
+        return ""
+    return f" ({text if ',' in text else text.split()[0]} of {value.size} elements)"
 
 
 # Places: the value or gradient of a node at a moment

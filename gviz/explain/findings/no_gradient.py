@@ -19,7 +19,7 @@ import numpy as np
 
 from gviz.events import BackwardStarted, GradRetained, GradSet, RequiresGradSet, changing
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.display_names import innermost, label, label_at, made_at, takes_shape, why_cut, why_untracked
+from gviz.explain.display_names import innermost, label, label_at, made_at, takes_shape, titled, why_cut, why_untracked
 from gviz.explain.edit import (
     Edit,
     after,
@@ -175,13 +175,13 @@ def not_a_leaf(asked: Question) -> Finding | None:
     timeline, info = asked.timeline, asked.info
     if info.created.kind != "op":
         return None
-    text = f"{label_at(timeline, asked.node)} is no leaf: only leaves keep their gradient in .grad"
+    text = titled("{} is no leaf: only leaves keep their gradient in .grad", label(timeline, asked.node))
     value = asked.output.incoming
     was = (Finding("incoming", f"its gradient was {grad(value)}", _arrival(asked), asked.node),) if value else ()
     leaf = _leaf_of_this_name(timeline, info)
     nameless = nameless_leaf(timeline, info)
     if leaf is None and nameless is not None:
-        of = f"the leaf is {label_at(timeline, nameless.node)}, and no name holds it: this is what was made of it"
+        of = f"the leaf is {label_at(timeline, nameless.node)}; no name holds it, and this result was made from it"
         parts = (Finding("leaf", of, nameless.born, nameless.node, at=innermost(nameless)), *was)
         return Finding(
             "not-a-leaf",
@@ -200,7 +200,7 @@ def not_a_leaf(asked: Question) -> Finding | None:
         keep = f"{info.name}.retain_grad()"
         edit = after(timeline, innermost(info), keep) if info.name.isidentifier() else None
         return Finding("not-a-leaf", text, info.born, asked.node, was, fix, innermost(info), edit=edit)
-    lost = f"the name {shown(info.name)} meant the leaf {label_at(timeline, leaf.node)} before"
+    lost = f"the name {shown(info.name)} referred to the leaf {label_at(timeline, leaf.node)} before"
     parts = (Finding("rebound", lost, leaf.born, leaf.node, at=innermost(leaf)), *was)
     fix, at = _rebinding_fix(timeline, info), innermost(info)
     return Finding("rebound", text, info.born, asked.node, parts, fix, at, edit=rebinding_edit(timeline, info))
@@ -302,7 +302,7 @@ def _grads_read(survey: Survey) -> set[_FileVariable]:
 
 MOST_CUTS = 5
 _COPIES_LOOKED_AT = 20
-_OF_NUMBERS = "compute the loss with tensors all the way: .item(), numpy and torch.tensor(...) pass on numbers only"
+_OF_NUMBERS = "compute the loss with tensors throughout: .item(), numpy and torch.tensor(...) carry only the numbers"
 _NEAR = 200
 """The number of nodes before and after in which parameters of the same model are searched."""
 
@@ -321,13 +321,14 @@ def no_path(asked: Question) -> Finding:
     ends = [end for end in _ends(asked, asked.node) if not _keeps_statistics(timeline, end.node)]
     ends = [end for end in ends if not takes_shape(timeline.info(end.node))] or ends
     cuts = [cut for cut in ends if cut.node in leading] or [out for end in ends for out in _copied(asked, end, leading)]
-    names = ", ".join(label(timeline, root) for root in roots[:3] if root)
-    text, start = f"{label(timeline, asked.node)} got no gradient", names or "where the pass began"
+    start = ", ".join(label(timeline, root) for root in roots[:3] if root) or "the start of the pass"
+    name = label(timeline, asked.node)
     if cuts:
-        text = f"{text}: every way back to it from {start} is cut"
+        text = titled("{} got no gradient: every path from {} is cut", name, start)
         nearest = _nearest(timeline, cuts, roots)
         return Finding("cut", text, started, asked.node, tuple(_by_line(nearest))[:MOST_CUTS], at=nearest[0].at)
-    return not_reached(asked, f"{text}: no way leads back to it from {start}", timeline.info(users[-1]))
+    text = titled("{} got no gradient: it is not connected to {}", name, start)
+    return not_reached(asked, text, timeline.info(users[-1]))
 
 
 def _keeps_statistics(timeline: Timeline, node: int) -> bool:
@@ -351,11 +352,9 @@ def _lost_in_checkpoint(asked: Question, users: Sequence[int]) -> Finding | None
     again = (info for user in timeline.nodes.users(asked.node) if (info := timeline.info(user)).created.during[0])
     if next(again, None) is not None:
         return None  # it ran again in backward: the gradient was lost elsewhere
-    text = (
-        f"{label(timeline, asked.node)} got no gradient: the checkpoint at {file_line(at.path, at.line)} "
-        "runs without a graph, as nothing that goes into it requires a gradient"
-    )
-    used = Finding("elsewhere", f"{label_at(timeline, last.node)} was computed inside it", last.born, last.node)
+    text = titled("{} got no gradient: its checkpoint runs without a graph", label(timeline, asked.node))
+    inside = f"nothing that goes into the checkpoint at {file_line(at.path, at.line)} requires a gradient"
+    used = Finding("elsewhere", f"{inside}; {label_at(timeline, last.node)} ran inside it", last.born, last.node)
     fix = "use_reentrant=False in this checkpoint, or requires_grad_() on the data that goes in"
     edit = with_keyword(timeline, at, "checkpoint", "use_reentrant", "False")
     return Finding("cut", text, last.born, asked.node, (used,), fix, at, edit=edit)
@@ -380,9 +379,11 @@ def checkpoints_without_graph(survey: Survey) -> Iterator[Finding | None]:
 def unused(asked: Question) -> Finding:
     """Return the finding about an unused node; a tensor of the same shape shows where it may have been intended."""
     info, timeline = asked.info, asked.timeline
-    text = f"{label_at(timeline, asked.node)} was not used in anything"
+    name = label(timeline, asked.node)
+    text = titled("{} was not used in anything", name)
     if is_partial(timeline):
-        return Finding("unused", f"{text} that was recorded", info.born, asked.node, (), RECORD_ALL, innermost(info))
+        recorded = titled("{} was not used in anything that was recorded", name)
+        return Finding("unused", recorded, info.born, asked.node, (), RECORD_ALL, innermost(info))
     near = _like(asked)
     parts: tuple[Finding, ...] = ()
     if near is not None:
@@ -402,7 +403,7 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
         fix = "call backward() on a result of that"
         return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
     asks = ": requires_grad does not give it one" if fresh.created.kind == "leaf" else ""
-    new = f"{label_at(asked.timeline, fresh.node)} is new data without a history{asks}"
+    new = f"{label_at(asked.timeline, fresh.node)} is a new tensor with no autograd history{asks}"
     parts = (Finding("copied", new, fresh.born, fresh.node, at=innermost(fresh)), used)
     at = innermost(fresh)
     edit = without_call(asked.timeline, at, "Parameter") or without_arrays(asked.timeline, at)
@@ -500,7 +501,7 @@ def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Findin
         if (info.created.op, info.created.stack) == (left.op, left.stack):
             return
         if node in leading and info.created.kind == "constant" and _comes_back(timeline, end, info):
-            text = f"{label_at(timeline, node)} is new data to autograd: it came back without its history"
+            text = f"{label_at(timeline, node)} is a new tensor with no autograd history: it was made of the numbers"
             part = Finding("copied", text, info.born, node, at=innermost(info))
             edit = without_arrays(timeline, end.at) or without_arrays(timeline, innermost(info)) or end.edit
             yield replace(end, parts=(part,), fix="compute it with tensors, without numpy between", edit=edit)

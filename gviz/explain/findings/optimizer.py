@@ -24,7 +24,7 @@ from gviz.events import (
     grad_left,
 )
 from gviz.explain.backward_passes import loss_scale, pass_started
-from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at
+from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at, titled
 from gviz.explain.edit import (
     Edit,
     after,
@@ -136,7 +136,7 @@ def _not_in_optimizer(
     if not steps.idle:
         if info.created.kind != "parameter" and not _piles_up(timeline, [event for _, event in added]):
             return None
-        text = f"{name} gets a gradient, but no optimizer has updated it"
+        text = titled("{} gets a gradient, but no optimizer has updated it", name)
         remedy = "make the optimizer of all parameters() of the model as it stays (layers in a list: nn.ModuleList)"
         if info.created.kind != "parameter":
             remedy = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
@@ -146,7 +146,7 @@ def _not_in_optimizer(
     step = timeline.event(steps.idle[-1])
     assert isinstance(step, OptimizerStepped)
     frames, kind = timeline.stack(step.stack), shown(step.kind)
-    text = f"{name} gets a gradient, but no optimizer holds it"
+    text = titled("{} gets a gradient, but no optimizer holds it", name)
     others = f"{label_at(timeline, step.skipped[0])} and others" if step.skipped else "other parameters"
     idle = f"the step of {kind}{made_at(frames)} found no gradient: it holds {others}"
     at = frames[0] if frames else None
@@ -197,7 +197,7 @@ def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
     if update is None:
         return None
     at, name = innermost(update), shown(update.name)
-    text = f"{label(timeline, info.node)} gets a gradient, but stays as it was: its update makes a new tensor"
+    text = titled("{} stays as it was: its update makes a new tensor", label(timeline, info.node))
     made = f"{label_at(timeline, update.node)} is that tensor, and nothing uses it"
     in_place = update_in_place(line_text(timeline, at), update.name)
     fix = f"with torch.no_grad(): {clipped(in_place, 80)}" if in_place else f"with torch.no_grad(): {name or 'it'} -= …"
@@ -218,7 +218,7 @@ def _computed_updates(timeline: Timeline, node: int) -> list[NodeInfo]:
 def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]]) -> Finding | None:
     if info.created.kind != "parameter" or len(added) < _PASSES:
         return None  # the program may only look at its gradient
-    text = f"{label(timeline, info.node)} got gradients in {len(added)} passes, and nothing has ever updated it"
+    text = titled(f"{{}} got gradients in {len(added)} passes, and nothing has updated it", label(timeline, info.node))
     fix = "optimizer.step() after backward(), if it is to learn"
     started = pass_started(timeline, added[-1][1].pass_nr)
     frames = timeline.stack(started.stack) if started is not None else ()
@@ -247,13 +247,13 @@ def empty_step(survey: Survey) -> Iterator[Finding]:
 def _empty_finding(survey: Survey, seq: int, step: OptimizerStepped, *, frozen: bool) -> Finding:
     timeline = survey.timeline
     frames = timeline.stack(step.stack)
-    text = f"the step{made_at(frames)} updates nothing: "
+    text = "this step updates nothing: "
     if frozen:
         text += why_nothing(timeline.at(seq), step)
         then = "no optimizer for the rest" if survey.passes else "backward() before the step"
         fix = f"requires_grad_(True) on what is to learn, and {then}"
     else:
-        text += "no backward pass has run, so there is no gradient"
+        text += "no backward pass has run"
         fix = _not_called(timeline, frames) or "call backward() on the loss before it"
     first = step.skipped[0]
     has = f"it has {label(timeline, first)}" + (f" and {len(step.skipped) - 1} more" * (len(step.skipped) > 1))
@@ -356,14 +356,12 @@ def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Fin
     since = f" from backward pass {before.pass_nr}" if isinstance(before, GradAccumulated) else ""
     started = pass_started(timeline, event.pass_nr)
     frames = timeline.stack(started.stack) if started is not None else ()
-    text = (
-        f"the .grad of {name} still held the gradient{since}, which a step had used, when backward{made_at(frames)} "
-        f"added to it{_how_often(timeline, times)}"
-    )
+    text = titled(f"the .grad of {{}} still held the gradient{since}", name)
+    added = f"{_brief(had)} was there, and backward{made_at(frames)} added {_brief(event.part)}: {_brief(event.value)}"
     parts = (
-        Finding("accumulated", f"{_brief(had)} was there before", leaf.filled, event.node),
-        Finding("used", "the parameter was updated with it here", leaf.used, event.node),
-        Finding("sum", f"{_brief(event.part)} was added to it: {_brief(event.value)}", seq, event.node),
+        Finding("sum", f"{added}{_how_often(timeline, times)}", seq, event.node),
+        Finding("accumulated", "backward had brought it here", leaf.filled, event.node),
+        Finding("used", "a step had used it here", leaf.used, event.node),
     )
     fix = "optimizer.zero_grad() before each backward(), or w.grad = None after the update"
     numbers, at = (Number("iterations", times, seq),), frames[0] if frames else None
@@ -451,11 +449,14 @@ def _cleared_finding(
     timeline = survey.timeline
     frames = timeline.stack(step.stack)
     name = label(timeline, node)
-    text = f"the step{made_at(frames)} has nothing to go by: the .grad of {name} was cleared before it"
+    text = titled("this step finds no gradient: the .grad of {} was cleared before it", name)
     parts = (
         Finding("accumulated", f"backward had brought the .grad of {name} here", filled[node], node),
         Finding(
-            "cleared", f"it was cleared{_cleared_at(timeline, cleared)}, and no backward came after", cleared, node
+            "cleared",
+            f"it was cleared{_cleared_at(timeline, cleared)}; the step{made_at(frames)} came before another backward",
+            cleared,
+            node,
         ),
     )
     fix = "zero_grad() before backward(), or after step()"
@@ -546,12 +547,11 @@ def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int])
     use = next(seq for seq in updates if seq > cleared)
     step = next((timeline.event(one.said) for one in timeline.contexts.steps_at(use)), timeline.event(use))
     by = made_at(timeline.stack(step.stack)) if isinstance(step, OptimizerStarted | OptimizerStepped) else ""
-    text = (
-        f"what backward{made_at(frames)} brings is cleared{_cleared_at(timeline, cleared)} before a step uses it, "
-        f"in {len(unused)} of {len(site)} pass{'es' * (len(site) != 1)}"
-    )
+    often = f"{len(unused)} of {len(site)} pass{'es' * (len(site) != 1)}"
+    text = f"gradients are cleared before a step uses them, in {often}"
+    brought = f"backward{made_at(frames)} brought the .grad of {label(timeline, node)}"
     parts = (
-        Finding("accumulated", f"it had brought the .grad of {label(timeline, node)} here", first.filled[node], node),
+        Finding("accumulated", f"{brought}; it is cleared{_cleared_at(timeline, cleared)}", first.filled[node], node),
         Finding("used", f"the step{by} used only what came after", use),
     )
     fix = "zero_grad() once for each step: before the first backward() that the step is to use, or after the step"
@@ -658,7 +658,7 @@ def _scaled_step_finding(
     frames, started = timeline.stack(event.stack), pass_started(timeline, pass_nr)
     call = next(iter(timeline.stack(started.stack)), None) if started is not None else None
     at = frames[0] if frames else None
-    text = f"the step{made_at(frames)} uses gradients that are still multiplied by the loss scale, {number(scale)}"
+    text = f"this step uses gradients still multiplied by the loss scale, {number(scale)}"
     part = Finding("used", f"nothing has divided the .grad of {label(timeline, node)} since backward", seq, node)
     fix = "scaler.step(optimizer), which divides them first, and then scaler.update()"
     scaler, stepped = receiver(timeline, call, "scale"), receiver(timeline, at, "step")
@@ -675,17 +675,17 @@ def _is_divided_later(timeline: Timeline, node: int, seq: int, step: int) -> boo
 def _scaled_finding(timeline: Timeline, node: int, seq: int, since: int, scale: float) -> Finding:
     event = timeline.event(seq)
     frames = timeline.stack(event.stack) if isinstance(event, GradSet) else ()
-    text = (
-        f"the clipping{made_at(frames)} clips gradients that are still multiplied by the loss scale, {number(scale)}: "
-        "almost nothing is left of them after unscaling"
-    )
+    text = f"gradients are clipped while multiplied by the loss scale, {number(scale)}"
     before, after = (timeline.at(n).state(node) for n in (seq - 1, seq))
     had = before.outputs[0].grad if before is not None else None
     has = after.outputs[0].grad if after is not None else None
     parts = (
         Finding("accumulated", f"the .grad of {label(timeline, node)} was {_brief(had)}", since, node),
         Finding(
-            "used", f"clipping made it {_brief(has)}, which is divided by {number(scale)} before the step", seq, node
+            "used",
+            f"clipping made it {_brief(has)}, which is then divided by {number(scale)}: almost nothing is left",
+            seq,
+            node,
         ),
     )
     fix = "scaler.unscale_(optimizer) before the clipping"
@@ -767,7 +767,7 @@ def _late_finding(timeline: Timeline, node: int, seq: int, step: int) -> Finding
     assert isinstance(event, GradSet)
     assert isinstance(before, OptimizerStepped)
     frames, stepped = timeline.stack(event.stack), timeline.stack(before.stack)
-    text = f"the clipping{made_at(frames)} comes after the step, and what it clips is cleared unused"
+    text = "gradients are clipped after the step, and cleared before another uses them"
     part = Finding(
         "used", f"the step{made_at(stepped)} used the .grad of {label(timeline, node)} unclipped", step, node
     )
@@ -802,8 +802,9 @@ def summed_passes(survey: Survey) -> Iterator[Finding | None]:
     frames, last = timeline.stack(call), roots[0]
     at, number_of = frames[0] if frames else None, f"{count} backward passes"
     assert last is not None
-    text = f"the gradients of {number_of} add up before each step, each of a mean: {count} times that of all parts"
-    part = Finding("root", f"each begins at a mean, as {label_at(timeline, last.node)}", last.seq, last.node)
+    text = f"the gradients of {number_of} add up before each step"
+    mean = f"each begins at a mean, as {label_at(timeline, last.node)}: the sum is {count} times that of all parts"
+    part = Finding("root", mean, last.seq, last.node)
     fix = f"divide each loss by the number of parts: (loss / {count}).backward()"
     edit = divided(timeline, at, count)
     numbers = (Number("passes", count),)
@@ -831,7 +832,7 @@ def _clipped_finding(timeline: Timeline, clipped: int, used: int) -> Finding:
     event = timeline.event(clipped)
     assert isinstance(event, NodeCreated | GradSet)
     frames = timeline.stack(event.stack)
-    text = f"the clipping{made_at(frames)} has nothing to clip: no gradient is there before backward brings it"
+    text = "this clipping has nothing to clip: backward has brought no gradient yet"
     parts = (Finding("used", "what backward brought after it is used as it is", used),)
     fix = "clip between backward() and the update"
     started = next((one for seq, one in reversed(_passes(timeline, clipped, used))), None)

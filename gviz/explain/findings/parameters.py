@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gviz.events import DataSet, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
-from gviz.explain.display_names import innermost, label, made_at
+from gviz.explain.display_names import innermost, label, made_at, titled
 from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
-from gviz.explain.findings.zero import zeroed_at
+from gviz.explain.findings.zero import first_use, zeroed_at
 from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.recording_overview import Made, Survey
@@ -99,18 +99,18 @@ def _numbers(value: Value | None) -> tuple[object, ...] | None:
 def _unchanged_finding(survey: Survey, node: int, one: _Parameter, path: list[Waypoint]) -> Finding:
     timeline = survey.timeline
     often, have = (f"{one.steps} steps", "have") if one.steps > 1 else ("a step", "has")
-    text = f"{often} of the optimizer {have} left {label(timeline, node)} as it was"
-    text += "" if one.exact else ", as far as its statistics tell"
+    told = "" if one.exact else "; it did not change, as far as its statistics show"
+    text = titled(f"{often} of the optimizer {have} left {{}} as it was", label(timeline, node))
     died = vanishing(timeline, path)
-    size = Finding("gradient", f"its gradient was |g| {number(one.gradient)}", one.filled, node)
-    part = replace(died, fix="") if died is not None else size
+    size = Finding("gradient", f"its gradient was |g| {number(one.gradient)}{told}", one.filled, node)
+    part = replace(died, text=f"{died.text}, at {died.where}{told}", fix="") if died is not None else size
     step, rate = timeline.event(one.first), options_of(timeline, node, one.first).get("lr")
     call = next(iter(timeline.stack(step.stack)), None) if isinstance(step, OptimizerStepped) else None
     suspected = one.steps == 1 or not one.exact  # a schedule may begin with 0
     if (replaced := _replaced(survey, node, one)) is not None:
         return replaced
     if rate == 0:
-        text = f"{text}: its learning rate is 0"
+        text = titled(f"{often} of the optimizer {have} left {{}}: its learning rate is 0", label(timeline, node))
         fix = "a learning rate above 0, or a schedule that does not begin with 0"
         return Finding("unchanged", text, one.first, node, (size,), fix, call, suspected=suspected)
     fix = died.fix if died is not None else "a larger learning rate: it is 0, or so small that the change rounds away"
@@ -129,8 +129,9 @@ def _replaced(survey: Survey, node: int, one: _Parameter) -> Finding | None:
         return None
     seq, event = last
     frames = timeline.stack(event.stack)
-    text = f"steps leave {label(timeline, node)} as it was: its .grad was set to 0{made_at(frames)} after backward"
-    size = Finding("gradient", f"backward had made it |g| {number(one.gradient)}", one.filled, node)
+    text = titled("steps leave {} as it was: its .grad was set to 0", label(timeline, node))
+    was = f"backward had made its .grad |g| {number(one.gradient)}; it was set to 0{made_at(frames)} after that"
+    size = Finding("gradient", was, one.filled, node)
     fix = "leave the gradient as backward made it, or set .grad = None before backward"
     return Finding("unchanged", text, seq, node, (size,), fix, frames[0] if frames else None)
 
@@ -151,14 +152,14 @@ def shared(survey: Survey) -> Iterator[Finding | None]:
         yield None
         info = timeline.info(made.node)
         if names := _sharing(survey, made.node):
-            text = f"is one parameter in {len(names)} modules ({_listed(names)}): they share it"
+            text, where = f"is one parameter in {len(names)} modules", f"they share it: {_listed(names)}"
         elif names := _places((info.name, *info.also)):
-            text = f"is of one module that stands {len(names)} times in a list ({_listed(names)})"
+            text, where = f"is of one module that is {len(names)} times in a list", f"its places: {_listed(names)}"
         else:
             continue
         fix = "make each module anew, or copy.deepcopy(layer), if they were to differ (leave it if tied on purpose)"
-        text = f"{label(timeline, made.node)} {text}"
-        yield Finding("shared", text, made.seq, made.node, (), fix, innermost(info), suspected=True)
+        text, part = titled(f"{{}} {text}", label(timeline, made.node)), Finding("modules", where, made.seq, made.node)
+        yield Finding("shared", text, made.seq, made.node, (part,), fix, innermost(info), suspected=True)
 
 
 def _sharing(survey: Survey, parameter: int) -> list[str]:
@@ -210,7 +211,8 @@ def untied(survey: Survey) -> Iterator[Finding | None]:
         same = twin and survey.nodes[twin].shape == made.shape and twin in survey.optimized
         if not same:
             continue
-        text = f"{label(timeline, made.node)} begins as a copy of {label(timeline, twin)}, and both are trained apart"
+        names = label(timeline, made.node), label(timeline, twin)
+        text = titled("{} begins as a copy of {}, and both are trained apart", *names)
         size = f"all of its {made.value.size if made.value is not None else 0:,} elements are equal at the start"
         part = Finding("first", size, made.seq, made.node)
         fix = "tie them again after the copy: output.weight = embedding.weight, before the optimizer is made"
@@ -239,16 +241,16 @@ def same_units(survey: Survey) -> Iterator[Finding | None]:
         made = survey.nodes.get(node)
         if made is None or made.created.kind == "op" or len(made.shape) < 2 or min(made.shape[:2]) < 2:
             continue
-        state = timeline.at(timeline.nodes.born(next(iter(timeline.nodes.users(node)), node))).state(node)
-        value = state.outputs[0].value if state is not None else None
-        are_equal = _has_equal_rows(timeline, value) and all(_has_equal_rows(timeline, one.part) for one in events)
-        if not are_equal or is_zero(events[0].part) or is_zero(value):  # zeros with equal gradients diverge later
+        used = first_use(timeline, node)
+        held = timeline.at(used.born if used is not None else made.seq).state(node)
+        value = held.outputs[0].value if held is not None else None
+        alike = _has_equal_rows(timeline, value) and all(_has_equal_rows(timeline, one.part) for one in events)
+        if not alike or is_zero(events[0].part) or is_zero(value):  # zeros with equal gradients diverge later
             continue
         count = made.shape[0]
-        text = f"all {count} rows of {label(timeline, node)} are equal, and so are their gradients: they stay one unit"
-        size = Finding(
-            "first", f"in {len(events)} passes every row got the same gradient", survey.accumulated[0][0], node
-        )
+        text = titled(f"all {count} rows of {{}} are equal, and so are their gradients", label(timeline, node))
+        stay = f"in {len(events)} passes every row got the same gradient: they stay one unit"
+        size = Finding("first", stay, survey.accumulated[0][0], node)
         fix = "start with random numbers: nn.init.kaiming_uniform_(weight), or leave out the constant start"
         at = zeroed_at(timeline, timeline.info(node)) or innermost(timeline.info(node))
         yield Finding("same-units", text, made.seq, node, (size,), fix, at)
@@ -284,7 +286,7 @@ def padding_trained(survey: Survey) -> Iterator[Finding | None]:
         if row is None or gradient is None or not gradient[row].any():
             continue
         info = timeline.info(weight)
-        text = f"row {row} of {label(timeline, weight)} is trained, though it only fills the ends of sequences"
+        text = titled(f"row {row} of {{}} is trained, though it only fills sequences", label(timeline, weight))
         part = Finding(
             "share", f"its last gradient was {grad(capture(gradient[row]))}", survey.accumulated[-1][0], weight
         )

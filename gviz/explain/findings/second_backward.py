@@ -14,7 +14,7 @@ from __future__ import annotations
 from itertools import pairwise, takewhile
 
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.display_names import innermost, label, label_at, made_at, symbol
+from gviz.explain.display_names import innermost, label, label_at, made_at, symbol, titled
 from gviz.explain.edit import before, into_loop, with_keyword, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.findings.no_gradient import nameless_leaf
@@ -35,7 +35,7 @@ def explain(failure: Failure) -> Finding | None:
     timeline, node = failure.timeline, failure.node
     state = timeline.at(failure.seq).state(node) if node else None
     what = label(timeline, node) if node in timeline.nodes else "this graph"
-    text = f"an earlier backward() released what {what} had saved for its rule"
+    text = titled("an earlier backward() released what {} had saved for its rule", what)
     if state is None or not state.saved_freed:
         return Finding("second-backward", text, failure.seq, node, fix=_KEEP, at=failure.at)
     freed = state.saved_freed
@@ -67,8 +67,8 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     if _is_used_again(timeline, used, old):
         return _made_once(failure, released, used, made)
     first = _other_use(timeline, used, old)
-    kind, what = ("carried-state", "which was carried over") if first is None else ("second-backward", "which both use")
-    text = f"this backward runs into the graph of an earlier one, through {label(timeline, old)}, {what}"
+    kind, what = ("carried-state", "carried over") if first is None else ("second-backward", "which both use")
+    text = titled(f"backward reaches an earlier graph through {{}}, {what}", label(timeline, old))
     crossed = f"the edge that crosses: {label_at(timeline, user)} uses {label_at(timeline, old)}"
     edge = Finding("crossing", crossed, used.born, user, at=innermost(used))
     name = symbol(timeline, old)
@@ -93,9 +93,9 @@ def _made_once(failure: Failure, released: Finding, used: NodeInfo, made: NodeIn
     """Return the finding about a result that was made before a loop: every step goes back through its one graph."""
     timeline, name = failure.timeline, symbol(failure.timeline, made.node)
     what = label(timeline, made.node)
-    text = f"this backward runs into the graph of an earlier one, through {what}, which was made only once"
-    use = f"{label_at(timeline, used.node)} uses it again: {label_at(timeline, made.node)}"
-    edge = Finding("crossing", use, used.born, used.node, at=innermost(used))
+    text = titled("backward reaches an earlier graph through {}, made only once", what)
+    again = f"{label_at(timeline, used.node)} uses it again: {label_at(timeline, made.node)}"
+    edge = Finding("crossing", again, used.born, used.node, at=innermost(used))
     leaf = nameless_leaf(timeline, made)
     learned = f"to learn {name}, make it the leaf itself: requires_grad last, {name} = (...).requires_grad_()"
     anew = f"make {what} anew in each step, inside the loop; or detach() it, if it is data or a target"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gviz.events import NodeCreated, OptimizerStepped, ScopeEntered
-from gviz.explain.display_names import innermost, label_at
+from gviz.explain.display_names import innermost, label, titled
 from gviz.explain.edit import method_self, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operations import DROPOUTS
@@ -97,10 +97,10 @@ def _stepped(seen: _Training, seq: int, trained: list[_ModelCall]) -> None:
 def _eval_finding(survey: Survey, seen: _Training, seq: int, made: Made) -> Finding:
     times = f"{seen.steps} steps" if seen.steps > 1 else "a step"
     named = ", ".join(map(shown, seen.names[:_NAMED])) + ", …" * (len(seen.names) > _NAMED)
-    text = f"{times} of the optimizer trained a model in evaluation mode: {named} worked as after eval()"
+    text = f"{times} of the optimizer trained a model in evaluation mode"
     last = max((n for n in seen.active.values() if n < seq), default=0)
     before = "up to this step it was in training mode" if last else "it was never in training mode"
-    parts = (Finding("since", before, last),)
+    parts = (Finding("since", f"{named} worked as after eval(); {before}", last),)
     fix = "model.train() before training, and again after each evaluation (leave it if statistics are to stay frozen)"
     at, numbers = innermost(survey.timeline.info(made.node)), (Number("steps", seen.steps),)
     return Finding("trained-in-eval", text, seq, made.node, parts, fix, at, numbers, suspected=True)
@@ -124,7 +124,7 @@ def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
         if scope is None or made.created.requires_grad or scope.name in repeated or not (is_module or is_function):
             continue
         if made.created.switched_off or _under_no_grad(survey, made) or survey.outermost(scope.scope) in without_grad:
-            text = f"dropout is active at {label_at(timeline, made.node)}, though the forward runs under no_grad"
+            text = titled("dropout is active at {} in a forward under no_grad", label(timeline, made.node))
             fix = "model.eval() before evaluating, model.train() after (leave it if the randomness is wanted)"
             if is_function:
                 fix = "dropout(x, p, training=self.training), which eval() turns off, or an nn.Dropout module"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import prod
 
-from gviz.explain.display_names import innermost, label, label_at, made_at, op_title
+from gviz.explain.display_names import innermost, label, label_at, made_at, op_title, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient import grad_sum
 from gviz.explain.operations import OF_LOSSES, SOFTMAXES, SQUASHING
@@ -161,10 +161,11 @@ def _finding(timeline: Timeline, path: list[Waypoint], kind: str) -> Finding:
     info = timeline.info(step.node if step is not None else last.node)
     total = f"from |g| {number(first.size)} at {label(timeline, first.node)} to {number(last.size)}"
     what = "dies out" if kind == "vanishing" else "blows up"
-    text = f"the gradient {what} on its way to {label(timeline, last.node)}: {total}, over {len(path) - 1} operations"
+    text = titled(f"the gradient {what} on its way to {{}}", label(timeline, last.node))
     numbers = (Number("at the start", first.size, first.seq), Number("at the end", last.size, last.seq))
     named = f"the first strong factor is at {label_at(timeline, info.node)}"
     parts = (
+        Finding("size", f"it goes {total}, over {len(path) - 1} operations", last.seq, last.node),
         Finding("first", named, step.seq if step else last.seq, info.node),
         *[_line(timeline, rows) for rows in strong],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +13,14 @@ from gviz.events import GradFlowed, StorageWritten
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
-from gviz.explain.display_names import innermost, label, label_at
+from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.edit import initializer
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
-from gviz.explain.hooks import HOOK_FIX, HookEffect, zeroing_hook, zeroing_hook_after_rule
+from gviz.explain.hooks import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
 from gviz.explain.operations import (
     CHOOSING,
+    DRAWS,
     FLAT,
     HOLDING,
     LISTS,
@@ -37,7 +39,7 @@ from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
-from gviz.values.plain_text import file_line
+from gviz.values.plain_text import file_line, shown
 from gviz.values.value import Value
 
 _TINY = 1e-6
@@ -49,15 +51,16 @@ _CLAMPED_FIX = "widen the border, or clamp later"
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
+    """Why a rule sends zero: in the title, and in more words what that `means`."""
+
     kind: str
     says: str
     fix: str
+    means: str = ""
 
 
 _UNKNOWN = _Reason("masked", "makes zero of what arrives", "look at the numbers that it multiplies by")
-_ADDED_UP = _Reason(
-    "cancelled", "adds up to zero what arrives at its elements", "nothing, if it does so in some passes only"
-)
+_ADDED_UP = _Reason("cancelled", "adds up what arrives to zero", "")
 
 
 def zero(asked: Question) -> Finding | None:
@@ -82,7 +85,7 @@ def _origin_of_zeros(timeline: Timeline, asked: Question, output: OutputState) -
         return _cancelled(timeline, asked.node, output.parts)
     end = _end_of(timeline, part)
     if not end.part.source:
-        text = f"the gradient of {label(timeline, asked.node)} is zero because backward was started with zero"
+        text = titled("the gradient of {} is zero: backward was started with zero", label(timeline, asked.node))
         return Finding("masked", text, end.part.seq, asked.node, at=innermost(asked.info))
     if end.hook is not None:
         return _zeroed_by_hook(timeline, asked, end.hook)
@@ -221,13 +224,14 @@ def _underflowed(timeline: Timeline, node: int, part: Contribution, got: Value) 
     info, dtype = timeline.info(part.source), part.value.dtype
     stats, arrived = part.value.statistics(), got.statistics()
     share = 100 * stats.zero / part.value.size if stats is not None else 100.0
-    what = f"{number(share, 3)}% of what {label_at(timeline, info.node)} sends back underflows {dtype}"
-    text = f"the gradient of {label(timeline, node)} is zero: {what}" if node else what
+    sends = f"{number(share, 3)}% of what {label_at(timeline, info.node)} sends back is zero"
+    text = titled(f"{number(share, 3)}% of what {{}} sends back underflows {dtype}", label(timeline, info.node))
+    if node:
+        names = label(timeline, node), label(timeline, info.node)
+        text = titled(f"the gradient of {{}} is zero: {{}} underflows {dtype}", *names)
     largest = max(abs(arrived.min), abs(arrived.max)) if arrived is not None else 0.0
-    fact = (
-        f"the least number of {dtype} is {number(_LEAST[dtype], 2)}; the largest gradient that arrives there is "
-        f"{number(largest, 2)}"
-    )
+    least = f"the least number of {dtype} is {number(_LEAST[dtype], 2)}"
+    fact = f"{sends}; {least}; the largest gradient that arrives there is {number(largest, 2)}"
     numbers = (Number("share of zeros sent back", share / 100, part.seq),)
     parts = (Finding("share", fact, part.seq, info.node),)
     return Finding("underflow", text, part.seq, info.node, parts, _UNDERFLOW_FIX, innermost(info), numbers)
@@ -238,11 +242,12 @@ _UNDERFLOW_FIX = "scale the loss with torch.amp.GradScaler, or compute this part
 
 def _zeroed_by_hook(timeline: Timeline, asked: Question, hook: HookEffect) -> Finding:
     """Return the finding about a hook that replaced a gradient by zero, at the node or at one that sends to it."""
-    where = "" if hook.ran.node == asked.node else f" at {label(timeline, hook.ran.node)}"
-    text = f"the gradient of {label(timeline, asked.node)} is zero: {hook.words(timeline)}{where}"
-    text += hook.registered(timeline)
+    text = titled(
+        "the gradient of {} is zero: the hook {} makes it so", label(timeline, asked.node), shown(hook.ran.name)
+    )
+    parts = (hook_finding(timeline, hook),)
     at = hook.at(timeline) or innermost(timeline.info(hook.ran.node))
-    return Finding("changed-by-hook", text, hook.seq, hook.ran.node, fix=HOOK_FIX, at=at, suspected=True)
+    return Finding("changed-by-hook", text, hook.seq, hook.ran.node, parts, HOOK_FIX, at, suspected=True)
 
 
 def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Finding:
@@ -251,10 +256,15 @@ def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> 
     An example is the last bias of a critic that is trained with the difference of two means.
     """
     which = f"its {len(parts)} contributions cancel" if len(parts) > 1 else "it cancels what passes before had added"
-    text = f"the gradient of {label(timeline, node)} is zero: {which}"
-    at = innermost(timeline.info(node))
-    terms = contributions(timeline, parts)
-    return Finding("cancelled", text, parts[-1].seq, node, terms, _ADDED_UP.fix, at, suspected=True)
+    text = titled(f"the gradient of {{}} is zero: {which}", label(timeline, node))
+    sources = [timeline.info(part.source) for part in parts if part.source]
+    lines = {(one.path, one.line): one for one in map(innermost, sources) if one is not None}
+    # all contributions from one line: the gradient cancels there, not where the tensor was made
+    at = next(iter(lines.values())) if len(lines) == 1 and len(parts) > 1 else innermost(timeline.info(node))
+    stepping = any(source.op.base_name in STEPPING for source in sources)
+    fix = "detach the difference: w + (q - w).detach() sends the gradient straight through" if stepping else ""
+    part_findings = contributions(timeline, parts)
+    return Finding("cancelled", text, parts[-1].seq, node, part_findings, fix or _ADDED_UP.fix, at, suspected=True)
 
 
 def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_size: int) -> Finding:
@@ -273,13 +283,23 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
     value = info.created.first_value
     is_number = culprit is not None and info.created.kind != "op" and value is not None and value.size == 1
     if is_number:  # a single number that is 0, as an input of a neuron may be, stops only its own factor
-        reason = _Reason(reason.kind, reason.says, "")
-    text = f"the gradient of {label(timeline, asked.node)} is zero: {label_at(timeline, info.node)} {reason.says}"
+        reason = replace(reason, fix="")
+    names = label(timeline, asked.node), label(timeline, info.node)
+    text = titled(f"the gradient of {{}} is zero: {{}} {reason.says}", *names)
     numbers = (Number("share of zeros in its result", share, info.born),) if share is not None else ()
     how = computation(timeline, info.node).text
-    parts = (Finding("computed", f"it computed {how}", info.born, info.node),) if how else ()
-    if share is not None and reason.kind == "dead-units":
-        parts = (*parts, Finding("share", f"{number(100 * share, 3)}% of its result is zero", info.born, info.node))
+    facts = (
+        [reason.means, f"{number(100 * share, 3)}% of its result is zero" * (reason.kind == "dead-units")]
+        if share is not None
+        else [reason.means]
+    )
+    means = "; ".join(filter(None, facts))
+    parts = (
+        (Finding("share", f"{label_at(timeline, info.node)}: {means}", info.born, info.node, at=innermost(info)),)
+        if means
+        else ()
+    )
+    parts = (*parts, Finding("computed", f"it computed {how}", info.born, info.node)) if how else parts
     at, suspected = innermost(info), reason.kind == "cancelled" or is_number
     if culprit is not None and info.created.kind != "op" and (written := zeroed_at(timeline, info)) is not None:
         write = f"it was written to at {file_line(written.path, written.line)}"
@@ -329,13 +349,13 @@ def _passes_on(timeline: Timeline, one: NodeInfo, user: NodeInfo) -> bool:
 
 
 def _spent(timeline: Timeline, asked: Question, part: Contribution, term: NodeInfo) -> Finding:
-    text = (
-        f"the gradient of {label(timeline, asked.node)} is zero: the loss {label_at(timeline, term.node)} is 0 for "
-        "every element, and has nothing left to learn"
-    )
+    names = label(timeline, asked.node), label(timeline, term.node)
+    text = titled("the gradient of {} is zero: the loss {} is 0", *names)
     how = computation(timeline, term.node).text
-    parts = (Finding("computed", f"it computed {how}", term.born, term.node),) if how else ()
-    return Finding("spent-loss", text, part.seq, term.node, parts, at=innermost(term))
+    every = f"{label_at(timeline, term.node)} is 0 for every element, and has nothing left to learn"
+    parts = [Finding("share", every, term.born, term.node)]
+    parts += [Finding("computed", f"it computed {how}", term.born, term.node)] if how else []
+    return Finding("spent-loss", text, part.seq, term.node, tuple(parts), at=innermost(term))
 
 
 def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:
@@ -357,14 +377,26 @@ def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
 
 
 def zeroed_at(timeline: Timeline, info: NodeInfo) -> Frame | None:
-    """Return the last line that wrote to a tensor before it was used, as `nn.init.zeros_` does; None if none did."""
-    users = timeline.nodes.users(info.node)
-    until = timeline.nodes.born(users[0]) if users else len(timeline) + 1
+    """Return the last line that wrote to a tensor before it was used, as `nn.init.zeros_` does; None if none did.
+
+    PyTorch's parameters are recorded when they are first used: a write before that is known from the program's text.
+    """
+    used = first_use(timeline, info.node)
+    until = used.born if used is not None else len(timeline) + 1
     for seq in reversed([seq for seq in timeline.events_of(info.node) if seq < until]):
         write = timeline.event(seq)
         if isinstance(write, StorageWritten):
             return next(iter(write_place(timeline, seq, write)), None)
-    return None
+    at, use = innermost(info), innermost(used) if used is not None else None
+    if at is None or use is None or at.path != use.path:
+        return None
+    return initializer(timeline, at, info.name, use.line) if at.function == use.function else None
+
+
+def first_use(timeline: Timeline, node: int) -> NodeInfo | None:
+    """Return the first tracked operation on a leaf: those before it only set its numbers."""
+    users = map(timeline.info, timeline.nodes.users(node))
+    return next((user for user in users if user.created.requires_grad), None)
 
 
 def _of_zeros(info: NodeInfo) -> _Reason:
@@ -373,32 +405,35 @@ def _of_zeros(info: NodeInfo) -> _Reason:
         fix = _CLAMPED_FIX
     elif info.created.kind != "op" and info.created.requires_grad:
         fix = "start it with small random numbers instead of zeros"
-    return _Reason("masked", "is zero everywhere, and what arrives is multiplied by it", fix)
+    return _Reason("masked", "is zero everywhere", fix, "what arrives is multiplied by its zeros")
 
 
 def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
     op = info.op.base_name
     if op in SHUTTING:
-        off = (
-            "is off everywhere, as none of its inputs is above zero,"
-            if _inactive(info) == 1.0
-            else "is off wherever one arrives,"
-        )
+        off = "is off everywhere" if _inactive(info) == 1.0 else "is off where one arrives"
+        means = "none of its inputs is above zero" if _inactive(info) == 1.0 else "it lets no gradient through there"
         fix = "a smaller learning rate, another start for the bias, or leaky_relu, which lets a little through"
-        return _Reason("dead-units", f"{off} and lets no gradient through", fix)
+        return _Reason("dead-units", off, fix, means)
     if op in HOLDING:
-        says = "holds at its border every element that one arrives at, and is constant there"
-        return _Reason("clamped", says, _CLAMPED_FIX)
+        means = "every element that one arrives at is held at the border, where it is constant"
+        return _Reason("clamped", "holds its elements", _CLAMPED_FIX, means)
     if op in SOFTMAXES and not _is_one_hot(timeline, info):
         fix = "a loss in which the elements count differently; a sum over all of them is always 1"
-        return _Reason("cancelled", "gets the same for every element, which changes nothing in its result", fix)
+        means = "the same arrives for every element, which changes nothing in its result"
+        return _Reason("cancelled", "gets equal gradients", fix, means)
     if op in FLAT:
         fix = "smaller inputs: normalize them, scale the weights down, or use the loss that takes logits"
-        return _Reason("saturated", "is flat where its inputs are: its derivative there rounds to zero", fix)
+        return _Reason("saturated", "is flat at its inputs", fix, "its derivative there rounds to zero")
+    if op in DRAWS:
+        fix = "use the probabilities themselves, a relaxed sample (gumbel_softmax), or the log_prob of the draw"
+        return _Reason("masked", "is a random draw", fix, "what is drawn has no gradient for its probabilities")
     if op in STEPPING:
-        return _Reason("masked", "is constant between its steps", "a smooth function, or a straight-through estimate")
+        return _Reason("masked", "is flat between steps", "a smooth function, or a straight-through estimate")
     if op in CHOOSING:
-        return _Reason("masked", "chose other elements, and these get nothing", "check the mask or the index")
+        return _Reason(
+            "masked", "chose other elements", "check the mask or the index", "its other elements get nothing"
+        )
     return _UNKNOWN
 
 

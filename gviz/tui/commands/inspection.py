@@ -42,10 +42,11 @@ ROWS = 200
 
 def explain(session: Session, text: str) -> Look:
     """Run ``explain [PLACE] [all]``."""
+    from gviz.explain.kinds import located
     from gviz.explain.why import answer  # imports every kind of answer: only on demand
 
     cursor, (place, whole) = session.cursor, _in_full(text)
-    found = answer(cursor.asker.names, place or _missing(session), cursor.position, cursor.selected)
+    found = located(answer(cursor.asker.names, place or _missing(session), cursor.position, cursor.selected))
     rest = f'("explain {shown(f"{place} all".lstrip())}" has them)'
     rows = list(finding.lines(found)) if whole else finding.brief(found, rest)
     cause = cause_of(found)
@@ -131,10 +132,11 @@ def check(session: Session, text: str) -> Driven[Look]:
     rows = [
         (depth, text if depth else one.heading, event)
         for one in found
-        for depth, text, event in (
-            finding.lines(one.finding) if whole else finding.brief(one.finding, '("check all" has them)')
-        )
+        for depth, text, event in (finding.lines(one.finding) if whole else finding.short_lines(one.finding))
     ]
+    left = 0 if whole else finding.left_out(one.finding for one in found)
+    if left:
+        rows.append((0, f'{left} more line{"s" * (left != 1)} ("check all" has them)', 0))
     nothing = (0, nothing_found([session.timeline], len(findable())), 0)
     return Look("Check", partial(explanation_lines, rows or [nothing]))
 

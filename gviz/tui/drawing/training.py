@@ -192,7 +192,7 @@ def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[
     found = timeline.once(_why_nonfinite, moment.n)
     kind = timeline.troubles.kind_of_first_bad()
     yield from wrapped(line((f"the first {kind} appears here", "error")), width)
-    yield from labelled("why", [(found.text, "")], width)
+    yield from labelled("why", [(found.parts[0].text if found.parts else found.text, "")], width)
     if found.fix:
         yield from labelled("fix", [(found.fix, "title")], width)
     yield ()
