@@ -505,3 +505,24 @@ def test_the_numbers_that_make_a_rule_divide_by_zero_are_named(line, tmp_path):
     found = [one.finding for one in check(recorded_text(text, tmp_path, "torch"))]
     parts = [part.text for one in found for part in one.parts]
     assert any(UNDEFINED[line] in part for part in parts) if UNDEFINED[line] else not found
+
+
+ANOMALY = """
+import torch
+torch.autograd.set_detect_anomaly(True)
+x = torch.zeros(3, requires_grad=True)
+first = torch.sqrt(x + 1)
+y = torch.sqrt(x)
+z = (y * 0).sum() + first.sum()
+z.backward()
+"""
+
+
+@ENGINES
+def test_in_anomaly_mode_the_node_and_the_line_of_its_forward_are_named(engine, tmp_path):
+    timeline = recorded_text(ANOMALY, tmp_path, engine)
+    (found,) = answers(timeline, "error")
+    assert timeline.info(found.node).name == "y"
+    assert found.text == f"the backward rule of #{found.node} y = Sqrt returned nan"
+    assert (found.kind, found.at.line) == ("failed", 6)
+    assert found.parts[0].text.endswith(": sqrt([0 0 0] (x)) = [0 0 0]")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from gviz.events import GradCaptured, RequiresGradSet
+from gviz.events import GradCaptured, RequiresGradSet, StepStarted
+from gviz.explain.computation import computation
 from gviz.explain.display_names import MOST_TITLE, innermost, label, label_at, made_at, titled, why_untracked
 from gviz.explain.edit import (
     after,
@@ -177,11 +178,6 @@ def _shape(text: str) -> str:
 _NO_LEAF = r"can't optimize a non-leaf Tensor"
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
-        r"returned nan values",
-        "a gradient became nan in this node's backward rule",
-        "look at the values that went into the forward: a zero under a root or a division",
-    ),
-    (
         r"appears to not have been used in the graph|should be used in the graph",
         "there is no path from the output to this input",
         "check that it is used, or pass allow_unused=True",
@@ -201,6 +197,8 @@ def explain_other(failure: Failure) -> Finding:
         return _on_a_number(failure, name)
     if failure.says(_OF_SEVERAL_VIEWS):
         return _of_several_views(failure)
+    if failure.says(_RETURNED_NAN) and (with_nan := _rule_with_nan(failure)) is not None:
+        return with_nan
     if failure.says(_NEEDS_NONE) and (frozen := _of_a_frozen_input(failure)) is not None:
         return frozen
     if failure.says(_NO_LEAF) and (result := _result_on_its_line(failure)) is not None:
@@ -242,6 +240,28 @@ def _for_an_optimizer(failure: Failure, result: NodeInfo) -> Finding:
     at = innermost(result) or failure.at
     edit = leaf_last(failure.timeline, at)
     return Finding("failed", text, failure.seq, result.node, (part,), fix, at, edit=edit)
+
+
+_RETURNED_NAN = r"Function '(\w+)' returned nan values"
+
+
+def _rule_with_nan(failure: Failure) -> Finding | None:
+    """Return the finding about a rule that returned nan in anomaly mode: its node, with the line of its forward.
+
+    PyTorch names only the class of the rule. It is that of the node whose rule began last in the failed pass.
+    """
+    timeline, named = failure.timeline, re.search(_RETURNED_NAN, failure.message)
+    steps = (event.node for _, event in timeline.select((StepStarted,), 1, failure.seq))
+    of_class = [node for node in steps if named is not None and timeline.info(node).op.grad_fn == named[1]]
+    node = failure.node or next(reversed(of_class), 0)
+    if not node:
+        return None
+    info, how = timeline.info(node), computation(timeline, node).text
+    text = titled("the backward rule of {} returned nan", label(timeline, node))
+    forward = f"the forward was {label_at(timeline, node)}{f': {how}' * bool(how)}"
+    part = Finding("computed", forward, info.born, node, at=innermost(info))
+    fix = "look at the values that went into the forward: a zero under a root or a division"
+    return Finding("failed", text, failure.seq, node, (part,), fix, innermost(info) or failure.at)
 
 
 _NEEDS_NONE = r"One of the differentiated Tensors does not require grad"
