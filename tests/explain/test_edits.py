@@ -52,6 +52,8 @@ CHANGES = [
     (edits.wrapped, ["fake", ".detach()"], "fake = gen(z)\n", None),
     (edits.within, ["log", ".clamp(min=1e-8)"], "y = torch.log(p * 2)\n", "y = torch.log((p * 2).clamp(min=1e-8))\n"),
     (edits.within, ["log", ".clamp(min=1e-8)"], "y = p.log()\n", "y = p.clamp(min=1e-8).log()\n"),
+    (edits.within, ["log", ".clamp(min=1e-8)"], "y = a * torch.log(p) + b * torch.log(1 - p)\n",
+     "y = a * torch.log(p.clamp(min=1e-8)) + b * torch.log((1 - p).clamp(min=1e-8))\n"),
     (edits.safe_where, [], "y = torch.where(x > 0, torch.log(x), 0)\n",
      "y = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0)\n"),
     (edits.safe_where, [], "y = torch.where(v > 0, v.sqrt(), v)\n",
@@ -199,8 +201,6 @@ KINDS = {
     "kl_of_probabilities": "no-log-probabilities",
     "masked_loss_nan": "nan-born-backward",
 }
-NOT_YET = {"same_init", "kl_of_probabilities"}
-"""What the answers for the built-in engine do not find yet: `docs/findings.md` says so, too."""
 QUIET = ["token_zero_is_a_word", "padding_index", "accumulation", "accumulation_of_sums", "lora", "vae"]
 HEALTHY = {program.name: program for program in programs("healthy")}
 
@@ -210,7 +210,7 @@ HEALTHY = {program.name: program for program in programs("healthy")}
 def test_a_mistake_is_found_as_its_kind(name, engine, tmp_path):
     timeline = recorded_text(BY_NAME[name].text, tmp_path, engine)
     found = {one.kind for one in findings_in(timeline, str(tmp_path / "program.py"))}
-    assert (KINDS[name] in found) is (engine == "torch" or name not in NOT_YET)
+    assert KINDS[name] in found
 
 
 @pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
