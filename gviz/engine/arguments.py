@@ -433,7 +433,7 @@ class Parameter:
         self.keyword_only = keyword_only
         self.type = _TYPE_NAMES.get(self.kind, self.kind)
         self.listed = f"{self.type} {self.name}" + (f" = {default}" if default else "")
-        self.fits = _CHECKS[self.kind]
+        self.fits = _CHECKS["dim" if self.kind == "int" and self.name in _DIMS else self.kind]
         self.names = (self.name, *_NUMPY_NAMES.get(self.name, ()))
 
 
@@ -596,6 +596,17 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def _is_dim(value: Any) -> bool:
+    return _is_int(value) and not (isinstance(value, Tensor) and value.ndim)
+
+
+_DIMS = frozenset((
+    "axis0", "axis1", "chunks", "dim", "dim0", "dim1", "dimension", "end_dim", "n", "num_classes", "offset",
+    "start_dim",
+))  # fmt: skip
+"""The parameters that take no tensor but a 0-dimensional one. Other integers may be any tensor of one element."""
+
+
 def _is_ints(value: Any) -> bool:
     """Return whether `value` is a list of integers, judged by its first element."""
     if not isinstance(value, (tuple, list)):
@@ -619,6 +630,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "Number": _is_number,
     "float": _is_float,
     "int": _is_int,
+    "dim": _is_dim,
     "ints": _is_ints,
     "ints+": lambda value: _is_ints(value) or _is_int(value),
     "bool": lambda value: isinstance(value, (bool, np.bool_)),

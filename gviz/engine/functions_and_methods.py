@@ -20,6 +20,8 @@ from gviz.engine import dtypes, emission, messages, watchers
 from gviz.engine.arguments import parser_of, typename, wanting_tensors
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.emission import telling_parts
+from gviz.engine.layout import contiguous_format, strides_in
+from gviz.engine.memory import resized
 from gviz.engine.methods import Methods
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.op import REQUIRED, Attrs, Op, Overlap, apply
@@ -65,7 +67,9 @@ _PAIRS = {
 """The functions with two results, with the position of ``out`` in PyTorch's errors."""
 _PAIRS_ALONG = frozenset(["max", "median", "min", "nanmedian"])
 """Functions that have two results only with a dimension."""
-_CASTS_ALL = frozenset(["sum", "nansum", "prod", "cumsum", "cumprod"])
+_COMPUTES_IN = frozenset(["sum", "prod", "cumsum", "cumprod"])
+"""The functions that compute in the dtype of `out`."""
+_CASTS_ALL = _COMPUTES_IN | {"nansum"}
 _JOINS = frozenset(["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack", "column_stack"])
 _EXACT = frozenset((
     "mm", "bmm", "mv", "matmul", "addmm", "addmv", "baddbmm", "outer", "ger", "inner", "tensordot", "argmax",
@@ -83,6 +87,21 @@ _OVERLAP: dict[str, Overlap] = {
     **dict.fromkeys(["quantile", "nanquantile"], "once"),
 }  # fmt: skip
 """The rules by which PyTorch checks for overlapping memory, see `views.check_overlap`."""
+_RESIZING = frozenset((
+    *_JOINS, "addbmm", "addmm", "addmv", "addr", "all", "amax", "amin", "any", "argmax", "argmin", "argsort",
+    "baddbmm", "bmm", "chain_matmul", "cholesky", "cross", "cumprod", "cumsum", "diag", "diff", "dot", "gather",
+    "histc", "index_add", "index_select", "inner", "inverse", "isin", "kron", "log_softmax", "logcumsumexp",
+    "logsumexp", "matmul", "matrix_power", "mean", "mm", "msort", "multinomial", "mv", "nan_to_num", "nanmean",
+    "nanquantile", "nansum", "nonzero", "norm", "prod", "quantile", "renorm", "searchsorted", "softmax", "std",
+    "sum", "take_along_dim", "tensordot", "tril", "triu", "var", "vdot",
+))  # fmt: skip
+"""The functions that resize `out` before they look at its memory, even if it is an operand; so do those of `_PAIRS`."""
+_BOOLEAN = {
+    **dict.fromkeys(["all", "any"], "{name} only supports bool tensor for result, got: {kind}"),
+    **dict.fromkeys(["isneginf", "isposinf", "signbit"], "{name} does not support non-boolean outputs."),
+    "isin": "Expected out tensor to have dtype bool, but got {cpp_name} instead",
+}
+"""The functions that give booleans to no other dtype, and what PyTorch says about one."""
 _ORDER = "bif"
 
 
@@ -97,11 +116,13 @@ def taking_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         outs = _checked(name, out) if _is_single(name, args, kwargs) else _checked_pair(name, out)
         inputs = list(_tensors([*args, *kwargs.values()]))
         _refuse_gradients(name, [*inputs, *outs])
+        if name in _COMPUTES_IN and kwargs.get("dtype") is None:
+            kwargs["dtype"] = outs[0].dtype
         with no_grad():
             result = function(*args, **kwargs)
             results = result if isinstance(result, tuple) else (result,)
             for target, made in zip(outs, results, strict=True):
-                _write(name, target, made, inputs)
+                _write(name, target, made, inputs, resizes=name in _RESIZING or len(outs) > 1)
         return _as_returned(name, result, outs)
 
     plain = inspect.signature(function)
@@ -154,20 +175,36 @@ def _refuse_gradients(name: str, tensors: Sequence[Tensor]) -> None:
         raise RuntimeError(messages.OUT_WITH_GRADIENT.format(name=name))
 
 
-def _write(name: str, target: Tensor, result: Tensor, inputs: Sequence[Tensor]) -> None:
-    """Copy a result into a tensor; one of another shape is resized."""
-    _check_cast(name, result.dtype, target.dtype)
-    apart, others = (inputs[:1], inputs[1:]) if name == "gather" else (inputs, [])  # its index is read as elements
-    check_overlap(target, apart, _OVERLAP.get(name, "elementwise"))
-    check_overlap(target, others, "elementwise")
-    if target.shape != result.shape:
-        _resize(target, result.shape)
+def _write(name: str, target: Tensor, result: Tensor, inputs: Sequence[Tensor], *, resizes: bool) -> None:
+    """Copy a result into a tensor; one of another shape is resized.
+
+    Functions of elements look at its memory before that, and refuse to resize an operand; others (`resizes`) after it.
+    """
+    fits = target.shape == result.shape
+    if resizes:
+        _check_cast(name, result.dtype, target.dtype)
+        if not fits:
+            _resize(target, result.shape)
+        apart, others = (inputs[:1], inputs[1:]) if name == "gather" else (inputs, [])  # its index is read as elements
+        check_overlap(target, apart, _OVERLAP.get(name, "elementwise"))
+        if others:
+            check_overlap(target, others, "elementwise")
+    else:
+        check_overlap(target, inputs, _OVERLAP.get(name, "elementwise"))
+        operands = inputs[:1] if name == "ldexp" else inputs  # whose other operand is first computed with
+        if not fits and len(inputs) > 1 and any(target is operand for operand in operands):
+            raise RuntimeError(messages.OUTPUT_SHAPE.format(own=list(target.shape), result=list(result.shape)))
+        _check_cast(name, result.dtype, target.dtype)
+        if not fits:
+            _resize(target, result.shape)
     callbacks.copy_into(target, result)
 
 
 def _check_cast(name: str, made: DType, wanted: DType) -> None:
     if made is wanted or name in _CASTS_ALL:
         return
+    if name in _BOOLEAN and not (name in ("all", "any") and wanted is dtypes.uint8):
+        raise RuntimeError(_BOOLEAN[name].format(name=name, kind=wanted.tensor_type, cpp_name=wanted.cpp_name))
     if name in _EXACT:
         names = {"made": _c_name(made), "wanted": _c_name(wanted)}
         raise RuntimeError(messages.OUT_DTYPE.format(**names))
@@ -191,16 +228,18 @@ def _rank(kind: DType) -> int:
 
 
 def _resize(target: Tensor, shape: tuple[int, ...]) -> None:
-    """Give `target` memory of another shape; tensors that shared the old memory keep it."""
+    """Give `target` another shape, within its memory if that is long enough."""
     if target.numel():
         before, wanted = list(target.shape), list(shape)
         warn(messages.OUT_RESIZED.format(before=before, wanted=wanted))
     channel = emit.channel
     if channel is not None:
         emission.seen(channel, target)
-    target._array = np.zeros(shape, target._array.dtype)
+    array = resized(target._array, shape, strides_in(shape, contiguous_format))
+    is_in_its_own = np.may_share_memory(target._array, array)
+    target._array = array
     if channel is not None:
-        emission.moved(channel, target)
+        emission.moved(channel, target, target if is_in_its_own else None)
 
 
 def _as_returned(name: str, result: Any, outs: tuple[Tensor, ...]) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
+from numpy.lib.stride_tricks import as_strided
 
 from gviz.values.value import Array
 
@@ -41,6 +43,26 @@ def copy_with_owner(array: Array, copied: dict[int, Array]) -> Array:
         return array.copy("K")
     offset = address_of(array) - address_of(owner)
     return np.ndarray(array.shape, array.dtype, copied[id(owner)].reshape(-1, order="A"), offset, array.strides)
+
+
+def resized(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """The array with another shape, with `strides` in elements: in its own memory if that is long enough.
+
+    New memory begins with the elements of the old one, and is zero after them.
+    """
+    memory, size = owner_of(array).ravel("K"), prod(shape)
+    start = (address_of(array) - address_of(memory)) // array.itemsize
+    if start + size <= memory.size:
+        return _laid_out(memory[start : start + size], shape, strides)
+    larger = np.zeros(size, array.dtype)
+    larger[: memory.size - start] = memory[start:]
+    return _laid_out(larger, shape, strides)
+
+
+def _laid_out(memory: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    if not memory.size:
+        return memory.reshape(shape)
+    return as_strided(memory, shape, [step * memory.itemsize for step in strides])
 
 
 class InMemory:

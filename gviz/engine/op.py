@@ -290,6 +290,18 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
     return op.returns(outputs) if op.several else outputs[0]
 
 
+def is_of_inference(op: Op, tensors: Sequence[Tensor]) -> bool:
+    """Whether all operands are inference tensors, even if they require grad: autograd does not see such an operation.
+
+    A number is a normal tensor in the operations in which PyTorch makes it one.
+    """
+    numbers_count = op.name in _TENSORS_OF_NUMBERS
+    return all(t.is_inference() or (t._is_number and not numbers_count) for t in tensors)
+
+
+_TENSORS_OF_NUMBERS = frozenset(["add", "sub", "rsub", "mul", "div"])
+
+
 def _announce(
     channel: Channel,
     op: Op,
@@ -299,7 +311,7 @@ def _announce(
     node: Node | None,
 ) -> None:
     """Emit that the operation ran, with the reason if it is untracked."""
-    untracked = "" if node is not None else op.untracked or why_untracked(tensors)
+    untracked = "" if node is not None else op.untracked or why_untracked(tensors) or "inference"
     emission.ran(channel, op, tensors, attrs, outputs, node, untracked)
 
 
@@ -329,6 +341,8 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) 
         if t._grad_fn is not None:
             edges.append((t._grad_fn, t._output_nr))
         elif t._requires_grad:
+            if t._counter[0] == UNCOUNTED and is_of_inference(op, tensors):
+                return output
             edges.append(t._edge())
         else:
             edges.append(None)
@@ -424,6 +438,8 @@ def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[T
     """Make the node of an operation and attach its outputs. Return None if no input requires grad."""
     edges = edges_of(tensors)
     if edges.count(None) == len(edges) and not any_requires_grad(tensors):
+        return None
+    if tensors[0].is_inference() and is_of_inference(op, tensors):
         return None
     node = start_node(op, edges, tensors, attrs)
     if op.saved_names:

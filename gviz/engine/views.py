@@ -22,7 +22,7 @@ from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, freed, pack, plain_name, remember_write
 from gviz.engine.op import Attrs, Op, OpNode, Overlap, compute, edges_of, operands, start_node, why_untracked
-from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, replace_part
+from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, replace_part, rows_overlap
 from gviz.engine.pointwise_blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.events import OpSeen
@@ -116,8 +116,10 @@ def apply_in_place(
         _warn_of_expanded(op, rule)
     if check is not None:
         check()
-    arrays = operands(op, tensors) if target._array.size > BLOCK else ()
-    in_blocks = bool(arrays) and fit_blocks(op, arrays, target._array)
+    by_rows = op.pointwise and not target._array.flags.c_contiguous and rows_overlap(target._array)
+    arrays = operands(op, tensors) if by_rows or target._array.size > BLOCK else []
+    by_rows = by_rows and arrays[0].dtype == target._array.dtype  # else it is converted as a whole before
+    in_blocks = bool(arrays) and not by_rows and fit_blocks(op, arrays, target._array)
     if not in_blocks:
         result = np.asarray(compute(op, tensors, attrs))
         _check_fit(result, target._array)
@@ -133,6 +135,8 @@ def apply_in_place(
     inner = None if untracked else _start_in_place(op, tensors, attrs)
     if in_blocks:
         thread.quietly(run_in_blocks, op, arrays, attrs, target._array)
+    elif by_rows:
+        thread.quietly(_write_by_rows, op, arrays, attrs, target._array)
     else:
         thread.quietly(_write, target._array, result)
     if not target.is_inference():
@@ -257,6 +261,18 @@ def _write(array: Array, result: Array) -> None:
         np.copyto(array, result, where=changed, casting="unsafe")
     else:
         array[...] = result
+
+
+def _write_by_rows(op: Op, arrays: Sequence[Array], attrs: Attrs, array: Array) -> None:
+    """Runs the operation for one row after the other: a row that shares memory with an earlier one reads its results.
+
+    The rows of ``x.unfold(0, 2, 1).add_(1)`` add 1 to the inner elements of `x` twice, as in PyTorch.
+    """
+    order = sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))
+    operands = [np.broadcast_to(a, array.shape).transpose(order) for a in arrays[1:]]
+    array = array.transpose(order)
+    for row in np.ndindex(array.shape[:-1]):
+        array[row] = op.forward(array[row], *[operand[row] for operand in operands], **attrs)
 
 
 def check_overlap(target: Tensor, others: Sequence[Tensor], rule: Overlap) -> None:

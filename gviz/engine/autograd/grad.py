@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import overload
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gviz import emit
 from gviz.engine import messages, watchers
@@ -152,7 +153,19 @@ def _batch(
     results = [
         _gradients(roots, chosen, row, keep, create_graph, allow_unused) for row, keep in zip(rows, kept, strict=True)
     ]
-    return [None if None in column else stack(column) for column in zip(*results, strict=True)]
+    return [None if None in column else _in_order_of(column[0], stack(column)) for column in zip(*results, strict=True)]
+
+
+def _in_order_of(row: Tensor, stacked: Tensor) -> Tensor:
+    """Rows lie in memory one after the other, each of them in its own order; of repeated elements one is kept."""
+    array, steps = row._array, row._array.strides
+    span = sum((n - 1) * step for n, step in zip(array.shape, steps, strict=True)) + array.itemsize
+    if not stacked.requires_grad and stacked._array.size and min(steps, default=0) >= 0:
+        memory = np.empty(len(stacked) * span // array.itemsize, array.dtype)
+        ordered = as_strided(memory, stacked.shape, (span, *steps))
+        ordered[...] = stacked._array
+        stacked._array = ordered
+    return stacked
 
 
 def _check_rows(roots: Sequence[Place], row: Sequence[Tensor]) -> None:

@@ -22,6 +22,7 @@ from gviz.engine.nn.distance import pairwise_distance
 from gviz.engine.nn.module import Module
 from gviz.engine.op import Op
 from gviz.engine.ops import losses as ops
+from gviz.engine.ops._kernels import refuse_unless
 from gviz.engine.ops.activations import log_softmax_front
 from gviz.engine.ops.arithmetic import minus_number, over_number, plus_number, sub, times_number
 from gviz.engine.ops.comparison import where
@@ -647,6 +648,8 @@ def _nll_of(op: Op, input: Tensor, target: Tensor, weight: Tensor | None, ignore
             f"shape: {list(weight.shape)}"
         )
     refuse_tracked("nll_loss2d_forward" if input.ndim == 4 else "nll_loss_forward", weight=weight)
+    kernel = "nll_loss2d_forward_out_frame" if input.ndim == 4 else "nll_loss_out_frame"
+    refuse_unless(input.dtype.is_floating_point, kernel, input._array)
     if weight is not None and weight.dtype is not input.dtype:
         found, expected = weight.dtype.tensor_type, input.dtype.tensor_type
         raise RuntimeError(f"expected scalar type {expected} but found {found}")

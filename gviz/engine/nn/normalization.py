@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gviz.engine import dtypes
+from gviz.engine import dtypes, messages
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front
 from gviz.engine.modes import no_grad
@@ -25,6 +25,7 @@ from gviz.engine.nn.parameter import Parameter, begin, buffer, empty
 from gviz.engine.nn.pooling import avg_pool2d, avg_pool3d
 from gviz.engine.op import Op
 from gviz.engine.ops import normalization
+from gviz.engine.ops._kernels import refuse_unless
 from gviz.engine.ops.arithmetic import plus_number
 from gviz.engine.ops.images import pad
 from gviz.engine.tensor import Tensor, new_tensor
@@ -386,11 +387,17 @@ def rms_norm(
     """`input` divided by the root of its mean square over its last dimensions, then scaled."""
     shape = _normalized_shape("rms_norm", normalized_shape)
     _check_last(input, shape, "*", weight=weight)
+    refuse_unless(input._array.dtype.kind == "f", "rms_norm", input._array)
+    if weight is not None and weight.dtype is not input.dtype:
+        messages.warn_once(
+            f"Mismatch dtype between input and weight: input dtype = {input.dtype.cpp_name}, weight dtype = "
+            f"{weight.dtype.cpp_name}, Cannot dispatch to fused implementation."
+        )
     small = float(np.finfo(input._array.dtype).eps) if eps is None else eps
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     mean = apply_in_place(plus_number, (input.pow(2).mean(dims, keepdim=True),), {"other": small})
     result = input * mean.rsqrt()
-    return result if weight is None else result * weight
+    return result if weight is None else (result * weight).to(input.dtype)
 
 
 def _normalized_shape(name: str, normalized_shape: Any) -> tuple[int, ...]:

@@ -133,12 +133,16 @@ Prepared = tuple[Op, Sequence[Tensor], Attrs] | tuple[Op, Sequence[Tensor], Attr
 Prepare = Callable[..., Prepared]
 
 
-def in_both_ways(*names: str) -> Callable[[Prepare], Prepare]:
-    """Makes a prepared op public as ``torch.<name>``, ``Tensor.<name>`` and ``Tensor.<name>_``."""
+def in_both_ways(*names: str, before: Callable[..., None] | None = None) -> Callable[[Prepare], Prepare]:
+    """Makes a prepared op public as ``torch.<name>``, ``Tensor.<name>`` and ``Tensor.<name>_``.
+
+    Where PyTorch checks arguments in another order or in other words in place, `before` does so.
+    """
 
     def offer(prepare: Prepare) -> Prepare:
         front(*names)(_running(prepare, _apply, names[0]))
-        front(*[name + "_" for name in names], function=False)(_running(prepare, apply_in_place, names[0] + "_"))
+        in_place = _running(prepare, apply_in_place, names[0] + "_", before)
+        front(*[name + "_" for name in names], function=False)(in_place)
         return prepare
 
     return offer
@@ -150,8 +154,12 @@ def _apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs, check: Callable[[], 
     return apply(op, tensors, attrs)
 
 
-def _running(prepare: Prepare, run: Callable[..., Any], name: str) -> Callable[..., Tensor]:
+def _running(
+    prepare: Prepare, run: Callable[..., Any], name: str, before: Callable[..., None] | None = None
+) -> Callable[..., Tensor]:
     def function(*args: Any, **kwargs: Any) -> Tensor:
+        if before is not None:
+            before(*args, **kwargs)
         result: Tensor = run(*prepare(*args, **kwargs))
         return result
 

@@ -315,7 +315,7 @@ prelu_kernel: Op = Op(
     grad_fn="PreluKernelBackward0",
     formula="self, weight * self below 0",
     pointwise=True,
-    forward=lambda self, weight: np.where(self > 0, self, weight * self),
+    forward=only("f", "prelu_cpu", lambda self, weight: np.where(self > 0, self, weight * self)),
     rules=(
         Rule("self", "g, g * weight below 0", lambda g, self, weight: prelu_slope(g, self, weight)),
         Rule("weight", "g * self below 0, summed", lambda g, self: chosen(self < 0, g * self)),
@@ -615,12 +615,12 @@ def _check(self: Array, kernel: str, dim: int) -> None:
 
 def _above_largest(self: Array, dim: int) -> Any:
     """`self` minus its maximum along `dim`, so that no exponential overflows."""
-    if not self.size:
-        return self.copy()
     return self - self.max(axis=dim, keepdims=True) if self.ndim else self * 0
 
 
 def _softmax(self: Array, dim: int) -> Any:
+    if not self.size:
+        return self.copy()  # of any dtype
     _check(self, "softmax", dim)
     return _shares(_above_largest(self, dim), dim)
 
@@ -643,6 +643,8 @@ def _safe_softmax(self: Array, dim: int) -> Any:
 
 
 def _log_softmax(self: Array, dim: int) -> Any:
+    if not self.size:
+        return self.copy()
     _check(self, "log_softmax", dim)
     shifted = _above_largest(self, dim)
     if not self.ndim:

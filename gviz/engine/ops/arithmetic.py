@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import dtypes, messages
+from gviz.engine import messages
 from gviz.engine.dtypes import promote
 from gviz.engine.functions_and_methods import (
     Number,
@@ -428,7 +428,7 @@ def _by_whole(kernel: str, divide: Callable[..., Any]) -> Callable[..., Any]:
     """`divide` with an error for integers divided by zero."""
 
     def forward(self: Array, other: Array) -> Any:
-        if other.dtype.kind != "f" and not np.all(other):
+        if other.dtype.kind != "f" and not np.all(other) and np.broadcast(self, other).size:
             raise RuntimeError("ZeroDivisionError")
         return divide(self, other)
 
@@ -687,12 +687,8 @@ addcdiv: Op = Op(
 
 def _between(self: Array, end: Array, weight: Any) -> Any:
     """Interpolates from whichever end is closer, as PyTorch does."""
-    if self.dtype != end.dtype:
-        raise RuntimeError(f"expected dtype {_spelled(self)} for `end` but got dtype {_spelled(end)}")
-    if isinstance(weight, np.ndarray) and weight.dtype != self.dtype and not weight.ndim:
-        weight = weight.astype(self.dtype)
     if isinstance(weight, np.ndarray) and weight.dtype != self.dtype:
-        raise RuntimeError(f"expected dtype {_spelled(self)} for `weight` but got dtype {_spelled(weight)}")
+        weight = weight.astype(self.dtype)
     check_broadcast(self, end, *([weight] if isinstance(weight, np.ndarray) else []))
     share = self.dtype.type(weight) if not isinstance(weight, np.ndarray) else weight
     near = np.abs(share) < 0.5
@@ -710,10 +706,6 @@ def _between_block(self: Array, end: Array, weight: Number) -> None:
     else:
         np.multiply(part, 1 - share, out=part)
         np.subtract(end, part, out=self)
-
-
-def _spelled(array: Array) -> str:
-    return dtypes.of(array).cpp_name
 
 
 lerp_number: Op = Op(
@@ -767,6 +759,11 @@ def lerp_in_place(self: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
 
 def _lerp(run: Runner, self: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     operands = (checked(lerp, self, 1), checked(lerp, end, 2))
+    others = [("end", end), *([("weight", weight)] if isinstance(weight, Tensor) and weight.ndim else [])]
+    for name, other in others:  # before memory and kernel, as PyTorch does
+        if other.dtype is not self.dtype:
+            kinds = f"expected dtype {self.dtype.cpp_name} for `{name}` but got dtype {other.dtype.cpp_name}"
+            raise RuntimeError(kinds)
     if isinstance(weight, Tensor):
         result: Tensor = run(lerp, (*operands, weight), {})
         return result

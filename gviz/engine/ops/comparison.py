@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from gviz.engine.functions_and_methods import (
     operand,
     operator,
     reflected,
+    signature,
 )
 from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
 from gviz.engine.ops._declaration import nothing
@@ -27,7 +28,7 @@ from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import Forward, check_broadcast, only, refuse_unless
 from gviz.engine.ops.shape import run
 from gviz.engine.tensor import Tensor, count_writes
-from gviz.engine.views import apply_in_place
+from gviz.engine.views import apply_in_place, check_writable
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -238,6 +239,19 @@ bitwise_left_shift = _bitwise(
 )
 bitwise_right_shift = _bitwise("right_shift", ">>", _shift("rshift_cpu", _right))
 
+
+def _refused_of_leaves(op: Op) -> Callable[..., Any]:
+    """The method that writes in place. Autograd refuses it for what requires a gradient, which the op has none for."""
+    write = in_place(op)
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        check_writable(self, *args, **kwargs)
+        return write(self, *args, **kwargs)
+
+    method.__name__, method.__signature__ = op.name + "_", signature(op)  # type: ignore[attr-defined]
+    return method
+
+
 derive_all(logical_not, bitwise_not)
 derive_all(logical_and, logical_or, logical_xor, numbers=False)
 OPERATORS = {
@@ -251,7 +265,9 @@ for name, op in OPERATORS.items():
     derive(op, number_first=True)
     front(f"__{name}__", function=False)(operator(op))
     front(f"__r{name}__", function=False)(reflected(op))
-    front(f"__i{name}__", function=False)(in_place(op))
+    front(f"__i{name}__", function=False)(_refused_of_leaves(op))
+for op in (*OPERATORS.values(), bitwise_not):
+    front(op.name + "_", function=False, checks=True)(_refused_of_leaves(op))
 
 
 @front("__invert__", function=False)
@@ -513,8 +529,20 @@ def _clamped(run: Runner, self: Tensor, min: Tensor | Number | None, max: Tensor
         by_tensors: Tensor = run(op, tensors, {})
         return by_tensors
     attrs = {"min": _number(min), "max": _number(max)}
+    if run is apply_in_place:
+        _check_kept(self, attrs.values())
     result: Tensor = run(clamp, (self,), attrs)
     return result
+
+
+def _check_kept(self: Tensor, limits: Iterable[Number | None]) -> None:
+    """Raises RuntimeError, in the words that PyTorch has only here, for limits that would change the dtype in place."""
+    kinds = [dtypes.scalar_dtype(limit, self._array.dtype) for limit in limits if limit is not None]
+    common = dtypes.promote([self._array, *[np.zeros((), kind) for kind in kinds]])
+    if not dtypes.castable(common, self._array.dtype):
+        source, target = dtypes.of_numpy(common).tensor_type, self.dtype.cpp_name
+        check_writable(self)
+        raise RuntimeError(f"result type {source} can't be cast to the desired output type {target}")
 
 
 def _one_limit(run: Runner, self: Tensor, side: str, limit: Tensor | Number) -> Tensor:
@@ -524,6 +552,8 @@ def _one_limit(run: Runner, self: Tensor, side: str, limit: Tensor | Number) -> 
         return by_tensor
     if limit is None:
         raise TypeError(f"clamp_{side}() received an invalid combination of arguments - got (NoneType)")
+    if run is apply_in_place:
+        _check_kept(self, [_number(limit)])
     result: Tensor = run(clamp_min if side == "min" else clamp_max, (self,), {side: _number(limit)})
     return result
 

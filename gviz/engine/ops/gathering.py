@@ -14,8 +14,9 @@ from gviz.engine.functions_and_methods import Number, front
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
 from gviz.engine.ops._examples import normal, positive, spaced
-from gviz.engine.ops._kernels import added, added_rows, in_rows, places_along, refuse_unless
+from gviz.engine.ops._kernels import added, added_rows, check_broadcast, in_rows, places_along, refuse_unless
 from gviz.engine.ops.comparison import where_op
+from gviz.engine.ops.copying import strides_of
 from gviz.engine.ops.indexing import at, fill_where, index_select_op, narrow, select
 from gviz.engine.ops.shape import expand, normal_dims, reshape, run
 from gviz.engine.tensor import Tensor, new_tensor
@@ -126,13 +127,17 @@ def gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) 
 
 
 def check_flat_index(name: str, self: Tensor, index: Tensor) -> None:
-    """Raises PyTorch's error for an index out of bounds of the flat tensor."""
-    if index.dtype.name != "int64":
-        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {index.dtype.tensor_type}")
+    """Raises PyTorch's error for an index that is not of int64, or out of bounds of the flat tensor."""
+    _check_long(name, index)
     array, size = index._array, self._array.size
     if array.size and (array.min() < -size or array.max() >= size):
         outside = int(next(i for i in array.reshape(-1) if not -size <= i < size))
         raise IndexError(f"out of range: tried to access index {outside} on a tensor of {size} elements.")
+
+
+def _check_long(name: str, index: Tensor) -> None:
+    if index.dtype.name != "int64":
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {index.dtype.tensor_type}")
 
 
 @front("take")
@@ -354,9 +359,9 @@ def scatter(
 ) -> Prepared:
     """Writes `src` or a number, or with `reduce` adds or multiplies it, at `index` along `dim`."""
     source = value if src is None else src
+    axis = check_places(self, dim, index, source if isinstance(source, Tensor) else None, name="scatter")
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
-    axis = check_places(self, dim, index, source if isinstance(source, Tensor) else None, name="scatter")
     check = bounds(self, index, axis)
     if isinstance(source, Tensor):
         if reduce is None:
@@ -378,7 +383,8 @@ def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Prepared:
 @in_both_ways("put")
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Prepared:
     """Writes or adds `source` at `index` in the flat tensor."""
-    if index.dtype.name == "int64" and source.dtype is not self.dtype:
+    _check_long("put_", index)
+    if source.dtype is not self.dtype:
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got self.dtype = "
             f"{self.dtype.tensor_type} and source.dtype = {source.dtype.tensor_type}"
@@ -545,9 +551,17 @@ def _other_sizes(self: Tensor, axis: int) -> list[int]:
     return [n for d, n in enumerate(self.shape) if d != axis]
 
 
-def _check_not_empty(self: Tensor, index: Tensor) -> None:
-    if index._array.size and not self._array.size:
-        raise RuntimeError("setStorage: the entries that the index names are out of bounds for storage of size 0")
+def _check_not_empty(self: Array, index: Array, axis: int) -> None:
+    """Raises PyTorch's error for entries of a dimension of size 0: it looks at them through a view of size 1 there."""
+    sizes = [1 if d == axis else n for d, n in enumerate(self.shape)]
+    if not index.size or self.size or not self.ndim or 0 in sizes:
+        return
+    strides = [0 if d == axis else s for d, s in enumerate(strides_of(self))]
+    memory = (sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) + 1) * self.itemsize
+    raise RuntimeError(
+        f"setStorage: sizes {sizes}, strides {strides}, storage offset 0, and itemsize {self.itemsize} requiring a "
+        f"storage size of {memory} are out of bounds for storage of size 0"
+    )
 
 
 @in_both_ways("index_copy")
@@ -583,7 +597,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepare
         raise IndexError(
             f"index_copy_(): Number of indices ({index._array.size}) should be equal to source.size(dim) ({count})"
         )
-    _check_not_empty(self, index)
+    _check_not_empty(self._array, index._array, axis)
     return (
         index_copy_op,
         (self, source, index),
@@ -604,7 +618,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Number) ->
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
-    _check_not_empty(self, index)
+    _check_not_empty(self._array, index._array, axis)
 
     def check() -> None:
         _check_entries_exist("", self, index, axis, -_length(self, axis))
@@ -653,8 +667,8 @@ def _reduced(self: Array, src: Array, index: Array, dim: int, reduce: str, inclu
 def _backward(
     g: Any, self: Any, index: Any, src: Any, result: Any, dim: int, reduce: str, include_self: bool
 ) -> tuple[Any, Any]:
-    if reduce in ("prod", "amax", "amin") and tuple(src.shape) != tuple(index.shape):
-        raise RuntimeError(broadcast_error(tuple(src.shape), tuple(index.shape)))
+    if reduce in ("prod", "amax", "amin"):
+        check_broadcast(np.empty(src.shape, bool), np.empty(index.shape, bool))
     to_self, to_src = _BACKWARD[reduce](g, self, index, src, result, dim, include_self)
     return to_self if include_self else scatter_value(to_self, index, dim=dim, value=0), to_src
 
@@ -740,7 +754,7 @@ def _reduced_entries(
     messages.warn_once(messages.BETA.format(name="index_reduce"))
     if index.size and self.ndim and not self.shape[dim]:
         if not include_self:
-            raise RuntimeError("setStorage: the entries that the index names are out of bounds for storage of size 0")
+            _check_not_empty(self, index, dim)
         raise IndexError(f"select(): index 0 out of range for tensor of size {list(self.shape)} at dimension {dim}")
     if not ((index >= 0) & (index < (self.shape[dim] if self.ndim else 1))).all():
         raise IndexError("index out of range in self")
@@ -791,9 +805,9 @@ def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Prepared:
     """Combines `src` by sum, prod, mean, amax or amin with the elements at `index` along `dim`."""
+    axis = check_places(self, dim, index, src, name="scatter")
     if reduce not in _UFUNC:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    axis = check_places(self, dim, index, src, name="scatter")
     attrs = {"dim": axis, "reduce": reduce, "include_self": include_self}
     return scatter_reduce_op, (self, src, index), attrs, bounds(self, index, axis)
 

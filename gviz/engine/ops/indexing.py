@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import copy
 from functools import partial
 from inspect import Parameter
 from operator import index as as_index
@@ -18,14 +20,15 @@ from gviz.engine import messages
 from gviz.engine.arguments import fitting, typename
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.functions_and_methods import Number, checked, front, number
+from gviz.engine.memory import address_of
 from gviz.engine.node import Node
-from gviz.engine.op import Example, Op, Rule, apply, zeros
+from gviz.engine.op import Example, Op, Rule, apply, compute, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import added, added_rows, in_rows
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.copying import copy_, fill_
-from gviz.engine.ops.shape import alias, normal_dims, run, unsqueeze
+from gviz.engine.ops.shape import alias, expanded, normal_dims, run, unsqueeze
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, check_writable
 from gviz.source.site import warn
@@ -436,6 +439,7 @@ def _assign(
     else:
         _warn_of_bytes(indices)
     if values.dtype is not self.dtype:
+        _check_fit_at(self, indices, values)
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{self.dtype.tensor_type} for the destination and {values.dtype.tensor_type} for the source."
@@ -443,6 +447,13 @@ def _assign(
     op, tensors = index_put_op.present((self, values, *_slots(indices)))
     result: Tensor = _diagnosed(self, indices, lambda: run(op, tensors, {"accumulate": accumulate}), values)
     return result
+
+
+def _check_fit_at(self: Tensor, indices: TensorIndices, values: Tensor) -> None:
+    """Raises RuntimeError, with PyTorch's text, for values that do not broadcast to the elements at `indices`."""
+    op, tensors = index_put_op.present((self, values.to(self.dtype), *_slots(indices)))
+    with suppress(IndexError):
+        _diagnosed(self, indices, lambda: compute(op, tensors, {"accumulate": False}), values)
 
 
 def _is_fill(indices: TensorIndices, values: Tensor, accumulate: bool) -> bool:
@@ -628,8 +639,10 @@ def _whole(key: Any) -> int:
 
 def _sliced(self: Tensor, axis: int, key: slice) -> Tensor:
     length = self.shape[axis]
-    whole = key.indices(length) == (0, length, 1) and (key.start is None or key.start >= 0)
-    return self if whole else _slice(self, axis, key)  # a start counted from the end makes a view even of everything
+    start, stop = key.start, key.stop
+    as_given = (start is None or as_index(start) == 0) and (stop is None or as_index(stop) >= length)
+    whole = as_given and key.indices(length) == (0, length, 1)
+    return self if whole else _slice(self, axis, key)  # a start other than 0 makes a view even of everything
 
 
 def _slice(self: Tensor, axis: int, key: slice) -> Tensor:
@@ -795,6 +808,30 @@ def _scattered(self: Array, mask: Array, source: Array) -> Array:
     return result
 
 
+def _as_read(self: Array, mask: Array, source: Array) -> Array:
+    """The elements of `source`, each as it is when it is read: after those before it were written to `self`."""
+    if not source.flags.c_contiguous:  # of which PyTorch makes a copy
+        return source
+    read, start = source.reshape(-1).copy(), address_of(source)
+    written = np.argwhere(np.broadcast_to(mask, self.shape)) @ np.array(self.strides, np.int64) + address_of(self)
+    for element, address in enumerate(written[: read.size].tolist()):
+        place, between = divmod(address - start, source.itemsize)
+        if not between and element < place < read.size:
+            read[place] = read[element]
+    return read
+
+
+def _reading_itself(op: Op) -> Op:
+    """The write in place of a source in the memory that is written: the end of it is read when that has begun."""
+    variant = copy(op)  # not in the registry, because it is the same operation
+    variant.forward = lambda self, mask, source: _scattered(self, mask, _as_read(self, mask, source))
+    variant._compile()
+    return variant
+
+
+_scatter_where_reading_itself = _reading_itself(scatter_where)
+
+
 def _in_order(elements: Array, sizes: Shape) -> Array:
     result = np.zeros(sizes, elements.dtype)
     result.reshape(-1)[: elements.size] = elements
@@ -808,7 +845,13 @@ def _check_fit(self: Tensor, mask: Tensor) -> None:
         raise RuntimeError(broadcast_error(self._array.shape, mask._array.shape)) from None
 
 
-@in_both_ways("masked_fill")
+def _check_filled(self: Tensor, mask: Tensor, value: Tensor | Number) -> None:
+    if isinstance(mask, Tensor) and not (isinstance(value, Tensor) and value.ndim):
+        _check_booleans("masked_fill_", mask)
+        _check_fit(self, mask)
+
+
+@in_both_ways("masked_fill", before=_check_filled)
 def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Number) -> Prepared:
     """Writes `value` where `mask` holds."""
     if isinstance(value, Tensor) and value.ndim:
@@ -823,6 +866,10 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Number) -> Prepared:
 
 def _check_fit_of_mask(name: str, self: Tensor, mask: Tensor) -> None:
     _check_fit(mask, self)
+    _check_booleans(name, mask)
+
+
+def _check_booleans(name: str, mask: Tensor) -> None:
     if mask.dtype.name != "bool":
         raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {mask.dtype.cpp_name}")
 
@@ -836,9 +883,29 @@ def masked_select(self: Tensor, mask: Tensor) -> Tensor:
     return run(select_where, self, mask)
 
 
-@in_both_ways("masked_scatter")
-def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Prepared:
+@front("masked_scatter")
+def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Writes the elements of `source`, in their order, where `mask` holds."""
+    _check_scattered(self, mask, source)
+    return run(scatter_where, self, mask, source)
+
+
+@front("masked_scatter_", function=False)
+def masked_scatter_in_place(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Writes the elements of `source`, in their order, where `mask` holds."""
+    if mask.ndim > self.ndim:
+        raise RuntimeError(
+            f"expand(CPU{mask.dtype.tensor_type}Type{{{list(mask.shape)}}}, size={list(self.shape)}): the number of "
+            f"sizes provided ({self.ndim}) must be greater or equal to the number of dimensions in the tensor "
+            f"({mask.ndim})"
+        )
+    expanded(mask._array, self._array.shape)
+    _check_scattered(self, mask, source)
+    reads_itself = np.may_share_memory(self._array, source._array)
+    return apply_in_place(_scatter_where_reading_itself if reads_itself else scatter_where, (self, mask, source), {})
+
+
+def _check_scattered(self: Tensor, mask: Tensor, source: Tensor) -> None:
     if source.dtype is not self.dtype:
         raise RuntimeError(
             "masked_scatter: expected self and source to have same dtypes but got"
@@ -848,7 +915,6 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Prepared:
     if mask.dtype.name != "bool":
         kind = mask.dtype.tensor_type
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {kind}")
-    return scatter_where, (self, mask, source), {}
 
 
 @front("nonzero")

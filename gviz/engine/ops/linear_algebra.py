@@ -49,13 +49,14 @@ def _inverse(A: Array) -> Array:
 
 
 def _no_inverse(A: Array) -> NoReturn:
-    for position, matrix in enumerate(A.reshape(-1, *A.shape[-2:])):
-        pivot = zero_pivot(matrix)
-        if pivot:
-            raise LinAlgError(
-                f"linalg.inv: {element_text(A, position)}The diagonal element {pivot} is zero, the inversion could not "
-                "be completed because the input matrix is singular."
-            ) from None
+    for rounded in (False, True):
+        for position, matrix in enumerate(A.reshape(-1, *A.shape[-2:])):
+            pivot = zero_pivot(matrix, rounded=rounded)
+            if pivot:
+                raise LinAlgError(
+                    f"linalg.inv: {element_text(A, position)}The diagonal element {pivot} is zero, the inversion could "
+                    "not be completed because the input matrix is singular."
+                ) from None
     raise LinAlgError("linalg.inv: the inversion could not be completed because the input matrix is singular.")
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from gviz.engine import dtypes
 from gviz.engine.op import Example, Op, Reading, Rule, zeros
 from gviz.engine.ops._examples import normal, positive, spaced, within
-from gviz.engine.ops._kernels import only
+from gviz.engine.ops._kernels import only, refuse_unless
 from gviz.engine.ops.arithmetic import sign
-from gviz.engine.ops.comparison import clamp_min, where_op
-from gviz.engine.ops.elementary_functions import exp, log, sigmoid
+from gviz.engine.ops.comparison import where_op
+from gviz.engine.ops.elementary_functions import exp, log, logit, sigmoid
 from gviz.engine.ops.shape import unsqueeze_dims
 from gviz.values.value import Array
 
@@ -81,8 +81,10 @@ def _compared(
 ) -> Op:
     """Return a loss that depends on ``self - target`` only; `one` is the loss of an element."""
     name = signature.partition("(")[0]
+    kernel = name.removesuffix("_loss") + "_cpu"
 
     def forward(self: Array, target: Array, reduction: str, **attrs: Any) -> Any:
+        refuse_unless(self.dtype.kind == "f", kernel, self)
         return reduced(loss(self - target, **attrs), reduction)
 
     return Op(
@@ -117,8 +119,8 @@ def _smooth(difference: Array, beta: float) -> Array:
 
 
 def _smooth_slope(difference: Any, beta: float) -> Any:
-    near = (difference < beta) & (difference > -beta)
-    return where_op(near, difference / beta, sign(difference))
+    far = (difference >= beta) | (difference <= -beta)  # a nan is not
+    return where_op(far, sign(difference), difference / beta)
 
 
 def _huber(difference: Array, delta: float) -> Array:
@@ -127,15 +129,15 @@ def _huber(difference: Array, delta: float) -> Array:
 
 
 def _huber_slope(difference: Any, delta: float) -> Any:
-    near = (difference < delta) & (difference > -delta)  # where both are equal, the next slope is 0
-    return where_op(near, difference, sign(difference) * delta)
+    far = (difference >= delta) | (difference <= -delta)  # where both are equal, the next slope is 0; a nan is not far
+    return where_op(far, sign(difference) * delta, difference)
 
 
 mse = _compared(
     "mse_loss(self, target, *, reduction='mean')",
     "MseLossBackward0",
     "(self - target)**2",
-    only("f", "mse_cpu", np.square),
+    np.square,
     _opposite(
         "g * 2 * (self - target)",
         lambda g, self, target, reduction: share(g, self, reduction) * (2 * (self - target)),
@@ -145,7 +147,7 @@ smooth_l1 = _compared(
     "smooth_l1_loss(self, target, *, reduction='mean', beta=1.0)",
     "SmoothL1LossBackward0",
     "|self - target| - beta / 2, rounded at 0",
-    only("f", "smooth_l1_cpu", _smooth),
+    _smooth,
     _opposite(
         "g * (self - target) / beta, at least -g, at most g",
         lambda g, self, target, reduction, beta: share(g, self, reduction) * _smooth_slope(self - target, beta),
@@ -156,7 +158,7 @@ huber = _compared(
     "huber_loss(self, target, *, reduction='mean', delta=1.0)",
     "HuberLossBackward0",
     "delta * (|self - target| - delta / 2), rounded at 0",
-    only("f", "huber_cpu", _huber),
+    _huber,
     _opposite(
         "g * (self - target), at most delta away from 0",
         lambda g, self, target, reduction, delta: share(g, self, reduction) * _huber_slope(self - target, delta),
@@ -167,6 +169,16 @@ huber = _compared(
 
 def _signs(*shape: int) -> Array:
     return np.sign(spaced(*shape))
+
+
+def _soft_margin(self: Array, target: Array) -> Array:
+    if target.dtype.kind == "b":
+        target = target.astype(self.dtype)
+    losses: Array = np.log1p(np.exp(-target * self))
+    if not dtypes.castable(losses.dtype, self.dtype):
+        source, wanted = dtypes.of(losses).tensor_type, dtypes.of(self).tensor_type
+        raise RuntimeError(f"result type {source} can't be cast to the desired output type {wanted}")
+    return losses.astype(self.dtype, copy=False)
 
 
 def _through_soft_margin(g: Any, self: Any, target: Any, reduction: str) -> Any:
@@ -183,7 +195,7 @@ soft_margin: Op = Op(
         "sum of log(1 + exp(-target * self))",
         "log(1 + exp(-target * self))",
     ),
-    forward=lambda self, target, reduction: reduced(np.log1p(np.exp(-target * self)), reduction),
+    forward=lambda self, target, reduction: reduced(_soft_margin(self, target), reduction),
     rules=(Rule("self", "-g * target * sigmoid(-target * self)", _through_soft_margin),),
     public=False,
     torch="nn.functional.soft_margin_loss",
@@ -206,7 +218,7 @@ def _bce(self: Array, target: Array, weight: Array | None, reduction: str) -> An
         names = dtypes.of(target).tensor_type, dtypes.of(self).tensor_type
         raise RuntimeError(f"Found dtype {names[0]} but expected {names[1]}")
     losses = (target - 1) * np.maximum(np.log1p(-self), -100) - target * np.maximum(np.log(self), -100)
-    return reduced(_weighted_loss(losses, weight), reduction)
+    return reduced(_weighted_loss(losses, weight).astype(self.dtype, copy=False), reduction)
 
 
 def _both_apart(self: Any) -> Any:
@@ -238,8 +250,7 @@ def _through_bce_input(g: Any, self: Any, target: Any, weight: Any, reduction: s
 
 
 def _through_bce_target(g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
-    slope = clamp_min(log(1 - self), min=-100) - clamp_min(log(self), min=-100)
-    return _weighted_loss(share(g, self, reduction) * slope, weight)
+    return _weighted_loss(share(g, self, reduction) * -logit(self, eps=None), weight)
 
 
 bce: Op = Op(
@@ -472,6 +483,10 @@ nll2d = _nll_op("nll_loss2d", "NllLoss2DBackward0", (2, 3, 2, 2))
 
 def _multi_margin(self: Array, target: Array, weight: Array | None, p: int, margin: float, reduction: str) -> Any:
     dim = _class_dim(self.shape)
+    refuse_unless(self.dtype in (np.float32, np.float64), "multi_margin_loss_cpu_kernel", self)
+    if weight is not None and weight.dtype != self.dtype:
+        found, expected = dtypes.of(weight).tensor_type, dtypes.of(self).tensor_type
+        raise RuntimeError(f"expected scalar type {expected} but found {found}")
     if ((target < 0) | (target >= self.shape[dim])).any():
         raise RuntimeError("target out of range")
     below = margin - np.expand_dims(_picked(self, target, None), dim) + self
@@ -527,6 +542,7 @@ def _named(target: Array) -> Array:
 
 
 def _multilabel_margin(self: Array, target: Array, reduction: str) -> tuple[Any, Array]:
+    refuse_unless(self.dtype in (np.float32, np.float64), "multilabel_margin_loss_forward_out_frame", self)
     if ((target < -1) | (target >= target.shape[-1])).any():
         raise RuntimeError("argument #2 'target' is out of range")
     named = _named(target)

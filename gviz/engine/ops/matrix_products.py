@@ -79,12 +79,16 @@ def check_square(name: str, A: Tensor) -> None:
     check_matrix_stack(name, A)
 
 
-def zero_pivot(matrix: Array) -> int:
-    """The diagonal element, counted from 1, that becomes 0 in elimination with pivoting; 0 if none does."""
+def zero_pivot(matrix: Array, *, rounded: bool = False) -> int:
+    """The diagonal element, counted from 1, that becomes 0 in elimination with pivoting; 0 if none does.
+
+    With `rounded` also one that differs from 0 by rounding only, as in another order of the same sums it may not.
+    """
     left = np.array(matrix)
+    least = np.abs(left).max(initial=0) * len(left) * np.finfo(left.dtype).eps if rounded else 0
     for k in range(len(left)):
         row = k + int(np.argmax(np.abs(left[k:, k])))
-        if not left[row, k]:
+        if np.abs(left[row, k]) <= least:
             return k + 1
         left[[k, row]] = left[[row, k]]
         left[k + 1 :] -= np.outer(left[k + 1 :, k] / left[k, k], left[k])
@@ -298,10 +302,10 @@ def check_inner_sizes(a: Tensor, b: Tensor) -> None:
 
 
 def _check_addmm(self: Tensor, mat1: Tensor, mat2: Tensor) -> tuple[int, ...]:
+    _check_dtypes(self, mat1, mat2)
     for name, matrix in (("mat1", mat1), ("mat2", mat2)):
         if matrix.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {matrix.ndim}-D tensor")
-    _check_dtypes(self, mat1, mat2)
     check_inner_sizes(mat1, mat2)
     refuse_bools("addmm_impl_cpu_", mat1, mat2)
     return mat1.shape[0], mat2.shape[1]
@@ -344,14 +348,18 @@ def _check_addr(self: Tensor, vec1: Tensor, vec2: Tensor) -> tuple[int, ...]:
     return vec1.shape[0], vec2.shape[0]
 
 
-def _check_batches(a: Tensor, b: Tensor) -> None:
+def _check_batches(self: Tensor, a: Tensor, b: Tensor, dims: Sequence[int]) -> tuple[int, ...]:
+    """The shape of the result: `dims` of `a`, and the last of `b`. `self` must expand to it, which comes first."""
+    shape = tuple([tensor.shape[one_dim(dim, tensor.ndim)] for tensor, dim in (*[(a, dim) for dim in dims], (b, 2))])
+    expanded(self._array, shape)
     for name, tensor in (("batch1", a), ("batch2", b)):
         if tensor.ndim != 3:
             raise RuntimeError(f"{name} must be a 3D tensor")
+    return shape
 
 
 def _check_addbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, ...]:
-    _check_batches(batch1, batch2)
+    shape = _check_batches(self, batch1, batch2, (1,))
     if batch1.shape[0] != batch2.shape[0]:
         raise RuntimeError("batch1 and batch2 must have same number of batches")
     if batch1.shape[2] != batch2.shape[1]:
@@ -359,11 +367,11 @@ def _check_addbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, ..
         raise RuntimeError(f"Incompatible matrix sizes for bmm ({sizes[0]} and {sizes[1]})")
     _check_dtypes(self, batch1, batch2)
     refuse_bools("addmm_impl_cpu_", batch1, batch2)
-    return batch1.shape[1], batch2.shape[2]
+    return shape
 
 
 def _check_baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, ...]:
-    _check_batches(batch1, batch2)
+    shape = _check_batches(self, batch1, batch2, (0, 1))
     expected = [batch1.shape[0], batch1.shape[2]]
     if list(batch2.shape[:2]) != expected:
         raise RuntimeError(
@@ -376,7 +384,7 @@ def _check_baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, .
     if batch2.dtype is not self.dtype:
         raise RuntimeError(f"expected scalar type {self.dtype.tensor_type} but found {batch2.dtype.tensor_type}")
     refuse_bools("baddbmm", batch1, batch2)
-    return (*batch1.shape[:2], batch2.shape[2])
+    return shape
 
 
 def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = None) -> None:

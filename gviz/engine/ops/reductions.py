@@ -22,7 +22,7 @@ from gviz.engine.functions_and_methods import Number, Runner, checked, front
 from gviz.engine.modes import thread
 from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
 from gviz.engine.ops._examples import normal, spaced
-from gviz.engine.ops._kernels import all_in_rows, in_rows, only
+from gviz.engine.ops._kernels import all_in_rows, in_rows, only, refuse_unless
 from gviz.engine.ops.arithmetic import absolute, over_number, sign, times_number
 from gviz.engine.ops.comparison import isnan, where_op
 from gviz.engine.ops.copying import copy_
@@ -668,9 +668,10 @@ logsumexp_op: Op = Op(
     "logsumexp(self, *, dim, keepdim=False)",
     grad_fn="LogsumexpBackward0",
     formula="log of the sum of exp(self) over dim",
-    forward=_logsumexp,
+    forward=in_rows(_logsumexp),
     rules=(Rule("self", "g * exp(self - result)", _through_logsumexp),),
     promotes="float",
+    pointwise=False,
     public=False,
     torch="logsumexp",
     examples=lambda: [
@@ -685,7 +686,7 @@ logsumexp_op: Op = Op(
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over `dim`, computed without overflow."""
     dims = reduced_dims(dim, checked(logsumexp_op, input, 1).ndim)
-    if dim == () and input.ndim and not keepdim:  # a bug of PyTorch, reproduced
+    if dim == () and input.ndim and input.numel() and not keepdim:  # a bug of PyTorch, reproduced
         raise RuntimeError(messages.OUTPUT_SHAPE.format(own=[], result=[1] * input.ndim))
     return applied(logsumexp_op, input, dim=dims, keepdim=keepdim)
 
@@ -740,6 +741,7 @@ def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
 
 def _cumsum(self: Array, dim: int, dtype: str | None = None) -> Any:
     self = in_dtype(self, dtype)
+    refuse_unless(dtype is None or self.dtype.kind != "b", "cumsum_out_cpu", self)
     wide = self if dtype is not None or self.dtype.kind == "f" else self.astype(np.int64)
     return np.add.accumulate(wide, axis=dim, dtype=wide.dtype) if wide.ndim else wide.copy()
 
@@ -875,7 +877,8 @@ def derive_cumulative(op: Op) -> None:
         return run(apply, input, dim, dtype)
 
     def method(self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-        return run(apply_in_place, self, dim, dtype)
+        own = None if self.dtype.is_floating_point else self.dtype  # integers are not made wider, as they are elsewhere
+        return run(apply_in_place, self, dim, dtype or own)
 
     function.__name__ = function.__qualname__ = op.name
     method.__name__ = method.__qualname__ = op.name + "_"
@@ -946,6 +949,7 @@ def _prod(self: Array, dim: int | None = None, keepdim: Any = False, dtype: str 
 
 def _cumprod(self: Array, dim: int, dtype: str | None = None) -> Any:
     wide = _wide(self, dtype)
+    refuse_unless(wide.dtype.kind != "b", "cumprod_out_cpu", wide)
     return np.multiply.accumulate(wide, axis=dim, dtype=wide.dtype) if wide.ndim else wide.copy()
 
 
@@ -1107,6 +1111,8 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | Non
     if not y.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     axis = _axis(y, dim)
+    if y.dtype is bool_:
+        raise RuntimeError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
     left, right = _neighbours(y, axis)
     if x is None:
         return run(times_number, left + right, other=float(1 if dx is None else dx) / 2).cumsum(axis)

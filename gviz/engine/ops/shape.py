@@ -17,7 +17,7 @@ from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import attribute, front
 from gviz.engine.layout import checked_format, contiguous_format, is_in, preserve_format, strides_in, suggested
 from gviz.engine.layout import memory_format as MemoryFormat
-from gviz.engine.memory import address_of, owner_of
+from gviz.engine.memory import address_of, owner_of, resized
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge
 from gviz.engine.op import Example, Op, Rule, apply
@@ -26,7 +26,7 @@ from gviz.engine.ops._kernels import laid_out_as
 from gviz.engine.ops.copying import contiguous, strides_of
 from gviz.engine.ops.strided import Geometry, place_part
 from gviz.engine.tensor import Tensor
-from gviz.engine.views import set_in_place, view_in_place
+from gviz.engine.views import check_writable, set_in_place, view_in_place
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def expanded(self: Array, size: Shape) -> Array:
         if own not in (1, n) or n < 0:
             raise RuntimeError(
                 f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
-                f"dimension {dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(self.shape)}"
+                f"dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: {list(self.shape)}"
             )
     self = np.asarray(self)  # a one-number gradient may be a NumPy scalar, which is read-only
     if self.ndim and 1 in target:
@@ -309,10 +309,12 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 @front("squeeze")
-def squeeze(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(self: Tensor, dim: int | Sequence[int] | None = None, *others: int) -> Tensor:
     """A view without dimensions of size 1, or without those of `dim` whose size is 1."""
     if dim is None:
         return run(squeeze_all, self)
+    if others:
+        dim = (dim, *others)  # type: ignore[arg-type]  # the parser has seen integers
     dims = normal_dims(dim, self.ndim)
     return run(squeeze_dim, self, dim=dims[0]) if isinstance(dim, int) else run(squeeze_dims, self, dim=dims)
 
@@ -845,6 +847,7 @@ VARIANTS = (_T, _TRANSPOSE, _UNSQUEEZE, _SQUEEZE_ALL, _SQUEEZE_DIM, _SQUEEZE_DIM
 @front("t_", function=False)
 def t_(self: Tensor) -> Tensor:
     """Transposes in place."""
+    check_writable(self)
     if self.ndim > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
     return view_in_place(_T, self, {})
@@ -864,10 +867,12 @@ def unsqueeze_(self: Tensor, dim: int) -> Tensor:
 
 
 @front("squeeze_", function=False)
-def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None, *others: int) -> Tensor:
     """Removes dimensions of size 1 in place: all, or those in `dim`."""
     if dim is None:
         return view_in_place(_SQUEEZE_ALL, self, {})
+    if others:
+        dim = (dim, *others)  # type: ignore[arg-type]  # the parser has seen integers
     dims = normal_dims(dim, self.ndim)
     if isinstance(dim, int):
         return view_in_place(_SQUEEZE_DIM, self, {"dim": dims[0]})
@@ -940,7 +945,7 @@ def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat | None = None)
         raise RuntimeError("Unsupported memory formatPreserve")
     strides = strides_in(shape, order)
     if shape != self._array.shape or not (memory_format is None or is_in(self._array, order)):
-        _replace(self, _resized(self._array, shape, strides))
+        _replace(self, resized(self._array, shape, strides))
     if self.is_inference() and not thread.inference:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
     return self
@@ -951,22 +956,6 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: MemoryForma
     """`resize_` to the shape of another tensor."""
     order = suggested(the_template._array) if memory_format is preserve_format else memory_format
     return resize_(self, the_template.shape, memory_format=order)
-
-
-def _resized(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    memory, size = owner_of(array).ravel("K"), prod(shape)
-    start = (address_of(array) - address_of(memory)) // array.itemsize
-    if start + size <= memory.size:
-        return _laid_out(memory[start : start + size], shape, strides)
-    larger = np.zeros(size, array.dtype)
-    larger[: memory.size - start] = memory[start:]
-    return _laid_out(larger, shape, strides)
-
-
-def _laid_out(memory: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    if not memory.size:
-        return memory.reshape(shape)
-    return strided_view(memory, shape, [step * memory.itemsize for step in strides])
 
 
 def _replace(tensor: Tensor, array: Array) -> None:

@@ -81,6 +81,16 @@ def overlaps_itself(array: Array) -> bool:
     return array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
 
 
+def rows_overlap(array: Array) -> bool:
+    """Whether rows of `array` share some of their memory, as those of ``x.unfold(0, 2, 1)`` do."""
+    reach = array.itemsize
+    for stride, length in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < reach:
+            return True
+        reach += (length - 1) * stride
+    return False
+
+
 def overlap(a: Array, b: Array) -> Literal["no", "partial", "full"]:
     """Whether two arrays without gaps share memory fully, element for element, or partially.
 

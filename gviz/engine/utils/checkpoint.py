@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from gviz.engine import watchers
+from gviz.engine import messages, watchers
 from gviz.engine.autograd.function import Function
 from gviz.engine.autograd.grad import backward
 from gviz.engine.autograd.graph import saved_tensors_hooks
@@ -28,7 +28,7 @@ from gviz.engine.backward import Pass, running
 from gviz.engine.modes import enable_grad, no_grad, thread
 from gviz.engine.node import Node, pack
 from gviz.engine.random import fork_rng, get_rng_state, set_rng_state
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import UNCOUNTED, Tensor
 from gviz.engine.unsupported_names import lookup_in
 from gviz.source.site import warn
 
@@ -226,6 +226,8 @@ class _Inputs(Node):
     def __init__(self, tensors: Sequence[Tensor | None]) -> None:
         super().__init__()
         self.saved, self.versions = tensors, [0 if t is None else t._counter[0] for t in tensors]
+        if UNCOUNTED in self.versions:
+            raise RuntimeError(messages.INFERENCE_SAVED)
         if watchers.watchers:
             pack(self)
 
