@@ -20,6 +20,7 @@ from gviz.engine.ops.copying import strides_of
 from gviz.engine.ops.indexing import at, fill_where, index_select_op, narrow, select
 from gviz.engine.ops.shape import expand, normal_dims, reshape, run
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.views import check_overlap, check_writable
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -347,7 +348,7 @@ def _check_shapes(self: Tensor, axis: int, index: Tensor, src: Tensor | None) ->
         )
 
 
-@in_both_ways("scatter")
+@in_both_ways("scatter", before=check_writable)
 def scatter(
     self: Tensor,
     dim: int,
@@ -361,6 +362,7 @@ def scatter(
     source = value if src is None else src
     axis = check_places(self, dim, index, source if isinstance(source, Tensor) else None, name="scatter")
     if reduce not in (None, "add", "multiply"):
+        check_overlap(self, (), "apart")
         raise RuntimeError("reduce argument must be either add or multiply.")
     check = bounds(self, index, axis)
     if isinstance(source, Tensor):

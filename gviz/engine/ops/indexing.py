@@ -145,7 +145,7 @@ def _entries_placed(self: Array, index: Array, sizes: Shape, dim: int) -> Array:
     if not sizes:
         return self.reshape(())
     rows = added_rows(sizes[dim], np.reshape(index, -1), np.moveaxis(self, dim, 0))
-    return np.moveaxis(rows, 0, dim)
+    return np.ascontiguousarray(np.moveaxis(rows, 0, dim))
 
 
 @front("select")

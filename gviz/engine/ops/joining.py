@@ -588,6 +588,8 @@ def repeat_interleave(
         return _repeated_by(self, repeats, axis)
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
+    if not self.ndim:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     lead, length, rest = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]
     wide = run(expand, unsqueeze(self, axis + 1), size=(*lead, length, repeats, *rest))
     return view(run(clone_in_order, wide), *lead, length * repeats, *rest)

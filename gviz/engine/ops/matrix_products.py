@@ -170,6 +170,11 @@ def _sum(self: Array, product: Any, beta: Number, alpha: Number) -> Array:
     return np.asarray(scaled + (self if beta == 1 else self * np.asarray(beta, self.dtype)))
 
 
+def _sum_by_blas(self: Array, product: Array, beta: Number, alpha: Number) -> Array:
+    """As `_sum`; a `product` that BLAS multiplies by 0 it does not compute, so that it has no effect as nan either."""
+    return _sum(self, product if alpha or product.itemsize < 4 else np.zeros_like(product), beta, alpha)
+
+
 def times(a: Any, b: Any) -> Any:
     """``a @ b`` in a rule: with BLAS for arrays, tracked for tensors."""
     return a @ b if isinstance(a, Tensor) else product(a, b)
@@ -208,7 +213,7 @@ addmm_scaled: Op = Op(
     "addmm(self, mat1, mat2, *, beta=1, alpha=1)",
     grad_fn="AddmmBackward0",
     formula="beta * self + alpha * mat1 @ mat2",
-    forward=lambda self, mat1, mat2, beta, alpha: _sum(self, product(mat1, mat2), beta, alpha),
+    forward=lambda self, mat1, mat2, beta, alpha: _sum_by_blas(self, product(mat1, mat2), beta, alpha),
     rules=(
         _by_beta,
         Rule("mat1", "alpha * g @ mat2.T", lambda g, mat2, alpha: times(g, mat2.T) * alpha),
@@ -222,7 +227,7 @@ addmv: Op = Op(
     "addmv(self, mat, vec, *, beta=1, alpha=1)",
     grad_fn="AddmvBackward0",
     formula="beta * self + alpha * mat @ vec",
-    forward=lambda self, mat, vec, beta, alpha: _sum(self, product(mat, vec), beta, alpha),
+    forward=lambda self, mat, vec, beta, alpha: _sum_by_blas(self, product(mat, vec), beta, alpha),
     rules=(
         _by_beta,
         Rule("mat", "alpha * outer(g, vec)", lambda g, vec, alpha: _outer(g, vec) * alpha),
@@ -250,7 +255,7 @@ addbmm: Op = Op(
     "addbmm(self, batch1, batch2, *, beta=1, alpha=1)",
     grad_fn="AddbmmBackward0",
     formula="beta * self + alpha * the sum of batch1 @ batch2",
-    forward=lambda self, batch1, batch2, beta, alpha: _sum(self, product(batch1, batch2).sum(0), beta, alpha),
+    forward=lambda self, batch1, batch2, beta, alpha: _sum_by_blas(self, product(batch1, batch2).sum(0), beta, alpha),
     rules=(
         _by_beta,
         Rule(

@@ -87,12 +87,7 @@ def expanded(self: Array, size: Shape) -> Array:
             f"of sizes provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
             f"({self.ndim})"
         )
-    if -1 in size[:extra]:
-        raise RuntimeError(
-            "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
-            f"{size[:extra].index(-1)}"
-        )
-    target = tuple([self.shape[i - extra] if n == -1 else n for i, n in enumerate(size)])
+    target = tuple([self.shape[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(size)])
     for dim in reversed(range(extra, len(target))):
         n, own = target[dim], self.shape[dim - extra]
         if own not in (1, n) or n < 0:
@@ -100,6 +95,11 @@ def expanded(self: Array, size: Shape) -> Array:
                 f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
                 f"dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: {list(self.shape)}"
             )
+    if -1 in size[:extra]:
+        last = max(dim for dim in range(extra) if size[dim] == -1)
+        raise RuntimeError(
+            f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {last}"
+        )
     self = np.asarray(self)  # a one-number gradient may be a NumPy scalar, which is read-only
     if self.ndim and 1 in target:
         strided = strided_view(self, target, _expanded_strides(self, target))
