@@ -10,7 +10,7 @@ from typing import Any
 
 from gviz.api.export import export
 from gviz.cli import lessons
-from gviz.cli.program import Program, record_program
+from gviz.cli.program_run import Program, record_program
 
 DOCS = Path(__file__).parent
 FOLDER = "gallery"

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 from gviz.cli import lessons
-from gviz.cli.picture import write_picture
-from gviz.cli.program import Program, record_program
+from gviz.cli.picture_files import write_picture
+from gviz.cli.program_run import Program, record_program
 from gviz.events import GradFlowed
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline

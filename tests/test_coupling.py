@@ -11,7 +11,7 @@ import gviz
 
 RENAMED = (
     "emission", "arguments", "functions_and_methods", "watchers", "tensor", "backward", "node", "messages", "op",
-    "views", "anomaly", "unsupported_names",
+    "views", "anomaly_detection", "unsupported_names",
 )  # fmt: skip
 """Files of the engine with functions that are between a program and what records it, or warns it."""
 

@@ -55,13 +55,13 @@ SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
         graph_state weak_cache codec tensor_storage optimizer_steps stacks index.tables repetition file.lock
-        file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions index.changes
-        backward_pass file.snapshot iterations file.format naming.calls log phases file.paths naming.assignments
-        nonfinite name_overlay index.threads file.connection naming.names index.columns file.batch spans
+        file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions index.change_lists
+        backward_reach file.snapshot iterations file.format naming.calls log phases file.paths naming.assignments
+        nonfinite name_overlay index.threads file.connection naming.names index.search_index file.batch spans
         contexts index.reachability index.references index.stored_index file.reader file.ring node_table
         error_index index.node_state file.event_table moment file.writer timeline recording.source_text
         backward_order navigation places node_gradients condition_environment recording.record stops
-        monitored""",
+        recorded_iterations""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_control""",
     "render": """
@@ -76,16 +76,16 @@ INSIDE = {
     "source": "site syntax variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
-        private_api cuda_device tensor_properties cuda_kernels cuda_statistics warning_lines values operations
-        node_identity session gradient_hooks creation autograd_graph arguments existing_graph in_place_writes
-        attribute_writes cuda_graphs modules optimizers function_mode compilation autograd_passes attachment
+        private_api cuda_device tensor_properties cuda_kernels device_values warning_lines values operations
+        node_identity recording_state gradient_hooks creation autograd_graph arguments existing_graph in_place_writes
+        attribute_writes cuda_graphs module_calls optimizers function_mode compilation autograd_passes attachment
         sentinel""",
     "program": """
         rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
         child""",
     "cli": """
         lessons options streams signals shell_quoting slide sarif json_form recording_options trace_name
-        commands.keys progress picture recordings commands.info argument_order rank_report program debugger
+        commands.keys progress picture_files recordings commands.info argument_order rank_report program_run debugger
         commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
         commands.export
         commands.demo viewer commands.run commands.graphify commands.gradcheck commands.show commands.check
@@ -94,11 +94,11 @@ INSIDE = {
         moment_argument outputs export_options module_recording drawable debug questions targets make_dot show
         export""",
     "query": "vocabulary name_lookup node_lookup expressions moment_lookup",
-    "compare": "side tolerance source_changes alignment comparison ranks",
+    "compare": "side tolerance source_changes alignment recording_comparison ranks",
     "graphify": "watch construct tensor_code conversions rewrite breaks",
     "rerun": """
         change_text branch branch_recording inputs named_calls function_body forward iteration
-        finite_differences surrogates second_order pytorch_text checked_script script""",
+        finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
         edit finding question operations formula program_text grad_history parameter_updates backward_passes training
         display_names hooks recording_overview program_errors tracking computation saved_memory outgoing_gradients
@@ -108,26 +108,26 @@ INSIDE = {
         findings.custom_function kinds why check panel event_description gradcheck whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
-        modes watchers anomaly printing node tensor promotion random broadcasting emission op pointwise_blocks
+        modes watchers anomaly_detection printing node tensor promotion random broadcasting emission op pointwise_blocks
         ops._examples ops._kernels ops.strided views arguments settings functions_and_methods creation
         legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
         ops.embedding ops.shape ops.comparison ops.diagonals ops.elementary_functions ops.arithmetic
         ops.indexing ops.gathering ops.joining ops.losses ops.properties ops.reductions ops.activations
         ops.attention ops.convolution ops.extremes ops.images ops.matrix_products ops.einsum ops.linear_algebra
-        linalg ops.normalization ops.pooling ops.sampling sampling ops.sorting autograd.anomaly_mode
+        linalg ops.normalization ops.pooling ops.sampling random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
-        utils.hooks nn._family nn._scopes nn.functional namespace operation_lookup stub nn.hooks nn.parameter
+        utils.hooks nn._family nn._scopes nn.functional namespace recorded_operations stub nn.hooks nn.parameter
         serialization nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
         nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph
-        jit.as_events jit.buffers jit.interpreter jit.notices jit.plan jit.executor jit.structure jit.recorder
-        jit.sharing jit.memory_capture graphs cuda static jit.traced_function jit.check jit.trace jit.gradients
+        jit.graph_events jit.buffers jit.tensor_interpreter jit.notices jit.execution_plan jit.array_executor jit.nested_tensors jit.graph_recorder
+        jit.sharing jit.memory_capture graphs cuda static jit.traced_function jit.trace_check jit.trace jit.joint_graph
         existing_graph""",
     "tui": """
         _finding_hits arrangement driver folds glyphs lines keymaps stop_reason breakpoints stop_search terminal
         themes config type_ahead
-        drawing.training drawing.elements drawing.help drawing.lists drawing.node_details drawing.pairs
+        drawing.training_summary drawing.elements drawing.help drawing.lists drawing.node_details drawing.pairs
         drawing.pass_list drawing.saved drawing.source drawing.status drawing.tape
         source_location cursor session_options session tutorial
         language.command language.other_debuggers
@@ -137,10 +137,10 @@ INSIDE = {
         live_session
         language.parser language.command_lines language.completion
         line_mode live_line_mode
-        widgets._graph_drawings widgets.panel_messages widgets.panel widgets.list_panels widgets.node_panel
+        widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
-        screens.session_screen screens.palette screens.panels screens.graph_reading screens.prompt_control
-        screens.key_actions screens.pages screens.comparison_screen screens.controller screens.debugger_screen
+        screens.screen_context screens.palette screens.panel_stack screens.graph_reading screens.prompt_control
+        screens.key_actions screens.overlay_pages screens.comparison_screen screens.controller screens.debugger_screen
         screens.live_screen screens.tutor_screen
         app""",
 }

@@ -14,7 +14,7 @@ import click
 from gviz.api import outputs
 from gviz.cli import streams
 from gviz.cli.options import GlobalOptions
-from gviz.cli.program import Program, order
+from gviz.cli.program_run import Program, order
 from gviz.program.recording_request import start
 from gviz.system.gc_pause import uncollected
 from gviz.system.processes import Start

@@ -13,7 +13,7 @@ from gviz.cli import recordings
 from gviz.values.plain_text import file_line, shown
 
 if TYPE_CHECKING:
-    from gviz.cli.program import Program
+    from gviz.cli.program_run import Program
     from gviz.cli.recordings import Recordings
     from gviz.explain.check import RankFinding
     from gviz.explain.finding import Finding
@@ -70,7 +70,7 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
     If the values were not kept, the command that keeps them comes first.
     """
     from gviz.cli import shell_quoting
-    from gviz.cli.program import is_trace, to_run
+    from gviz.cli.program_run import is_trace, to_run
     from gviz.program.rank_names import whole
 
     script, at = Path(program.argv[0]), f" --at {event}" if event else ""

@@ -54,7 +54,7 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         if not (os.path.exists(first) or first.endswith((".py", ".gviz"))):
             raise _no_command(first)
-        from gviz.cli.program import is_trace
+        from gviz.cli.program_run import is_trace
 
         return super().resolve_command(ctx, ["open" if is_trace(Path(first)) else "run", *args])
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeGuard, get_args
 
-from gviz.compare.comparison import STRUCTURE, Comparison, Difference, compare
+from gviz.compare.recording_comparison import STRUCTURE, Comparison, Difference, compare
 from gviz.compare.side import Side
 from gviz.events import Failed
 from gviz.trace.timeline import Timeline

@@ -51,7 +51,7 @@ from gviz.engine import nn as nn
 from gviz.engine import optim as optim
 from gviz.engine import random as random
 from gviz.engine import version as version
-from gviz.engine.anomaly import *
+from gviz.engine.anomaly_detection import *
 from gviz.engine.creation import *
 from gviz.engine.devices import accelerator as accelerator
 from gviz.engine.devices import backends as backends
@@ -69,7 +69,7 @@ from gviz.engine.namespace import *
 from gviz.engine.printing import *
 from gviz.engine.promotion import *
 from gviz.engine.random import *
-from gviz.engine.sampling import *
+from gviz.engine.random_tensors import *
 from gviz.engine.settings import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gviz import emit
-from gviz.engine import anomaly, dtypes, emission, messages, watchers
+from gviz.engine import anomaly_detection, dtypes, emission, messages, watchers
 from gviz.engine.broadcasting import broadcast_error, reducible, sum_to
 from gviz.engine.emission import PassReport
 from gviz.engine.modes import thread
@@ -386,8 +386,8 @@ class Pass:
             self.report = PassReport(channel)
             modes = {"retain_graph": self.retain_graph, "create_graph": self.create_graph}
             self.report.started(self.roots, self.seeds, self.wanted or (), **modes)
-        self._refuses_nan = anomaly.mode.enabled and anomaly.mode.check_nan
-        before = thread.grad_enabled, thread.during, running.innermost, anomaly.evaluated.node
+        self._refuses_nan = anomaly_detection.mode.enabled and anomaly_detection.mode.check_nan
+        before = thread.grad_enabled, thread.during, running.innermost, anomaly_detection.evaluated.node
         thread.grad_enabled, running.innermost = self.create_graph, self
         error = "interrupted", ""
         try:
@@ -401,7 +401,7 @@ class Pass:
             error = str(raised) or type(raised).__name__, type(raised).__name__
             raise
         finally:
-            thread.grad_enabled, thread.during, running.innermost, anomaly.evaluated.node = before
+            thread.grad_enabled, thread.during, running.innermost, anomaly_detection.evaluated.node = before
             if self.report is not None and emit.channel is channel:
                 self.report.finished(*error)
 
@@ -480,13 +480,13 @@ class Pass:
 
     def _drain(self) -> None:
         leaves, ready, arrived = self._leaves, self._ready, self._arrived
-        every_node, watched = self._needed is None, anomaly.mode.enabled
+        every_node, watched = self._needed is None, anomaly_detection.mode.enabled
         node: Node | None = None
         try:
             while leaves or ready:
                 node = leaves.popleft() if leaves else heappop(ready)[1]
                 if watched:
-                    anomaly.evaluated.node = node
+                    anomaly_detection.evaluated.node = node
                 grads = arrived.pop(node, None) or [None] * len(node.outputs)
                 if not (every_node or self._is_needed(node, grads)):
                     continue
@@ -497,8 +497,8 @@ class Pass:
                 else:
                     self._step(node, grads)
         except Exception:
-            if anomaly.mode.enabled and node is not None:
-                anomaly.warn_of(node)
+            if anomaly_detection.mode.enabled and node is not None:
+                anomaly_detection.warn_of(node)
             raise
 
     def _before(self, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
@@ -524,7 +524,7 @@ class Pass:
             parts = self._after(node, grads, parts)
         freed = not self.retain_graph and node.release()
         if self._refuses_nan:
-            anomaly.refuse_nan(node, parts)
+            anomaly_detection.refuse_nan(node, parts)
         waiting, arrived, slot = self._waiting, self._arrived, -1
         for edge in node.next_edges:
             slot += 1

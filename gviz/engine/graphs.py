@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from gviz.engine import watchers
-from gviz.engine.jit.interpreter import scope
 from gviz.engine.jit.memory_capture import Captured, CaptureRecorder
 from gviz.engine.jit.static_graph import StaticGraph
+from gviz.engine.jit.tensor_interpreter import scope
 
 __all__ = ["Graph", "capture"]
 

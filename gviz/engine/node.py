@@ -23,7 +23,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Seen
-from gviz.engine import anomaly, dtypes, messages, watchers
+from gviz.engine import anomaly_detection, dtypes, messages, watchers
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.events import OpSeen
@@ -243,7 +243,7 @@ class SavedTensor:
 
 def remember_write(tensor: Tensor) -> None:
     """Stores the current call stack in the version counter of `tensor`, if an error may need it."""
-    if emit.channel is not None or anomaly.mode.enabled:
+    if emit.channel is not None or anomaly_detection.mode.enabled:
         tensor._counter[1:] = [site.stack()]  # type: ignore[list-item]  # what follows the number is only for notes
 
 
@@ -273,7 +273,7 @@ def _made_at(node: Node) -> str:
     recorded = _recorded(node, "made_at")
     if recorded or node.extras is None:
         return recorded
-    stack = node.extras.metadata.get(anomaly.STACK)
+    stack = node.extras.metadata.get(anomaly_detection.STACK)
     return stack[-1].strip() if stack else ""
 
 
@@ -351,8 +351,8 @@ class Node:
         self.seen = None
         self.sequence_nr = next_sequence_nr()
         self.extras = None
-        if anomaly.mode.enabled:
-            anomaly.remember(self)
+        if anomaly_detection.mode.enabled:
+            anomaly_detection.remember(self)
         self.next_edges = self.saved = self.versions = ()
         self.attrs = {}
 
@@ -480,7 +480,7 @@ class Node:
             origin = "output 0 of AsStrided"  # PyTorch would make this node now; a message should not make nodes
         kind = dtypes.of(tensor._array).tensor_type
         shape, version = tensor._array.shape, tensor._counter[0]
-        hint = messages.ANOMALY_SHOWS if anomaly.mode.enabled else messages.ANOMALY_HINT
+        hint = messages.ANOMALY_SHOWS if anomaly_detection.mode.enabled else messages.ANOMALY_HINT
         return messages.modified_in_place(kind, shape, origin, version, self.versions[position], hint)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Channel, Seen
-from gviz.engine import anomaly, dtypes, messages, modes, watchers
+from gviz.engine import anomaly_detection, dtypes, messages, modes, watchers
 from gviz.engine.devices import CPU, say_what_cuda_means
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
@@ -690,8 +690,8 @@ class AccumulateGrad(Node):
         self.variable = variable
         self.sequence_nr = LAST
         self.extras = None
-        if anomaly.mode.enabled:
-            anomaly.remember(self)
+        if anomaly_detection.mode.enabled:
+            anomaly_detection.remember(self)
         self.next_edges = self.saved = self.versions = ()
         self.attrs = {}
         self.outputs = ((variable._array.shape, variable._array.dtype),)

@@ -13,10 +13,10 @@ Read first:
 The findings are in `findings/`, by the symptom that a user sees: no gradient, zero, nan, an error, the loss, the loop.
 They share `outgoing_gradients` (what a backward rule sends, with numbers), `contributions` (what arrived, and the sum),
 `computation` (how a value was computed), `display_names` (names of nodes), `tracking`, `parameter_updates`,
-`grad_history` and `program_text`. `panel` and `event_description` use the same modules for the debugger.
+`grad_history` and `program_text`. `node_facts` and `event_description` use the same modules for the debugger.
 
 A walk: ``gviz why x.grad`` reaches `why.answer` with the text ``x.grad``. `gviz.query` finds the node ``#1 x`` and the
 aspect ``grad``. `question` looks at the state of ``#1`` and returns the topic ``gradient``. Of the kinds with that
-topic the first ones decline (the gradient is not zero, the program did not write it), and `gradient.grad_sum` answers:
+topic the first ones decline (the gradient is not zero, the program did not write it), and `gradient_sources.grad_sum` answers:
 one line for each contribution, ``+= 3 from #4 y = Mul at demo.py:3: g * y = 1 * 3``, made by `outgoing_gradients`.
 """

@@ -151,7 +151,7 @@ def value_in_branch(evaluator: Evaluator, view: BranchView, text: str, n: int) -
 
 def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
     """Yield a row for each node whose numbers differ in the branch, old and new."""
-    from gviz.compare.comparison import compare
+    from gviz.compare.recording_comparison import compare
     from gviz.compare.side import Side
     from gviz.compare.tolerance import SAME_NUMBERS
 

@@ -6,7 +6,15 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from gviz.compare.alignment import Pair
-from gviz.compare.comparison import Comparison, Difference, Kind, OtherStep, Run, one_sided_runs, without_addresses
+from gviz.compare.recording_comparison import (
+    Comparison,
+    Difference,
+    Kind,
+    OtherStep,
+    Run,
+    one_sided_runs,
+    without_addresses,
+)
 from gviz.compare.side import Side
 from gviz.compare.source_changes import SourceChange
 from gviz.events.event import Attr

@@ -18,11 +18,11 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine.autograd import grad
-from gviz.engine.jit.interpreter import run_op
+from gviz.engine.jit.tensor_interpreter import run_op
 from gviz.engine.modes import enable_grad, no_grad
 from gviz.engine.op import REQUIRED, Op
-from gviz.engine.operation_lookup import GEOMETRY, VIEW, attributes_of, effect_of, recorded_operation
 from gviz.engine.ops.strided import Geometry, read_part
+from gviz.engine.recorded_operations import GEOMETRY, VIEW, attributes_of, effect_of, recorded_operation
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
 from gviz.events import NodeCreated, OpSeen, Output

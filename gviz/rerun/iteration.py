@@ -17,7 +17,7 @@ from gviz.engine import autograd, emission
 from gviz.engine.modes import enable_grad
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.op import Op
-from gviz.engine.operation_lookup import VIEW, is_in_place, recorded_operation
+from gviz.engine.recorded_operations import VIEW, is_in_place, recorded_operation
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.errors import KEEP_ALL
 from gviz.rerun import forward

@@ -10,7 +10,7 @@ import numpy as np
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.graph_state import Iteration, NodeInfo, Phase
-from gviz.trace.index.columns import Index
+from gviz.trace.index.search_index import Index
 from gviz.trace.index.tables import ContextTable, StepTable, entries, picked
 from gviz.trace.log import EventLog, expect
 from gviz.trace.optimizer_steps import Step, by_stack, step_that_made

@@ -9,8 +9,8 @@ from gviz.system.cooperative import Far
 from gviz.trace import nonfinite
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.graph_state import Bad
-from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
+from gviz.trace.index.search_index import Index
 from gviz.trace.log import EventLog, birth, expect
 from gviz.trace.nonfinite import first_place
 

@@ -95,7 +95,7 @@ class EventLog(Protocol):
         ...
 
     def index(self) -> Mapping[str, Array] | None:
-        """Return the columns of a stored `gviz.trace.index.columns.Index` over the whole log, or None."""
+        """Return the columns of a stored `gviz.trace.index.search_index.Index` over the whole log, or None."""
         ...
 
     def refresh(self) -> int:

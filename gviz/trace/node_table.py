@@ -16,8 +16,8 @@ from gviz.source.site import Frame
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, Origins
-from gviz.trace.index.columns import Index, nodes_of_keys
 from gviz.trace.index.references import References
+from gviz.trace.index.search_index import Index, nodes_of_keys
 from gviz.trace.index.tables import picked
 from gviz.trace.log import EventLog, birth, damaged, expect
 from gviz.trace.naming.assignments import Claims

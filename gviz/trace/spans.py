@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 
 from gviz.trace.graph_state import Iteration, Phase
-from gviz.trace.index.columns import Index
+from gviz.trace.index.search_index import Index
 from gviz.trace.phases import PHASE_KINDS
 from gviz.values.value import Array
 

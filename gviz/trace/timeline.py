@@ -15,9 +15,9 @@ from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
 from gviz.trace.error_index import Troubles
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, NodeInfo, Phase
-from gviz.trace.index.columns import Index, output_key
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
+from gviz.trace.index.search_index import Index, output_key
 from gviz.trace.index.stored_index import restored
 from gviz.trace.log import Columns, Dropped, E, EventLog, birth, expect
 from gviz.trace.moment import Moment

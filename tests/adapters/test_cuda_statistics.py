@@ -23,9 +23,9 @@ from tests.adapters.recorded import events_of
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from gviz.adapters.pytorch import cuda_statistics  # noqa: E402
+from gviz.adapters.pytorch import device_values  # noqa: E402
 from gviz.adapters.pytorch import values as captured_values  # noqa: E402
-from gviz.adapters.pytorch.cuda_statistics import Device, words_of  # noqa: E402
+from gviz.adapters.pytorch.device_values import Device, words_of  # noqa: E402
 
 LAYOUTS = {
     "a number": lambda: torch.randn(()) * 3,
@@ -53,7 +53,7 @@ def asked(tensor, limit=256):
 
 @pytest.fixture(autouse=True)
 def on_a_device(monkeypatch):
-    monkeypatch.setattr(cuda_statistics, "stream_number", lambda index: 0)
+    monkeypatch.setattr(device_values, "stream_number", lambda index: 0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -97,16 +97,16 @@ def test_what_is_not_finite_or_leaves_the_range(numbers):
 
 
 def test_large_tensors_with_gaps_come_in_stretches(monkeypatch):
-    monkeypatch.setattr(cuda_statistics, "_STRETCH", 1000)
+    monkeypatch.setattr(device_values, "_STRETCH", 1000)
     tensor = torch.randn(70, 3, 9)[:, :, ::2]
     same_as_on_the_host(asked(tensor), tensor)
 
 
 def test_no_word_that_is_written_is_the_one_that_says_pending():
     words = words_of(torch.tensor([0x7FF4_DEAD_BEEF_0001, -1, 0]))
-    assert cuda_statistics.PENDING not in words.tolist()
-    numbers = cuda_statistics.summarized(torch.tensor([float("nan")]))
-    assert cuda_statistics.PENDING not in numbers.view(torch.int64).tolist()
+    assert device_values.PENDING not in words.tolist()
+    numbers = device_values.summarized(torch.tensor([float("nan")]))
+    assert device_values.PENDING not in numbers.view(torch.int64).tolist()
 
 
 class Played:
@@ -118,7 +118,7 @@ class Played:
         self.device, self.answers = device, []
 
     def summarize(self, source, target, scratch, count, dtype, programs, index, stream):
-        return self.note(target, cuda_statistics.summarized(self.seen(source, count, dtype)).view(torch.int64))
+        return self.note(target, device_values.summarized(self.seen(source, count, dtype)).view(torch.int64))
 
     def copy_bytes(self, source, target, count, index, stream):
         return self.note(target, words_of(self.seen(source, count, torch.uint8)))
@@ -269,21 +269,21 @@ def test_the_answers_of_one_recording_take_little_memory(play, tmp_path):
             recording.flush()
     device = devices[0].device
     assert [len(slots._memory) for slots in (device._numbers, device._elements)] == [1, 0]
-    assert len(device._numbers._free) == cuda_statistics._SLOTS_AT_ONCE
+    assert len(device._numbers._free) == device_values._SLOTS_AT_ONCE
 
 
 def test_a_value_that_nobody_keeps_gives_its_memory_back_when_it_was_written(play):
     play()
     device = Device(waits=False)
     tensor = torch.ones(600)
-    for _ in range(3 * cuda_statistics._SLOTS_AT_ONCE):
+    for _ in range(3 * device_values._SLOTS_AT_ONCE):
         device.value(tensor, "float32", 256)
         device._kernels[-1].answer()
     assert len(device._numbers._memory) == 1
 
 
 def test_memory_that_a_device_has_half_written_is_not_used_again():
-    slots = cuda_statistics.Slots(16, at_once=1)
+    slots = device_values.Slots(16, at_once=1)
     (_, words) = abandoned = slots.take()
     words[:8] = bytes(8)  # the first of the nine
     slots.abandon(abandoned, 9)

@@ -639,7 +639,7 @@ def test_iterations_leave_nothing_behind():
 
 def test_steps_on_a_device_thread_belong_to_their_pass():
     """A device's backward runs its hooks on another thread, which has no pass of its own."""
-    from gviz.adapters.pytorch.session import Pass, Session
+    from gviz.adapters.pytorch.recording_state import Pass, Session
 
     channel, found = emit.Channel(lambda event: None), []
     session = Session(channel)

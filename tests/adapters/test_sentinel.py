@@ -13,7 +13,7 @@ from gviz.adapters.recording_scope import Wanted
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Marked, NodeCreated, Warned
 from gviz.trace.file.reader import open_trace
-from gviz.trace.monitored import monitored_of
+from gviz.trace.recorded_iterations import monitored_of
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

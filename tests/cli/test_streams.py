@@ -168,12 +168,12 @@ def test_a_program_ends_with_gviz_and_its_daemons_do_not(tmp_path, number):
 
 def test_a_long_drawing_says_so_on_a_terminal_only(monkeypatch, capsys):
     """And how far it is; what it said is gone in the end."""
-    from gviz.cli import picture
+    from gviz.cli import picture_files
 
-    monkeypatch.setattr(picture, "SECONDS_OF_SILENCE", 0)
+    monkeypatch.setattr(picture_files, "SECONDS_OF_SILENCE", 0)
     for terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
-        with picture._patience("drawing") as progress:
+        with picture_files._patience("drawing") as progress:
             deadline = time.monotonic() + 5
             said = capsys.readouterr().err
             while terminal and not said and time.monotonic() < deadline:

@@ -9,7 +9,7 @@ from recording import timeline_of
 import gviz.engine as torch
 from gviz.compare import alignment
 from gviz.compare.alignment import align
-from gviz.compare.comparison import compare, one_sided_runs
+from gviz.compare.recording_comparison import compare, one_sided_runs
 from gviz.compare.side import Side
 from gviz.compare.tolerance import EXACT, SAME_NUMBERS, Tolerance, distance
 from gviz.errors import GvizError

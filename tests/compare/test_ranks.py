@@ -92,7 +92,7 @@ def test_a_gradient_that_no_optimizer_used_is_each_ranks_own():
 
 
 def test_where_objects_lie_in_memory_is_no_difference():
-    from gviz.compare.comparison import without_addresses
+    from gviz.compare.recording_comparison import without_addresses
 
     mine, other = [(("of", f"<weakref at {at}; to 'Net' at {at}>"),) for at in ("0x7fc847511cb0", "0x7fc84fb26f90")]
     assert without_addresses(mine) == without_addresses(other)

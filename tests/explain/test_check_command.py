@@ -12,7 +12,7 @@ import gviz as library
 import gviz.engine as torch
 from gviz.cli.findings import how_to_open
 from gviz.cli.main import run_command
-from gviz.cli.program import Program
+from gviz.cli.program_run import Program
 from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
 from gviz.explain.check import Checked, check_ranks

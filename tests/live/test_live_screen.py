@@ -11,7 +11,7 @@ import pytest
 from driving_live import PATIENCE, is_gone
 
 from gviz.cli.debugger import Launcher
-from gviz.cli.program import Program
+from gviz.cli.program_run import Program
 from gviz.explain.why import why
 from gviz.live.program_control import Written
 from gviz.tui import debug_live

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 from cli.programs import ROOT, gviz, python, recorded
 
-from gviz.cli import program
+from gviz.cli import program_run
 from gviz.program.recording_request import Order, interpreter_options, start
 
 PROBE = """\
@@ -256,8 +256,8 @@ def test_a_signal_that_comes_while_the_program_starts_ends_it(tmp_path, monkeypa
         return Popen(["sleep", "20"])
 
     Popen = subprocess.Popen
-    monkeypatch.setattr(program.subprocess, "Popen", interrupted)
-    assert program.run_recorded(Order(str(tmp_path / "t.gviz")), ["program.py"]).code == 128 + signal.SIGTERM
+    monkeypatch.setattr(program_run.subprocess, "Popen", interrupted)
+    assert program_run.run_recorded(Order(str(tmp_path / "t.gviz")), ["program.py"]).code == 128 + signal.SIGTERM
 
 
 def test_a_signal_to_gviz_ends_the_program(tmp_path):

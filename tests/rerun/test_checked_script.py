@@ -16,7 +16,7 @@ from gviz.rerun import checked_script
 from gviz.rerun.change_text import Change
 from gviz.rerun.checked_script import ROOM, CheckedScript, isolated, limited_memory
 from gviz.rerun.iteration import rerun_iteration
-from gviz.rerun.script import script
+from gviz.rerun.reproduction_script import script
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 

@@ -12,7 +12,7 @@ from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.query.name_lookup import NamedNodes
 from gviz.rerun.checked_script import SAME, isolated
-from gviz.rerun.script import script
+from gviz.rerun.reproduction_script import script
 
 
 def product():

@@ -12,7 +12,7 @@ import gviz.engine as torch
 from gviz.engine.op import REGISTRY, apply
 from gviz.engine.ops import _examples as examples
 from gviz.errors import GvizError
-from gviz.rerun.script import script
+from gviz.rerun.reproduction_script import script
 
 DIFFERENTIABLE = [op for op in REGISTRY if op.rules and op.rules[0].text != "none"]
 

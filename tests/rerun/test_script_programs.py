@@ -12,7 +12,7 @@ from rerun.scripts import run
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.rerun.script import script
+from gviz.rerun.reproduction_script import script
 
 MORE = int(os.environ.get("GVIZ_FUZZ", "0"))
 """How many programs to try with a seed of their own, instead of the fixed ones."""

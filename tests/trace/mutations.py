@@ -31,7 +31,7 @@ from gviz.events import DEFINITIONS, KINDS
 from gviz.system import crash
 from gviz.trace.codec import KIND_NUMBERS, decode, subject
 from gviz.trace.file.reader import open_trace
-from gviz.trace.index.columns import digest
+from gviz.trace.index.search_index import digest
 
 SECONDS = 60
 """CPU time that a command may take: many times what it takes on a slow machine."""

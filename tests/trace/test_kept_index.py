@@ -9,7 +9,7 @@ import pytest
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.trace.file.reader import open_trace
-from gviz.trace.index.columns import digest
+from gviz.trace.index.search_index import digest
 from gviz.trace.index.stored_index import restored
 from gviz.trace.recording.record import record
 from gviz.trace.timeline import Timeline
@@ -36,7 +36,7 @@ def test_what_was_written_is_believed(columns):
 def test_what_was_made_by_older_rules_is_built_anew(tmp_path, monkeypatch):
     x = torch.tensor(2.0, requires_grad=True)
     with monkeypatch.context() as older, record(tmp_path / "run.gviz") as recording:
-        older.setattr("gviz.trace.index.columns.RULES", 1)
+        older.setattr("gviz.trace.index.search_index.RULES", 1)
         older.setattr("gviz.trace.iterations.Loop.begin_pass", lambda loop, place: None)
         for _ in range(2):
             (x * 2).backward()

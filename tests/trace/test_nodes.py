@@ -6,8 +6,8 @@ from stories import demo_story, iterations
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace.contexts import Contexts
-from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
+from gviz.trace.index.search_index import Index
 from gviz.trace.log import MemoryLog
 from gviz.trace.node_table import Nodes
 

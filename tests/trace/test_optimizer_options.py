@@ -8,7 +8,7 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.compare.comparison import compare
+from gviz.compare.recording_comparison import compare
 from gviz.compare.side import Side
 from gviz.errors import GvizError
 from gviz.events import OptimizerStarted, StorageWritten

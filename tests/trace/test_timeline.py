@@ -13,9 +13,9 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.engine import nn
 from gviz.errors import GvizError
-from gviz.trace.backward_pass import seed_sum
+from gviz.trace.backward_reach import seed_sum
 from gviz.trace.graph_state import Contribution, Iteration, Phase
-from gviz.trace.index.changes import ChangeList
+from gviz.trace.index.change_lists import ChangeList
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value

@@ -14,7 +14,7 @@ import pytest
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.file.snapshot import MATTERING
-from gviz.trace.index import columns as index
+from gviz.trace.index import search_index as index
 
 PACKAGE = Path(e.__file__).parents[1]
 SAID = [kind for kind in e.KINDS if kind not in e.DEFINITIONS]
@@ -22,7 +22,7 @@ REPLAYED = e.changing(*set(e.Cell.__args__) - {"name", "part", "call", "call_end
 """The events that change the state of nodes, which is what the replay of the tests keeps."""
 
 OWN = {
-    "trace/index/columns.py": {
+    "trace/index/search_index.py": {
         "NodeCreated": "fills the tables of edges and origins",
         **dict.fromkeys(("StepStarted", "StepFinished", "GradFlowed", "SavedFreed", "NodeFreed"), "too many to list"),
     },

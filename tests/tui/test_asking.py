@@ -11,7 +11,7 @@ from gviz.errors import GvizError
 from gviz.query.expressions import value_of
 from gviz.query.name_lookup import NamedNodes
 from gviz.tui.cursor import Asker
-from gviz.tui.screens.pages import Sheet, SheetScreen
+from gviz.tui.screens.overlay_pages import Sheet, SheetScreen
 from gviz.tui.widgets.node_panel import NodePanel
 
 

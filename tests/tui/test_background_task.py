@@ -16,7 +16,7 @@ from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command, Look, work
 from gviz.tui.language.parser import parse, spec_of
 from gviz.tui.screens import controller
-from gviz.tui.screens.pages import Sheet
+from gviz.tui.screens.overlay_pages import Sheet
 
 LONG = ("check", "check all", "diff @1 @60", "info params", "info graph", "info leaks",
         "/nosuchname", "/nan", "break finding", "until y if value > 1e9", "next 20", "continue", "last y",

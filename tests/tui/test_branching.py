@@ -11,7 +11,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.commands import what_if
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.screens.pages import Sheet
+from gviz.tui.screens.overlay_pages import Sheet
 from gviz.tui.session import Session
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.node_panel import NodePanel

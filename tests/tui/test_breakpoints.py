@@ -23,7 +23,7 @@ from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.parser import parse
 from gviz.tui.line_mode import debug
-from gviz.tui.screens.pages import SheetScreen
+from gviz.tui.screens.overlay_pages import SheetScreen
 from gviz.tui.widgets.status_rows import KeysRow
 from gviz.tui.widgets.tape_panel import Tape
 from gviz.where.stop import stop

@@ -18,7 +18,7 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.command import Command
 from gviz.tui.line_mode import moved
-from gviz.tui.screens.pages import Sheet
+from gviz.tui.screens.overlay_pages import Sheet
 from gviz.tui.session import Session
 from gviz.tui.stop_reason import Reason
 

@@ -4,7 +4,7 @@ from driving import app_of, transcript
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.tui.screens.pages import Sheet
+from gviz.tui.screens.overlay_pages import Sheet
 
 
 def program():

@@ -19,8 +19,8 @@ from gviz.tui.config import Config, read
 from gviz.tui.language.command import Answer, Look, work
 from gviz.tui.language.parser import parse, spec_of
 from gviz.tui.line_mode import debug
-from gviz.tui.screens import pages
-from gviz.tui.screens.pages import MenuScreen, QuestionScreen, Sheet
+from gviz.tui.screens import overlay_pages
+from gviz.tui.screens.overlay_pages import MenuScreen, QuestionScreen, Sheet
 from gviz.tui.widgets.status_rows import KeysRow
 
 
@@ -440,9 +440,9 @@ async def test_the_menu_of_a_node_by_key_and_by_the_right_button():
 async def test_the_menu_bears_keys_and_presses_that_are_faster_than_it():
     app = app_of(demo(), at=9)
     async with app.run_test(size=(80, 24)) as pilot:
-        pages.menu(app.screen)
+        overlay_pages.menu(app.screen)
         app.screen.action_move(1)  # a key comes before the list is there
-        pages.menu(app._start)  # and another press that was on its way to the panel
+        overlay_pages.menu(app._start)  # and another press that was on its way to the panel
         menu = app.screen
         await pilot.pause()
         assert menu.query_one(OptionList).highlighted == 1

@@ -15,7 +15,7 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.lines import cells, plain
-from gviz.tui.screens.pages import Sheet
+from gviz.tui.screens.overlay_pages import Sheet
 from gviz.tui.session import Session
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.source_panel import SourcePane

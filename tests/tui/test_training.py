@@ -7,8 +7,8 @@ from stories import demo, iterations
 
 import gviz.engine as torch
 from gviz.explain.training import last_pass, pass_result
-from gviz.tui.drawing.training import sparkline
-from gviz.tui.screens.pages import ChooserScreen, SheetScreen
+from gviz.tui.drawing.training_summary import sparkline
+from gviz.tui.screens.overlay_pages import ChooserScreen, SheetScreen
 
 NAMED = {"}": "right_curly_bracket", "!": "exclamation_mark", ">": "greater_than_sign"}
 

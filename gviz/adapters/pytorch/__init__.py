@@ -20,9 +20,9 @@ The steps for one call, ``z = x * y`` with ``x = torch.tensor(2.0, requires_grad
 5. `gradient_hooks.watch_node` registers a hook on ``MulBackward0``. When `autograd_passes.run` passes ``z.backward()``
    on to the engine, the hook emits `GradFlowed` for each contribution, and `GradAccumulated` at the leaf.
 
-On a GPU, `cuda_statistics` computes the statistics of tensors (with the Triton kernels of `cuda_kernels`) without
-waiting for the device. Each of the other files covers one kind of thing: `modules` (module calls, parameter names),
-`optimizers`, `in_place_writes`, `attribute_writes` (``.grad``, ``requires_grad_()``, the program's hooks),
+On a GPU, `device_values` computes the statistics of tensors (with the Triton kernels of `cuda_kernels`) without
+waiting for the device. Each of the other files covers one kind of thing: `module_calls` (module calls, parameter
+names), `optimizers`, `in_place_writes`, `attribute_writes` (``.grad``, ``requires_grad_()``, the program's hooks),
 `compilation` (regions that are not recorded), `cuda_graphs`, `warning_lines`, and `existing_graph` (a graph built
 before the recording).
 Imports go one way: from `private_api` and `values` at the bottom to `attachment` at the top.

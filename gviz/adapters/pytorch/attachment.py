@@ -28,7 +28,7 @@ from gviz.adapters.pytorch import (
     autograd_passes,
     compilation,
     cuda_graphs,
-    modules,
+    module_calls,
     optimizers,
     private_api,
     warning_lines,
@@ -39,7 +39,7 @@ from gviz.adapters.pytorch.creation import Given
 from gviz.adapters.pytorch.function_mode import Listening, observe
 from gviz.adapters.pytorch.in_place_writes import set_data
 from gviz.adapters.pytorch.private_api import replace, without_overrides
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import version_of
 from gviz.adapters.recording_scope import EVERYTHING, Wanted
 from gviz.emit import Channel
@@ -76,7 +76,7 @@ class Attached:
             compilation.put_in(self.session, leaving)
             warning_lines.put_in(leaving)
             if self._model is not None and not self.session.is_partial:
-                modules.name_parameters(self.session, self._model)
+                module_calls.name_parameters(self.session, self._model)
             self._open, self._stays = leaving.pop_all(), staying.pop_all()
         return self
 
@@ -216,7 +216,7 @@ def _put_in_module_hooks(session: Session, leaving: ExitStack) -> None:
 
         def listened(module: torch.nn.Module, hook: Any, *args: Any, register: Any = register, **options: Any) -> Any:
             is_heard = session.is_heard and not session.is_outside and callable(hook)
-            return register(module, modules.heard_hook(session, hook) if is_heard else hook, *args, **options)
+            return register(module, module_calls.heard_hook(session, hook) if is_heard else hook, *args, **options)
 
         replace(torch.nn.Module, name, wraps(register)(listened), leaving)
 
@@ -308,11 +308,11 @@ def _put_in_modules(session: Session, leaving: ExitStack) -> None:
 
     def before(module: torch.nn.Module, args: Any) -> None:
         if not is_compiling() and session.is_heard:
-            modules.enter(session, module)
+            module_calls.enter(session, module)
 
     def after(module: torch.nn.Module, args: Any, result: Any) -> None:
         if not is_compiling() and session.is_heard:
-            modules.leave(session, module, result)
+            module_calls.leave(session, module, result)
 
     def registered(module: torch.nn.Module, name: str, parameter: Any) -> None:
         if session.is_heard and isinstance(parameter, torch.nn.Parameter):
@@ -346,7 +346,7 @@ def _put_in_names(session: Session, leaving: ExitStack) -> None:
 
     def before(module: torch.nn.Module, args: Any) -> None:
         if not torch.compiler.is_compiling() and session.is_heard:
-            modules.name_unnamed(session, module)
+            module_calls.name_unnamed(session, module)
 
     def look(wanted: bool) -> None:
         if wanted and not session.module_hooks:

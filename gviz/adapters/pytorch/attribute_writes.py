@@ -14,7 +14,7 @@ from gviz.adapters.pytorch.creation import Call, untracked
 from gviz.adapters.pytorch.gradient_hooks import say_added, say_if_replaced
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import grad_fn_of, grad_of, version_of
 from gviz.events import GradSet, HookRan, RequiresGradSet
 

@@ -38,7 +38,7 @@ from gviz.adapters.pytorch.creation import of_node as outputs_of
 from gviz.adapters.pytorch.gradient_hooks import watch_accumulator, watch_node
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.operations import Operation
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import grad_fn_of, held_grad, is_leaf, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet

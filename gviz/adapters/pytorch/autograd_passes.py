@@ -14,9 +14,9 @@ from gviz.adapters.pytorch.autograd_graph import border, edge_of, entered_end, v
 from gviz.adapters.pytorch.creation import NO_CALL, is_accumulator
 from gviz.adapters.pytorch.function_mode import Listening
 from gviz.adapters.pytorch.in_place_writes import has_other_ranks, say_averaged
-from gviz.adapters.pytorch.modules import name_uncalled
+from gviz.adapters.pytorch.module_calls import name_uncalled
 from gviz.adapters.pytorch.private_api import without_overrides
-from gviz.adapters.pytorch.session import Pass, Session, clock
+from gviz.adapters.pytorch.recording_state import Pass, Session, clock
 from gviz.adapters.pytorch.tensor_properties import is_leaf
 from gviz.adapters.pytorch.values import has_numbers, unseen
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured

@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch import modules, private_api
+from gviz.adapters.pytorch import module_calls, private_api
 from gviz.adapters.pytorch.function_mode import Listening
 from gviz.adapters.pytorch.private_api import replace
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.recording_state import Session
 
 _MAKERS = ((torch.jit, "trace"), (torch.jit, "trace_module"), (torch.export, "export"))
 """Functions that make a graph from the calls of a program."""
@@ -63,7 +63,7 @@ def opaque(session: Session, region: Any, leaving: ExitStack, of: Any = None) ->
 def _name_parameters(session: Session, function: Any) -> None:
     """Record the parameter names of the modules that a compiled function uses."""
     for module in [] if session.is_partial else modules_of(function):
-        modules.name_unnamed(session, module)
+        module_calls.name_unnamed(session, module)
 
 
 def modules_of(function: Any) -> Iterator[torch.nn.Module]:

@@ -15,7 +15,7 @@ from gviz.adapters.pytorch import operations, private_api
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private_api import without_modes
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import fills_its_memory, grad_fn_of, shows_all_of_its_memory, version_of
 from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
 from gviz.call_results import parts

@@ -14,7 +14,7 @@ import torch
 
 from gviz.adapters.pytorch.in_place_writes import grad_changed, say_all_written
 from gviz.adapters.pytorch.private_api import replace, without_overrides
-from gviz.adapters.pytorch.session import Session, clock
+from gviz.adapters.pytorch.recording_state import Session, clock
 from gviz.adapters.pytorch.tensor_properties import fills_its_memory
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import ScopeEntered, ScopeLeft

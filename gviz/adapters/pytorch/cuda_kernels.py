@@ -38,7 +38,7 @@ def summarize(
     IS_WIDE: tl.constexpr, IS_ALIGNED: tl.constexpr, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr,
     SMALL: tl.constexpr, LARGE: tl.constexpr, SCALE: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Write nine numbers about `count` elements to `target`, in the layout of `cuda_statistics`.
+    """Write nine numbers about `count` elements to `target`, in the layout of `device_values`.
 
     Every program of the grid processes blocks of the array; there are up to `PROGRAMS` of them. The last one to finish,
     found by a ticket, adds up the partial results in `scratch` in program order, so the sums do not depend on which ran

@@ -12,7 +12,7 @@ import torch
 from gviz.adapters.pytorch import operations, private_api
 from gviz.adapters.pytorch.autograd_graph import edge_of
 from gviz.adapters.pytorch.node_identity import Hooks, Mark, Marks
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.recording_state import Session
 from gviz.emit import Channel, aside
 from gviz.events import Event, GradSet, Marked, Named, NodeCreated, OpSeen, SavedFreed
 

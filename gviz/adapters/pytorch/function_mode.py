@@ -25,7 +25,7 @@ from gviz.adapters.pytorch.autograd_graph import edge_of, enter, visit, widths
 from gviz.adapters.pytorch.creation import NO_CALL, Call, Given, say_returned, switched_off, untracked
 from gviz.adapters.pytorch.cuda_graphs import note_results
 from gviz.adapters.pytorch.private_api import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
-from gviz.adapters.pytorch.session import Session, clock
+from gviz.adapters.pytorch.recording_state import Session, clock
 from gviz.adapters.pytorch.tensor_properties import grad_fn_of, is_cut_off, version_of
 from gviz.source.site import is_hidden
 

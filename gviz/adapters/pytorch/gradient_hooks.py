@@ -15,7 +15,7 @@ import torch
 from gviz.adapters.pytorch.node_identity import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private_api import is_batch, without_overrides
-from gviz.adapters.pytorch.session import Pass, Session, Step, clock
+from gviz.adapters.pytorch.recording_state import Pass, Session, Step, clock
 from gviz.adapters.pytorch.tensor_properties import held_grad, is_dense
 from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted

@@ -14,7 +14,7 @@ from gviz.adapters.pytorch.autograd_graph import edge_of, mark_of, visit
 from gviz.adapters.pytorch.creation import Call, switched_off, untracked
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import device_of, grad_fn_of, grad_of, held_grad, overlap, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import DataSet, GradSet, StorageWritten

@@ -13,7 +13,7 @@ import torch
 from gviz.adapters.pytorch.autograd_graph import mark_of
 from gviz.adapters.pytorch.in_place_writes import grad_changed, has_other_ranks, say_all_written, say_averaged
 from gviz.adapters.pytorch.private_api import without_overrides
-from gviz.adapters.pytorch.session import Session, Update
+from gviz.adapters.pytorch.recording_state import Session, Update
 from gviz.adapters.pytorch.tensor_properties import held_grad, number_in, version_of
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.optimizer_options import options_of, per_group

@@ -10,8 +10,8 @@ import click
 
 from gviz.cli import debugger, lessons, streams
 from gviz.cli.options import GlobalOptions, display_options
-from gviz.cli.picture import write_picture
-from gviz.cli.program import Program, record_program
+from gviz.cli.picture_files import write_picture
+from gviz.cli.program_run import Program, record_program
 from gviz.program.recording_request import Engine
 from gviz.tui import terminal
 from gviz.tui.session_options import SessionOptions, Title

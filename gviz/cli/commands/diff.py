@@ -16,7 +16,7 @@ from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
 
 if TYPE_CHECKING:
-    from gviz.compare.comparison import Comparison
+    from gviz.compare.recording_comparison import Comparison
     from gviz.trace.file.reader import Trace
     from gviz.trace.timeline import Timeline
 
@@ -65,7 +65,7 @@ def command(
     if b is not None and iterations is None and _PAIR.fullmatch(str(b)) and not b.exists():
         b, iterations = None, str(b)
     from gviz.cli import json_form
-    from gviz.compare.comparison import compare
+    from gviz.compare.recording_comparison import compare
     from gviz.compare.side import Side
     from gviz.compare.tolerance import EXACT, Tolerance
     from gviz.trace.timeline import Timeline

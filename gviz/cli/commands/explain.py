@@ -8,7 +8,7 @@ import click
 
 from gviz.cli import argument_order, findings, recordings, shell_quoting
 from gviz.cli.options import at_option
-from gviz.cli.program import is_trace
+from gviz.cli.program_run import is_trace
 from gviz.errors import GvizError
 from gviz.values.plain_text import shown
 

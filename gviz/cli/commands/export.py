@@ -11,8 +11,8 @@ import click
 
 from gviz.cli import argument_order, shell_quoting, slide, streams
 from gviz.cli.options import at_option
-from gviz.cli.picture import draw_again, print_picture, suffix_of, write_picture
-from gviz.cli.program import Program, engine_option, is_trace, record_program
+from gviz.cli.picture_files import draw_again, print_picture, suffix_of, write_picture
+from gviz.cli.program_run import Program, engine_option, is_trace, record_program
 from gviz.cli.recordings import in_folder, opened
 from gviz.cli.trace_name import RANK, of_rank
 from gviz.errors import GvizError

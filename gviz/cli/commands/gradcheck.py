@@ -10,7 +10,7 @@ import click
 
 from gviz.cli import recordings
 from gviz.cli.options import at_option
-from gviz.cli.program import SCRIPT_CONTEXT, Program, recorded, takes_program
+from gviz.cli.program_run import SCRIPT_CONTEXT, Program, recorded, takes_program
 from gviz.cli.progress import with_progress
 from gviz.errors import GvizError
 from gviz.system.cooperative import Driven, Far

@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from gviz.cli.commands.record import run_and_report
-from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
+from gviz.cli.program_run import SCRIPT_CONTEXT, Program, takes_program
 
 BUDGET = "5%"
 

@@ -11,7 +11,7 @@ from typing import Literal
 import click
 
 from gviz.cli import shell_quoting, streams, trace_name
-from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
+from gviz.cli.program_run import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
 from gviz.cli.recordings import few
 from gviz.errors import GvizError
 from gviz.program import rank_names
@@ -50,7 +50,7 @@ def run_and_report(program: Program, until: Literal["nan", "inf"] | None) -> int
 def _report(trace: Path, first: str) -> None:
     """Report on stderr what was written (from the mark `first` on, if there is one) and how to open it."""
     from gviz.trace.file.reader import open_trace
-    from gviz.trace.monitored import monitored_of
+    from gviz.trace.recorded_iterations import monitored_of
     from gviz.values.number_text import bytes_text
 
     with open_trace(trace) as log:

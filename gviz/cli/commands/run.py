@@ -11,7 +11,7 @@ import click
 from gviz.cli import streams
 from gviz.cli.debugger import debug
 from gviz.cli.options import GlobalOptions, Opening, display_options, takes_opening
-from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
+from gviz.cli.program_run import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
 from gviz.tui import terminal
 from gviz.tui.session_options import LiveSessionOptions, SessionOptions, Title
 

@@ -14,7 +14,7 @@ import click
 from gviz.cli import argument_order, recordings, shell_quoting
 from gviz.cli.argument_order import OptionsBehind
 from gviz.cli.options import at_option
-from gviz.cli.program import Program, engine_option, trace_of
+from gviz.cli.program_run import Program, engine_option, trace_of
 from gviz.errors import GvizError
 from gviz.program.recording_request import Engine
 
@@ -123,7 +123,7 @@ def _json_number(value: float | None) -> float | str | None:
 def training_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """Return the same as sparklines."""
     from gviz.explain.training import progress
-    from gviz.tui.drawing.training import plain_training
+    from gviz.tui.drawing.training_summary import plain_training
 
     return plain_training(progress(timeline, n), _width())
 

@@ -9,7 +9,7 @@ import click
 
 from gviz.cli import lessons
 from gviz.cli.options import GlobalOptions, display_options
-from gviz.cli.program import Program, record_program
+from gviz.cli.program_run import Program, record_program
 from gviz.tui.session_options import Title
 
 

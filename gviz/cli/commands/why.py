@@ -6,7 +6,7 @@ import click
 
 from gviz.cli import argument_order, findings
 from gviz.cli.options import at_option
-from gviz.cli.program import SCRIPT_CONTEXT, Program, recorded, takes_program
+from gviz.cli.program_run import SCRIPT_CONTEXT, Program, recorded, takes_program
 
 
 @click.command("why", cls=argument_order.OptionsBehindPlace, context_settings=SCRIPT_CONTEXT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gviz.engine import messages
-from gviz.engine.anomaly import mode, set_anomaly_enabled
+from gviz.engine.anomaly_detection import mode, set_anomaly_enabled
 from gviz.engine.unsupported_names import lookup_in
 from gviz.source.site import warn
 

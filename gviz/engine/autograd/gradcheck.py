@@ -12,7 +12,7 @@ from gviz.engine.autograd.functional import GradcheckError as GradcheckError
 from gviz.engine.autograd.grad import grad
 from gviz.engine.creation import from_numpy, zeros_like
 from gviz.engine.node import Grad, Node
-from gviz.engine.sampling import rand
+from gviz.engine.random_tensors import rand
 from gviz.engine.tensor import Tensor
 from gviz.engine.unsupported_names import lookup_in
 from gviz.events import OpSeen

@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 from gviz.engine import watchers
-from gviz.engine.jit.as_events import events_of as events_of
-from gviz.engine.jit.check import Difference as Difference
-from gviz.engine.jit.check import TracingCheckError as TracingCheckError
-from gviz.engine.jit.check import compare as compare
-from gviz.engine.jit.gradients import value_and_grad as value_and_grad
-from gviz.engine.jit.interpreter import interpret as interpret
-from gviz.engine.jit.interpreter import run_node as run_node
+from gviz.engine.jit.graph_events import events_of as events_of
+from gviz.engine.jit.joint_graph import value_and_grad as value_and_grad
 from gviz.engine.jit.notices import TracerWarning as TracerWarning
 from gviz.engine.jit.static_graph import Form as Form
 from gviz.engine.jit.static_graph import Node as Node
 from gviz.engine.jit.static_graph import Ref as Ref
 from gviz.engine.jit.static_graph import StaticGraph as StaticGraph
+from gviz.engine.jit.tensor_interpreter import interpret as interpret
+from gviz.engine.jit.tensor_interpreter import run_node as run_node
 from gviz.engine.jit.trace import trace as trace
+from gviz.engine.jit.trace_check import Difference as Difference
+from gviz.engine.jit.trace_check import TracingCheckError as TracingCheckError
+from gviz.engine.jit.trace_check import compare as compare
 from gviz.engine.jit.traced_function import TracedFunction as TracedFunction
 from gviz.engine.jit.traced_function import TracedModule as TracedModule
 from gviz.engine.jit.traced_function import load as load

@@ -16,14 +16,14 @@ import numpy as np
 from gviz import emit
 from gviz.engine import emission
 from gviz.engine.jit import notices
-from gviz.engine.jit.interpreter import scope
-from gviz.engine.jit.plan import casts, place, ufunc_of
-from gviz.engine.jit.recorder import GraphRecorder
+from gviz.engine.jit.tensor_interpreter import scope
+from gviz.engine.jit.execution_plan import casts, place, ufunc_of
+from gviz.engine.jit.graph_recorder import GraphRecorder
 from gviz.engine.jit.sharing import Released
 from gviz.engine.jit.static_graph import Ref
 from gviz.engine.modes import thread
 from gviz.engine.op import Op, compute
-from gviz.engine.operation_lookup import is_by_mask, is_sized_by_data
+from gviz.engine.recorded_operations import is_by_mask, is_sized_by_data
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
@@ -146,7 +146,7 @@ def _run_step(step: Step) -> None:
 
 
 def _compiled(steps: Sequence[Step]) -> Callable[[], None]:
-    """Compile the steps to one function, see `plan`: one line each, on arrays bound to names."""
+    """Compile the steps to one function, see `execution_plan`: one line each, on arrays bound to names."""
     names: dict[str, Any] = {}
     lines = []
     for number, step in enumerate(steps):

@@ -8,9 +8,9 @@ from typing import Any
 
 from gviz.engine import random
 from gviz.engine.jit import notices
-from gviz.engine.jit.check import check
-from gviz.engine.jit.recorder import Recorded, record
-from gviz.engine.jit.structure import containers, flat
+from gviz.engine.jit.graph_recorder import Recorded, record
+from gviz.engine.jit.nested_tensors import containers, flat
+from gviz.engine.jit.trace_check import check
 from gviz.engine.jit.traced_function import Traced, TracedFunction, TracedModule
 from gviz.engine.nn.module import Module
 from gviz.engine.tensor import Tensor

@@ -67,7 +67,7 @@ CREATE TABLE chunk (    -- elements of large arrays, each piece stored only once
 );
 
 CREATE TABLE index_column ( -- columns for fast seeking, written at a clean close; can be rebuilt from the events
-    name TEXT PRIMARY KEY,      -- as in gviz/trace/index/columns.py
+    name TEXT PRIMARY KEY,      -- as in gviz/trace/index/search_index.py
     dtype TEXT NOT NULL,        -- numpy dtype: |u1, <u2, <u4 or <u8
     bytes BLOB NOT NULL         -- the elements
 );

@@ -445,7 +445,7 @@ def finalize(connection: sqlite3.Connection, path: Path, first_nonfinite: int | 
     `first_nonfinite` is the first event with a nan or infinity, 0 if there is none, None if unknown.
     """
     from gviz.trace.file.reader import open_trace  # not needed by a running program, whose start these would slow down
-    from gviz.trace.index.columns import Index
+    from gviz.trace.index.search_index import Index
 
     with open_trace(path) as log:
         index = Index(log.dropped.turns)

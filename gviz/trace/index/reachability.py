@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gviz.events import BackwardFinished, BackwardStarted
-from gviz.trace.backward_pass import Reach
-from gviz.trace.index.columns import Index
+from gviz.trace.backward_reach import Reach
+from gviz.trace.index.search_index import Index
 from gviz.trace.log import EventLog, expect
 from gviz.values.value import Array
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 
 from gviz import events as e
 from gviz.events import COUNTS
-from gviz.trace.index.columns import Index
+from gviz.trace.index.search_index import Index
 from gviz.trace.log import EventLog, birth, damaged
 
 _UNKNOWN = (COUNTS, 0)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gviz.trace.index.changes import ChangeList, Run
-from gviz.trace.index.columns import LISTS, Index, digest
+from gviz.trace.index.change_lists import ChangeList, Run
+from gviz.trace.index.search_index import LISTS, Index, digest
 from gviz.trace.phases import PHASE_KINDS
 from gviz.values.value import Array
 

@@ -18,8 +18,8 @@ from gviz.tui.session import Session
 from gviz.values.number_text import typed_count
 
 if TYPE_CHECKING:
-    from gviz.compare.comparison import Comparison
     from gviz.compare.ranks import RankDifferences
+    from gviz.compare.recording_comparison import Comparison
 
 _HINT = 'write "compare 1,2" for two iterations, "compare 2" for this one and 2, "compare other.gviz" for another one'
 
@@ -62,7 +62,7 @@ def compare(session: Session, text: str) -> ComparisonLook:
     With one number, compare this iteration with that one; without numbers, with the previous one, or the same one in
     FILE.
     """
-    from gviz.compare.comparison import compare
+    from gviz.compare.recording_comparison import compare
     from gviz.compare.side import Side
 
     timeline = session.timeline

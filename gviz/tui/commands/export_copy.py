@@ -84,7 +84,7 @@ def copy(session: Session, text: str) -> FrontEnd | Answer:
 
 
 def _script(session: Session, path: str) -> FrontEnd | Answer:
-    from gviz.rerun.script import script  # imports the engine: only on demand
+    from gviz.rerun.reproduction_script import script  # imports the engine: only on demand
 
     text = script(session.timeline, session.cursor.position, _selected(session))
     if not path:

@@ -24,7 +24,7 @@ from gviz.tui.drawing.lists import output_lines
 from gviz.tui.drawing.node_details import Subject, node_lines
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.saved import saved_lines
-from gviz.tui.drawing.training import pass_at, training_lines
+from gviz.tui.drawing.training_summary import pass_at, training_lines
 from gviz.tui.keymaps import key_lines
 from gviz.tui.language.command import Answer, Choice, Command, Look, Place
 from gviz.tui.lines import TIED, Line, line, link, wrapped

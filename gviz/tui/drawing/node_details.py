@@ -20,7 +20,7 @@ from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.training import beginning, nonfinite_lines, overview
+from gviz.tui.drawing.training_summary import beginning, nonfinite_lines, overview
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped
 from gviz.values.plain_text import clipped_name, shown

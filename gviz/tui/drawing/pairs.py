@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 
 from gviz.compare.alignment import Pair
-from gviz.compare.comparison import Comparison, Difference, Kind, gradient
+from gviz.compare.recording_comparison import Comparison, Difference, Kind, gradient
 from gviz.compare.side import Side
 from gviz.explain.display_names import title, why_untracked
 from gviz.render.cells.box import BoxFrame, Face, box_lines

@@ -10,7 +10,7 @@ from gviz.events import Failed
 from gviz.explain.display_names import iteration_called, label, phase_words
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.training import SEARCHED
+from gviz.tui.drawing.training_summary import SEARCHED
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first, keys_of
 from gviz.tui.lines import Line, Span, cells, columns, line

@@ -2,11 +2,11 @@
 
 Every file builds on those before it. All of them know `SessionScreen`; only `DebuggerScreen` knows all of them.
 
-    session_screen.py       what panels follow, the size, and what one part of the screen may request from another
-    panels.py               all panels, and which of them are in front
+    screen_context.py       what panels follow, the size, and what one part of the screen may request from another
+    panel_stack.py          all panels, and which of them are in front
     prompt_control.py       the prompt, questions, and keys that are typed ahead
     key_actions.py          keys that are not commands: views, breakpoints at a node or line, rows of lists
-    pages.py                pages over the panels: texts, inspector, menu, list of iterations
+    overlay_pages.py        pages over the panels: texts, inspector, menu, list of iterations
     comparison_screen.py    the page that compares two graphs
     controller.py           the queue of commands, the background task, playing, and how answers are shown
     graph_reading.py        reads the graph of a large iteration in the background
@@ -14,5 +14,5 @@ Every file builds on those before it. All of them know `SessionScreen`; only `De
     debugger_screen.py      the screen with these parts: actions of keys, prompt and mouse
     live_screen.py          the same over a running program; tutor_screen.py with a lesson above it
 
-Read first: ``session_screen.py``, ``controller.py``, ``debugger_screen.py``. The path of a key is in `gviz.tui`.
+Read first: ``screen_context.py``, ``controller.py``, ``debugger_screen.py``. The path of a key is in `gviz.tui`.
 """

@@ -15,8 +15,8 @@ from gviz.tui import lines
 from gviz.tui.commands.compare import ComparisonLook
 from gviz.tui.drawing.pairs import pair_lines
 from gviz.tui.lines import Line
-from gviz.tui.screens.pages import Page, Sheet
-from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.screens.overlay_pages import Page, Sheet
+from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.widgets.list_panels import Key, RowList
 from gviz.tui.widgets.panel_messages import RowActed

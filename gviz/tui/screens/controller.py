@@ -41,9 +41,9 @@ from gviz.tui.commands.compare import ComparisonLook
 from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.language.command import Answer, Choice, Command, Confirm, FrontEnd, Look, Outside, Reply, Work
 from gviz.tui.language.parser import Reader, spec_of
-from gviz.tui.screens import pages
-from gviz.tui.screens.panels import Panels
-from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.screens import overlay_pages
+from gviz.tui.screens.panel_stack import Panels
+from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.stop_reason import Arrival
 from gviz.tui.themes import colour_warning, named
 from gviz.tui.widgets.node_panel import NodePanel
@@ -148,7 +148,7 @@ class Controller:
             if len(answers) == 1 and cell_len(answers[0]) < self._screen.size.width:
                 self._screen.show_remark(answers[0])
             else:
-                pages.show_sheet(self._screen, "Answer", partial(wrapped_lines, answers))
+                overlay_pages.show_sheet(self._screen, "Answer", partial(wrapped_lines, answers))
 
     def _keep_answers(self, lines: tuple[str, ...]) -> None:
         """Keep answers until everything is done, or waits for the program. They replace those of the line before.
@@ -172,7 +172,7 @@ class Controller:
             case Look():
                 self._look(reply)
             case Confirm(lines, question):
-                pages.ask(screen, question, lines)
+                overlay_pages.ask(screen, question, lines)
             case Outside(run):
                 _outside(screen, run)
             case FrontEnd("quit", at_once):
@@ -191,20 +191,20 @@ class Controller:
         screen = self._screen
         if look.panel == "inspector":
             screen.show_arrival(screen.cursor.select(screen.cursor.selected))
-            pages.inspect(screen)
+            overlay_pages.inspect(screen)
         elif look.panel in PANELS:
             screen.show_arrival(screen.cursor.select(screen.cursor.selected))
             self._panels.bring(look.panel)
             if look.at_end:
                 screen.query_one(NodePanel).scroll_end(animate=False)
         elif isinstance(look, Choice):
-            pages.choose(screen, look)
+            overlay_pages.choose(screen, look)
         elif isinstance(look, ComparisonLook):
             from gviz.tui.screens.comparison_screen import show_compared  # lazy: it imports all of gviz.compare
 
             show_compared(screen, look)
         else:
-            pages.show_sheet(screen, look.title, look.lines)
+            overlay_pages.show_sheet(screen, look.title, look.lines)
         screen.show_frame()
 
     def _play(self, text: str) -> None:

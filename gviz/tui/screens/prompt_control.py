@@ -20,8 +20,8 @@ from gviz.tui.commands.export_copy import usual_name
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
 from gviz.tui.language.completion import completions
-from gviz.tui.screens.panels import Panels
-from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.screens.panel_stack import Panels
+from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.widgets.panel_messages import Typed
 from gviz.tui.widgets.prompt import Prompt

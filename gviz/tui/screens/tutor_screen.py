@@ -14,7 +14,7 @@ from textual.widgets import Static
 from gviz.tui.arrangement import TALL
 from gviz.tui.language.command import Command
 from gviz.tui.screens.debugger_screen import DebuggerScreen
-from gviz.tui.screens.pages import SheetScreen
+from gviz.tui.screens.overlay_pages import SheetScreen
 from gviz.tui.stop_reason import Arrival
 from gviz.tui.tutorial import Tutor, UserAction, every_text
 from gviz.tui.widgets.panel_messages import Typed

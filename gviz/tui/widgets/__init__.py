@@ -1,6 +1,6 @@
 """The panels and rows of the screen. They hold state, size and clicks; `gviz.tui.drawing` produces their text.
 
-Read first: ``panel.py`` (how lines become cells, and which rows are painted), ``tape_panel.py`` (a panel of rows),
+Read first: ``text_panel.py`` (how lines become cells, and which rows are painted), ``tape_panel.py`` (a panel of rows),
 ``graph_canvas.py`` (the panel that does not consist of lines).
 
 The path of a new moment, in the tape: `SessionScreen` sets ``moment``, which is bound to ``Tape.moment``. Its watcher

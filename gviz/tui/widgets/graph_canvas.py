@@ -35,8 +35,8 @@ from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.widgets._graph_drawings import Drawings
 from gviz.tui.widgets.node_panel import node_tip
-from gviz.tui.widgets.panel import AROUND_TITLE, Sized, Styled
 from gviz.tui.widgets.panel_messages import NodePointed, Pressed
+from gviz.tui.widgets.text_panel import AROUND_TITLE, Sized, Styled
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView

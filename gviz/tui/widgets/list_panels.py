@@ -18,8 +18,8 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
 from gviz.tui.session import Session
 from gviz.tui.source_location import HeldStack, stack_of
-from gviz.tui.widgets.panel import Page
 from gviz.tui.widgets.panel_messages import RowActed
+from gviz.tui.widgets.text_panel import Page
 
 Key = tuple[str, int | str]
 """The key of a row: a watch, a breakpoint or a frame by number, or a module by path."""

@@ -21,7 +21,7 @@ from gviz.tui.drawing.node_details import Subject, node_lines
 from gviz.tui.drawing.saved import saved_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
-from gviz.tui.widgets.panel import LinkedPage
+from gviz.tui.widgets.text_panel import LinkedPage
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView

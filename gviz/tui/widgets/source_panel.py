@@ -27,8 +27,8 @@ from gviz.tui.drawing.source import (
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, wrapped
 from gviz.tui.source_location import HeldStack, source_place
-from gviz.tui.widgets.panel import AROUND_TITLE, Lines, View
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed
+from gviz.tui.widgets.text_panel import AROUND_TITLE, Lines, View
 from gviz.values.plain_text import clipped
 
 GUTTER = 2

@@ -18,8 +18,8 @@ from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.widgets.node_panel import node_tip
-from gviz.tui.widgets.panel import Lines, View
 from gviz.tui.widgets.panel_messages import NodePointed, Pressed
+from gviz.tui.widgets.text_panel import Lines, View
 
 MEASURED = 200
 """How many titles of nodes determine the width of their column."""

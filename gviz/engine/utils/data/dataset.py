@@ -9,7 +9,7 @@ from math import floor, isclose
 from typing import Any, Generic, TypeVar
 
 from gviz.engine.random import Generator
-from gviz.engine.sampling import randperm
+from gviz.engine.random_tensors import randperm
 from gviz.engine.tensor import Tensor
 from gviz.source.site import warn
 

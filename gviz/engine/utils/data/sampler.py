@@ -10,7 +10,7 @@ from gviz.engine import dtypes
 from gviz.engine.creation import as_tensor
 from gviz.engine.ops.sampling import multinomial
 from gviz.engine.random import Generator, stream_of
-from gviz.engine.sampling import randint, randperm
+from gviz.engine.random_tensors import randint, randperm
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -33,15 +33,15 @@ from gviz.tui.arrangement import (
     widget_of,
 )
 from gviz.tui.keymaps import first
-from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.list_panels import BreakList, ModuleTree, OutputPanel, StackList, WatchList
 from gviz.tui.widgets.node_panel import NodePanel, SavedPanel
-from gviz.tui.widgets.panel import Lines
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.source_panel import SourcePane
 from gviz.tui.widgets.status_rows import EventRow, KeysRow, StatusRow, TimelineBar
 from gviz.tui.widgets.tape_panel import Tape
+from gviz.tui.widgets.text_panel import Lines
 
 _SIZES = ("tiny", "single", "portrait", "narrow", "wide", "huge")
 

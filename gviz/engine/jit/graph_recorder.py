@@ -16,14 +16,14 @@ import numpy as np
 
 from gviz.engine import watchers
 from gviz.engine.jit import notices
-from gviz.engine.jit.interpreter import scope
+from gviz.engine.jit.nested_tensors import NO_OUTPUT, Structure, flat, rebuilt
 from gviz.engine.jit.static_graph import Form, Kind, Node, Ref, StaticGraph, needed, of_nodes
-from gviz.engine.jit.structure import NO_OUTPUT, Structure, flat, rebuilt
+from gviz.engine.jit.tensor_interpreter import scope
 from gviz.engine.memory import owner_of
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
-from gviz.engine.operation_lookup import Effect
 from gviz.engine.ops.copying import clone
+from gviz.engine.recorded_operations import Effect
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.source import site

@@ -29,11 +29,11 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Choice, Place
 from gviz.tui.lines import Line, line
 from gviz.tui.screens.key_actions import toggle_node
-from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.widgets.node_panel import NodePanel
-from gviz.tui.widgets.panel import LinkedPage
 from gviz.tui.widgets.panel_messages import Seek
+from gviz.tui.widgets.text_panel import LinkedPage
 from gviz.values.plain_text import shown
 
 Result = TypeVar("Result")

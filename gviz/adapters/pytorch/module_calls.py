@@ -16,7 +16,7 @@ from gviz.adapters.pytorch.gradient_hooks import address
 from gviz.adapters.pytorch.in_place_writes import has_other_ranks, say_written
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
-from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.recording_state import Session
 from gviz.events import Named, ScopeEntered, ScopeLeft
 from gviz.model_names import modules_in, parameters_in
 from gviz.source import variables

@@ -11,9 +11,9 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Edge
-from gviz.trace.backward_pass import Carriers
+from gviz.trace.backward_reach import Carriers
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.index.changes import ChangeList
+from gviz.trace.index.change_lists import ChangeList
 from gviz.trace.index.tables import (
     ContextTable,
     EdgeTable,

@@ -11,10 +11,10 @@ import numpy as np
 
 from gviz.engine import random
 from gviz.engine.jit import notices
-from gviz.engine.jit.interpreter import interpret, scope
-from gviz.engine.jit.recorder import Recorded, copied, record
+from gviz.engine.jit.graph_recorder import Recorded, copied, record
+from gviz.engine.jit.nested_tensors import flat
 from gviz.engine.jit.static_graph import Names, Node, StaticGraph
-from gviz.engine.jit.structure import flat
+from gviz.engine.jit.tensor_interpreter import interpret, scope
 from gviz.engine.jit.traced_function import TracedFunction
 from gviz.engine.tensor import Tensor
 from gviz.values.plain_text import file_line

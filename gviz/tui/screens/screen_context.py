@@ -27,7 +27,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.session import Session
 from gviz.tui.source_location import HeldStack
 from gviz.tui.stop_reason import Arrival, as_remark
-from gviz.tui.widgets.panel import Sized
+from gviz.tui.widgets.text_panel import Sized
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView  # only a what-if needs to run anything again

@@ -1,6 +1,6 @@
 """Runs a static graph on arrays: without tensors, nodes or the user's Python code, in planned buffers.
 
-The plan is a straight-line function on local variables, generated as text and compiled once (`plan`). The text contains
+The plan is a straight-line function on local variables, generated as text and compiled once (`execution_plan`). The text contains
 nothing from the graph but numbers. Buffers belong to one running plan: a second thread gets its own.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.jit.plan import Plan, planned
+from gviz.engine.jit.execution_plan import Plan, planned
 from gviz.engine.jit.static_graph import StaticGraph
 from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor, new_tensor

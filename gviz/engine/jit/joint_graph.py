@@ -7,8 +7,8 @@ from typing import Any
 
 from gviz.engine.autograd.grad import grad
 from gviz.engine.jit import notices
-from gviz.engine.jit.recorder import record
-from gviz.engine.jit.structure import flat
+from gviz.engine.jit.graph_recorder import record
+from gviz.engine.jit.nested_tensors import flat
 from gviz.engine.jit.trace import arguments, described, parameter_names
 from gviz.engine.jit.traced_function import TracedFunction
 from gviz.engine.modes import enable_grad
