@@ -55,31 +55,31 @@ SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
         graph_state weak_cache codec tensor_storage optimizer_steps stacks index.tables repetition file.lock
-        file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions index.change_lists
-        backward_reach file.snapshot iterations file.format naming.calls log phases file.paths naming.assignments
-        nonfinite name_overlay index.threads file.connection naming.names index.search_index file.batch spans
-        contexts index.reachability index.references index.stored_index file.reader file.ring node_table
-        error_index index.node_state file.event_table moment file.writer timeline recording.source_text
-        backward_order navigation places node_gradients condition_environment recording.record stops
-        recorded_iterations""",
+        file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions
+        index.change_lists backward_reach file.snapshot iterations file.format naming.calls log phases
+        file.paths naming.assignments nonfinite name_overlay index.threads file.connection naming.names
+        index.search_index file.batch spans contexts index.reachability index.references index.stored_index
+        file.reader file.ring node_table error_index index.node_state file.event_table moment file.writer
+        timeline recording.source_text backward_order navigation places node_gradients condition_environment
+        recording.record stops recorded_iterations""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_control""",
     "render": """
         theme comparison_text boxes.tensors boxes.fold boxes.links graphviz.process curve layout.model
         layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.graph_options
         layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
-        cells.canvas boxes.selection boxes.calls boxes.box_size layout.routing boxes.structure boxes.node_rows
-        boxes.state_words boxes.modules scene figure legend page.changes cells.viewport graphviz.labels
-        graphviz.placement graphviz.dot levels request page.document forms.picture_json forms.text forms.mermaid
-        forms.dot_text graphviz.picture page.geometry forms.series forms.svg
+        cells.canvas boxes.selection boxes.function_calls boxes.box_size layout.routing boxes.structure
+        boxes.node_rows boxes.state_words boxes.module_boxes scene figure legend page.changes cells.viewport
+        graphviz.labels graphviz.placement graphviz.dot levels request page.document forms.picture_json
+        forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series forms.svg
         forms.png_and_pdf page.contents forms.gif forms.animation file_formats""",
     "source": "site syntax variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_device tensor_properties cuda_kernels device_values warning_lines values operations
-        node_identity recording_state gradient_hooks creation autograd_graph arguments existing_graph in_place_writes
-        attribute_writes cuda_graphs module_calls optimizers function_mode compilation autograd_passes attachment
-        sentinel""",
+        node_identity recording_state gradient_hooks creation autograd_graph arguments existing_graph
+        in_place_writes attribute_writes cuda_graphs module_calls optimizers function_mode compilation
+        autograd_passes attachment sentinel""",
     "program": """
         rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
         child""",
@@ -100,17 +100,18 @@ INSIDE = {
         change_text branch branch_recording inputs named_calls function_body forward iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        edit finding question operations formula program_text grad_history parameter_updates backward_passes training
-        display_names hooks recording_overview program_errors tracking computation saved_memory outgoing_gradients
-        contributions findings._nan_operation findings.nan findings.optimizer findings.gradient findings.zero
-        findings.value findings.no_gradient findings.in_place findings.second_backward findings.error
-        findings.loss findings.loop findings.vanishing_exploding findings.parameters findings.train_eval_mode
-        findings.custom_function kinds why check panel event_description gradcheck whatif""",
+        edit finding question operation_sets formula program_text grad_history parameter_updates backward_passes
+        training display_names hook_effects recording_overview program_errors tracking computation saved_memory
+        outgoing_gradients contributions findings._nan_operation findings.nan findings.optimizer_step
+        findings.gradient_sources findings.zero_gradient findings.value_sources findings.no_gradient
+        findings.in_place findings.second_backward findings.error findings.loss findings.loop
+        findings.vanishing_exploding findings.parameters findings.train_eval_mode findings.custom_function kinds
+        why check node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
-        modes watchers anomaly_detection printing node tensor promotion random broadcasting emission op pointwise_blocks
-        ops._examples ops._kernels ops.strided views arguments settings functions_and_methods creation
-        legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
+        modes watchers anomaly_detection printing node tensor promotion random broadcasting emission op
+        pointwise_blocks ops._examples ops._kernels ops.strided views arguments settings functions_and_methods
+        creation legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
         ops.embedding ops.shape ops.comparison ops.diagonals ops.elementary_functions ops.arithmetic
         ops.indexing ops.gathering ops.joining ops.losses ops.properties ops.reductions ops.activations
         ops.attention ops.convolution ops.extremes ops.images ops.matrix_products ops.einsum ops.linear_algebra
@@ -121,9 +122,9 @@ INSIDE = {
         serialization nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
         nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph
-        jit.graph_events jit.buffers jit.tensor_interpreter jit.notices jit.execution_plan jit.array_executor jit.nested_tensors jit.graph_recorder
-        jit.sharing jit.memory_capture graphs cuda static jit.traced_function jit.trace_check jit.trace jit.joint_graph
-        existing_graph""",
+        jit.graph_events jit.buffers jit.tensor_interpreter jit.notices jit.execution_plan jit.array_executor
+        jit.nested_tensors jit.graph_recorder jit.sharing jit.memory_capture graphs cuda static
+        jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
     "tui": """
         _finding_hits arrangement driver folds glyphs lines keymaps stop_reason breakpoints stop_search terminal
         themes config type_ahead

@@ -7,7 +7,7 @@ import pytest
 
 import gviz
 from gviz.events import ScopeEntered
-from gviz.explain.panel import NodeView, kind_facts
+from gviz.explain.node_facts import NodeView, kind_facts
 from gviz.explain.why import why
 from gviz.query.name_lookup import NamedNodes
 from gviz.source.variables import first_name

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gviz.events import BackwardStarted, Edge
-from gviz.explain.operations import LISTS, RESHAPING
+from gviz.explain.operation_sets import LISTS, RESHAPING
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

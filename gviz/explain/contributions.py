@@ -19,8 +19,8 @@ from gviz.explain.backward_passes import Losses, losses_of, pass_started, start_
 from gviz.explain.display_names import innermost, label, label_at, made_at, why_untracked
 from gviz.explain.finding import Finding, Number
 from gviz.explain.formula import is_small, value_word
-from gviz.explain.hooks import source_hooks
-from gviz.explain.operations import LISTS
+from gviz.explain.hook_effects import source_hooks
+from gviz.explain.operation_sets import LISTS
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradient, step_event
 from gviz.explain.tracking import ancestors, cuts_after
 from gviz.trace.graph_state import Contribution, NodeInfo

@@ -12,7 +12,7 @@ from typing import cast
 
 from gviz import events as e
 from gviz.explain.display_names import own_frame
-from gviz.explain.operations import SAME_NUMBERS
+from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.source.site import Frame
 from gviz.trace.log import E
 from gviz.trace.timeline import Timeline

@@ -10,11 +10,11 @@ The walk of one node, from the trace to an SVG:
 
 * `request` reads which moments, and which part of the graph, the user wants to see.
 * `boxes` decides which nodes get a box of their own: it folds repeats, collapses modules and leaves out the parts that
-  the user did not request (`boxes.fold`, `boxes.modules`, `boxes.selection`). The boxes depend on the iteration, not
-  on the moment, so a box does not move from step to step.
+  the user did not request (`boxes.fold`, `boxes.module_boxes`, `boxes.selection`). The boxes depend on the iteration,
+  not on the moment, so a box does not move from step to step.
 * `scene` dresses that structure for one moment: the node's value and gradient become rows, its state becomes a style.
-* `graphviz.dot` writes the scene in Graphviz's language, and `graphviz.picture` runs Graphviz. A graph that Graphviz
-  cannot lay out in time gets the coordinates of `layout` (`graphviz.placement`).
+* `graphviz.dot` writes the scene in Graphviz's language, and `graphviz.scene_drawing` runs Graphviz. A graph that
+  Graphviz cannot lay out in time gets the coordinates of `layout` (`graphviz.placement`).
 * `forms.svg` makes the file; `theme` and `styles` give each style its colours.
 
 The terminal draws the same scene differently: `layout` places the boxes on a grid of characters, and `cells` paints

@@ -18,7 +18,7 @@ from gviz.render.boxes.details import cut_text, remark, source_line
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import Link, LinkKind
-from gviz.render.boxes.modules import group_rows, group_states
+from gviz.render.boxes.module_boxes import group_rows, group_states
 from gviz.render.boxes.node_rows import Now, brief_rows, chip_rows, node_rows, rows_beside, saved_rows
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.state_words import State, state_word, states_of, status

@@ -4,7 +4,8 @@ The program itself never runs again. Three questions are answered this way, each
 
 1. `iteration`: what would follow from another number? It runs one iteration again and returns a `branch`.
 2. `finite_differences`: is a backward rule the derivative of its forward? It compares what was sent with slopes.
-3. `reproduction_script`: can this moment be reproduced without the program? It writes a script that gives the recorded numbers.
+3. `reproduction_script`: can this moment be reproduced without the program? It writes a script that gives the
+   recorded numbers.
 
 All three need `forward`: a recorded node as a callable function. `function_body` does the same for a
 `torch.autograd.Function` of the program, `named_calls` for calls made of several operations.

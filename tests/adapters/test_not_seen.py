@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gviz.events import NOT_SEEN, Warned
-from gviz.explain import panel
-from gviz.explain.panel import INSIDE_CALL, NodeView
+from gviz.explain import node_facts
+from gviz.explain.node_facts import INSIDE_CALL, NodeView
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -78,5 +78,5 @@ def test_a_node_without_a_value_says_so_where_only_calls_hide_them(others, is_to
     last = timeline.at(len(timeline))
     views = [NodeView(timeline, last, node, last.state(node)) for node in timeline.nodes]
     [hidden] = [view for view in views if view.info.op.name == "expand"]
-    told = [part.text for fact in panel.value_facts(hidden, hidden.state) for part in fact.parts]
+    told = [part.text for fact in node_facts.value_facts(hidden, hidden.state) for part in fact.parts]
     assert (INSIDE_CALL in told) == (is_told and RELEASE >= (2, 6))  # before that not even a shape is known

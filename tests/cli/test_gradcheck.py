@@ -6,7 +6,7 @@ import re
 import pytest
 from cli.programs import gviz, gviz_here
 
-from gviz.explain import gradcheck
+from gviz.explain import gradcheck_report
 
 FUNCTIONS = """
 import gviz.engine as torch
@@ -214,7 +214,7 @@ def test_each_function_that_cannot_be_tried_has_its_reason(tmp_path):
 def test_what_was_found_before_ctrl_c_is_kept(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text(FUNCTIONS.replace("FACTOR", "1"))
     assert gviz("record", "-o", "t.gviz", "train.py", cwd=tmp_path)[0] == 0
-    tried, calls = gradcheck.check_gradients, []
+    tried, calls = gradcheck_report.check_gradients, []
 
     def impatient(*given):
         calls.append(given)
@@ -222,7 +222,7 @@ def test_what_was_found_before_ctrl_c_is_kept(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return tried(*given)
 
-    monkeypatch.setattr(gradcheck, "check_gradients", impatient)
+    monkeypatch.setattr(gradcheck_report, "check_gradients", impatient)
     code, out, _ = gviz_here("gradcheck", "t.gviz", cwd=tmp_path)
     assert code == 130
     assert out.startswith("Squared at train.py:28: 3 calls tried: 1 differed, 2 could not be tried\n")

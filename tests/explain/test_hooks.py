@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import gviz.engine
 from gviz.events import GradAccumulated, HookRan
 from gviz.explain.check import check
-from gviz.explain.hooks import hooks_of
+from gviz.explain.hook_effects import hooks_of
 from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.record import Kept, record

@@ -10,7 +10,7 @@ from tui.test_drawing import panel
 import gviz.engine as torch
 from gviz.engine import static
 from gviz.events import GradSet
-from gviz.explain.panel import NodeView, incoming_facts
+from gviz.explain.node_facts import NodeView, incoming_facts
 from gviz.render.forms.picture_json import render
 from gviz.render.page.changes import Changes, dressed
 from gviz.render.request import ExportOptions

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gviz.explain import operations
+from gviz.explain import operation_sets
 
-SETS = {name: known for name, known in vars(operations).items() if isinstance(known, frozenset)}
+SETS = {name: known for name, known in vars(operation_sets).items() if isinstance(known, frozenset)}
 WRITTEN_OTHERWISE = {"getitem"}
 
 

@@ -13,7 +13,7 @@ from tui.test_drawing import panel
 import gviz.engine as torch
 from gviz.engine import graphs, static
 from gviz.events import DataSet, StorageWritten
-from gviz.explain.panel import SECTIONS, NodeView
+from gviz.explain.node_facts import SECTIONS, NodeView
 from gviz.render.page.changes import PanelRows
 from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog

@@ -6,7 +6,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.check import check
-from gviz.explain.findings import zero
+from gviz.explain.findings import zero_gradient
 from gviz.explain.why import answer
 from gviz.query.name_lookup import NamedNodes
 
@@ -24,8 +24,8 @@ def dead_at_its_end(layers):
 
 def test_a_way_that_many_leaves_share_is_gone_back_once(monkeypatch):
     asked = []
-    arrived = zero.arriving_gradient
-    monkeypatch.setattr(zero, "arriving_gradient", lambda *given: asked.append(1) or arrived(*given))
+    arrived = zero_gradient.arriving_gradient
+    monkeypatch.setattr(zero_gradient, "arriving_gradient", lambda *given: asked.append(1) or arrived(*given))
     timeline = dead_at_its_end(30)
     (found,) = check(timeline)
     assert (found.finding.kind, found.more) == ("dead-units", 29)

@@ -20,7 +20,7 @@ from gviz.render import file_formats, request
 from gviz.render.file_formats import EXPORTERS, Exporter, exporter_for
 from gviz.render.forms import series
 from gviz.render.forms.text import text
-from gviz.render.graphviz import picture
+from gviz.render.graphviz import scene_drawing
 from gviz.render.page import geometry
 from gviz.render.request import ExportOptions, Part, last_moment, moment_scene
 from gviz.render.scene import Options
@@ -116,7 +116,7 @@ def test_an_svg_says_in_words_what_it_shows():
 
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_past_its_budget_a_picture_is_simpler_and_says_so(monkeypatch, kind):
-    monkeypatch.setattr(picture, "LAYOUT_BOXES", 10)
+    monkeypatch.setattr(scene_drawing, "LAYOUT_BOXES", 10)
     notes = []
     out = export(kind, recurrent(8), part=Part(level="nodes"), note=notes.append)
     assert notes == ["26 boxes: drawn with a simple layout"]
@@ -131,10 +131,10 @@ def test_when_graphviz_takes_too_long_the_picture_is_simpler_and_says_so(monkeyp
     def draw(dot, kind, *, program="dot", timeout):
         programs.append(program)
         if program == "dot":
-            raise picture.TooSlowError("too slow")
+            raise scene_drawing.TooSlowError("too slow")
         return b"drawn"
 
-    monkeypatch.setattr(picture, "draw", draw)
+    monkeypatch.setattr(scene_drawing, "draw", draw)
     notes = []
     assert export("png", two_shares(), timeout=2, note=notes.append) == b"drawn"
     assert programs == ["dot", "nop2"]
@@ -144,7 +144,7 @@ def test_when_graphviz_takes_too_long_the_picture_is_simpler_and_says_so(monkeyp
 @pytest.mark.parametrize(("kind", "where"), [("html", geometry), ("gif", series), ("animation", series)])
 def test_pages_and_moving_pictures_say_the_same_of_too_little_time(monkeypatch, kind, where):
     def draw(*_, **__):
-        raise picture.TooSlowError("too slow")
+        raise scene_drawing.TooSlowError("too slow")
 
     monkeypatch.setattr(where, "draw", draw)
     notes = []
@@ -161,7 +161,7 @@ def test_columns_of_a_table_stand_below_one_another_whatever_letters_a_name_has(
 
 
 def test_notes_go_to_standard_error(monkeypatch, capsys):
-    monkeypatch.setattr(picture, "LAYOUT_BOXES", 1)
+    monkeypatch.setattr(scene_drawing, "LAYOUT_BOXES", 1)
     export("svg", two_shares())
     assert capsys.readouterr() == ("", "gviz: note: 5 boxes: drawn with a simple layout\n")
 

@@ -8,7 +8,7 @@ import pytest
 import gviz
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
-from gviz.render.boxes.calls import runs, source_calls
+from gviz.render.boxes.function_calls import runs, source_calls
 from gviz.render.boxes.graph_options import Options
 from gviz.render.graphviz.dot import dot
 from gviz.render.legend import legend, painted

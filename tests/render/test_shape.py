@@ -7,8 +7,8 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.render.graphviz.dot import Manner, digraph
-from gviz.render.graphviz.picture import settled
 from gviz.render.graphviz.process import draw
+from gviz.render.graphviz.scene_drawing import settled
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Options, scene, structure
 

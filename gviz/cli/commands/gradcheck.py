@@ -17,7 +17,7 @@ from gviz.system.cooperative import Driven, Far
 from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
-    from gviz.explain.gradcheck import NodeCheck, Verdict
+    from gviz.explain.gradcheck_report import NodeCheck, Verdict
     from gviz.rerun.finite_differences import GradientCheck
     from gviz.trace.timeline import Timeline
 
@@ -88,7 +88,7 @@ def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
 def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven[list[NodeCheck]]:
     """Try each rule; those that Ctrl+C prevents count as not tried. `GvizError` if there is no rule to try."""
     from gviz.api.moment_argument import moment_of
-    from gviz.explain.gradcheck import check_node, interrupted_check
+    from gviz.explain.gradcheck_report import check_node, interrupted_check
 
     n = moment_of(timeline, at) if at else len(timeline)
     nodes = _asked(timeline, places, n) if places else _own(timeline)
@@ -103,7 +103,7 @@ def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven
 
 
 def _asked(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
-    from gviz.explain.gradcheck import checkable_nodes
+    from gviz.explain.gradcheck_report import checkable_nodes
     from gviz.query.name_lookup import NamedNodes
     from gviz.query.node_lookup import last
 
@@ -127,7 +127,7 @@ def _rows(timeline: Timeline, checks: Iterable[NodeCheck], allow: Sequence[str] 
 
 
 def _text(timeline: Timeline, checks: Iterable[NodeCheck]) -> Iterator[str]:
-    from gviz.explain.gradcheck import check_rows
+    from gviz.explain.gradcheck_report import check_rows
 
     for one in checks:
         yield from check_rows(timeline, one)

@@ -1,7 +1,7 @@
 """Runs a static graph on arrays: without tensors, nodes or the user's Python code, in planned buffers.
 
-The plan is a straight-line function on local variables, generated as text and compiled once (`execution_plan`). The text contains
-nothing from the graph but numbers. Buffers belong to one running plan: a second thread gets its own.
+The plan is a straight-line function on local variables, generated as text and compiled once (`execution_plan`). The
+text contains nothing from the graph but numbers. Buffers belong to one running plan: a second thread gets its own.
 """
 
 from __future__ import annotations

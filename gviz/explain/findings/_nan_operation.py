@@ -14,7 +14,7 @@ from gviz.explain.contributions import arriving_gradient, outgoing_of
 from gviz.explain.display_names import label, made_at, symbol
 from gviz.explain.finding import Finding
 from gviz.explain.formula import is_small
-from gviz.explain.operations import BY_ELEMENT, MASKING, SAME_NUMBERS, SOFTMAXES
+from gviz.explain.operation_sets import BY_ELEMENT, MASKING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.parameter_updates import step_of
 from gviz.explain.tracking import ancestors
 from gviz.source.syntax import ARITHMETIC

@@ -12,7 +12,7 @@ from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import innermost, label, label_at, made_at, titled
 from gviz.explain.edit import in_block, without_in_place, without_option
 from gviz.explain.finding import Finding
-from gviz.explain.operations import ACTIVATIONS
+from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
 from gviz.explain.program_errors import Failure
 from gviz.explain.recording_overview import Made, Survey

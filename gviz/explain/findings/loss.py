@@ -12,7 +12,7 @@ from gviz.explain.display_names import innermost, label, label_at, titled, why_c
 from gviz.explain.edit import operand, renamed_call, with_keyword, without_call, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
-from gviz.explain.operations import ELEMENT_BY_ELEMENT, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
+from gviz.explain.operation_sets import ELEMENT_BY_ELEMENT, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
 from gviz.trace.timeline import Timeline

@@ -58,7 +58,7 @@ from gviz.explain.findings._nan_operation import (
     usual_fix,
 )
 from gviz.explain.grad_history import GradWrite, write_at
-from gviz.explain.operations import MASKING, SAME_NUMBERS
+from gviz.explain.operation_sets import MASKING, SAME_NUMBERS
 from gviz.explain.parameter_updates import is_unseen, step_of, step_words
 from gviz.explain.program_text import called_function, line_text
 from gviz.explain.question import Question

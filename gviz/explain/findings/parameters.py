@@ -13,7 +13,7 @@ from gviz.explain.display_names import innermost, label, made_at, titled
 from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
-from gviz.explain.findings.zero import first_use, zeroed_at
+from gviz.explain.findings.zero_gradient import first_use, zeroed_at
 from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.recording_overview import Made, Survey

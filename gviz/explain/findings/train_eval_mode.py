@@ -9,7 +9,7 @@ from gviz.events import NodeCreated, OptimizerStepped, ScopeEntered
 from gviz.explain.display_names import innermost, label, titled
 from gviz.explain.edit import method_self, with_keyword
 from gviz.explain.finding import Finding, Number
-from gviz.explain.operations import DROPOUTS
+from gviz.explain.operation_sets import DROPOUTS
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.plain_text import shown

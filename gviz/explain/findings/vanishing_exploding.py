@@ -19,8 +19,8 @@ from math import prod
 
 from gviz.explain.display_names import innermost, label, label_at, made_at, op_title, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.gradient import grad_sum
-from gviz.explain.operations import OF_LOSSES, SOFTMAXES, SQUASHING
+from gviz.explain.findings.gradient_sources import grad_sum
+from gviz.explain.operation_sets import OF_LOSSES, SOFTMAXES, SQUASHING
 from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.trace.graph_state import NodeInfo

@@ -11,9 +11,9 @@ from typing import Literal
 from rich.cells import cell_len
 
 from gviz.explain.display_names import MAX_TITLE, called, constant_value, title
-from gviz.render.boxes.calls import public_name
 from gviz.render.boxes.details import cut_text, cuts, detail_count, detail_width, remark
 from gviz.render.boxes.fold import Group, ModuleCall
+from gviz.render.boxes.function_calls import public_name
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import box_key, chip_key
 from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES

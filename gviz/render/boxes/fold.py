@@ -11,7 +11,7 @@ For example, in ``x -> Linear -> ReLU -> loss`` with the path of the `Linear` in
 operations and its weights, and the other nodes keep their boxes. A parameter lies in the calls that all its users
 share. If two collapsed calls of different modules use it, it keeps its own box. Nodes that a backward pass made lie in
 the pass, and nodes that an optimizer computed lie in its step; neither lies in a module. `fold` itself works on plain
-numbers and does not depend on a moment. `modules` has the text of a group at a moment.
+numbers and does not depend on a moment. `module_boxes` has the text of a group at a moment.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ModuleCall:
 
     A scope below 0 represents other groups of nodes. A backward pass contains the nodes that it made, and the step of
     an optimizer contains the nodes that it computed. A call of a function (`is_source_call`) and a repeat (`is_repeat`)
-    have such scopes, too: see `gviz.render.boxes.calls`.
+    have such scopes, too: see `gviz.render.boxes.function_calls`.
     """
 
     scope: int

@@ -15,8 +15,8 @@ from itertools import takewhile
 from gviz.explain.computation import saved_places
 from gviz.explain.tracking import as_in
 from gviz.render.boxes.box_size import Outline, Rooms, chip_place, module_key, saved_key, saved_place
-from gviz.render.boxes.calls import with_calls, with_repeats
 from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, fold, graph_of
+from gviz.render.boxes.function_calls import with_calls, with_repeats
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import Boxes, Link, Output, box_key, contracted, links, merged, other_ways
 from gviz.render.boxes.selection import PART, phases_in, reached, roots_of, shown_nodes, untracked_ways

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gviz.render.graphviz.picture import drawn
 from gviz.render.graphviz.process import Picture, has_font
+from gviz.render.graphviz.scene_drawing import drawn
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.trace.timeline import Timeline
 

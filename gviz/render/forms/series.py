@@ -15,9 +15,9 @@ from gviz.errors import GvizError
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.picture import DPI, laid_out_or_simple, manner_of, settled, sized
 from gviz.render.graphviz.placement import INCH, Placing, placing
 from gviz.render.graphviz.process import Picture, draw, draw_all
+from gviz.render.graphviz.scene_drawing import DPI, laid_out_or_simple, manner_of, settled, sized
 from gviz.render.graphviz.svg_output import scaled
 from gviz.render.legend import legend, together
 from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure

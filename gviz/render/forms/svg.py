@@ -6,7 +6,7 @@ import hashlib
 import re
 from html import escape
 
-from gviz.render.graphviz.picture import drawn
+from gviz.render.graphviz.scene_drawing import drawn
 from gviz.render.graphviz.svg_output import SIZE, scaled, slim, times
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import UNTITLED, Box, Scene

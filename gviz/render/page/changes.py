@@ -1,6 +1,6 @@
 """The changes of a page: for every event the boxes, lines and panels that differ, as cells of text.
 
-`gviz.explain.panel` makes the panel of a node as rows of text. Rows that cannot have changed are not made again.
+`gviz.explain.node_facts` makes the panel of a node as rows of text. Rows that cannot have changed are not made again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from gviz import events as e
-from gviz.explain.panel import SECTIONS, Fact, NodeView, Section
+from gviz.explain.node_facts import SECTIONS, Fact, NodeView, Section
 from gviz.render.boxes.box_size import Outline
 from gviz.render.boxes.links import Link
 from gviz.render.boxes.row import Row

@@ -10,7 +10,6 @@ from typing import Any
 from rich.cells import cell_len
 
 from gviz.render.graphviz.labels import CHARACTER, ROW
-from gviz.render.graphviz.picture import laid_out_or_simple
 from gviz.render.graphviz.placement import (
     BLANK,
     INCH,
@@ -23,6 +22,7 @@ from gviz.render.graphviz.placement import (
     spine,
 )
 from gviz.render.graphviz.process import draw
+from gviz.render.graphviz.scene_drawing import laid_out_or_simple
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Direction

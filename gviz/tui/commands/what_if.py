@@ -165,7 +165,7 @@ def gradcheck(session: Session, place: str) -> Driven[Look]:
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    from gviz.explain.gradcheck import check_node, check_rows, checkable_nodes  # lazy: it imports the engine
+    from gviz.explain.gradcheck_report import check_node, check_rows, checkable_nodes  # lazy: it imports the engine
 
     nodes = checkable_nodes(timeline, node)
     rows: list[str] = []

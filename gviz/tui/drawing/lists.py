@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from gviz.explain.display_names import frame_text
-from gviz.render.boxes.modules import Module, gradient_of, module_tree
+from gviz.render.boxes.module_boxes import Module, gradient_of, module_tree
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline

@@ -1,4 +1,4 @@
-"""The node panel: what `gviz.explain.panel` knows about one node at one moment, always in the same order.
+"""The node panel: what `gviz.explain.node_facts` knows about one node at one moment, always in the same order.
 
 At a failure of the program, cause and fix come first. If a number was changed (``whatif``), the numbers of the branch
 are next to the recorded ones: ``value 9 → 25``.
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gviz.explain.display_names import called, label
+from gviz.explain.node_facts import SECTIONS, Fact, NodeView, Part
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
-from gviz.explain.panel import SECTIONS, Fact, NodeView, Part
 from gviz.explain.program_errors import failure_at
 from gviz.explain.tracking import as_at
 from gviz.trace.graph_state import NodeInfo, NodeState

@@ -12,7 +12,7 @@ from gviz.explain.contributions import by_loss, contribution, contributions, sil
 from gviz.explain.display_names import innermost, label, label_at, made_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan import suspected_source
-from gviz.explain.findings.optimizer import unused_gradient
+from gviz.explain.findings.optimizer_step import unused_gradient
 from gviz.explain.grad_history import (
     Accumulation,
     GradWrite,
@@ -21,7 +21,7 @@ from gviz.explain.grad_history import (
     write_effect,
     writes_since_pass,
 )
-from gviz.explain.hooks import HOOK_FIX, hook_finding, hook_findings, hooks_of
+from gviz.explain.hook_effects import HOOK_FIX, hook_finding, hook_findings, hooks_of
 from gviz.explain.parameter_updates import has_stepped
 from gviz.explain.program_text import line_text
 from gviz.explain.question import Question

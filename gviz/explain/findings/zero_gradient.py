@@ -17,8 +17,8 @@ from gviz.explain.display_names import innermost, label, label_at, titled
 from gviz.explain.edit import initializer
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
-from gviz.explain.hooks import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
-from gviz.explain.operations import (
+from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
+from gviz.explain.operation_sets import (
     CHOOSING,
     DRAWS,
     FLAT,

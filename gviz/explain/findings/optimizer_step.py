@@ -41,7 +41,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
-from gviz.explain.operations import LOSSES
+from gviz.explain.operation_sets import LOSSES
 from gviz.explain.parameter_updates import Steps, all_frozen, next_step, steps_by, why_nothing, write_place
 from gviz.explain.program_text import called_function, line_text, update_in_place
 from gviz.explain.recording_overview import Made, Survey
