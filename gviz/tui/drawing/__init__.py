@@ -4,6 +4,6 @@ Read first: ``gviz/tui/lines.py`` (what a line is), ``tape.py`` (one row per nod
 about one node).
 
 The path of a number: `gviz.explain.node_facts` returns what is known about a node at a moment, as facts.
-``node_details.py`` turns each fact into a line of spans, ``("-6", "grad@12")``: a text, and a style that links to event 12. The screen
-colours the style by the theme and makes the text a link; line mode prints the text.
+``node_details.py`` turns each fact into a line of spans, ``("-6", "grad@12")``: a text, and a style that links to event
+12. The screen colours the style by the theme and makes the text a link; line mode prints the text.
 """
