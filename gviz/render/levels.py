@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
-from gviz.render.boxes.function_calls import has_public_names, with_calls, with_repeats
 from gviz.render.boxes.fold import CallGraph, Closed, Filter, Repeat, closed_below, fold, graph_of, named_calls
+from gviz.render.boxes.function_calls import has_public_names, with_calls, with_repeats
 from gviz.render.boxes.graph_options import Density, Level, Options
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
