@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gviz.errors import GvizError
-from gviz.render.boxes.calls import has_public_names, with_calls
 from gviz.render.boxes.fold import (
     ALL,
     FEW_BOXES,
@@ -22,6 +21,7 @@ from gviz.render.boxes.fold import (
     graph_of,
     named_calls,
 )
+from gviz.render.boxes.function_calls import has_public_names, with_calls
 from gviz.render.boxes.graph_options import Level, Options
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
