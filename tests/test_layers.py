@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 OF_TRACE = {
-    "timeline", "places", "moment", "graph_state", "navigation", "backward_order", "condition_environment", "stops",
+    "timeline", "places", "graph_state", "navigation", "backward_order", "condition_environment", "stops",
     "log", "load", "repetition", "node_gradients",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
@@ -58,8 +58,8 @@ INSIDE = {
         file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions
         index.change_lists backward_reach file.snapshot iterations file.format naming.calls log phases
         file.paths naming.assignments nonfinite name_overlay index.threads file.connection naming.names
-        index.search_index file.batch spans contexts index.reachability index.references index.stored_index
-        file.reader file.ring node_table error_index index.node_state file.event_table moment file.writer
+        index.search_index file.batch spans contexts index.reachability index.references
+        file.reader file.ring node_table error_index index.node_state file.event_table  file.writer
         timeline recording.source_text backward_order navigation places node_gradients condition_environment
         recording.record stops recorded_iterations""",
     "live": """
@@ -76,8 +76,8 @@ INSIDE = {
     "source": "site syntax variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
-        private_api cuda_device tensor_properties cuda_kernels device_values warning_lines values operations
-        node_identity recording_state gradient_hooks creation autograd_graph arguments existing_graph
+        private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines values
+        operations node_identity recording_state gradient_hooks creation autograd_graph arguments existing_graph
         in_place_writes attribute_writes cuda_graphs module_calls optimizers function_mode compilation
         autograd_passes attachment sentinel""",
     "program": """

@@ -24,9 +24,8 @@ from gviz.explain.operation_sets import LISTS
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradient, step_event
 from gviz.explain.tracking import ancestors, cuts_after
 from gviz.trace.graph_state import Contribution, NodeInfo
-from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import step_grads
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import number
 from gviz.values.value import Array, Value, capture
 from gviz.values.value_text import bad_text, norm, share

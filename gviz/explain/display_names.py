@@ -10,8 +10,7 @@ from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.explain.formula import is_small
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import abridged, clipped, clipped_name, file_line, file_name, shown
 from gviz.values.value_text import CUT, short
 

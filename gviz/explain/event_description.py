@@ -47,8 +47,7 @@ from gviz.explain.display_names import (
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.parameter_updates import all_options, is_unseen, step_of, why_nothing
 from gviz.trace.graph_state import OutputState
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import abridged, clipped, shown
 from gviz.values.value import Value
 from gviz.values.value_text import added, grad, share, short

@@ -22,8 +22,7 @@ from gviz.explain.parameter_updates import options_of, step_of
 from gviz.explain.tracking import as_at
 from gviz.source.site import source_lines
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text, dtype_text, shape_text
 from gviz.values.plain_text import abridged, clipped, shown
 from gviz.values.value import Value

@@ -10,8 +10,7 @@ from itertools import accumulate
 from gviz.events import DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.events.optimizer_options import Option, option_text, options_in
 from gviz.source.site import Frame
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import shown
 
 

@@ -7,8 +7,7 @@ from typing import Literal
 
 from gviz.events import GradFlowed
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.value_text import bad_text
 from gviz.where.place import Aspect
 

@@ -28,8 +28,7 @@ from gviz.query.moment_lookup import event_at
 from gviz.query.name_lookup import NamedNodes, TookNoPart
 from gviz.query.node_lookup import node_at
 from gviz.trace.graph_state import BAD
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import number, shape_text
 from gviz.values.plain_text import shown
 from gviz.values.value import Array

@@ -25,10 +25,9 @@ from gviz.render.boxes.state_words import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.boxes.tensors import DIGITS, Numbers, grid
 from gviz.trace.graph_state import NodeInfo, NodeState
-from gviz.trace.moment import Moment
 from gviz.trace.navigation import through
 from gviz.trace.node_gradients import in_its_iteration
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import file_line, file_name
 from gviz.values.value import Value
 from gviz.values.value_text import full, share

@@ -4,7 +4,7 @@ Where to start reading:
 
 1. `gviz.events` is the vocabulary. One event is one fact: a node was created, a contribution arrived.
 2. `timeline.py` is the main interface. ``Timeline.at(n)`` is the state after the first `n` events.
-3. `index/columns.py` shows how ``at(n)`` avoids a replay: it stores what each event changes in sorted columns.
+3. `index/search_index.py` shows how ``at(n)`` avoids a replay: it stores what each event changes in sorted columns.
 
 The path of one event, the ``NodeCreated`` of ``y = x * x``: the engine sends it to a `gviz.emit.Channel`. The recording
 (`recording/record.py`) passes it to the writer (`file/writer.py`), which packs it with other events into a row of the

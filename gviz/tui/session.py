@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
 from gviz.source.site import Frame
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.config import Config, Settings
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.source import SourceMark

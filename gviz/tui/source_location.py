@@ -18,8 +18,7 @@ from gviz.events import (
 )
 from gviz.explain.parameter_updates import write_place
 from gviz.source.site import Frame
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.source import SourceMark
 
 

@@ -9,8 +9,7 @@ import pytest
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.trace.file.reader import open_trace
-from gviz.trace.index.search_index import digest
-from gviz.trace.index.stored_index import restored
+from gviz.trace.index.search_index import digest, restored
 from gviz.trace.recording.record import record
 from gviz.trace.timeline import Timeline
 

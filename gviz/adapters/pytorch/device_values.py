@@ -16,7 +16,7 @@ of 8 bytes then carries 4 bytes of the tensor, so that it never equals `PENDING`
 
 With Triton one kernel computes the statistics (`cuda_kernels`), otherwise operations of PyTorch do. Limits: this covers
 CUDA and ROCm; tensors on other devices are copied. Nothing is launched while a CUDA graph is captured
-(`cuda_device.Captures`). A live debugger waits for each value.
+(`cuda_captures.Captures`). A live debugger waits for each value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gviz.adapters.pytorch.cuda_device import waiting_unnoticed
+from gviz.adapters.pytorch.host_copies import waiting_unnoticed
 from gviz.adapters.pytorch.private_api import stream_number, without_modes
 from gviz.adapters.pytorch.tensor_properties import is_dense, version_of
 from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Awaited, Stats, Value, Whole

@@ -13,7 +13,7 @@ from torch.utils.hooks import RemovableHandle
 
 from gviz import emit
 from gviz.adapters.pytorch import private_api
-from gviz.adapters.pytorch.cuda_device import Captures
+from gviz.adapters.pytorch.cuda_captures import Captures
 from gviz.adapters.pytorch.node_identity import Marks
 from gviz.adapters.pytorch.values import Capture
 from gviz.adapters.recording_scope import EVERYTHING, Wanted

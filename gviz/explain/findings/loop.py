@@ -14,8 +14,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text
 
 # Graphs of many iterations that are alive at once, because a result of each is kept

@@ -66,8 +66,7 @@ from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.log import expect
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import clipped
 from gviz.values.value import Value
 from gviz.values.value_text import bad_text, short

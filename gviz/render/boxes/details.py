@@ -18,8 +18,7 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.row import Row
 from gviz.source.site import source_lines
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text, dtype_text, shape_text
 from gviz.values.plain_text import file_line, shown
 from gviz.values.value_text import CUT, short

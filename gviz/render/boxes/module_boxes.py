@@ -18,8 +18,7 @@ from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.state_words import State, has_failed, has_no_gradient
 from gviz.render.boxes.tensors import DIGITS
 from gviz.trace.graph_state import OPTIMIZER, NodeState
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import count_text, number
 from gviz.values.plain_text import abridged, clipped, shown
 from gviz.values.value import Value, capture

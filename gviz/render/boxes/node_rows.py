@@ -20,8 +20,7 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.tensors import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, heat, histogram
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text
 from gviz.values.value import Value
 from gviz.values.value_text import CUT, NO_VALUE, added, bad_text, grad, kind_text, or_unknown, share, short

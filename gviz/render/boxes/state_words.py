@@ -8,7 +8,7 @@ from gviz.events import GradFlowed
 from gviz.render.boxes.details import cuts, writes_in_place
 from gviz.render.boxes.node_rows import Now
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
-from gviz.trace.moment import Moment
+from gviz.trace.timeline import Moment
 from gviz.values.value_text import bad_text
 
 State = Literal[

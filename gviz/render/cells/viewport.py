@@ -18,8 +18,7 @@ from gviz.render.layout import SHELF, Edge, Key, Layout, layout
 from gviz.render.layout import Box as Room
 from gviz.render.scene import Box, Scene, States, scene
 from gviz.render.scene import Edge as Drawn
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 
 STYLES = {"bad": "error", "text": ""}
 STATES = {

@@ -11,9 +11,8 @@ import msgspec
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge
 from gviz.trace.graph_state import NodeState, OutputState
-from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import in_its_iteration
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.value import Value
 from gviz.values.value_text import norm
 

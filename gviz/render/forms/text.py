@@ -12,8 +12,7 @@ from gviz.render.cells import Canvas
 from gviz.render.cells.viewport import laid_out, look
 from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.scene import Box, Edge, Scene, parts, scene
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 
 DRAWN_BOXES = 100
 

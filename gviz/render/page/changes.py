@@ -16,9 +16,8 @@ from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
 from gviz.render.scene import ADDED, Box, Edge, parts
 from gviz.trace.graph_state import Iteration, NodeState
-from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import in_its_iteration
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 
 RowKey = tuple[int, int, int]
 """The key of a row in its panel: the index of its section in `SECTIONS`, its subject, and its index there."""

@@ -28,8 +28,7 @@ from gviz.render.scene import program_title, scene, structure
 from gviz.source.site import Frame, source_lines
 from gviz.trace import navigation
 from gviz.trace.graph_state import Iteration
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import shown
 
 WITH_GRIDS = 10

@@ -8,9 +8,8 @@ import numpy as np
 
 from gviz.errors import KEEP_ALL
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, heat
-from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import in_its_iteration
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, Span, line, wrapped
 from gviz.values.number_text import number

@@ -17,9 +17,8 @@ from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.program_errors import failure_at
 from gviz.explain.tracking import as_at
 from gviz.trace.graph_state import NodeInfo, NodeState
-from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import in_its_iteration
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.training_summary import beginning, nonfinite_lines, overview
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped

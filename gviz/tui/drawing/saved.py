@@ -9,8 +9,7 @@ from gviz.explain.computation import Operand, computation, saved_names
 from gviz.explain.display_names import label
 from gviz.explain.parameter_updates import writer_of
 from gviz.trace.graph_state import NodeInfo
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.lines import TIED, Line, Span, labelled, line, link, wrapped
 from gviz.values.number_text import bytes_text
 from gviz.values.plain_text import shown

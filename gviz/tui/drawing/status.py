@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from gviz.events import Failed
 from gviz.explain.display_names import iteration_called, label, phase_words
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.training_summary import SEARCHED
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first, keys_of

@@ -15,9 +15,8 @@ from gviz.explain.grad_history import accumulation
 from gviz.explain.tracking import as_at
 from gviz.render.boxes.state_words import arrived, has_failed, is_gone
 from gviz.trace.graph_state import NodeInfo, NodeState
-from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import in_its_iteration
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import Line, fitted, line, plain
 from gviz.values.plain_text import without_beginning

@@ -9,9 +9,8 @@ from gviz.explain.display_names import called, frame_text, iteration_called
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import line_text
 from gviz.explain.training import ModuleGradient, PassResult, Progress, last_pass, pass_result, progress
-from gviz.trace.moment import Moment
 from gviz.trace.navigation import stops
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import Line, cells, fitted, labelled, line, plain, wrapped
 from gviz.values.number_text import number

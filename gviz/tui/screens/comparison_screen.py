@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from gviz.render import comparison_text as text_of
-from gviz.trace.moment import Moment
+from gviz.trace.timeline import Moment
 from gviz.tui import lines
 from gviz.tui.commands.compare import ComparisonLook
 from gviz.tui.drawing.pairs import pair_lines

@@ -21,7 +21,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from gviz.explain.display_names import label
-from gviz.trace.moment import Moment
+from gviz.trace.timeline import Moment
 from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.drawing.help import help_page
 from gviz.tui.drawing.pass_list import pass_rows

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
 from gviz.render.boxes.fold import ALL, Filter
-from gviz.trace.moment import Moment
+from gviz.trace.timeline import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import panel_title
 from gviz.tui.breakpoints import BreakpointEntry

@@ -10,7 +10,7 @@ from textual.reactive import reactive
 
 from gviz.explain.tracking import as_at
 from gviz.render.scene import tooltip
-from gviz.trace.moment import Moment
+from gviz.trace.timeline import Moment
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import panel_title

@@ -10,7 +10,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from gviz.source.site import Frame
-from gviz.trace.moment import Moment
+from gviz.trace.timeline import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import panel_title
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, marked_lines, nodes_of_line

@@ -11,8 +11,7 @@ from textual.reactive import reactive
 from gviz.explain.display_names import label
 from gviz.explain.event_description import description
 from gviz.explain.training import pass_result
-from gviz.trace.moment import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.node_details import what_if_title
 from gviz.tui.drawing.status import (
     KEYS,
