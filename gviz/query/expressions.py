@@ -21,9 +21,8 @@ from gviz.events.optimizer_options import option_text, options_in
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import last
 from gviz.trace.graph_state import NodeState
-from gviz.trace.moment import Moment
 from gviz.trace.stops import STRETCH, Hit, Hits
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import clipped, shown, text_of
 from gviz.values.value import NUMPY_DTYPES, Array, Value, capture
 from gviz.values.value_text import short
