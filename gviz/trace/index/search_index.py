@@ -343,7 +343,7 @@ def restored(arrays: Mapping[str, Array]) -> Index | None:
 
 
 def _tables_hold_together(index: Index) -> bool:
-    """Whether the tables are in order of time and refer only to what the lists contain."""
+    """Return whether the tables are in order of time and refer only to what the lists contain."""
     tables = index.tables
     if not len(tables.iterations.start) or any((column < 0).any() for _, table in tables.named() for column in table):
         return False
