@@ -11,8 +11,7 @@ from itertools import takewhile
 from gviz.explain.display_names import frame_text
 from gviz.render.boxes.module_boxes import Module, gradient_of, module_tree
 from gviz.source.site import Frame
-from gviz.trace.timeline import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, entry_text
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs

@@ -17,8 +17,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from gviz.render.boxes.fold import ALL, Filter
-from gviz.trace.timeline import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.arrangement import SMALLEST, size_class
 from gviz.tui.breakpoints import BreakpointEntry
 from gviz.tui.cursor import Cursor

@@ -27,8 +27,7 @@ from gviz.render.boxes.box_size import Role
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.cells.viewport import Moments
 from gviz.render.layout import PlacedBox
-from gviz.trace.timeline import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.arrangement import label_density, panel_title
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.folds import Folds

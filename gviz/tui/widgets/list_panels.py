@@ -9,8 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
 from gviz.render.boxes.fold import ALL, Filter
-from gviz.trace.timeline import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.arrangement import panel_title
 from gviz.tui.breakpoints import BreakpointEntry
 from gviz.tui.drawing.lists import NOTHING_SET, break_rows, frame_rows, module_rows, output_lines, watch_rows

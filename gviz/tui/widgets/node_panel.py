@@ -10,9 +10,8 @@ from textual.reactive import reactive
 
 from gviz.explain.tracking import as_at
 from gviz.render.scene import tooltip
-from gviz.trace.timeline import Moment
 from gviz.trace.node_gradients import in_its_iteration
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.arrangement import panel_title
 from gviz.tui.cursor import Asker
 from gviz.tui.drawing.elements import node_tensors

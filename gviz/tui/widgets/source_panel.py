@@ -10,8 +10,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from gviz.source.site import Frame
-from gviz.trace.timeline import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.arrangement import panel_title
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, marked_lines, nodes_of_line
 from gviz.tui.drawing.source import (

@@ -30,8 +30,8 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, cut, line
 from gviz.tui.session_options import Title
 from gviz.tui.stop_reason import Arrival, as_remark
-from gviz.tui.widgets.text_panel import StyledRow
 from gviz.tui.widgets.panel_messages import Seek
+from gviz.tui.widgets.text_panel import StyledRow
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView

@@ -10,8 +10,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from gviz.trace.graph_state import NodeState
-from gviz.trace.timeline import Moment
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.arrangement import panel_title
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, title_width
