@@ -70,7 +70,11 @@ ANSWERS = {
         "not-a-leaf",
         ["no name holds it", "its gradient was [2 4]", "requires_grad last"],
     ),
-    "item_on_the_way": ("warning", "not-reached", ["is a new tensor with no autograd history", ".item()"]),
+    "item_on_the_way": (
+        "warning",
+        "not-reached",
+        ["#1 w got no gradient", "is a new tensor with no autograd history", ".item()"],
+    ),
     "made_of_items": ("warning", "not-reached", ["is a new tensor with no autograd history", "carry only the numbers"]),
     "plain_tensor": ("note", "never-stepped", ["no optimizer has updated it", "make it an nn.Parameter"]),
     "wrong_rule": (
