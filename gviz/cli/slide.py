@@ -1,4 +1,4 @@
-"""Whether the text of a picture is large enough for a slide, and which options make it larger."""
+"""Whether the text of a picture is large enough for a slide or a figure, and which options make it larger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +16,8 @@ POINTS = 72 / 96
 """Points per pixel."""
 LEAST, TEXT = 7, 11
 """The least readable height of text on a slide, and the height of text in a picture, in points."""
-GAIN = 1.0
-"""The least gain in height that makes an option worth suggesting, in points."""
+GAIN, FIGURE_GAIN = 1.0, 0.5
+"""The least gain in height that makes an option worth suggesting, in points: on a slide, and in a figure."""
 SECONDS = 4.0
 """The time limit of trying options, for a picture that took no longer itself, in seconds."""
 
@@ -61,10 +62,32 @@ def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
     return "; ".join([too_small + _larger(asked, _height(size), draw), *_part(asked)])
 
 
+def figure_hint(least: float, asked: Options, draw: Draw) -> str:
+    """Return the options that make the text of a figure larger, found by drawing it again as an SVG.
+
+    Empty if the text has the `least` height, or if no option makes it larger.
+    """
+    height = _figure_height(draw({}))
+    if height >= least - 0.05:
+        return ""
+    ways = [way for way in WAYS if _is_left(way, asked) and "legend" not in way.change]  # a figure has no legend
+    larger = _helping(ways, height, lambda change: _figure_height(draw(change)), FIGURE_GAIN)
+    found = ", ".join(f"{reached:.1f} pt with {typed}" for typed, reached in larger)
+    return f"the text of the figure would be larger: {found}" if found else ""
+
+
+def _figure_height(picture: Path) -> float:
+    """Return the height of text in a figure: it is scaled to the width of its place."""
+    match = re.search(rb"scale\(([\d.]+)", picture.read_bytes())
+    return TEXT * float(match[1]) if match else 0.0
+
+
 def _part(asked: Options) -> Iterator[str]:
     """Yield how to draw a part of the graph."""
-    if not asked.get("node"):
+    if not (asked.get("node") or asked.get("only")):
         yield PART
+    elif not asked.get("node"):
+        yield "--node PLACE draws a part"
     elif (radius := asked.get("radius", 0)) > 1:
         yield f"--radius {radius - 1} draws less around --node"
 
@@ -77,7 +100,7 @@ def _less(asked: Options) -> Iterator[str]:
 
 def _larger(asked: Options, height: float, draw: Draw) -> str:
     """Return the options that make the text larger, with the heights that they give, in parentheses; "" if none do."""
-    larger = _helping([way for way in WAYS if _is_left(way, asked)], height, draw)
+    larger = _helping([way for way in WAYS if _is_left(way, asked)], height, partial(_drawn, draw), GAIN)
     return f" ({', '.join(f'{reached:.0f} pt with {typed}' for typed, reached in larger)})" if larger else ""
 
 
@@ -86,23 +109,23 @@ def _is_left(way: Way, asked: Options) -> bool:
     return all(asked[name] == USUAL[name] for name in way.change)
 
 
-def _helping(ways: list[Way], high: float, draw: Draw) -> list[tuple[str, float]]:
+def _helping(ways: list[Way], high: float, height: Callable[[Options], float], gain: float) -> list[tuple[str, float]]:
     """Return the options that make the text larger, with the height, the best first; the best pair comes before it if
-    it helps more.
+    it helps more. `height` returns the height of text with other options.
     """
     ends, helpful = time.monotonic() + SECONDS, []
     for way in ways:
         if time.monotonic() > ends:
             break
-        if (reached := _drawn(draw, way.change)) >= high + GAIN:
+        if (reached := height(way.change)) >= high + gain:
             helpful.append((way, reached))
     helpful.sort(key=lambda one: -one[1])
     larger = [(way.typed, reached) for way, reached in helpful]
     if len(helpful) < 2:
         return larger
     (one, best), (other, _) = helpful[:2]
-    both = _drawn(draw, {**one.change, **other.change})
-    return [(f"{one.typed} {other.typed}", both), *larger] if both >= best + GAIN else larger
+    both = height({**one.change, **other.change})
+    return [(f"{one.typed} {other.typed}", both), *larger] if both >= best + gain else larger
 
 
 def _drawn(draw: Draw, change: Options) -> float:

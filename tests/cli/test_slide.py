@@ -6,7 +6,7 @@ import struct
 import pytest
 from cli.programs import gviz, gviz_here
 
-from gviz.cli.slide import PART, USUAL, hint
+from gviz.cli.slide import PART, USUAL, figure_hint, hint
 
 
 def svg(folder, width, height):
@@ -111,8 +111,59 @@ def test_the_command_names_what_makes_this_picture_larger(tmp_path, monkeypatch)
         ({"node": ""}, PART),
         ({"node": "h", "radius": 3}, "--radius 2 draws less around --node"),
         ({"node": "h", "radius": 1}, "--labels min and --depth 1 show less"),
+        ({"only": ("Net",)}, "--node PLACE draws a part"),
     ],
 )
 def test_who_draws_a_part_is_not_told_to_draw_a_part(tmp_path, asked, last):
     said = hint(svg(tmp_path, 1760, 500), {**USUAL, **asked, "scale": None}, None)
     assert said.rpartition("; ")[2] == last
+
+
+def figure_told(folder, asked, heights):
+    """The suggestion for a figure with text of 5 points, or of the height in `heights` for some options; the tries."""
+    tried = []
+
+    def draw(changed):
+        tried.append({**changed})
+        used = {name: value for name, value in {**asked, **changed}.items() if value != USUAL[name]}
+        scale = max([high for options, high in heights if options.items() <= used.items()], default=5) / 11
+        path = folder / "figure.svg"
+        path.write_text(f'<svg width="241pt" height="9pt"><g transform="scale({scale:.4f} {scale:.4f})"></g></svg>')
+        return path
+
+    return figure_hint(7, {**USUAL, **asked}, draw), tried
+
+
+def test_only_options_that_make_the_text_of_a_figure_larger_are_suggested(tmp_path):
+    heights = [({"labels": "min"}, 6), ({"depth": 1}, 5.2), ({"labels": "min", "depth": 1}, 6.2)]
+    said, tried = figure_told(tmp_path, {}, heights)
+    assert said == "the text of the figure would be larger: 6.0 pt with --labels min"
+    assert {"legend": False} not in tried
+    assert figure_told(tmp_path, {}, [])[0] == ""
+
+
+def test_options_that_were_used_are_not_tried_for_a_figure(tmp_path):
+    said, tried = figure_told(tmp_path, {"labels": "min", "depth": 0}, [({"labels": "min"}, 6), ({"depth": 1}, 7)])
+    assert said == ""
+    assert not any({"labels", "depth"} & set(changed) for changed in tried)
+
+
+def test_nothing_is_suggested_for_a_figure_with_readable_text(tmp_path):
+    assert figure_told(tmp_path, {}, [({}, 7), ({"labels": "min"}, 9)]) == ("", [{}])
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_the_command_suggests_for_a_figure_what_was_tried_and_not_used(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr("gviz.cli.slide.SECONDS", 60.0)
+    chain = "\n".join(f"h{at} = torch.sin(h{at - 1})" for at in range(1, 14))
+    (tmp_path / "t.py").write_text(f"import gviz.engine as torch\nh0 = torch.ones(3, requires_grad=True)\n{chain}\n")
+    assert gviz("record", "-o", "t.gviz", "t.py", cwd=tmp_path)[0] == 0
+    how = ["--level", "nodes", "--direction", "LR", "--figure"]
+    _, _, err = gviz_here("export", "t.gviz", "-o", f"g.{suffix}", *how, cwd=tmp_path)
+    assert re.search(r"the text of the figure is [\d.]+ pt high, less than 7 pt\n", err)
+    assert re.search(r"would be larger: .*pt with --labels min", err)
+    assert "--direction" not in err
+    _, _, err = gviz_here("export", "t.gviz", "-o", f"h.{suffix}", *how, "--labels", "min", cwd=tmp_path)
+    assert "less than 7 pt" in err
+    assert "--labels min" not in err
+    assert "--depth 1" not in err

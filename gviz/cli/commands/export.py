@@ -197,9 +197,22 @@ def _write(trace: Path, output: str, how: dict[str, Any], slides: Path | None, *
     begun = time.monotonic()
     first, *rest = write_picture(trace, output, force=force, **how)
     streams.say(f"wrote {first} to {rest[-1].name}, {len(rest) + 1} pictures" if rest else f"wrote {first}")
-    if slides is None or rest or how["figure"]:
+    if slides is None or rest:
         return
     tries = time.monotonic() - begun < slide.SECONDS and not kind_of(output).moves
     draw = partial(draw_again, trace, slides, how) if tries else None
-    if hint := slide.hint(first, how, draw):
+    if hint := _figure_hint(first, how, draw) if how["figure"] else slide.hint(first, how, draw):
         streams.say(hint)
+
+
+def _figure_hint(picture: Path, how: dict[str, Any], draw: slide.Draw | None) -> str:
+    """Return options that make the text of a figure larger; "" if the file is no figure or drawing takes too long."""
+    from gviz.render.figure import FIGURES
+
+    if draw is None or picture.suffix not in FIGURE_SUFFIXES:
+        return ""
+    return slide.figure_hint(FIGURES[how["figure"]].least, how, draw)
+
+
+FIGURE_SUFFIXES = ".svg", ".png", ".pdf"
+"""The suffixes of pictures that can be figures."""

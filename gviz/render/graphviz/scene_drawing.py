@@ -43,7 +43,7 @@ def in_figure(graph: Digraph, figure: Figure, picture: Picture, options: ExportO
     _, _, wide, high = map(float, json.loads(laid_out)["bb"].split(","))
     size = wide + 2 * FIGURE_PAD, high + 2 * FIGURE_PAD
     if (text := figure.scale(*size) * TEXT) < figure.least - 0.05:
-        options.note(f"the text of the figure is {text:.1f} pt high; --labels min and --depth 1 make it larger")
+        options.note(f"the text of the figure is {text:.1f} pt high, less than {figure.least:g} pt")
     graph.attr(viewport=figure.viewport(*size))
     if picture == "png":
         graph.attr(dpi=str(FIGURE_DPI))
