@@ -69,12 +69,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """One way to draw the graph: the options, the number of boxes, and the texts for what is left out."""
+    """One way to draw the graph: the options, the number of boxes, and the texts for what is left out.
+
+    A box of a module (`hides_modules`) or of a call (`hides_calls`) may represent several nodes.
+    """
 
     words: Options
     boxes: int
     repeats: tuple[str, ...] = ()
     hint: str = ""
+    hides_modules: bool = False
+    hides_calls: bool = False
 
 
 def chosen(timeline: Timeline, n: int, words: Options, asked: Asked) -> Options:
@@ -173,7 +178,35 @@ class _Views:
         titles = tuple(_repeat_words(group.repeat) for group in folded.groups if group.repeat is not None)
         hint = next((path for group in folded.groups if group.repeat is not None for path in group.repeat.modules), "")
         count = len(folded.shown) + len(folded.groups)
-        return _View(replace(self.words, wanted=wanted), count, titles, hint)
+        several = [group.call for group in folded.groups if len(group.nodes) > 1]
+        return _View(
+            replace(self.words, wanted=wanted),
+            count,
+            titles,
+            hint,
+            any(not call.is_source_call for call in several),
+            any(call.is_source_call for call in several),
+        )
+
+    def deeper(self, view: _View) -> Iterator[str]:
+        """Yield the least depth that expands modules which the requested depth has collapsed."""
+        for depth in range((self._asked.depth or 0) + 1, self.deepest + 1):
+            wanted = replace(view.words.wanted, closed=self._closed(depth))
+            if self._view(wanted).boxes > view.boxes:
+                yield f"--depth {depth}"
+                return
+
+    def more(self, view: _View) -> Iterator[str]:
+        """Yield the options that show more than a view and were not used: the requested depth applies at any level."""
+        by_depth = view.hides_modules and self._asked.depth is not None and bool(view.words.wanted.closed)
+        if view.hint:
+            yield f"--expand {view.hint.partition('.')[2] or view.hint}"
+        if by_depth:
+            yield from self.deeper(view)
+        if self._asked.level != "calls" and (view.repeats or (view.words.wanted.closed and not by_depth)):
+            yield "--level calls"
+        if view.hides_calls or not by_depth:
+            yield "--level nodes"
 
 
 def _repeat_words(repeat: Repeat) -> str:
@@ -336,17 +369,16 @@ def _bounds(laid_out: bytes) -> tuple[float, float]:
 def _with_remark(view: _View, views: _Views, density: Density | None = None) -> Options:
     """Return the options of a view, with one line about what is collapsed and how to see more."""
     words = replace(view.words, density=density or view.words.density)
-    closed = words.wanted.closed
-    parts = ["modules collapsed"] if closed else []
+    less = _LESS.get(density, "") if density != views.words.density else ""
+    if not (view.repeats or view.hides_modules or view.hides_calls or less):
+        return words
+    parts = ["modules collapsed"] if words.wanted.closed else []
     if view.repeats:
         parts += dict.fromkeys(view.repeats)
     parts = parts or ["one box for each call in the program"]
-    if density in _LESS and density != views.words.density:
-        parts.append(_LESS[density])
-    more = [f"--expand {view.hint.partition('.')[2] or view.hint}"] if view.hint else []
-    more += ["--level calls"] if closed or view.repeats else []
-    what = f"{len(views.infos):,} nodes in {view.boxes:,} boxes: {'; '.join(parts)}"
-    return replace(words, remark=f"{what}. More: {', '.join([*more, '--level nodes'])}")
+    what = f"{len(views.infos):,} nodes in {view.boxes:,} boxes: {'; '.join([*parts, *([less] if less else [])])}"
+    more = ", ".join(views.more(view))
+    return replace(words, remark=f"{what}. More: {more}" if more else what)
 
 
 _LESS: dict[Density | None, str] = {"brief": "each box shows one line", "min": "boxes show names only"}

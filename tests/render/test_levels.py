@@ -329,3 +329,50 @@ def test_a_number_reads_the_same_in_a_box_of_a_call_and_in_one_of_a_node(tmp_pat
     scene, _ = drawn(recorded(tmp_path, program, engine("torch")), level="calls")
     rows = {(box.title.partition(" #")[0], row.label): row.text for box in scene.boxes for row in box.rows}
     assert rows["linear", "value"] == rows["mul", "value"] == "[1.37 2.87]"
+
+
+def chain(torch):
+    x = torch.randn(4, requires_grad=True)
+    y = x.sin().exp()
+    z = y.cos() + x
+    z.sum().backward()
+
+
+def convolutions(torch):
+    nn, F = torch.nn, torch.nn.functional
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Conv2d(1, 4, 3, padding=1), nn.Linear(64, 10)
+
+        def forward(self, x):
+            return self.last(F.max_pool2d(F.relu(self.first(x)), 2).flatten(1))
+
+    F.cross_entropy(Net()(torch.randn(8, 1, 8, 8)), torch.arange(8)).backward()
+
+
+@pytest.mark.parametrize("level", ["calls", "modules"])
+def test_what_a_depth_hides_is_shown_by_a_greater_depth_not_by_a_level(tmp_path, level):
+    timeline = recorded(tmp_path, convolutions, engine("torch"))
+    scene, notes = drawn(timeline, level=level, depth=0)
+    assert notes[0].endswith("modules collapsed. More: --depth 1, --level nodes")  # nodes: cross_entropy is one box
+    assert len(drawn(timeline, level=level, depth=1)[0].boxes) > len(scene.boxes)
+    assert len(drawn(timeline, level="nodes", depth=0)[0].boxes) > len(scene.boxes)
+
+
+@pytest.mark.parametrize("level", ["calls", "modules"])
+def test_an_option_that_was_used_or_does_not_show_more_is_not_suggested(tmp_path, level):
+    timeline = recorded(tmp_path, convolutions, engine("torch"))
+    _, notes = drawn(timeline, level=level)
+    assert f"--level {level}" not in notes[0]
+    assert "--depth" not in notes[0]
+    _, notes = drawn(timeline, level=level, depth=3)
+    assert "--depth" not in notes[0]
+
+
+@pytest.mark.parametrize("part", [{"level": "modules", "depth": 0}, {"level": "calls"}, {"level": "calls", "depth": 1}])
+def test_a_picture_with_a_box_for_each_node_has_no_note(tmp_path, part):
+    scene, notes = drawn(recorded(tmp_path, chain, engine("torch")), **part)
+    assert len(scene.boxes) > 5
+    assert (notes, scene.remark) == ([], "")
