@@ -160,7 +160,7 @@ def drawing(
     graph = graph_of(timeline, infos.values())
     wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, within=True))
     asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
-    calls = fits and not (part.node or part.only or words.density == "full")
+    calls = fits and not (part.node or words.density == "full")
     calls = calls and not has_public_names(timeline, infos.values())
     words = replace(words, wanted=replace(wanted, closed=_closed(asked, options), calls=calls))
     folded = fold(with_calls(timeline, graph, infos) if calls else graph, words.wanted)

@@ -376,3 +376,11 @@ def test_a_picture_with_a_box_for_each_node_has_no_note(tmp_path, part):
     scene, notes = drawn(recorded(tmp_path, chain, engine("torch")), **part)
     assert len(scene.boxes) > 5
     assert (notes, scene.remark) == ([], "")
+
+
+@pytest.mark.parametrize("part", [{"only": ("Net",)}, {"depth": 1}, {"depth": 1, "only": ("Net",)}])
+def test_a_part_of_a_graph_has_boxes_of_calls_with_public_names(tmp_path, part):
+    scene, _ = drawn(recorded(tmp_path, convolutions, engine("torch")), **part)
+    found = {title.rpartition(" = ")[2] for title in titles(scene)}
+    assert {"relu", "max_pool2d", "flatten"} <= found
+    assert not {"Relu", "Max_pool2d_with_indices", "View"} & found
