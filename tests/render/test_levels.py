@@ -14,7 +14,10 @@ from gviz.render.graphviz.dot import dot
 from gviz.render.legend import legend, painted
 from gviz.render.levels import PAGE
 from gviz.render.request import ExportOptions, Part, drawing, moment_scene
+from gviz.render.styles import STYLES
 from gviz.trace import load
+from gviz.values.number_text import number
+from gviz.values.value_text import norm
 
 pytestmark = pytest.mark.torch
 
@@ -384,3 +387,25 @@ def test_a_part_of_a_graph_has_boxes_of_calls_with_public_names(tmp_path, part):
     found = {title.rpartition(" = ")[2] for title in titles(scene)}
     assert {"relu", "max_pool2d", "flatten"} <= found
     assert not {"Relu", "Max_pool2d_with_indices", "View"} & found
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("density", ["short", "brief", "full"])
+@pytest.mark.parametrize("level", ["modules", "calls", "nodes"])
+def test_a_norm_has_the_same_digits_in_all_boxes(tmp_path, level, density, style):
+    timeline = recorded(tmp_path, convolutions, engine("torch"))
+    options = ExportOptions(part=Part(level=level), style=style, note=lambda note: None)
+    words = replace(drawing(timeline, len(timeline), options, fits=True), density=density)
+    scene = moment_scene(timeline, len(timeline), words)
+    norms = {norm for box in scene.boxes for row in box.rows for norm in re.findall(r"\|g\| ([\d.e-]+)", row.text)}
+    exact = {number(found, 3) for node in timeline.nodes for found in gradient_norms(timeline, node)}
+    assert norms
+    assert level == "modules" or norms & exact
+    rounded = {number(float(norm), 2) for norm in norms}
+    assert len(rounded) == len(norms), norms
+
+
+def gradient_norms(timeline, node):
+    state = timeline.at(len(timeline)).state(node)
+    values = [value for output in state.outputs for value in (output.incoming, output.grad) if value is not None]
+    return [length for value in values if (length := norm(value)) is not None]

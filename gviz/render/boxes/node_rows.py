@@ -238,6 +238,8 @@ def _addition(old: Value | None, part: Value, width: int) -> str:
     return f"+= {share(part, max(width - 3, 1), DIGITS)}" if old is None else added(old, part, None, width, DIGITS)
 
 
+NORM = "|g|"
+"""The sign of the norm of a gradient."""
 _GRADIENT_ROOMS = (BRIEF_TENSOR, 11, 9, 8, 7, 6, 5)
 """Characters for a gradient in a brief box: fewer of them leave more for the value."""
 
@@ -254,7 +256,13 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
     lines = [(_brief_value(state, place.width - BRIEF_GAP - right.characters), right) for right in rights]
     if not lines:
         return (_brief_value(state, place.width),)
-    return min(lines, key=lambda rows: (CUT in rows[1].text, CUT in rows[0].text, rows[0] != whole))
+
+    def losses(rows: tuple[Row, Row]) -> tuple[bool, ...]:
+        """Return what a line lacks, the worst first. A norm keeps its digits, so that it is equal in all boxes."""
+        left, right = rows
+        return CUT in right.text, CUT in left.text, NORM in right.text and right.text != found[0].text, left != whole
+
+    return min(lines, key=losses)
 
 
 def _brief_value(state: NodeState, width: int) -> Row:
