@@ -325,7 +325,7 @@ def memory_written(channel: Channel, tensor: Tensor, node: int, reported: Tensor
         return
     storage, array = tensor._storage, tensor._array
     value = channel.value(owner_of(array).ravel(order="K"))
-    channel.say(StorageWritten(storage.number, node, tensor._counter[0], value))
+    channel.say(StorageWritten(storage.number, node, max(tensor._counter[0], 0), value))
     for other in storage.moved(array):
         say_data(channel, other, node)
     for owner in storage.owners():
@@ -339,7 +339,7 @@ def computed(channel: Channel, tensor: Tensor) -> None:
     if owner_of(tensor._array) is not tensor._array or tensor._storage.moved():
         memory_written(channel, tensor, node)
         return
-    channel.say(StorageWritten(tensor._storage.number, node, tensor._counter[0], channel.value(tensor._array)))
+    channel.say(StorageWritten(tensor._storage.number, node, max(tensor._counter[0], 0), channel.value(tensor._array)))
 
 
 def moved(channel: Channel, tensor: Tensor, to: Tensor | None = None) -> None:
