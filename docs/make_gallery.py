@@ -42,7 +42,9 @@ IN_CODE = """
 * a tensor of PyTorch, as [pytorch.md](pytorch.md) describes, or of gviz's engine; or a list, tuple, dict, dataclass or
   `ModelOutput` of tensors. `params=dict(model.named_parameters())` names tensors that were not recorded.
 * a module with `inputs=x` (or a tuple of arguments, or a dict of them): one forward is recorded. With `backward=True`
-  also the backward pass from the sum of its results. The module stays as it was.
+  also the backward pass from the sum of its results (of their real parts, if they are complex). gviz draws a copy:
+  your module, its `.grad` and buffers, the inputs and their graphs, and the random numbers stay as they are. Hooks of
+  modules run, hooks of tensors do not. An attribute that cannot be copied, such as a lock, is shared with the copy.
 * a script, `"train.py"`: it is run and recorded
 """
 

@@ -87,8 +87,7 @@ def _of_module(module: Any, inputs: Any, named: Named, *, backward: bool) -> Dra
             hint="with inputs=x one call is recorded, with inputs=x, backward=True also its backward pass",
             exit_code=2,
         )
-    recording, names = recorded_call(module, inputs, backward=backward)
-    names |= {node: name for name, tensor in named if (node := recording.node_of(tensor))}
+    recording, names = recorded_call(module, inputs, named, backward=backward)
     log = open_trace(os.fspath(recording))
     timeline = Timeline(log)
     n = last_moment(timeline)

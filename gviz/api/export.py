@@ -63,7 +63,7 @@ def export(
 
     Also draws the tensors in a list, tuple, mapping or dataclass, and a script, which is run. A module is called with
     `inputs`: a tensor, a tuple of arguments, or a dict of them. With `backward`, the picture also has the backward pass
-    from the sum of its results. The module stays as it was.
+    from the sum of its results. gviz draws a copy: your module and the inputs stay as they are.
 
     The suffix of `path` selects the format. A folder (``frames/``) or a number in the name (``step%03d.png``) writes
     one picture per moment. `at` is an event number, or a moment in the debugger's syntax (``nan``, ``iteration 3``,

@@ -42,7 +42,7 @@ def make_dot(
     Also accepts a tensor of PyTorch or gviz, whose graph is drawn; a list, tuple, mapping or dataclass of tensors; a
     module, which is called with `inputs` (a tensor, a tuple of arguments, or a dict of them), and with `backward` gets
     a backward pass from the sum of its results; a script, which is run; and a static graph: the result of gviz's
-    ``jit.trace``, or its ``graph``.
+    ``jit.trace``, or its ``graph``. Of a module, gviz draws a copy: your module and the inputs stay as they are.
 
     Takes the arguments of ``torchviz.make_dot``. `params` gives tensors their names, as ``model.named_parameters()``
     does. `show_attrs` shows everything known about every node, with at most `max_attr_chars` characters (at least 3)

@@ -24,7 +24,8 @@ def show(trace: Drawable, *, at: int | str | None = None, inputs: Any = NO_INPUT
     and the leaves have values. Without a terminal it works line by line; a notebook shows the page that steps. Under
     ``gviz run`` the program stops here, with the tensor selected.
 
-    A module is called with `inputs`, and with `backward` gets a backward pass from the sum of its results.
+    A module is called with `inputs`, and with `backward` gets a backward pass from the sum of its results. gviz
+    shows a copy: your module and the inputs stay as they are.
     """
     recording = active()
     node = recording.node_of(trace) if recording is not None else 0
