@@ -164,6 +164,9 @@ def drawing(
     calls = calls and not has_public_names(timeline, infos.values())
     words = replace(words, wanted=replace(wanted, closed=_closed(asked, options), calls=calls))
     folded = fold(with_calls(timeline, graph, infos) if calls else graph, words.wanted)
+    if calls and part.only and len(folded.groups) == 1:  # one call alone: the user wants to see what is in it
+        words = replace(words, wanted=replace(words.wanted, calls=False))
+        folded = fold(graph, words.wanted)
     count = len(folded.shown) + len(folded.groups)
     if as_picture:
         require_readable(count)
