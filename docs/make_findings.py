@@ -14,13 +14,13 @@ _HEAD = """\
 
 Written by `make findings` from the table of kinds (`gviz/explain/kinds.py`); do not edit. `gviz check` looks for
 errors and warnings in a whole recording; `--only` and `--ignore` take these names. `gviz explain`, and `e` in the
-debugger, answer questions with any of them. A warning that may be meant so where it is found is a note, too.
+debugger, answer questions with any of them. A warning that may be intended is reported as a note.
 """
 _SECTIONS = {
-    "error": "Errors: it raised, or computes something wrong",
-    "warning": "Warnings: it is most likely wrong",
-    "note": "Notes: it is possible, and may be meant so",
-    "fact": "Facts: what is, as the answer to a question",
+    "error": "Errors: the program raised, or its result is wrong",
+    "warning": "Warnings: most likely a mistake",
+    "note": "Notes: may be intended",
+    "fact": "Facts: answers to questions",
 }
 
 
@@ -52,7 +52,7 @@ def _measured() -> str:
     )
     each = [told["torch"], told["builtin"]]
     lines = [f"| {what} | {' | '.join(f'{one[number]} of {one[of]}' for one in each)} |\n" for what, number, of in rows]
-    lines.append(f"| without the names they use | {' | '.join(str(one['left']) for one in each)} |\n")
+    lines.append(f"| not run: the engine lacks names they use | {' | '.join(str(one['left']) for one in each)} |\n")
     engines = zip(("PyTorch", "the built-in engine"), each, strict=True)
     missed = "".join(f"* {engine}: {', '.join(sorted(one['missed'])) or 'none'}\n" for engine, one in engines)
     return _MEASURED.format(**each[0]) + "".join(lines) + f"\nNot answered yet, by engine:\n\n{missed}"

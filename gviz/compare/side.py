@@ -23,7 +23,8 @@ REHEARSALS = frozenset({"tracing", "checking"})
 class Side:
     """An iteration of a recording (`number` from 1), with its nodes in order of creation.
 
-    Gradients are those at its end; with `at_step` those its last optimizer step used, which may be cleared by then.
+    Gradients are read at the end of the iteration. With `at_step` they are read at its last optimizer step, because
+    they may be cleared afterwards.
     """
 
     timeline: Timeline
@@ -38,8 +39,9 @@ class Side:
 
     @cached_property
     def infos(self) -> dict[int, NodeInfo]:
-        """How each node was created; without what `jit.trace` ran only to trace and check, if there is anything
-        else.
+        """How each node was created.
+
+        Without what `jit.trace` ran only to trace or to check, unless there is nothing else.
         """
         iteration = self.timeline.iterations[self.number - 1]
         infos = {node: self.timeline.info(node) for node in self.timeline.nodes.of(iteration)}
@@ -127,7 +129,7 @@ class Side:
     def values(self) -> dict[int, tuple[Value | None, ...]]:
         """The values of each node's outputs: of an operation when it ran, of anything else when it was first used here.
 
-        A parameter is written to between two iterations, and when it is initialised. Its first tracked use decides.
+        Parameters change between iterations and when they are initialised. The value at the first tracked use counts.
         """
         values: dict[int, tuple[Value | None, ...]] = {}
         for node, info in self.infos.items():
@@ -170,9 +172,7 @@ class Side:
         return [(self.infos[node].op.name, self.infos[node].scope) for node in self.ops]
 
     def is_reached(self, node: int) -> bool:
-        """Return whether a backward pass reaches a node. True as long as no pass has ended, because it is not known
-        before.
-        """
+        """Return whether a backward pass reaches a node; True if that is unknown because no pass has ended yet."""
         state = self.states[node]
         return not self.passes or (state is not None and state.pass_nr > 0)
 

@@ -88,7 +88,7 @@ class StorageWritten(Event, frozen=True):
 
 
 class DataSet(Event, frozen=True):
-    """A tensor has other data from now on: other memory (``x.data = v``), or a leaf another form (``x.t_()``).
+    """A tensor now holds other data: new memory (``x.data = v``), or, for a leaf, another shape (``x.t_()``).
 
     `value` is its value afterwards, of any dtype and shape. From then on, writes to its memory are recorded as further
     `DataSet` events, not as `StorageWritten`. `writer` is the operation that wrote to it or changed its form; it is the
@@ -130,11 +130,11 @@ class NodeFreed(Event, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Other texts of an operation, for calls with certain arguments.
+    """Another formula and other rules of an operation, for calls with certain arguments.
 
     `given` are argument names and values as text: ``("reduction", "sum")``. `formula` replaces that of the operation
     (empty: none). `words` replace names in its rules: ``("g", "g / number of elements")``. `beside` are slots that must
-    have been given a tensor.
+    hold a tensor.
     """
 
     given: tuple[tuple[str, str], ...]
@@ -150,8 +150,8 @@ class OpSeen(Event, frozen=True):
     a list). `rules` has the gradient of each slot as text, in which `g` is the incoming gradient and every other name
     is a slot, `result` or an attribute. `saved` are the names it keeps for backward. `formula` is the value as text in
     the same names. The first of the `readings` that fits a node's call replaces these texts.
-    `call` is the public function whose call made the node, where that is another name (``cross_entropy`` of an
-    ``nll_loss``); a node with `more` is not the last that this call made: ``log_softmax`` there.
+    `call` is the public function that made the node, if its name differs: ``cross_entropy`` for ``nll_loss``. `more`
+    is true if that call made later nodes, too: it is for the ``log_softmax`` of a ``cross_entropy``.
     """
 
     op: Count
@@ -185,7 +185,7 @@ class Named(Event, frozen=True):
 
 
 class VariableHeld(Event, frozen=True):
-    """A variable of the program holds a model, or a leaf, that its name by itself would not identify.
+    """A variable of the program holds a model or a leaf that its path alone does not identify.
 
     `node` is the first of the model's parameters that is part of the recording, and `path` that parameter's path within
     the variable; empty for a leaf itself. Node 0: nothing of it is part of the recording so far. `function` is where

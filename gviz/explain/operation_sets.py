@@ -20,10 +20,10 @@ SQUASHING = frozenset({"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign",
 FLAT = SQUASHING | SOFTMAXES
 """Functions whose derivative rounds to zero for large inputs."""
 
-SHUTTING = frozenset({"relu", "threshold", "hardshrink", "softshrink"})
+ZERO_GRADIENT_REGIONS = frozenset({"relu", "threshold", "hardshrink", "softshrink"})
 """Functions that are constant for a part of their inputs, and send no gradient there."""
 
-HOLDING = frozenset({"clamp", "clamp_min", "clamp_max", "hardtanh", "maximum", "minimum"})
+CLAMPS = frozenset({"clamp", "clamp_min", "clamp_max", "hardtanh", "maximum", "minimum"})
 """Functions that limit numbers at a bound."""
 
 STEPPING = frozenset({"round", "floor", "ceil", "trunc", "sign", "heaviside"})
@@ -32,7 +32,7 @@ STEPPING = frozenset({"round", "floor", "ceil", "trunc", "sign", "heaviside"})
 DRAWS = frozenset({"bernoulli", "multinomial", "poisson"})
 """Random draws from a distribution, without a gradient for its parameters."""
 
-CHOOSING = frozenset(
+SELECTIONS = frozenset(
     {"where", "masked_fill", "nan_to_num", "index", "select", "slice", "gather", "max", "min", "amax", "amin",
      "max_pool2d_with_indices", "masked_select", "index_select"}
 )  # fmt: skip
@@ -41,7 +41,7 @@ CHOOSING = frozenset(
 MASKING = frozenset({"masked_fill", "where", "fill", "triu", "tril"})
 """Operations that insert an infinity on purpose, to hide a part of attention scores."""
 
-ACTIVATIONS = DROPOUTS | SHUTTING | {"leaky_relu", "elu", "selu", "celu", "hardtanh", "silu", "mish"}
+ACTIVATIONS = DROPOUTS | ZERO_GRADIENT_REGIONS | {"leaky_relu", "elu", "selu", "celu", "hardtanh", "silu", "mish"}
 """Functions that also exist with ``inplace=True``."""
 
 LOSSES_OF_PAIRS = frozenset(
@@ -55,10 +55,10 @@ LOSSES = LOSSES_OF_PAIRS | {
 }  # fmt: skip
 """Losses whose minimum is 0."""
 
-ELEMENT_BY_ELEMENT = LOSSES_OF_PAIRS | ARITHMETIC.keys()
+ELEMENTWISE_PAIRS = LOSSES_OF_PAIRS | ARITHMETIC.keys()
 """Operations that combine each element of one input with an element of the other."""
 
-BY_ELEMENT = ARITHMETIC.keys() | {
+NONFINITE_ELEMENTWISE = ARITHMETIC.keys() | {
     "log", "log2", "log10", "log1p", "exp", "exp2", "expm1", "sqrt", "rsqrt", "reciprocal", "square", "true_divide",
     "acos", "asin", "acosh", "atanh", "sinh", "cosh", "tan", "logit", "xlogy", "erfinv", "lgamma", "digamma",
     "float_power", "remainder", "fmod", "atan2", "hypot", "logaddexp", "addcmul", "addcdiv",

@@ -1,4 +1,4 @@
-"""What the program's side remembers of its nodes, to decide which of them a breakpoint may refer to."""
+"""Facts of nodes, kept in the debugged process to find out early which of them a breakpoint may match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gviz.where.place import Place, Possible
 
 
 class Kind(NamedTuple):
-    """What nodes created by one op at one place have in common: all that a place can check on a new node."""
+    """What nodes of one operation at one place have in common: all that a breakpoint can check on a new node."""
 
     op: int
     stack: int
@@ -102,7 +102,9 @@ class NodeCache:
         return self.kind_of[node] if 0 <= node < len(self.kind_of) else 0
 
     def outermost(self, node: int, paths: Collection[str]) -> int:
-        """Return the outermost call with one of these paths that created a node; 0 if none, or a pass created it."""
+        """Return the outermost module call with one of these paths that created a node.
+
+        It is 0 if there is none, or if a backward pass created the node."""
         kind, found = self.kinds[self.number_of(node)], 0
         scope = 0 if kind.in_pass else kind.scope
         while scope:

@@ -44,11 +44,11 @@ def node_at(names: NamedNodes, text: str, n: int, selected: int = 0, aspect: pla
 
 
 def last(names: NamedNodes, text: str, n: int, asked: places.Aspect | None = None) -> int:
-    """Return the node that a place refers to at moment `n`: the last one created by then, otherwise the first later
-    one.
+    """Return the node that a place refers to at moment `n`.
 
-    This rule applies wherever one node is named. ``x.grad`` refers to ``x``, unless another node has that name. Raises
-    GvizError if there is none; its text includes the aspect `asked`.
+    It is the last matching node created by then, otherwise the first one created later. This rule applies wherever one
+    node is named. ``x.grad`` refers to ``x``, unless another node has that name. Raises GvizError if there is none; the
+    error names the aspect `asked`.
     """
     stem, aspect = places.split_aspect(text)
     node = 0 if aspect and stem.startswith("#") else _last(names, text, n)

@@ -28,14 +28,14 @@ EXPECTED: dict[Own, str] = {
     "random": "random masks",
     "result": "results of these",
     "own gradient": "gradients that no optimizer used",
-    "own work": "operations beside the training",
+    "own work": "operations outside training",
 }
 """The text for what each rank has of its own."""
 
 _BREAKS: dict[Shared | Course, str] = {
-    "parameter": "a parameter is another one",
+    "parameter": "a parameter differs",
     "gradient": "the optimizer used another gradient",
-    "buffer": "a buffer is another one",
+    "buffer": "a buffer differs",
     "graph": "another graph",
     "passes": "another number of backward passes",
     "steps": "another number of optimizer steps",
@@ -49,7 +49,7 @@ _WHY: dict[Shared | Course, str] = {
     "gradient": "it was not averaged over the ranks, or changed after that on one of them",
     "buffer": "where it is not broadcast (broadcast_buffers=False, after no_sync()) each rank has its own, and saves "
     "or evaluates with it",
-    "graph": "it may be meant so (find_unused_parameters); else ranks wait for gradients that never come",
+    "graph": "it may be intended (find_unused_parameters); otherwise ranks wait for gradients that never arrive",
     "passes": "each pass of one rank waits for one of the others",
     "steps": "a rank that steps less often keeps older parameters",
     "end": "the other ranks wait for it, or fail because of it",
@@ -70,7 +70,7 @@ def agreement(rank: Timeline, other: str) -> str:
 
 
 def headline(parting: Divergence, a: str, b: str) -> str:
-    """Return where rank `b` diverges from rank `a`, in one line: ``iteration 2: a parameter is another one, ...``."""
+    """Return where rank `b` diverges from rank `a`, in one line: ``iteration 2: a parameter differs, ...``."""
     where = f"iteration {parting.iteration}: {_BREAKS[parting.what]}"
     return f"{where}, {_first(parting)}" if parting.difference is not None else f"{where}, {_counts(parting, a, b)}"
 
@@ -137,8 +137,8 @@ def _counts(parting: Divergence, a: str, b: str) -> str:
     here, there = parting.counts
     if parting.what == "end":
         if not here or not there:
-            return f"{a if here else b} breaks off"
-        return f"both break off, {a if here < there else b} after less of it"
+            return f"{a if here else b} stops early"
+        return f"both stop early, {a if here < there else b} first"
     return f"{a} has {here}, {b} {there}"
 
 

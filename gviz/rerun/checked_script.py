@@ -1,7 +1,7 @@
 """A script under construction; gviz's engine runs each statement as soon as it is written.
 
-No text of a recording is executed: its names become identifiers without a meaning in Python, its numbers are numbers. A
-statement is parsed first, and refused if it is more than arithmetic on tensors.
+Text of a recording is never executed. Its names become safe identifiers, and its numbers are parsed. A statement is
+parsed first, and refused if it is more than arithmetic on tensors.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _refusing(text: str) -> Iterator[None]:
         yield
     except Exception as error:  # the engine's error is the reason
         why = f"{clipped(text, 60)}: {clipped(str(error), 200)}"
-        raise GvizError("no script gives this moment again", why=why, exit_code=2) from error
+        raise GvizError("cannot write a script that reproduces this moment", why=why, exit_code=2) from error
 
 
 def _require_arithmetic(text: str) -> None:
@@ -169,7 +169,7 @@ def _identifier(name: str) -> str:
 
 _STATM = Path("/proc/self/statm")
 ROOM = 1 << 30
-"""Bytes: more than any script with recorded numbers needs, and little enough to fill without harm."""
+"""Bytes: more than any such script needs, and safe to allocate."""
 
 _lock = RLock()
 

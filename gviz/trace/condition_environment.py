@@ -71,8 +71,9 @@ class Situation(dict[str, Any]):
         return self._timeline.held(self._node, self._output_nr(), self._n)
 
     def _arrived(self) -> Value | None:
-        """Return the gradient, taken from the event itself if it has one; it is the most expensive part of a node's
-        state.
+        """Return the gradient.
+
+        An event that has one gives it directly, because the state of a node is expensive to compute.
         """
         match self._event:
             case e.NodeCreated():

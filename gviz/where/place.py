@@ -28,7 +28,7 @@ _LINE = re.compile(r"(.*):(\d{1,18})$")
 
 
 class Known(Protocol):
-    """What a place needs to know about a node."""
+    """The facts of a node that a place is matched against."""
 
     @property
     def node(self) -> int: ...

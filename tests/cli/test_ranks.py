@@ -58,7 +58,7 @@ def test_the_first_difference_is_marked_and_the_rank_that_has_it_is_opened(folde
     code, out, _ = gviz("open", "--plain", "-c", "quit", "differs", cwd=folder("differs"))
     assert code == 0
     assert "iteration 1: the optimizer used another gradient, first #2 bias" in out
-    assert re.search(r"each rank's own, as expected: .*operations beside the training", out)
+    assert re.search(r"each rank's own, as expected: .*operations outside training", out)
     lines = out.splitlines()
     heading = ["rank0.gviz", "iteration", "1", "rank1.gviz", "iteration", "1"]
     row = lines[[line.split() for line in lines].index(heading) + 1]
@@ -206,7 +206,7 @@ def test_of_ranks_that_were_interrupted_where_they_waited_the_one_that_came_less
     out = gviz_here("diff", "waits", cwd=folder("waits"))[1]
     assert re.search(r"rank0\.gviz  2 iterations, \d+ events, interrupted \(.*train\.py:15\)", out)
     assert re.search(r"rank1\.gviz  2 iterations, \d+ events, interrupted \(.*train\.py:12\)", out)
-    assert "iteration 2: it is not finished, both break off, rank1.gviz after less of it" in out
+    assert "iteration 2: it is not finished, both stop early, rank1.gviz first" in out
 
 
 def test_an_empty_folder(tmp_path):

@@ -23,9 +23,10 @@ device_of: Callable[[torch.Tensor], torch.device] = _attributes.device.__get__
 
 
 def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
-    """Return the graph node of a tensor, or None, also for a view whose node PyTorch refuses to return.
+    """Return the graph node of a tensor, or None.
 
-    Such a view was made under ``no_grad``, or is one of several outputs of a call, and its memory was written to since.
+    PyTorch refuses to return the node of a view made under ``no_grad``, or of one of several outputs, after its memory
+    was written. That gives None, too.
     """
     try:
         return _grad_fn(tensor)
@@ -52,8 +53,9 @@ def is_cut_off(tensor: torch.Tensor) -> bool:
 
 
 def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return the ``.grad`` of a leaf or of a tensor that retains it, else None: PyTorch warns when it is read on
-    others.
+    """Return the ``.grad`` of a leaf or of a tensor that retains it.
+
+    Other tensors give None, because reading their ``.grad`` makes PyTorch warn.
     """
     return held_grad(tensor) if is_leaf(tensor) or tensor.retains_grad else None
 
@@ -124,6 +126,6 @@ def lies_in(tensor: torch.Tensor, memory: object) -> bool:
 
 
 def number_in(thing: object) -> object:
-    """Return the number in a one-element CPU tensor, else `thing` itself: it does not wait for a device."""
+    """Return the number in a one-element CPU tensor, otherwise `thing` itself. Never waits for a device."""
     plain = type(thing) is torch.Tensor and thing.device.type == "cpu" and thing.layout is torch.strided
     return thing.item() if plain and thing.numel() == 1 else thing  # type: ignore[attr-defined]  # it is a tensor

@@ -14,7 +14,7 @@ from gviz.explain.contributions import arriving_gradient, outgoing_of
 from gviz.explain.display_names import label, made_at, symbol
 from gviz.explain.finding import Finding
 from gviz.explain.formula import is_small
-from gviz.explain.operation_sets import BY_ELEMENT, MASKING, SAME_NUMBERS, SOFTMAXES
+from gviz.explain.operation_sets import MASKING, NONFINITE_ELEMENTWISE, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.parameter_updates import step_of
 from gviz.explain.tracking import ancestors
 from gviz.source.syntax import ARITHMETIC
@@ -68,7 +68,7 @@ def _in_shapes(computed: Computation) -> Iterator[tuple[str, Value]]:
 
 
 def _is_by_element(info: NodeInfo) -> bool:
-    return info.op.base_name.removesuffix("_") in BY_ELEMENT
+    return info.op.base_name.removesuffix("_") in NONFINITE_ELEMENTWISE
 
 
 def _words(rule: str) -> Sequence[str]:
@@ -284,7 +284,7 @@ def is_behind_where(timeline: Timeline, node: int) -> bool:
         users = [timeline.info(user) for one in reached for user in timeline.nodes.users(one)]
         if any(user.op.base_name == "where" and not bad_text(user.created.first_value) for user in users):
             return True
-        reached = {user.node for user in users if user.op.base_name in BY_ELEMENT | SAME_NUMBERS}
+        reached = {user.node for user in users if user.op.base_name in NONFINITE_ELEMENTWISE | SAME_NUMBERS}
     return False
 
 

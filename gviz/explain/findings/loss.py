@@ -12,7 +12,7 @@ from gviz.explain.display_names import innermost, label, label_at, titled, why_c
 from gviz.explain.edit import operand, renamed_call, with_keyword, without_call, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
-from gviz.explain.operation_sets import ELEMENT_BY_ELEMENT, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
+from gviz.explain.operation_sets import ELEMENTWISE_PAIRS, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
 from gviz.trace.timeline import Timeline
@@ -24,7 +24,7 @@ from gviz.values.value import Value
 
 def broadcast(survey: Survey) -> Iterator[Finding | None]:
     """Yield elementwise operations where neither input has the shape of the result."""
-    for made in survey.ops(*ELEMENT_BY_ELEMENT):
+    for made in survey.ops(*ELEMENTWISE_PAIRS):
         yield None
         pair = [_before_widening(survey, source) for source in survey.sources(made)][:2]
         if len(pair) != 2 or not made.created.requires_grad:

@@ -19,17 +19,17 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
 from gviz.explain.operation_sets import (
-    CHOOSING,
+    CLAMPS,
     DRAWS,
     FLAT,
-    HOLDING,
     LISTS,
     LOSSES,
     PRODUCTS,
     SAME_NUMBERS,
-    SHUTTING,
+    SELECTIONS,
     SOFTMAXES,
     STEPPING,
+    ZERO_GRADIENT_REGIONS,
 )
 from gviz.explain.parameter_updates import write_place
 from gviz.explain.program_text import line_text
@@ -43,7 +43,7 @@ from gviz.values.plain_text import file_line, shown
 from gviz.values.value import Value
 
 _TINY = 1e-6
-_LEAST_ZERO = SHUTTING | LOSSES | {"clamp", "clamp_min", "maximum", "pow", "square", "abs"}
+_LEAST_ZERO = ZERO_GRADIENT_REGIONS | LOSSES | {"clamp", "clamp_min", "maximum", "pow", "square", "abs"}
 """Operations whose result is no loss any more if it is 0: a satisfied hinge, the square of no error."""
 
 _CLAMPED_FIX = "widen the border, or clamp later"
@@ -187,7 +187,7 @@ def _known_underflows(timeline: Timeline, _: int) -> dict[int, tuple[Contributio
 
 def _underflows(timeline: Timeline, part: Contribution, got: Value) -> bool:
     least = _LEAST[part.value.dtype]
-    if timeline.info(part.source).op.base_name in SHUTTING | CHOOSING:
+    if timeline.info(part.source).op.base_name in ZERO_GRADIENT_REGIONS | SELECTIONS:
         return False
     sent, arrived = part.value.statistics(), got.statistics()
     if sent is None or arrived is None or not part.value.size or not got.size:
@@ -273,7 +273,7 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
     culprit = _zero_operand(timeline, info, part.slot)
     if culprit is not None:
         info = _origin(timeline, culprit)
-    dead = info.op.base_name in SHUTTING
+    dead = info.op.base_name in ZERO_GRADIENT_REGIONS
     reason = _of_zeros(info) if culprit is not None and not dead else _reason(timeline, info)
     if reason is _UNKNOWN and part.value.size < arrived_size:
         reason = _ADDED_UP
@@ -319,7 +319,7 @@ def _spent_term(timeline: Timeline, info: NodeInfo, pass_nr: int) -> NodeInfo | 
     Between it and the loss there are only sums, means and untrained factors: behind it nothing learns.
     """
     op, start = info.op.base_name, pass_started(timeline, pass_nr)
-    is_loss = op in _LEAST_ZERO or (op in CHOOSING and _CALLS_LOSS.search(line_text(timeline, innermost(info))))
+    is_loss = op in _LEAST_ZERO or (op in SELECTIONS and _CALLS_LOSS.search(line_text(timeline, innermost(info))))
     known = _has_numbers(info)
     if start is None or not is_loss or (known and not is_zero(info.created.first_value)):
         return None
@@ -371,7 +371,7 @@ def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
     while True:
         zeros = (operand.node for operand in computation(timeline, info.node).operands if is_zero(operand.value))
         before = next((node for node in zeros if node), 0)
-        if not before or info.op.base_name in SHUTTING:
+        if not before or info.op.base_name in ZERO_GRADIENT_REGIONS:
             return info
         info = timeline.info(before)
 
@@ -401,7 +401,7 @@ def first_use(timeline: Timeline, node: int) -> NodeInfo | None:
 
 def _of_zeros(info: NodeInfo) -> _Reason:
     fix = "look at where its zeros come from"
-    if info.op.base_name in HOLDING:
+    if info.op.base_name in CLAMPS:
         fix = _CLAMPED_FIX
     elif info.created.kind != "op" and info.created.requires_grad:
         fix = "start it with small random numbers instead of zeros"
@@ -410,12 +410,12 @@ def _of_zeros(info: NodeInfo) -> _Reason:
 
 def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
     op = info.op.base_name
-    if op in SHUTTING:
+    if op in ZERO_GRADIENT_REGIONS:
         off = "is off everywhere" if _inactive(info) == 1.0 else "is off where one arrives"
         means = "none of its inputs is above zero" if _inactive(info) == 1.0 else "it lets no gradient through there"
         fix = "a smaller learning rate, another start for the bias, or leaky_relu, which lets a little through"
         return _Reason("dead-units", off, fix, means)
-    if op in HOLDING:
+    if op in CLAMPS:
         means = "every element that one arrives at is held at the border, where it is constant"
         return _Reason("clamped", "holds its elements", _CLAMPED_FIX, means)
     if op in SOFTMAXES and not _is_one_hot(timeline, info):
@@ -430,7 +430,7 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
         return _Reason("masked", "is a random draw", fix, "what is drawn has no gradient for its probabilities")
     if op in STEPPING:
         return _Reason("masked", "is flat between steps", "a smooth function, or a straight-through estimate")
-    if op in CHOOSING:
+    if op in SELECTIONS:
         return _Reason(
             "masked", "chose other elements", "check the mask or the index", "its other elements get nothing"
         )

@@ -96,7 +96,7 @@ class SourcePane(Lines):
         self.draw_soon()
 
     def watch_frame(self) -> None:
-        """Show another caller."""
+        """Show the selected frame of the call stack."""
         self.draw_soon()
 
     def watch_held_stack(self) -> None:
