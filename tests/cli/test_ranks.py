@@ -217,7 +217,7 @@ def test_an_empty_folder(tmp_path):
 
 @needs_tmux
 @pytest.mark.parametrize(
-    ("how", "first"), [("differs", "Ranks: enter goes to it here"), ("same", "rank0.gviz of 2 ranks")]
+    ("how", "first"), [("differs", "Ranks: Enter goes there"), ("same", "rank0.gviz of 2 ranks")]
 )
 def test_a_terminal_shows_the_ranks_that_differ_beside_each_other(folder, how, first):
     at = folder(how)
