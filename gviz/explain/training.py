@@ -195,8 +195,8 @@ class Progress:
     """Losses and gradients over the backward passes of a recording, in order: one entry for each pass shown.
 
     `ends` are the events that ended the passes; `losses` are None if a pass did not begin at one known number.
-    `modules` has a series of norms for each module: None if a module had no gradient, nan for a bad one. For a long
-    recording some passes are left out; `passes` counts all.
+    `modules` has a series of norms for each module with a parameter that requires a gradient: None where it got none,
+    nan for a bad one. For a long recording some passes are left out; `passes` counts all.
     """
 
     passes: int
@@ -242,7 +242,6 @@ def reading_progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) ->
     modules = dict.fromkeys(
         [*(module_of(timeline, node) for node in sorted(leaves)), *(key for row in rows for key in row)]
     )
-    modules = {module: None for module in modules if any(module in row for row in rows)}
     series = tuple((module, tuple(row.get(module) for row in rows)) for module in modules)
     return Progress(len(phases), tuple(ends), name, tuple(losses), series)
 

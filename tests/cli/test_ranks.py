@@ -216,9 +216,7 @@ def test_an_empty_folder(tmp_path):
 
 
 @needs_tmux
-@pytest.mark.parametrize(
-    ("how", "first"), [("differs", "Ranks: Enter goes there"), ("same", "rank0.gviz of 2 ranks")]
-)
+@pytest.mark.parametrize(("how", "first"), [("differs", "Ranks: Enter goes there"), ("same", "rank0.gviz of 2 ranks")])
 def test_a_terminal_shows_the_ranks_that_differ_beside_each_other(folder, how, first):
     at = folder(how)
     root = Path(__file__).parents[2]

@@ -265,3 +265,11 @@ def test_the_word_that_notes_had_before_is_still_understood(trace):
     codes = [gviz("check", "--fail-on", level, trace, cwd=HERE)[0] for level in ("suspicion", "note", "nothing")]
     assert codes == [1, 1, 2]
     assert gviz("check", "--fail-on", "suspicion", "--only", "softmax-twice", trace, cwd=HERE)[0] == 0
+
+
+def test_a_check_without_kinds_is_refused(tmp_path):
+    (tmp_path / "p.py").write_text("import torch\n")
+    for options in (["--only", ""], ["--only", "cut", "--ignore", "cut"]):
+        code, out, err = gviz("check", *options, "p.py", cwd=tmp_path)
+        assert (code, out) == (2, "")
+        assert "nothing to look for: --" in err

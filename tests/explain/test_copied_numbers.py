@@ -3,8 +3,10 @@
 import math
 
 import pytest
+from explain.programs import recorded_text
 
 import gviz.engine as torch
+from gviz.explain.check import check
 from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.record import record
@@ -82,3 +84,29 @@ def test_what_was_made_of_its_results_is_a_copy(program, tmp_path):
     found = answer(program, tmp_path)
     assert [part.kind for part in found.parts] == ["copied", "elsewhere"]
     assert "is a new tensor with no autograd history" in found.parts[0].text
+
+
+on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+TAKEN = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+scale = torch.tensor(0.5, requires_grad=True)
+for _ in range(2):
+    factor = {taken}
+    (w * factor).sum().backward()
+"""
+
+
+@on_both_engines
+@pytest.mark.parametrize("taken", ["scale.item() * 2", "2 * float(scale)", "(scale * 2).item()"])
+def test_a_leaf_of_which_only_the_numbers_are_used_names_that_line(tmp_path, engine, taken):
+    timeline = recorded_text(TAKEN.format(taken=taken), tmp_path, engine)
+    (finding,) = [each.finding for each in check(timeline) if timeline.info(each.finding.node).name == "scale"]
+    assert finding.at.line == 6
+    assert ".item(), numpy" in finding.fix
+
+
+def test_a_leaf_that_nothing_reads_is_unused(tmp_path):
+    timeline = recorded_text(TAKEN.format(taken="w.sum().item() * 2"), tmp_path, "builtin")
+    (finding,) = [each.finding for each in check(timeline) if timeline.info(each.finding.node).name == "scale"]
+    assert (finding.kind, finding.at.line) == ("unused", 4)

@@ -526,3 +526,36 @@ def test_in_anomaly_mode_the_node_and_the_line_of_its_forward_are_named(engine, 
     assert found.text == f"the backward rule of #{found.node} y = Sqrt returned nan"
     assert (found.kind, found.at.line) == ("failed", 6)
     assert found.parts[0].text.endswith(": sqrt([0 0 0] (x)) = [0 0 0]")
+
+
+def texts(program, tmp_path):
+    timeline = recorded_text(f"import torch\n{program}", tmp_path, "builtin")
+    return [each.finding for each in check(timeline)]
+
+
+@pytest.mark.parametrize("operation", ["a.sqrt()", "a.rsqrt()", "a ** 0.5"])
+def test_the_fix_for_a_root_of_a_negative_number_is_not_a_small_number(tmp_path, operation):
+    (found,) = texts(f"a = torch.tensor([-4.0, 4.0], requires_grad=True)\n({operation}).sum().backward()", tmp_path)
+    assert found.fix.startswith("keep its ")
+    assert "clamp(min=" in found.fix
+
+
+def test_of_many_nan_the_earliest_of_each_line_is_named(tmp_path):
+    program = """
+bad = [torch.tensor([-1.0 - i], requires_grad=True) for i in range(120)]
+total = sum(each.sqrt() for each in bad)
+for each in bad:
+    total = total + each.log()
+total.backward()
+"""
+    first, second = texts(program, tmp_path)
+    assert first.text.startswith("the first nan appears in ")
+    assert second.text.startswith("another nan appears in ")
+    assert "log(-1 (" in second.parts[0].text
+
+
+def test_a_pass_that_starts_with_nan_names_its_line(tmp_path):
+    program = "a = torch.ones(2, requires_grad=True)\n(a * 2).backward(torch.tensor([float('nan'), 1.0]))"
+    (found,) = texts(program, tmp_path)
+    assert (found.kind, found.at.line) == ("nan-seed", 3)
+    assert found.text == "backward started with the gradient [nan 1]"

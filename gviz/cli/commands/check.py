@@ -100,7 +100,11 @@ def _kinds(only: str | None, ignore: str | None) -> list[Kind]:
 
     known = {kind.name: kind for kind in findable()}
     named = [_names(text, known) for text in (only, ignore)]
-    return [kind for name, kind in known.items() if (only is None or name in named[0]) and name not in named[1]]
+    kinds = [kind for name, kind in known.items() if (only is None or name in named[0]) and name not in named[1]]
+    if not kinds:
+        options = "--only names no kind" if not named[0] else "--ignore names every kind that is left"
+        raise GvizError(f"nothing to look for: {options}", hint="gviz check --list lists the kinds", exit_code=2)
+    return kinds
 
 
 def _names(text: str | None, known: dict[str, Kind]) -> set[str]:

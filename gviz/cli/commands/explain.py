@@ -17,7 +17,7 @@ from gviz.values.plain_text import shown
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("place", metavar="[PLACE[.grad|.value]]", required=False)
 @at_option("Ask about this moment")
-@click.option("--all", "whole", is_flag=True, help="Print long answers in full.")
+@click.option("-v", "--verbose", "--all", "whole", is_flag=True, help="Print long answers in full.")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def command(trace: Path, place: str | None, at: str | None, whole: bool, format: str) -> None:
     """Explain a value or gradient in a trace.

@@ -12,7 +12,7 @@ from gviz.cli.program_run import SCRIPT_CONTEXT, Program, recorded, takes_progra
 @click.command("why", cls=argument_order.OptionsBehindPlace, context_settings=SCRIPT_CONTEXT)
 @click.argument("place", metavar="PLACE[.grad|.value]")
 @at_option("Ask about this moment")
-@click.option("--all", "whole", is_flag=True, help="Print long answers in full.")
+@click.option("-v", "--verbose", "--all", "whole", is_flag=True, help="Print long answers in full.")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @takes_program
 def command(program: Program, place: str, at: str | None, whole: bool, format: str) -> None:

@@ -218,6 +218,13 @@ _FIXES = {
 }
 """The operation -> what to write instead if it makes a nan or inf."""
 
+_ROOTS = {
+    "sqrt": "keep its input at 0 or above: sqrt(x.clamp(min=0) + 1e-8)",
+    "rsqrt": "keep its input above 0: rsqrt(x.clamp(min=1e-8))",
+    "pow": "keep its base at 0 or above, as in x.clamp(min=0) ** p, or use a whole number as exponent",
+}
+"""The operation -> what to write instead if it makes nan of a negative number."""
+
 _AT_ZERO = _FIXES.keys() - {"exp", "pow"}
 """Operations that are infinite at some input, however small all numbers are."""
 
@@ -262,6 +269,8 @@ def usual_fix(
     at_zero = op in _AT_ZERO or (op == "pow" and any(map(_has_zero, operands)))
     is_nan = made is None or "nan" in bad_text(made)
     too_large = op not in _FIXES and any(map(_is_huge, operands))
+    if op in _ROOTS and made is not None and is_nan and any(map(_has_negative, operands)):
+        return _ROOTS[op]
     if made is None or at_zero or op == "exp" or (is_nan and not too_large):
         return _FIXES.get(op, _OTHER)
     if diverging:
@@ -339,6 +348,11 @@ def _is_huge(value: Value | None) -> bool:
     if value is None or stats is None or value.dtype not in _LARGEST:
         return False
     return max(-stats.min, stats.max) > math.sqrt(_LARGEST[value.dtype])
+
+
+def _has_negative(value: Value | None) -> bool:
+    stats = value.statistics() if value is not None else None
+    return stats is not None and stats.min < 0
 
 
 def _has_zero(value: Value | None) -> bool:

@@ -37,7 +37,7 @@ from gviz.events import (
 from gviz.explain.backward_passes import growing_losses, loss_scale, pass_started, row_text
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
-from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at, titled
+from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at, own_frame, titled
 from gviz.explain.edit import Edit, safe_where, within
 from gviz.explain.finding import Finding
 from gviz.explain.findings._nan_operation import (
@@ -69,7 +69,7 @@ from gviz.trace.log import expect
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import clipped
 from gviz.values.value import Value
-from gviz.values.value_text import bad_text, short
+from gviz.values.value_text import BAD, bad_text, short
 
 
 def bad_value(asked: Question) -> Finding | None:
@@ -156,8 +156,8 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
             yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
 
 
-_MOST_SOURCES, _MOST_TRACED = 200, 20
-"""The most operations, and the most losses and gradients, from which further sources are searched."""
+_MOST_SOURCES, _MOST_TRACED = 5_000, 20
+"""The most operations, and the most losses and gradients, among which further sources are searched."""
 
 
 def _further_sources(survey: Survey, skipped: frozenset[int], first: Finding) -> Iterator[Finding]:
@@ -170,13 +170,20 @@ def _further_sources(survey: Survey, skipped: frozenset[int], first: Finding) ->
     lines = {_line_of(first)}
     roots = [node for aspect, node, _ in places if aspect == "value"]
     bad = (node for node in (*roots, *ancestors(timeline, *roots)) if _is_bad_result(timeline, node))
-    sources = [node for node in islice(bad, _MOST_SOURCES) if not _bad_operand(timeline, node)]
-    forward = (_born(timeline, node) for node in sorted(sources) if not _is_a_mask(timeline, node))
+    earliest_first = sorted(islice(bad, _MOST_SOURCES))
+    forward = (
+        _born(timeline, node)
+        for node in earliest_first
+        if (at := innermost(timeline.info(node))) is not None
+        and (at.path, at.line) not in lines
+        and not _bad_operand(timeline, node)
+        and not _is_a_mask(timeline, node)
+    )
     backward = (trace_back(timeline, place) for place in places if place[0] == "grad")
     for found in chain(forward, backward):
         if found.at is not None and _line_of(found) not in lines and found.kind in ("nan-born", "nan-born-backward"):
             lines.add(_line_of(found))
-            yield found
+            yield replace(found, text=found.text.replace("the first ", "another ", 1))
 
 
 def _line_of(found: Finding) -> tuple[str, int]:
@@ -372,7 +379,10 @@ def _back_from_gradient(timeline: Timeline, node: int, n: int) -> Finding | Plac
     if part is None:
         return _before_accumulation(timeline, node, n, output.grad_seq if output is not None else 0)
     if not part.source:
-        return Finding("nan-seed", f"backward started with {short(part.value)}", part.seq, node)
+        start = pass_started(timeline, timeline.at(part.seq).pass_nr)
+        at = own_frame(timeline.stack(start.stack)) if start is not None else None
+        seed = short(part.value).removeprefix(f"{BAD} ")
+        return Finding("nan-seed", f"backward started with the gradient {seed}", part.seq, node, at=at)
     place = worst(_inputs_of_contribution(timeline, part))
     if place is not None and place[0] == "value" and _is_left_out(timeline, part):
         found = _rule(timeline, node, part)

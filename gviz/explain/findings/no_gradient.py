@@ -38,6 +38,7 @@ from gviz.explain.program_text import (
     expression,
     line_text,
     names_in,
+    numbers_taken,
     update_in_place,
     variable_owners,
     variables_read,
@@ -303,6 +304,7 @@ def _grads_read(survey: Survey) -> set[_FileVariable]:
 MOST_CUTS = 5
 _COPIES_LOOKED_AT = 20
 _OF_NUMBERS = "compute the loss with tensors throughout: .item(), numpy and torch.tensor(...) carry only the numbers"
+_TAKES_NUMBERS = re.compile(r"\.(item|numpy|tolist)\(|\bfloat\(")
 _NEAR = 200
 """The number of nodes before and after in which parameters of the same model are searched."""
 
@@ -390,8 +392,19 @@ def unused(asked: Question) -> Finding:
         like, user = near
         text_near = f"{label(timeline, like)}, of the same shape, was used in {label_at(timeline, user)}"
         parts = (Finding("nearest", f"{text_near}: could it have been meant there?", timeline.nodes.born(user), user),)
+    read = _numbers_taken(timeline, info)
+    if read is not None:
+        text = titled("{} was used in no operation: only its numbers were", name)
+        return Finding("unused", text, info.born, asked.node, (), _OF_NUMBERS, read)
     fix = "use it in what the loss is made from"
     return Finding("unused", text, info.born, asked.node, parts, fix, innermost(info))
+
+
+def _numbers_taken(timeline: Timeline, info: NodeInfo) -> Frame | None:
+    """Return where the program takes the numbers of a leaf, if it does: ``scale.item()``."""
+    names = {name.rpartition(".")[2] for name in info.names if name}
+    texts = ((path, text) for path, text in timeline.sources.items() if text)
+    return next(filter(None, (numbers_taken(text, names, path) for path, text in texts)), None)
 
 
 def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
@@ -400,7 +413,8 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     used = Finding("elsewhere", f"{name} was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
     fresh = _fresh(asked, last)
     if fresh is None:
-        fix = "call backward() on a result of that"
+        takes = _TAKES_NUMBERS.search(line_text(asked.timeline, innermost(last)))
+        fix = _OF_NUMBERS if takes else "call backward() on a result of that"
         return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
     asks = ": requires_grad does not give it one" if fresh.created.kind == "leaf" else ""
     new = f"{label_at(asked.timeline, fresh.node)} is a new tensor with no autograd history{asks}"

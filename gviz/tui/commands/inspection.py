@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -79,10 +79,16 @@ def findings(session: Session, _: str) -> Driven[Choice | Answer]:
 
     timeline = session.timeline
     found = yield from checking(timeline)
-    places = [Place(_heading(one), one.finding.event, one.finding.node) for one in found]
-    places += _without_gradient(timeline, len(timeline), {one.finding.node for one in found})
+    ended, missing = _without_gradient(timeline, len(timeline))
+    places = [
+        Place(_heading(one), ended if one.finding.node in missing else one.finding.event, one.finding.node)
+        for one in found
+    ]
+    known = {one.finding.node for one in found}
+    places += [Place(f"  no gradient  {label(timeline, node)}", ended, node) for node in missing if node not in known]
     if not places:
-        return Answer((nothing_found([timeline], len(findable())),))
+        so_far = " so far: c runs the program to its next stop" if timeline.growing else ""
+        return Answer((nothing_found([timeline], len(findable())) + so_far,))
     return Choice("Findings", lambda _: (line(place.text) for place in places), places=tuple(places))
 
 
@@ -93,14 +99,11 @@ def _heading(one: Checked) -> str:
     return f"{mark} {one.level:<7}  {where}{one.finding.text}{f' (and {one.more} more)' if one.more else ''}"
 
 
-def _without_gradient(timeline: Timeline, n: int, known: Container[int]) -> Iterator[Place]:
+def _without_gradient(timeline: Timeline, n: int) -> tuple[int, tuple[int, ...]]:
+    """Return the event that ended the last backward pass, and the nodes that had no gradient then."""
     ended = last_pass(timeline, n)
     result = pass_result(timeline, ended) if ended else None
-    if result is None or result.asked:
-        return
-    for node in result.missing:
-        if node not in known:
-            yield Place(f"  no gradient  {label(timeline, node)}", ended, node)
+    return (ended, ()) if result is None or result.asked else (ended, result.missing)
 
 
 def explanation_lines(rows: Sequence[tuple[int, str, int]], width: int) -> Iterator[Line]:

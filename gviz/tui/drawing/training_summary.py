@@ -104,7 +104,8 @@ def _recording(timeline: Timeline, width: int, glyphs: Glyphs) -> Iterator[Line]
 def _series(name: str, values: Sequence[float | None], width: int, glyphs: Glyphs, style: str, room: int = 0) -> Line:
     """Return ``loss  1.082 → 0.6388  █▆▅▃▁``; in one of several rows the name gets `room` cells."""
     known = [value for value in values if value is not None]
-    ends = f"{number(known[0], 4)} → {number(known[-1], 4)}" if known else "none"
+    nothing = "no gradient" if style == "grad" else "unknown"
+    ends = f"{number(known[0], 4)} → {number(known[-1], 4)}" if known else nothing
     name = fitted(shown(name), room, glyphs.cut) if room else clipped(name, 16)
     row = line((name, "key"), "  ", (glyphs.text(f"{ends:<{ENDS if room else 0}}"), style), "  ")
     left = max(width - cells(row), 0)
