@@ -89,7 +89,7 @@ def test_a_value_that_a_step_has_changed_names_the_optimizer():
         (lambda x: x**2, [1e20, 2.0], "keep its result small enough for float32"),
         (lambda x: x**-1.0, [0.0, 2.0], "keep its base above 0"),
         (lambda x: torch.fmod(x, 0.0), [1.0, 2.0], "keep them away from where it is not defined"),
-        (lambda x: x**0.5, [-4e19, 2.0], "keep its base above 0"),
+        (lambda x: x**0.5, [-4e19, 2.0], "keep its base at 0 or above"),
         (lambda x: x * x, [1e30, 2.0], "keep its result small enough for float32"),
         (lambda x: x @ (x * torch.tensor([1.0, -1.0])), [1e30, 1e30], "keep its result small enough for float32"),
         (lambda x: 1 / x, [0.0, 2.0], "keep what is divided by away from 0"),
@@ -327,7 +327,7 @@ def test_a_number_of_the_program_may_be_beyond_half_precision(tmp_path, number, 
     program = f"import torch\ninf = float('inf')\nx = torch.ones(2, dtype=torch.float16)\ny = x * {number}\n"
     (tmp_path / "half.py").write_text(program)
     found = answers(recorded(tmp_path, "half", "torch"), "y")[0]
-    assert said in found.text
+    assert said in found.parts[0].text
 
 
 # A gradient that overflowed and was thrown away
@@ -509,12 +509,12 @@ def test_the_numbers_that_make_a_rule_divide_by_zero_are_named(line, tmp_path):
 
 ANOMALY = """
 import torch
-torch.autograd.set_detect_anomaly(True)
 x = torch.zeros(3, requires_grad=True)
-first = torch.sqrt(x + 1)
-y = torch.sqrt(x)
-z = (y * 0).sum() + first.sum()
-z.backward()
+with torch.autograd.detect_anomaly():
+    first = torch.sqrt(x + 1)
+    y = torch.sqrt(x)
+    z = (y * 0).sum() + first.sum()
+    z.backward()
 """
 
 
