@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tmux import Tmux
 
-from gviz.tui.arrangement import LEAST
+from gviz.tui.arrangement import SMALLEST
 from gviz.tui.commands.table import SPECS
 from gviz.tui.keymaps import ACTS, keys_of
 
@@ -258,7 +258,7 @@ class Session:
     def look(self):
         """Wait until something is shown, and until the debugger answers in a screen with room for it."""
         self._until(self._shows, "nothing is shown")
-        small = self._size[0] < 2 * LEAST[0] or self._size[1] < 2 * LEAST[1]
+        small = self._size[0] < 2 * SMALLEST[0] or self._size[1] < 2 * SMALLEST[1]
         self._resize(*((100, 30) if small else self._size))
         end, answered = time.monotonic() + PATIENCE, False
         while not answered and time.monotonic() < end:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
+import gviz.engine
 from gviz.program.torch_alias import BuiltinTorch
 from gviz.trace import load
 from gviz.trace.recording.record import Kept, record
@@ -54,14 +55,23 @@ def recorded_text(text, folder, engine="builtin"):
         sys.modules["__main__"] = main
         try:
             with (
-                suppress(RuntimeError, TypeError, AttributeError, ValueError),
+                suppress(RuntimeError, TypeError, AttributeError, ValueError, IndexError, ImportError),
                 record(trace, Kept(limit=1 << 16), framework=FRAMEWORKS[engine]) as recording,
                 ENGINES[engine](recording),
             ):
                 exec(compile(text, str(path), "exec"), main.__dict__)
         finally:
             sys.modules["__main__"] = before
+            _reset_modes()
         return load(trace)
+
+
+def _reset_modes():
+    """A program may leave modes of autograd behind, for the tests that follow."""
+    for torch in filter(None, (gviz.engine, sys.modules.get("torch"))):
+        torch.set_grad_enabled(True)
+        torch.autograd.set_detect_anomaly(False)
+        torch.set_default_dtype(torch.float32)
 
 
 @contextmanager
