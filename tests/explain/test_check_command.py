@@ -77,7 +77,7 @@ def not_a_number():
 def test_the_nan_that_ended_a_recording_is_found(tmp_path, capsys):
     with library.record(tmp_path / "run.gviz", until="nan"):
         not_a_number()
-    assert run_command(["check", str(tmp_path / "run.gviz")]) == 1
+    assert run_command(["check", "-v", str(tmp_path / "run.gviz")]) == 1
     assert "it became nan in " in capsys.readouterr().out
 
 
@@ -106,7 +106,7 @@ def test_that_a_function_could_not_be_tried_is_said(tmp_path, capsys):
         run_command(["check", str(tmp_path / f"{keep}.gviz")])
         out, err = capsys.readouterr()
         assert err.count("not seen: whether Doubled.backward is right") == said
-        assert out.count("what is sent is 1.5 times") == 1 - said
+        assert out.count("sends 1.5 times the gradient to #1") == 1 - said
 
 
 def test_levels_and_kinds(trace, capsys):

@@ -146,7 +146,8 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
     if first is not None:
         found = trace_back(timeline, first)
         yield found
-        yield from _further_sources(survey, skipped, found)
+        if found.fix not in (DIVERGING, LEAPT):  # one cause of all that follows
+            yield from _further_sources(survey, skipped, found)
     elif seq:
         stopped = trace_back(timeline, _place_of(timeline, seq))
         if skipped and (stopped.kind == "nan-born-backward" or not stopped.text.startswith(_FIRST_NAN)):
