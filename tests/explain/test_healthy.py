@@ -11,6 +11,7 @@ PROGRAMS = sorted(path.stem for path in (HERE / "healthy").glob("*.py"))
 MISTAKES_SHOWN = {
     "04_two_losses": {"second-backward"},
     "08_in_place": {"changed-in-place"},
+    "09_two_runs": {"same-units"},  # it begins at one constant, so that the two runs can be compared
     "11_nan_in_backward": {"nan-born-backward"},
     "12_vanishing_gradients": {"vanishing"},
     "19_forgotten_zero_grad": {"not-cleared"},

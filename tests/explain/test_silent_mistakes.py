@@ -317,14 +317,14 @@ EXPECTED = {
     "clipped before unscale_": (
         "warning",
         "clipped-early",
-        ["still multiplied by the loss scale, 65536", "divided by 65536"],
+        ["clipped while multiplied by the loss scale, 65536", "divided by 65536"],
         "unscale_",
         "clip_grad_norm_",
     ),
     "clipped before a division": (
         "warning",
         "clipped-early",
-        ["still multiplied by the loss scale, 1024"],
+        ["clipped while multiplied by the loss scale, 1024"],
         "unscale_",
         "clip_grad_value_",
     ),

@@ -46,8 +46,10 @@ def _is_one_target_for_each(survey: Survey, made: Made, one: Made, other: Made) 
     Data of that shape in a normalization is computed from the matrix itself, and requires a gradient as it does.
     """
     data, trained = sorted((one, other), key=lambda each: each.created.requires_grad)
-    n, *_ = made.shape or (0,)
-    if trained.shape != made.shape or data.shape not in ((n, 1), (n,)) or n < 2:
+    if len(made.shape) != 2 or len({*made.shape}) != 1 or trained.shape != made.shape:
+        return False
+    n = made.shape[0]
+    if data.shape not in ((n, 1), (n,)) or n < 2:
         return False
     if data.created.requires_grad or data.created.kind == "parameter" or trained.created.kind != "op":
         return False
