@@ -53,7 +53,7 @@ def test_what_cannot_be_checked_is_refused_and_what_can_is_said():
         ("c", "c requires no gradient: none was sent to it; hint: gradcheck PLACE"),
         ("alone", "nothing uses #"),
         ("u", "no backward pass went through #"),
-        ("dead", " says why."),
+        ("dead", " shows the reason."),
         ("x", ": no backward pass went through #"),
         ("x", "self = #1 x: agrees"),
     ):
