@@ -298,7 +298,7 @@ def test_ctrl_c_in_the_python_shell_is_for_the_shell(terminal):
     session = terminal()
     session.until("event 1", "q Quit")
     session.keys("I")
-    session.until(">>>", "goes back.")
+    session.until(">>>", "Ctrl+D: back.")
     session.keys("C-c")
     session.until("KeyboardInterrupt")
     session.keys("print(float(x) + 1)", "Enter")
