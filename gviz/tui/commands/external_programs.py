@@ -40,7 +40,7 @@ def python(session: Session, text: str) -> Outside | Answer:
     known = numbers(session)
     banner = (
         f"event {n}: np, {clipped(', '.join(known) or 'no names yet', 200)}\n"
-        "ask('x.grad * 2') evaluates as print does. Nothing here changes the recording. Ctrl+D: back."
+        "ask('x.grad * 2') evaluates as print does. Nothing here changes the recording.\nCtrl+D: back."
     )
 
     def ask(text: str) -> Any:
