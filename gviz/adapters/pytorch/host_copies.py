@@ -13,7 +13,7 @@ import torch
 
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy of a tensor in host memory. gviz's wait for it does not trigger the sync-debug mode."""
+    """Return a copy of a tensor in host memory. gviz's wait for it does not trigger the sync-debug mode."""
     if not (tensor.is_cuda and torch.cuda.is_initialized()):  # type: ignore[no-untyped-call]  # PyTorch has no types here
         return tensor.cpu()
     with waiting_unnoticed():
@@ -37,7 +37,7 @@ _window = _Window()
 
 @contextmanager
 def waiting_unnoticed() -> Iterator[None]:
-    """Disables the sync-debug mode so that gviz may wait for a device. No lock is held meanwhile."""
+    """Disable the sync-debug mode so that gviz may wait for a device. No lock is held meanwhile."""
     window = _window
     with window.lock:
         window.depth += 1
