@@ -85,7 +85,7 @@ class Rooms:
             text = constant_value(info) or text
             return Outline(box_key(info.node), info.node, role, text, cell_len(text), 1)
         if self.options.unrecorded and _is_unknown(info):
-            return Outline(box_key(info.node), info.node, role, text, cell_len(text), 1)
+            return Outline(box_key(info.node), info.node, role, text, cell_len(text) + STATUS_ROOM, 1)
         number = constant_value(info) if role == "constant" else ""
         if number:
             return Outline(box_key(info.node), info.node, role, number, len(number), 1)
@@ -153,7 +153,7 @@ class Rooms:
 
 
 def _is_unknown(info: NodeInfo) -> bool:
-    """Whether nothing is known of the values of an operation but their shapes."""
+    """Return whether nothing is known of the values of an operation but their shapes."""
     values = [output.value for output in info.created.outputs]
     known = (value is not None and (value.array() is not None or value.statistics() is not None) for value in values)
     return info.created.kind == "op" and not any(known)

@@ -70,7 +70,7 @@ class Options:
     * `compact`: the picture has little room between boxes.
     * `marks`: leaves without a gradient after a pass, and places where the graph is cut, are painted.
     * `remark`: says what was collapsed.
-    * `unrecorded`: an operation without known values is a name only.
+    * `unrecorded`: an operation without known values is its name and its state.
     * `passes`: operations that a backward pass computed for itself are drawn.
     * `numbered`: titles contain the numbers of nodes, and ``[+]`` for a collapsed module.
     """

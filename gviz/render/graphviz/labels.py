@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
+from rich.cells import cell_len
+
+from gviz.render.boxes.box_size import STATUS_ROOM
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.tensors import CELL, NO_SHADES, NOT_A_NUMBER, THUMBNAIL_LINES
 from gviz.render.legend import painted
@@ -56,7 +59,9 @@ def box_label(box: Box, theme: Theme) -> str:
     """Return a table of title and state, then one line per row, padded to the height that the box has at any moment."""
     if box.height == 1:
         mark = "► " if "current" in box.states else ""
-        word = f"&#160; {coloured(box.status, theme.texts['muted'], SMALL)}" if painted(box) == "missing" else ""
+        has_room = box.width >= cell_len(box.title) + STATUS_ROOM
+        is_named = box.status and (has_room or painted(box) == "missing")
+        word = f"&#160; {coloured(box.status, theme.texts['muted'], SMALL)}" if is_named else ""
         return table([f"<td><b>{coloured(mark + box.title, theme.texts['title'])}</b>{word}</td>"])
     lines = [_head(box, theme)]
     for at, row in enumerate(box.rows):
