@@ -100,9 +100,9 @@ class HookRan(Event, frozen=True):
     """A hook ran at a node; `value` is what it returned, or None.
 
     `when` is ``tensor`` for a tensor's hook, ``pre`` and ``post`` for a node's before and after its rule, ``post
-    accumulate`` for a leaf's. What a ``tensor`` or ``pre`` hook gives replaces the gradient that has arrived; what a
-    ``post`` hook gives goes on, and `output_nr` then counts the inputs that can have a gradient. `stack` is where it
-    was registered, 0 where that is not known.
+    accumulate`` for a leaf's. What a ``tensor`` or ``pre`` hook returns replaces the incoming gradient. What a ``post``
+    hook returns replaces an outgoing gradient, and `output_nr` then counts the inputs that can have a gradient. `stack`
+    is where the hook was registered, 0 if unknown.
     """
 
     pass_nr: Count

@@ -32,8 +32,8 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class NodeCreated(Event, frozen=True):
     """A tensor entered the graph, or an operation ran.
 
-    `inputs` are in argument order, repeated as used. Their parameter names are the op's `OpSeen.slots`, of which the
-    last repeats for a list argument. ``(0, 0)`` is an input of unknown origin (a graph discovered late).
+    `inputs` are in argument order, repeated as used. Their parameter names are the op's `OpSeen.slots`; the last
+    slot repeats for a list argument. ``(0, 0)`` is an input of unknown origin (a graph discovered late).
     `attrs` are the non-tensor arguments by name, so that the op can be run again.
 
     `untracked` is empty for an op that autograd tracks. Otherwise it is the reason: ``no_grad``, ``inference``

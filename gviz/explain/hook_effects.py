@@ -113,7 +113,7 @@ def hook_findings(timeline: Timeline, node: int, output_nr: int, pass_nr: int, u
 
 
 def hook_finding(timeline: Timeline, effect: HookEffect) -> Finding:
-    """What a hook did, to the gradient of which node, and where it was registered."""
+    """What a hook did, the node whose gradient it got, and where it was registered."""
     place = f"{effect.words(timeline)} at {label(timeline, effect.ran.node)}{effect.registered(timeline)}"
     return Finding("hook", place, effect.seq, effect.ran.node, at=effect.at(timeline))
 

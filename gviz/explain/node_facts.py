@@ -94,7 +94,7 @@ def listed(nodes: Sequence[int], named: Callable[[int], Part]) -> Iterator[Part]
 # How a node was made: formula, value, operands, tracking, users, and place in the source
 
 NOT_RECORDED = "a tensor that is not recorded"
-INSIDE_CALL = "it was computed within a call of PyTorch, which gives it to nobody: its shape alone is known"
+INSIDE_CALL = "it was computed inside a call of PyTorch, which does not pass it on: only its shape is known"
 LINEAR = "x @ weight.T + bias"
 _TRANSPOSES = re.compile(r"\.m?T\b|\.t\(|transpose|permute|swapaxes|swapdims|adjoint|\bt\(")
 

@@ -204,7 +204,7 @@ def _followed(
 def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
     where, known = "", node in timeline.nodes
     if known and timeline.info(node).iteration == timeline.iteration_at(n).index:
-        where = "it is part of a step of the optimizer, of which pictures show the new values alone"
+        where = "it is part of an optimizer step, and pictures show only the new values of a step"
     elif known:
         where = f"it was made in iteration {timeline.info(node).iteration + 1}; the moment #{node} draws that"
     return GvizError(f"node #{node} is not in the graph of event {n}", hint=where, exit_code=2)

@@ -44,7 +44,7 @@ def _say_set(session: Session, tensor: torch.Tensor) -> None:
     if known is not None:
         value = None if grad is None else session.value(grad)
         how = "none" if grad is None else "assigned"
-        known.told = value
+        known.recorded = value
         session.channel.say(GradSet(known.node, tensor.output_nr, how, value, session.channel.stack()))
 
 

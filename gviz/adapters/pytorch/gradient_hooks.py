@@ -161,7 +161,7 @@ class LeafWatch:
                     session.captures.note(total)
             value = None if is_first or total is None else session.value(total)
             session.channel.say(GradAccumulated(current.number, self._mark.node, part, value))
-            self._mark.told = value or part
+            self._mark.recorded = value or part
             if current.accumulated is not None:
                 current.accumulated.append(self._leaf)
 

@@ -78,7 +78,7 @@ def grad_changed(session: Session, written: torch.Tensor, *, zeroed: bool = Fals
     for owner in session.marks.owners(written):
         mark, grad = session.marks.of(owner), grad_of(owner)
         if mark is not None and grad is not None:
-            value = mark.told = session.value(grad)
+            value = mark.recorded = session.value(grad)
             is_zero = zeroed or (not isinstance(value, Awaited) and _is_zero(value))
             how, stack = "zero" if is_zero else "in place", session.channel.stack()
             event = GradSet(mark.node, owner.output_nr, how, value, stack)
@@ -115,8 +115,8 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
         if session.value.is_hidden(grad):
             continue
         value = session.value(grad)
-        if value != mark.told:
-            mark.told = value
+        if value != mark.recorded:
+            mark.recorded = value
             session.channel.say(GradSet(mark.node, 0, "in place", value, session.channel.stack()))
 
 

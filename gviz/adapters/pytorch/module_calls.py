@@ -69,7 +69,9 @@ def _say_broadcast(session: Session, module: torch.nn.Module) -> None:
     """Record the buffers that differ from what this module left: other ranks have written to them since."""
     with without_overrides():
         for buffer, mark in _announced_buffers(session, module):
-            if mark.told is not None and not session.value.is_hidden(buffer) and session.value(buffer) != mark.told:
+            if mark.recorded is None or session.value.is_hidden(buffer):
+                continue
+            if session.value(buffer) != mark.recorded:
                 say_written(session, buffer, mark.node)
 
 
@@ -78,7 +80,7 @@ def _note_buffers(session: Session, module: torch.nn.Module) -> None:
     with without_overrides():
         for buffer, mark in _announced_buffers(session, module):
             session.value.leave_nothing()  # it is compared with later values
-            mark.told = session.value(buffer)
+            mark.recorded = session.value(buffer)
 
 
 def _announced_buffers(session: Session, module: torch.nn.Module) -> Iterator[tuple[torch.Tensor, Mark]]:

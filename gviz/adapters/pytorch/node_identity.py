@@ -29,13 +29,13 @@ KEY = "gviz"
 class Mark(Seen):
     """The announcement of a node.
 
-    `uses` counts the edges that lead to it. `kept` lives as long as the mark. `told` is the last recorded ``.grad``, or
-    the last value of a buffer. `named` is its path in a model, and `sought` is set once its model was searched for.
-    `is_first` marks one of the first calls of a custom function. `width` is the number of outputs it was announced
-    with; PyTorch may show more later.
+    `uses` counts the edges that lead to it. `kept` lives as long as the mark. `recorded` is the last ``.grad`` in
+    the trace, or the last value of a buffer. `named` is its path in a model, and `sought` is set once its model was
+    searched for. `is_first` marks one of the first calls of a custom function. `width` is the number of outputs it was
+    announced with; PyTorch may show more later.
     """
 
-    __slots__ = ("is_first", "kept", "named", "retained", "sought", "told", "uses", "width")
+    __slots__ = ("is_first", "kept", "named", "recorded", "retained", "sought", "uses", "width")
 
     def __init__(self, node: int) -> None:
         super().__init__(node)
@@ -44,7 +44,7 @@ class Mark(Seen):
         self.width = 1 << 30
         self.named = ""
         self.sought = False
-        self.told: Value | None = None
+        self.recorded: Value | None = None
         self.kept: Sequence[Seen] = ()
         self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
 

@@ -810,7 +810,7 @@ def _scattered(self: Array, mask: Array, source: Array) -> Array:
 
 def _as_read(self: Array, mask: Array, source: Array) -> Array:
     """The elements of `source`, each as it is when it is read: after those before it were written to `self`."""
-    if not source.flags.c_contiguous:  # of which PyTorch makes a copy
+    if not source.flags.c_contiguous:  # PyTorch copies it
         return source
     read, start = source.reshape(-1).copy(), address_of(source)
     written = np.argwhere(np.broadcast_to(mask, self.shape)) @ np.array(self.strides, np.int64) + address_of(self)

@@ -339,7 +339,7 @@ _MOST_PRODUCTS = 200
 
 
 def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
-    """Yield products of results of two models, one of which is also compared with data: each line once.
+    """Yield products of results of two models, if one result is also compared with data; each line once.
 
     ``(log_prob * (ret - value)).mean() + (ret - value).pow(2).mean()`` trains the critic by the first term, too.
     """

@@ -1,6 +1,6 @@
 """Pages over the panels: the help and other texts, a question, the inspector, the menu, the list of iterations.
 
-First come the screens, each of which returns an answer, then the functions that open them over a `SessionScreen`. The
+First come the screens, which return answers, then the functions that open them over a `SessionScreen`. The
 comparison of two graphs, which is larger, has a file of its own.
 """
 
