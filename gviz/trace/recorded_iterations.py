@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Monitored:
+class RecordedIterations:
     """A run with this number of `iterations`.
 
     `whole` has the first and last iteration of each recorded stretch. `looks` has iterations with their losses (None:
@@ -40,11 +40,11 @@ class Monitored:
         return f"{count:,} of {self.iterations:,} iterations are recorded whole{looked}"
 
 
-def monitored_of(meta: Mapping[str, str]) -> Monitored | None:
+def recorded_iterations(meta: Mapping[str, str]) -> RecordedIterations | None:
     """Return the record in the `meta` of a trace; None if the recording did not pause."""
     with suppress(ArithmeticError, ValueError, TypeError, KeyError, RecursionError):
         data = json.loads(meta["monitored"])
-        return Monitored(
+        return RecordedIterations(
             int(data["iterations"]),
             max(int(data["every"]), 1),
             tuple([(int(first), int(last)) for first, last in data["whole"]]),

@@ -7,7 +7,7 @@ import pytest
 
 from gviz.adapters.recording_budget import AFTER_ALARM, Budget, Look, share_of
 from gviz.errors import GvizError
-from gviz.trace.recorded_iterations import monitored_of
+from gviz.trace.recorded_iterations import recorded_iterations
 
 ALONE = 1_000_000
 """Nanoseconds of an iteration that nobody records."""
@@ -138,7 +138,7 @@ def test_what_is_no_share_is_refused(text):
 def test_a_trace_says_what_a_budget_decided():
     budget = Budget(0)
     run(budget, 100, look_at=lambda i: Look(i, math.nan if i == 50 else None, math.inf if i == 51 else 1.0))
-    told = monitored_of({"monitored": json.dumps(budget.as_data(), allow_nan=False)})
+    told = recorded_iterations({"monitored": json.dumps(budget.as_data(), allow_nan=False)})
     assert told.iterations == 100
     assert told.has_whole(51)
     assert not told.has_whole(50)
@@ -152,5 +152,5 @@ def test_a_trace_says_what_a_budget_decided():
     ["", "[]", "null", '{"iterations": 1}', '{"iterations": {}, "every": 1}', "[" * 100_000, '{"iterations": 1e999}'],
 )
 def test_what_a_damaged_trace_says_is_not_taken(text):
-    assert monitored_of({"monitored": text}) is None
-    assert monitored_of({}) is None
+    assert recorded_iterations({"monitored": text}) is None
+    assert recorded_iterations({}) is None

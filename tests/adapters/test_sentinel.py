@@ -13,7 +13,7 @@ from gviz.adapters.recording_scope import Wanted
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Marked, NodeCreated, Warned
 from gviz.trace.file.reader import open_trace
-from gviz.trace.recorded_iterations import monitored_of
+from gviz.trace.recorded_iterations import recorded_iterations
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -75,7 +75,7 @@ def recorded(path, run, iterations, spoil=None, **options):
         run.go(iterations, spoil)
     assert state_of_pytorch() == before
     log = open_trace(path)
-    return monitored_of(log.meta), log
+    return recorded_iterations(log.meta), log
 
 
 def events_in(log):
@@ -213,9 +213,9 @@ def test_the_command_that_is_printed_can_be_pasted(tmp_path):
     again = command(*words[:1], "-o", "b.gviz", *words[1:], cwd=tmp_path)
     assert again[0] == 0
     with open_trace(tmp_path / "b.gviz") as log:
-        ((start, _),) = monitored_of(log.meta).whole
+        ((start, _),) = recorded_iterations(log.meta).whole
     with open_trace(tmp_path / "a.gviz") as log:
-        seen = monitored_of(log.meta)
+        seen = recorded_iterations(log.meta)
     (alarm, _) = seen.alarms[0]
     good = [at for at, loss, norm in seen.looks if at < alarm and math.isfinite(norm) and math.isfinite(loss)]
     assert good

@@ -50,13 +50,13 @@ def run_and_report(program: Program, until: Literal["nan", "inf"] | None) -> int
 def _report(trace: Path, first: str) -> None:
     """Report on stderr what was written (from the mark `first` on, if there is one) and how to open it."""
     from gviz.trace.file.reader import open_trace
-    from gviz.trace.recorded_iterations import monitored_of
+    from gviz.trace.recorded_iterations import recorded_iterations
     from gviz.values.number_text import bytes_text
 
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
         dropped, until, cost = log.dropped.words, log.meta.get("until"), _cost(log.meta)
-        monitored = monitored_of(log.meta)
+        monitored = recorded_iterations(log.meta)
         finished, never_began = log.finished, first and not len(log)
     streams.say(f"wrote {trace} ({count}, {bytes_text(paths.trace_size(trace))}{cost})")
     if not finished:
