@@ -220,28 +220,21 @@ def reads_tensors(source: str, names: Container[str]) -> bool:
     return any(_takes_out(node) or _is_read(node, names) for node in ast.walk(tree))
 
 
-def numbers_taken(text: str, names: Container[str], path: str) -> Frame | None:
-    """Return the first expression that takes numbers out of a variable: ``scale.item()``, ``float(self.scale)``.
+def numbers_taken(text: str) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Yield each call that takes numbers out of a value, with that value: ``scale.item()``, ``float(self.scale)``.
 
-    `names` are the last parts of the variable's names. A text that is not valid Python has none.
+    A text that is not valid Python has none.
     """
     try:
         tree = syntax.program(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        return
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr="item" | "numpy" | "tolist")):
-                pass
+                yield node, value
             case ast.Call(func=ast.Name(id="float" | "int"), args=[value]):
-                pass
-            case _:
-                continue
-        name = value.id if isinstance(value, ast.Name) else value.attr if isinstance(value, ast.Attribute) else ""
-        if name in names:
-            end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-            return Frame(path, "", node.lineno, end[0], node.col_offset, end[1])
-    return None
+                yield node, value
 
 
 def _takes_out(node: ast.AST) -> bool:

@@ -304,7 +304,6 @@ def _grads_read(survey: Survey) -> set[_FileVariable]:
 MOST_CUTS = 5
 _COPIES_LOOKED_AT = 20
 _OF_NUMBERS = "compute the loss with tensors throughout: .item(), numpy and torch.tensor(...) carry only the numbers"
-_TAKES_NUMBERS = re.compile(r"\.(item|numpy|tolist)\(|\bfloat\(")
 _NEAR = 200
 """The number of nodes before and after in which parameters of the same model are searched."""
 
@@ -400,11 +399,22 @@ def unused(asked: Question) -> Finding:
     return Finding("unused", text, info.born, asked.node, parts, fix, innermost(info))
 
 
+def _takes_numbers(timeline: Timeline, at: Frame | None) -> bool:
+    """Return whether the program takes numbers out of a value at a line."""
+    calls = numbers_taken(timeline.source(at.path) or "") if at is not None else ()
+    return any(at is not None and call.lineno <= at.line <= (call.end_lineno or 0) for call, _ in calls)
+
+
 def _numbers_taken(timeline: Timeline, info: NodeInfo) -> Frame | None:
     """Return where the program takes the numbers of a leaf, if it does: ``scale.item()``."""
     names = {name.rpartition(".")[2] for name in info.names if name}
-    texts = ((path, text) for path, text in timeline.sources.items() if text)
-    return next(filter(None, (numbers_taken(text, names, path) for path, text in texts)), None)
+    for path, text in timeline.sources.items():
+        for call, value in numbers_taken(text or ""):
+            match value:
+                case ast.Name(id=name) | ast.Attribute(attr=name) if name in names:
+                    end = call.end_lineno or call.lineno, call.end_col_offset or -1
+                    return Frame(path, "", call.lineno, end[0], call.col_offset, end[1])
+    return None
 
 
 def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
@@ -413,8 +423,7 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     used = Finding("elsewhere", f"{name} was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
     fresh = _fresh(asked, last)
     if fresh is None:
-        takes = _TAKES_NUMBERS.search(line_text(asked.timeline, innermost(last)))
-        fix = _OF_NUMBERS if takes else "call backward() on a result of that"
+        fix = _OF_NUMBERS if _takes_numbers(asked.timeline, innermost(last)) else "call backward() on a result of that"
         return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
     asks = ": requires_grad does not give it one" if fresh.created.kind == "leaf" else ""
     new = f"{label_at(asked.timeline, fresh.node)} is a new tensor with no autograd history{asks}"
