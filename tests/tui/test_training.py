@@ -81,6 +81,7 @@ async def test_findings_lead_from_a_question_to_its_cause_in_three_keys():
         await press(pilot, "enter")
         found = app.screen.cursor.selected
         assert timeline.info(found).name.startswith("encoder.")
+        assert app.screen.cursor.position == last_pass(timeline, len(timeline)), "where the gradient is missing"
         await press(pilot, "e", "escape")
         assert "detach" in timeline.info(app.screen.cursor.selected).op.name.lower()
 
@@ -98,6 +99,13 @@ async def test_where_nothing_is_wrong_the_key_says_so():
         await press(pilot, "!")
         assert not isinstance(app.screen, ChooserScreen)
         assert app.screen.remark or isinstance(app.screen, SheetScreen)
+
+
+def test_while_the_program_runs_nothing_found_is_so_far():
+    timeline = demo()
+    assert "so far" not in transcript(timeline, "findings")
+    timeline.growing = True
+    assert "so far: c runs the program to its next stop" in transcript(timeline, "findings")
 
 
 async def test_the_start_says_how_long_the_recording_is_and_how_to_walk():
@@ -125,6 +133,11 @@ async def test_training_is_a_page_of_sparklines():
         assert isinstance(app.screen, SheetScreen)
     said_by_line = transcript(iterations(3), "training")
     assert "3 backward passes" in said_by_line
+
+
+def test_training_lists_modules_without_a_gradient():
+    rows = transcript(cut(), "training").splitlines()
+    assert [row.split() for row in rows if row.strip().startswith("encoder")] == [["encoder", "no", "gradient"]]
 
 
 @pytest.mark.parametrize("size", [(120, 40), (200, 60)])
