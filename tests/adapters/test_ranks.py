@@ -108,7 +108,7 @@ dist.destroy_process_group()
     ("broadcast", "said"),
     [
         (True, "agrees in parameters, used gradients, buffers and graph with rank0.gviz"),
-        (False, "iteration 2: a buffer is another one, first #"),
+        (False, "iteration 2: a buffer differs, first #"),
     ],
 )
 def test_buffers_agree_where_they_are_broadcast(tmp_path, broadcast, said):
