@@ -609,16 +609,14 @@ def clipped_early(survey: Survey) -> Iterator[Finding | None]:
 def _clipped_while_scaled(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first clipping of gradients that are still multiplied by the scale of the loss."""
     timeline, is_clipping = survey.timeline, partial(survey.timeline.once, _clips)
-    scales: dict[int, float] = {}
     scaled: dict[int, tuple[int, float]] = {}
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
         yield None
         match event:
             case GradAccumulated(node=node, pass_nr=number):
-                if number not in scales:
-                    scales[number] = loss_scale(timeline, number)
-                if scales[number] > 1:
-                    scaled[node] = seq, scales[number]
+                scale = timeline.once(loss_scale, number)
+                if scale > 1:
+                    scaled[node] = seq, scale
             case GradSet(node=node) if node in scaled:
                 since, scale = scaled.pop(node)
                 step = next_step(timeline, node, seq)
@@ -634,21 +632,22 @@ _LEAST_OF_A_SCALER = 64
 
 def scaled_step(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first step with gradients that are still scaled, by a power of 2 as of a ``GradScaler``."""
-    timeline, scales = survey.timeline, dict[int, float]()
+    timeline = survey.timeline
     scaled: dict[int, int] = {}
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
         yield None
         match event:
             case GradAccumulated(node=node, pass_nr=number):
-                if number not in scales:
-                    scales[number] = loss_scale(timeline, number)
-                if scales[number] >= _LEAST_OF_A_SCALER and scales[number] == 2 ** round(log2(scales[number])):
+                scale = timeline.once(loss_scale, number)
+                if scale >= _LEAST_OF_A_SCALER and scale == 2 ** round(log2(scale)):
                     scaled[node] = number
             case GradSet(node=node):
                 scaled.pop(node, None)
             case OptimizerStepped(parameters=parameters, raised="") if scaled.keys() & {*parameters}:
                 node = next(node for node in parameters if node in scaled)
-                yield _scaled_step_finding(timeline, event, seq, node, scaled[node], scales[scaled[node]])
+                yield _scaled_step_finding(
+                    timeline, event, seq, node, scaled[node], timeline.once(loss_scale, scaled[node])
+                )
                 return
 
 
