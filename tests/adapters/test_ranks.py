@@ -250,7 +250,7 @@ def test_ranks_that_a_program_starts_itself_are_recorded_in_the_folder_of_its_tr
     (tmp_path / "train.py").write_text(STARTED)
     code, out, err = gviz("record", "-o", "runs/", "train.py", cwd=tmp_path, env={"START": how})
     assert (code, sorted(out.splitlines())) == (0, sorted(alone[1].splitlines())), err
-    assert "beside it 2 ranks: rank0.gviz, rank1.gviz\nopen it with: gviz open runs\n" in err
+    assert "next to it: 2 ranks, rank0.gviz, rank1.gviz\nopen it with: gviz open runs\n" in err
     out = gviz_here("diff", "runs", cwd=tmp_path)[1]
     assert "main.gviz is the program that started them\n" in out
     assert "rank1.gviz  2 iterations" in out
