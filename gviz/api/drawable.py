@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,6 +68,8 @@ def drawn(thing: Any, params: Params | None = None, inputs: Any = NO_INPUTS, *, 
         )
     if isinstance(thing, Timeline):
         return Drawn(thing, last_moment(thing))
+    if inputs is NO_INPUTS and _is_traced(thing):
+        return _as_it_stands(thing, named)
     if is_module(thing):
         return _of_module(thing, inputs, named, backward=backward)
     if isinstance(thing, str | os.PathLike) and Path(thing).suffix == ".py":
@@ -77,6 +80,12 @@ def drawn(thing: Any, params: Params | None = None, inputs: Any = NO_INPUTS, *, 
     tensors = tuple(tensor for tensor, _ in tensors_in(thing))
     found = tensors[0] if len(tensors) == 1 else tensors or thing
     return _from_recording(found, named) or _as_it_stands(found, named)
+
+
+def _is_traced(module: object) -> bool:
+    """Return whether a module is a traced one of the built-in engine, which has its graph before it is called."""
+    jit = sys.modules.get("gviz.engine.jit")
+    return jit is not None and isinstance(module, jit.TracedModule)
 
 
 def _of_module(module: Any, inputs: Any, named: Named, *, backward: bool) -> Drawn:

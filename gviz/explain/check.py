@@ -141,7 +141,8 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         found = why(timeline, end, node, "grad")
         untrained = _is_never_trained(found)
         is_of_other = bool(survey.optimized) and node not in survey.optimized
-        of_old_model = found.kind == "unused" and node in replaced
+        # a layer of which no module, no variable knows any more has been replaced, too
+        of_old_model = found.kind == "unused" and (node in replaced or _has_lost_its_name(survey, node))
         if of_old_model or _is_taken_as_data(survey, found) or _is_of_no_call(survey, found):
             continue
         if not (untrained and is_of_other):  # else it follows another model, as a target network does
@@ -202,10 +203,14 @@ def _is_taken_as_data(survey: Survey, found: Finding) -> bool:
 
 def _is_of_no_call(survey: Survey, found: Finding) -> bool:
     """Return whether a parameter belongs to a template of copies: an uncalled model without an optimizer."""
-    made = survey.nodes.get(found.node)
-    is_parameter = made is not None and made.created.kind == "parameter"
     is_of_other = bool(survey.optimized) and found.node not in survey.optimized
-    return found.kind == "unused" and is_parameter and is_of_other and found.node not in survey.timeline.nodes.named
+    return found.kind == "unused" and is_of_other and _has_lost_its_name(survey, found.node)
+
+
+def _has_lost_its_name(survey: Survey, node: int) -> bool:
+    """Return whether no module that was called and no variable refers to a parameter."""
+    made = survey.nodes.get(node)
+    return made is not None and made.created.kind == "parameter" and node not in survey.timeline.nodes.named
 
 
 _SEVERAL = re.compile(r",(?![^\[]*\])\s*")

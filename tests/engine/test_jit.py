@@ -169,7 +169,7 @@ def test_operations_that_are_none_are_warned_of():
         h.detach_()
         return h * x
 
-    with pytest.warns(jit.TracerWarning, match=r"detach_\(\) is no operation"):
+    with pytest.warns(jit.TracerWarning, match=r"detach_\(\) is not an operation"):
         jit.trace(f, torch.ones(2, requires_grad=True))
 
 

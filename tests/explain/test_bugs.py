@@ -31,7 +31,8 @@ ANSWERS = {
         "error",
         "changed-in-place",
         [
-            "a step of Adam updated #7 judge.2.weight",
+            "a step of Adam updated #",
+            "judge.2.weight, but",
             "score = Addmm still needs it",
             "compute the loss anew after it",
         ],
