@@ -82,10 +82,10 @@ def drawn(thing: Any, params: Params | None = None, inputs: Any = NO_INPUTS, *, 
     return _from_recording(found, named) or _as_it_stands(found, named)
 
 
-def _is_traced(module: object) -> bool:
-    """Return whether a module is a traced one of the built-in engine, which has its graph before it is called."""
+def _is_traced(thing: object) -> bool:
+    """Return whether a thing is a traced module or function of the built-in engine, or a graph that it recorded."""
     jit = sys.modules.get("gviz.engine.jit")
-    return jit is not None and isinstance(module, jit.TracedModule)
+    return jit is not None and isinstance(thing, (jit.StaticGraph, jit.TracedFunction, jit.TracedModule))
 
 
 def _of_module(module: Any, inputs: Any, named: Named, *, backward: bool) -> Drawn:
