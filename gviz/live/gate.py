@@ -6,12 +6,29 @@ passed on before the program pauses. The exceptions are the end of a phase, for 
 `next`: only the first event afterwards shows these, and that event waits outside.
 
 If one thread of the program pauses, all of them wait: each emits its next event under the same lock.
+
+A program is paused, or it runs in one of these modes::
+
+    mode        wish                           pauses before an event that     pauses after an event that
+    _Run        run                            -                               -
+    _Events     step                           -                               is the last of `count` events
+    _Nodes      next                           leaves the last collapsed call  completes the last of `count` nodes
+    _Finish     finish                         shows that the phase has ended  may end the module call or the pass
+    _Tests      continue, to, phase, backward  -                               may be a stop
+
+    running --- the mode pauses it, or a pause was requested ---> paused
+    paused  --- `wait` returns a wish ------------------------->  running, in the mode of that wish
+
+The debugger decides whether an event that may be a stop is one. It evaluates the stop in the timeline, and if it is
+none, the program continues with the same wish. For example, ``continue`` with the breakpoint ``x`` at ``x = a * b``:
+the multiplication may be `x`, so the program pauses after it. Its name is only known when the statement has ended.
+Therefore the program pauses again after the first event of another statement, and there the debugger knows the name.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import get_ident
 
 from gviz import events as e
@@ -29,41 +46,38 @@ from gviz.trace.phases import DECIDING, Chapters
 
 Wait = Callable[[Why], Wish]
 """Called while the program is paused; returns how it continues."""
+Tests = Iterable[tuple[type[e.Event], Test]]
+"""Tests of single events, each with the class of events that it applies to."""
 
 _DECIDING, _CONTEXT, _DEFINITIONS = frozenset(DECIDING), frozenset(CONTEXT), frozenset(e.DEFINITIONS)
 _SILENT = frozenset(e.SILENT)
-_FOLLOWED = LEARNED_FROM | _DECIDING | _CONTEXT
-_STEP_KINDS = (e.StepStarted, e.StepFinished)
-_SCOPE_KINDS = (e.ScopeEntered, e.ScopeLeft)
+_RULES = (e.StepStarted, e.StepFinished)
+_CALLS = (e.ScopeEntered, e.ScopeLeft)
 
 
 class Gate:
     """The gate of one program. `say` is the listener of a channel; `first` is how the program starts."""
 
-    def __init__(self, hand_on: Listener, wait: Wait, first: Wish) -> None:
-        self._hand_on = hand_on
+    def __init__(self, listener: Listener, wait: Wait, first: Wish) -> None:
+        self._pass_on = listener
         self._wait = wait
         self._lock = threading.RLock()
         self._owner = 0
         """The thread that holds the lock."""
         self.aside: frozenset[int] = frozenset()
         """Threads that are never paused, because the program may need them to continue."""
-        self.count = 0
-        self._pausing = False
-        self._cache = NodeCache()
-        self._context = Context()
-        self._chapters = Chapters()
-        self._scope = self._depth = self._ran = 0
+        self._is_pause_requested = False
+        self._position = Position()
         self._prefilters: dict[str, Prefilter] = {}
-        self._bad, self._is_first_bad = FirstBad(), False
-        self._inside = 0
-        """The collapsed module call whose nodes are passing, while `next` treats them as one."""
-        self._asked_of = 0
-        """The stack of the node the debugger was last asked about, while its statement may still run."""
         self._take_up(first)
 
+    @property
+    def count(self) -> int:
+        """How many events have passed, without definitions."""
+        return self._position.count
+
     def say(self, event: e.Event) -> None:
-        """Pass an event on, and pause the program if the current wish asks for it."""
+        """Pass an event on, and pause the program if the current mode or a requested pause does so."""
         me = get_ident()
         if me not in self.aside:
             with self._lock:
@@ -73,19 +87,19 @@ class Gate:
                 finally:
                     self._owner = outer
         else:
-            self.count += event.__class__ not in _DEFINITIONS
-            self._hand_on(event)
+            self._position.count += event.__class__ not in _DEFINITIONS
+            self._pass_on(event)
 
     def pause(self) -> None:
         """Pause the program at its next event or `pause_here`, whichever comes first."""
-        self._pausing = True
+        self._is_pause_requested = True
 
     @property
     def pausing(self) -> bool:
         """Whether a pause was requested and has not happened yet."""
-        return self._pausing
+        return self._is_pause_requested
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Never pause the program again, from any thread."""
         self._take_up(Wish("run"))
 
@@ -95,137 +109,43 @@ class Gate:
         For a signal handler: it runs between two instructions of a thread, also inside `say`, which then handles the
         pause.
         """
-        if self._pausing and self._owner != get_ident():
+        if self._is_pause_requested and self._owner != get_ident():
             self.stop_here("pause")
-        return not self._pausing
+        return not self._is_pause_requested
 
     def stop_here(self, why: Why) -> None:
         """Pause the program here."""
         with self._lock:
             outer, self._owner = self._owner, get_ident()
             try:
-                if why != "pause" or self._pausing:
+                if why != "pause" or self._is_pause_requested:
                     self._hold(why)
             finally:
                 self._owner = outer
 
     def _say(self, event: e.Event) -> None:
-        kind = event.__class__
+        position, kind = self._position, event.__class__
         if kind in _DEFINITIONS:
-            self._cache.learn(event)
-            self._hand_on(event)
+            position.cache.learn(event)
+            self._pass_on(event)
             return
-        if self._inside and self._leaves(event):
-            self._inside = 0
-            self._counted()
-        before = self._depth
-        if kind in _FOLLOWED:
-            self._follow(event, kind)
-        self._is_first_bad = not self._bad.found and self._bad.meets(event)
-        self._hand_on(event)
-        self.count += 1
-        if self._pausing:
-            self._hold("pause")
-        elif self._every:
-            if kind not in _SILENT:
-                self._counted()
-        elif self._nodes:
-            if self._is_whole_node(event, kind, before):
-                self._inside = self._inside or self._call_of(event)
-                if not self._inside:
-                    self._counted()
-        else:
-            tests = self._tests.get(kind, ())
-            if tests or self._asked_of:
-                self._test(event, tests)
-
-    def _test(self, event: e.Event, tests: tuple[Test, ...]) -> None:
-        """Pause if this event may be a stop, or shows that an earlier one was: names are known when statements end."""
-        for test in tests:
-            if test(event):
-                break
-        else:
-            if not self._asked_of or not self._ends_statement(event):
-                return
-        self._hold("maybe")
-        self._asked_of = event.stack if isinstance(event, e.NodeCreated) and self._may_be_named(event.node) else 0
-
-    def _may_be_named(self, node: int) -> bool:
-        """Return whether the name of the node decides if the program pauses there."""
-        return any(self._prefilters[text].goes_by_name(node) for text in self._wish.stops if text in self._prefilters)
-
-    def _ends_statement(self, event: e.Event) -> bool:
-        if isinstance(event, e.NodeCreated):
-            return event.stack != self._asked_of
-        return isinstance(event, OF_NO_STATEMENT)
-
-    def _is_whole_node(self, event: e.Event, kind: type[e.Event], depth: int) -> bool:
-        """Return whether a node is complete (`depth` is that before the event), or an optimizer step with all it
-        computes.
-        """
-        if kind in _CONTEXT:
-            return depth > 0 == self._depth
-        if kind not in WHOLE_NODE or self._depth:
-            return False
-        own = isinstance(event, e.NodeCreated) and self._chapters.steps.computes(event)
-        return not (own and self._steps_closed)
-
-    def _call_of(self, event: e.Event) -> int:
-        """Return the collapsed call of the completed node, 0 if none; for a parameter, that of the previous backward
-        rule.
-        """
-        node = subject(event)[0]
-        of_parameter = isinstance(event, e.GradAccumulated) and node in self._cache.parameters
-        return self._cache.outermost(self._ran if of_parameter else node, self._closed)
-
-    def _leaves(self, event: e.Event) -> bool:
-        """Return whether this event follows everything in the current collapsed call, forward or in a pass."""
-        match event:
-            case e.ScopeLeft(scope=scope):
-                return scope == self._inside
-            case e.GradAccumulated(node=node) if node in self._cache.parameters:
-                return False
-            case e.StepStarted(node=node) | e.GradAccumulated(node=node) | e.GradCaptured(node=node):
-                return not self._depth and self._cache.outermost(node, self._closed) != self._inside
-            case e.BackwardFinished(pass_nr=pass_nr):  # a pass run by its forward, or by a backward rule, is part of it
-                return self._inside not in self._context.scopes and self._context.passes[:1] == [pass_nr]
-        return isinstance(event, e.Failed)
-
-    def _counted(self) -> None:
-        self._left -= 1
-        if self._left <= 0:
-            self._hold("wish")
-
-    def _follow(self, event: e.Event, kind: type[e.Event]) -> None:
-        """Track phases, passes and module calls; pause first if this event shows that a phase has ended."""
         if kind in _DECIDING:
-            phases = len(self._chapters.rows)
-            self._chapters.happen(self.count + 1, event)
-            if self._until_phase_ends and len(self._chapters.rows) > phases > 0 and self._phase_is_over():
-                self._hold("wish")
-        if kind in LEARNED_FROM:
-            self._cache.learn(event)
-        if kind in _CONTEXT:
-            if isinstance(event, _STEP_KINDS):
-                self._ran = event.node
-                node, pass_nr, scope = event.node, event.pass_nr, 0
-            else:
-                node, _, pass_nr = subject(event)
-                scope = event.scope if isinstance(event, _SCOPE_KINDS) else 0
-            _, _, self._scope, self._depth = self._context.happen(KIND_NUMBERS[kind], node, pass_nr, scope)
-
-    def _phase_is_over(self) -> bool:
-        """Return whether the waiting event shows that a phase ended with the event before, or that the next one began
-        earlier.
-
-        False if the program continued from that same moment.
-        """
-        (_, _, end, _), (_, start, _, _) = self._chapters.rows[-2:]
-        return end > self._wished_at and (end == self.count or start <= self.count)
+            position.chapters.happen(position.count + 1, event)
+        if self._mode.pauses_before(event):
+            self._hold("wish")
+        depth = position.depth
+        position.follow(event, kind)
+        self._pass_on(event)
+        position.count += 1
+        why = "pause" if self._is_pause_requested else self._mode.reason_after(event, kind, depth)
+        if why is not None:
+            self._hold(why)
+            if why == "maybe":
+                self._mode.asked(event)
 
     def _hold(self, why: Why) -> None:
         """Wait for the next wish. An exception during the wait goes to the program, which then runs to a stop."""
-        self._pausing = False
+        self._is_pause_requested = False
         wish = Wish("continue", stops=self._wish.stops)
         try:
             wish = self._wait(why)
@@ -234,58 +154,235 @@ class Gate:
 
     def _take_up(self, wish: Wish) -> None:
         self._wish = wish
-        self._left = wish.count
-        self._wished_at = self.count
-        self._every = wish.mode == "step"
-        self._nodes = wish.mode == "next"
-        self._closed, self._inside = frozenset(wish.closed), 0
-        self._steps_closed = OPTIMIZER in self._closed
-        self._until_phase_ends = wish.mode == "finish" and not self._scope
-        self._tests = self._tests_of(wish)
+        self._mode = self._mode_of(wish)
 
-    def _tests_of(self, wish: Wish) -> dict[type[e.Event], tuple[Test, ...]]:
-        """Return the tests that decide whether to pause, by event class."""
-        tests: dict[type[e.Event], tuple[Test, ...]] = {}
-        for kind, test in self._wanted(wish):
-            tests[kind] = (*tests.get(kind, ()), test)
-        return tests
-
-    def _wanted(self, wish: Wish) -> list[tuple[type[e.Event], Test]]:
+    def _mode_of(self, wish: Wish) -> _Run:
+        position = self._position
         match wish.mode:
+            case "step":
+                return _Events(wish.count)
+            case "next":
+                return _Nodes(position, wish.count, frozenset(wish.closed))
             case "finish":
-                return self._ends()
+                return _Finish(position)
             case "phase":
-                return [(kind, self._begins_phase()) for kind in DECIDING]
+                return _Tests((kind, position.phase_test()) for kind in DECIDING)
             case "to":
-                return [(kind, concerns(wish.node, frozenset(wish.storages))) for kind in e.KINDS]
+                return _Tests((kind, concerns(wish.node, frozenset(wish.storages))) for kind in e.KINDS)
             case "backward":
-                return [(e.BackwardStarted, _always)]
+                return _Tests([(e.BackwardStarted, _always)])
             case "continue":
-                return self._stops(wish.stops)
-        return []
+                prefilters = [self._prefilter(text) for text in wish.stops]
+                return _Tests(_stops(position, prefilters), prefilters)
+        return _Run()
 
-    def _ends(self) -> list[tuple[type[e.Event], Test]]:
-        if self._scope:
-            scope = self._scope
-            return [(e.ScopeLeft, lambda event: scope not in self._context.scopes)]
-        return [(e.BackwardFinished, lambda event: self._chapters.rows[-1][2] == self.count)]
+    def _prefilter(self, text: str) -> Prefilter:
+        """Return the prefilter of a breakpoint, which keeps what it has found out about nodes."""
+        position = self._position
+        if text not in self._prefilters:
+            self._prefilters[text] = Prefilter(text, position.cache, position.chapters)
+            position.cache.keep_values |= self._prefilters[text].asks_for_values
+        return self._prefilters[text]
 
-    def _begins_phase(self) -> Test:
-        rows = self._chapters.rows
+
+class Position:
+    """Where the program is: its nodes, phases, passes and module calls."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How many events have passed, without definitions."""
+        self.cache = NodeCache()
+        self.chapters = Chapters()
+        """Phases, up to and including the event that is passing."""
+        self.scope = 0
+        """The innermost running module call, 0 if there is none."""
+        self.depth = 0
+        """How many backward rules are running, one inside the other."""
+        self.rule = 0
+        """The node whose backward rule started or finished last."""
+        self.first_bad = FirstBad()
+        self.is_first_bad = False
+        """Whether the last event has the first nan or inf."""
+        self._context = Context()
+
+    @property
+    def scopes(self) -> list[int]:
+        """The running module calls, outermost first."""
+        return self._context.scopes
+
+    @property
+    def passes(self) -> list[int]:
+        """The running backward passes, outermost first."""
+        return self._context.passes
+
+    def follow(self, event: e.Event, kind: type[e.Event]) -> None:
+        """Track nodes, passes and module calls, and the first nan."""
+        if kind in LEARNED_FROM:
+            self.cache.learn(event)
+        if kind in _CONTEXT:
+            if isinstance(event, _RULES):
+                self.rule = event.node
+                node, pass_nr, scope = event.node, event.pass_nr, 0
+            else:
+                node, _, pass_nr = subject(event)
+                scope = event.scope if isinstance(event, _CALLS) else 0
+            _, _, self.scope, self.depth = self._context.happen(KIND_NUMBERS[kind], node, pass_nr, scope)
+        self.is_first_bad = not self.first_bad.found and self.first_bad.meets(event)
+
+    def phase_test(self) -> Test:
+        """Return a test for events with which a phase begins after this position."""
+        rows = self.chapters.rows
         known = len(rows) - bool(rows and rows[-1][1] > self.count)  # the last one may begin with the waiting event
-        return lambda event: len(self._chapters.rows) > known
+        return lambda event: len(self.chapters.rows) > known
 
-    def _stops(self, texts: tuple[str, ...]) -> list[tuple[type[e.Event], Test]]:
-        tests: list[tuple[type[e.Event], Test]] = [(e.Marked, _always), (e.BackwardFinished, _failed)]
-        if not self._bad.found:
-            tests += [(kind, lambda event: self._is_first_bad) for kind in HELD_VALUES]
-        for text in texts:
-            prefilter = self._prefilters.get(text)
-            if prefilter is None:
-                prefilter = self._prefilters[text] = Prefilter(text, self._cache, self._chapters)
-                self._cache.keep_values |= prefilter.asks_for_values
-            tests += [(kind, prefilter.may_stop) for kind in prefilter.stop.at.kinds]
-        return tests
+
+class _Run:
+    """The program runs until a pause is requested. Other modes override what they decide."""
+
+    def pauses_before(self, event: e.Event) -> bool:
+        """Return whether the program pauses before an event, which already counts for the phases."""
+        return False
+
+    def reason_after(self, event: e.Event, kind: type[e.Event], depth: int) -> Why | None:
+        """Return why the program pauses after an event; None if it does not. `depth` is the depth before the event."""
+        return None
+
+    def asked(self, event: e.Event) -> None:
+        """Note that the debugger was asked about an event, and has continued in this mode."""
+
+
+class _Events(_Run):
+    """The program runs for a number of events."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+
+    def reason_after(self, event: e.Event, kind: type[e.Event], depth: int) -> Why | None:
+        if kind in _SILENT:
+            return None
+        self._left -= 1
+        return "wish" if self._left <= 0 else None
+
+
+class _Nodes(_Run):
+    """The program runs for a number of nodes. A call of a `closed` module counts as one node, an optimizer step may."""
+
+    def __init__(self, position: Position, count: int, closed: frozenset[str]) -> None:
+        self._position = position
+        self._left = count
+        self._closed = closed
+        self._steps_closed = OPTIMIZER in closed
+        self._inside = 0
+        """The collapsed module call whose nodes are passing."""
+
+    def pauses_before(self, event: e.Event) -> bool:
+        if not self._inside or not self._leaves(event):
+            return False
+        self._inside = 0
+        self._left -= 1
+        return self._left <= 0
+
+    def reason_after(self, event: e.Event, kind: type[e.Event], depth: int) -> Why | None:
+        if not self._is_whole_node(event, kind, depth):
+            return None
+        self._inside = self._inside or self._call_of(event)
+        if self._inside:
+            return None
+        self._left -= 1
+        return "wish" if self._left <= 0 else None
+
+    def _is_whole_node(self, event: e.Event, kind: type[e.Event], depth: int) -> bool:
+        """Return whether an event completes a node, or an optimizer step with all it computes."""
+        if kind in _CONTEXT:
+            return depth > 0 == self._position.depth
+        if kind not in WHOLE_NODE or self._position.depth:
+            return False
+        own = isinstance(event, e.NodeCreated) and self._position.chapters.steps.computes(event)
+        return not (own and self._steps_closed)
+
+    def _call_of(self, event: e.Event) -> int:
+        """Return the collapsed call of the completed node, 0 if none; for a parameter, that of the last rule."""
+        cache, node = self._position.cache, subject(event)[0]
+        of_parameter = isinstance(event, e.GradAccumulated) and node in cache.parameters
+        return cache.outermost(self._position.rule if of_parameter else node, self._closed)
+
+    def _leaves(self, event: e.Event) -> bool:
+        """Return whether this event follows everything in the current collapsed call, forward or in a pass."""
+        position = self._position
+        match event:
+            case e.ScopeLeft(scope=scope):
+                return scope == self._inside
+            case e.GradAccumulated(node=node) if node in position.cache.parameters:
+                return False
+            case e.StepStarted(node=node) | e.GradAccumulated(node=node) | e.GradCaptured(node=node):
+                return not position.depth and position.cache.outermost(node, self._closed) != self._inside
+            case e.BackwardFinished(pass_nr=pass_nr):  # a pass run by its forward, or by a backward rule, is part of it
+                return self._inside not in position.scopes and position.passes[:1] == [pass_nr]
+        return isinstance(event, e.Failed)
+
+
+class _Tests(_Run):
+    """The program runs to an event that may be a stop.
+
+    If a breakpoint depends on the name of a node, the program pauses again when the node's statement has ended.
+    """
+
+    def __init__(self, tests: Tests, prefilters: Iterable[Prefilter] = ()) -> None:
+        self._tests: dict[type[e.Event], tuple[Test, ...]] = {}
+        for kind, test in tests:
+            self._tests[kind] = (*self._tests.get(kind, ()), test)
+        self._prefilters = tuple(prefilters)
+        self._unnamed = 0
+        """The stack of the node that the debugger was asked about, while its statement may still run."""
+
+    def reason_after(self, event: e.Event, kind: type[e.Event], depth: int) -> Why | None:
+        for test in self._tests.get(kind, ()):
+            if test(event):
+                return "maybe"
+        return "maybe" if self._unnamed and self._ends_statement(event) else None
+
+    def asked(self, event: e.Event) -> None:
+        self._unnamed = 0
+        if isinstance(event, e.NodeCreated) and any(one.goes_by_name(event.node) for one in self._prefilters):
+            self._unnamed = event.stack
+
+    def _ends_statement(self, event: e.Event) -> bool:
+        if isinstance(event, e.NodeCreated):
+            return event.stack != self._unnamed
+        return isinstance(event, OF_NO_STATEMENT)
+
+
+class _Finish(_Tests):
+    """The program runs to the end of the module call, or of the phase, in which it is."""
+
+    def __init__(self, position: Position) -> None:
+        self._position, self._start, scope = position, position.count, position.scope
+        self._is_in_call = bool(scope)
+        if scope:
+            super().__init__([(e.ScopeLeft, lambda event: scope not in position.scopes)])
+        else:
+            rows = position.chapters.rows
+            super().__init__([(e.BackwardFinished, lambda event: rows[-1][2] == position.count)])
+        self._phases = len(position.chapters.rows)
+
+    def pauses_before(self, event: e.Event) -> bool:
+        rows, before = self._position.chapters.rows, self._phases
+        self._phases = len(rows)
+        if self._is_in_call or not len(rows) > before > 0:
+            return False
+        # not if the program continued from that same moment
+        (_, _, end, _), (_, start, _, _) = rows[-2:]
+        return end > self._start and (end == self._position.count or start <= self._position.count)
+
+
+def _stops(position: Position, prefilters: Iterable[Prefilter]) -> Tests:
+    """Yield the tests for everything that `continue` stops at."""
+    yield e.Marked, _always
+    yield e.BackwardFinished, _failed
+    if not position.first_bad.found:
+        yield from ((kind, lambda event: position.is_first_bad) for kind in HELD_VALUES)
+    for prefilter in prefilters:
+        yield from ((kind, prefilter.may_stop) for kind in prefilter.stop.at.kinds)
 
 
 def _always(event: e.Event) -> bool:
