@@ -1,1 +1,14 @@
-"""The boxes and lines of a graph, which do not depend on the moment, and their text at one moment."""
+"""The boxes and lines of a graph, which do not depend on the moment, and their text at one moment.
+
+Read first:
+
+1. `structure.py`: `structure`, the boxes and lines of one iteration, made once.
+2. `fold.py`: `fold`, which nodes share a box because a module is collapsed or a block repeats.
+3. `node_rows.py`: the lines of text in the box of a node at one moment.
+
+The walk of one node, ``y = relu(x)`` in a module that is expanded: `selection` decides that the picture shows it.
+`function_calls` finds the call in the source that created it, so its box can be called ``relu``, and finds blocks that
+repeat (`with_repeats`). `fold` gives the node a box of its own, `box_size` gives the box its size in characters, and
+`links` gives it its lines. At each moment, `node_rows` writes its value and gradient, and `state_words` the word for
+its state. `module_boxes` does the same for collapsed modules. `gviz.render.scene` puts all of it together.
+"""
