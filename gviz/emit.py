@@ -32,6 +32,8 @@ from gviz.events.optimizer_options import Earlier
 from gviz.source import site
 from gviz.values.value import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, Whole, capturing, shape_of
 
+site.add_recorder(__file__)
+
 Listener = Callable[[Event], None]
 
 FIRST_CALLS = 3

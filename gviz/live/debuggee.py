@@ -41,6 +41,8 @@ from gviz.source import site
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.recording.record import Recording
 
+site.add_recorder(os.path.dirname(__file__) + os.sep)
+
 SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_POKES = 0.05
 _LONGEST_NAME = 1000  # characters of a thread's name in a message
@@ -162,7 +164,7 @@ class Debuggee:
                 os.dup2(nowhere, number)
         os.close(nowhere)
         if self._gate is not None:
-            self._gate.let_go()
+            self._gate.release()
         self._answers.put(Go(Wish("run")))  # for a waiting stop, which then sees that the program is detached
         self._line.send(Left())
 

@@ -27,7 +27,6 @@ StackKey = tuple[int, ...]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
-_LISTENING = tuple(_PACKAGE + part for part in ("adapters/", "emit.py", "live/", "trace/"))
 # the method through which PyTorch asks a listener about a function written in Python
 _HANDS_ON = "handle_torch_function"
 _SAMPLES = _PACKAGE + "samples/"  # the lessons are inside the package but are users' programs
@@ -46,6 +45,7 @@ _resolved: dict[tuple[int, int], Frame] = {}
 _hidden: dict[int, bool] = {}
 _forwarding: set[CodeType] = set()
 _hidden_prefixes: list[str] = [_PACKAGE, "<frozen "]
+_recorders: tuple[str, ...] = ()
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -75,17 +75,23 @@ def hide(prefix: str) -> None:
     _hidden.clear()  # last: another thread looks up again a code object that it sees now
 
 
+def add_recorder(prefix: str) -> None:
+    """Count frames of files whose path starts with `prefix` as those of a recorder."""
+    global _recorders
+    _recorders = (*_recorders, prefix)
+
+
 def of_listening(codes: Sequence[CodeType]) -> set[int]:
     """Return which frames of a stack (outermost first) exist only because a recording listens to a framework or print.
 
     These are the recorder's own frames, and the frame of a framework function that asks it first and then runs again.
     """
-    ours = {place for place, code in enumerate(codes) if code.co_filename.startswith(_LISTENING)}
+    ours = {place for place, code in enumerate(codes) if code.co_filename.startswith(_recorders)}
     found = set(ours)
     for place in ours:
         if place > 0 and codes[place - 1].co_name == _HANDS_ON:
             found.add(place - 1)
-            called = next((code for code in codes[place:] if not code.co_filename.startswith(_LISTENING)), None)
+            called = next((code for code in codes[place:] if not code.co_filename.startswith(_recorders)), None)
             if place > 1 and codes[place - 2] is called:
                 found.add(place - 2)
     return found

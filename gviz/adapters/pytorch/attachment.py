@@ -11,6 +11,7 @@ answer no."""
 from __future__ import annotations
 
 import copy
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -45,6 +46,7 @@ from gviz.adapters.recording_scope import EVERYTHING, Wanted
 from gviz.emit import Channel
 from gviz.source import site
 
+site.add_recorder(os.path.dirname(__file__) + os.sep)
 site.hide(torch.__path__[0] + "/")
 site.hide(copy.__file__)  # PyTorch copies layers with it: the source line is that of whoever requested the copies
 

@@ -22,6 +22,7 @@ from gviz.emit import Channel, Listener
 from gviz.errors import GvizError, SystemRefusal, refuse_unknown
 from gviz.events import Failed, Marked
 from gviz.representation import Displayed
+from gviz.source import site
 from gviz.system import notice
 from gviz.trace.file import bulk_statistics
 from gviz.trace.file import format as file_format
@@ -32,6 +33,8 @@ from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
 from gviz.trace.recording.source_text import read_source
 from gviz.values.value import Keep
+
+site.add_recorder(str(Path(__file__).parents[1]) + os.sep)
 
 
 @dataclass(frozen=True, slots=True)
