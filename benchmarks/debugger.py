@@ -34,7 +34,7 @@ def rows() -> Iterator[Row]:
             yield from repaints(f"{nodes:,} nodes", trace)
         trace = Path(folder, "million.gviz")
         writer = TraceWriter(trace, about={"gviz": "benchmark"}, on_trouble=print)
-        training(writer.say, EVENTS)
+        training(writer.record, EVENTS)
         writer.close()
         yield from repaints("a million events", trace)
 

@@ -31,19 +31,19 @@ VISIBLE = 300
 SEEKS = 300
 
 
-def training(say: Callable[[e.Event], None], total: int) -> int:
+def training(record: Callable[[e.Event], None], total: int) -> int:
     """Say a training run of at least so many events: every iteration makes a chain, goes back, steps, frees."""
     value = capture(np.array([1.5, 2.5], "float32"))
-    say(e.OpSeen(1, "tensor", "", (), (), ()))
-    say(e.OpSeen(2, "mul", "MulBackward0", ("input", "other"), ("g * other", "g * input"), ("input", "other")))
+    record(e.OpSeen(1, "tensor", "", (), (), ()))
+    record(e.OpSeen(2, "mul", "MulBackward0", ("input", "other"), ("g * other", "g * input"), ("input", "other")))
     for line in range(1, 40):
-        say(e.StackSeen(line, (Frame("train.py", "<module>", line, line, 0, 4),)))
+        record(e.StackSeen(line, (Frame("train.py", "<module>", line, line, 0, 4),)))
     count = 0
 
     def event(one: e.Event) -> None:
         nonlocal count
         count += 1
-        say(one)
+        record(one)
 
     def node(number: int, kind: e.NodeKind, op: int, inputs: tuple[e.Edge, ...]) -> None:
         output = e.Output(value, number)
@@ -96,7 +96,7 @@ def written(closed: Path, killed: Path) -> Iterator[Row]:
     writer = TraceWriter(closed, about={"gviz": "benchmark"}, on_trouble=print)
 
     def write() -> None:
-        training(writer.say, EVENTS)
+        training(writer.record, EVENTS)
         writer.flush()
 
     spoken = timed(write, time.process_time)

@@ -5,7 +5,7 @@ same. Instrumented code tests ``emit.channel`` before it builds anything:
 
     channel = emit.channel
     if channel is not None:
-        channel.say(NodeFreed(node))
+        channel.emit(NodeFreed(node))
 
 An error in a listener propagates to the program: a recorder that fails silently is worse than none. Destructors may run
 anywhere, even inside a listener, so the end of a `Seen` is only queued, and the next event drains the queue. No Python
@@ -126,7 +126,7 @@ class Channel:
             return None
         return Whole(array.dtype.name, array.shape, array.tobytes())
 
-    def say(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Pass an event to the listener, after the frees since the last event."""
         while self._freed:
             try:
@@ -170,7 +170,7 @@ class Channel:
         number = self._ops.get(key)
         if number is None:
             number = self._op_numbers()
-            self.say(describe(number))
+            self.emit(describe(number))
             self._ops[key] = number
         return number
 
@@ -186,9 +186,9 @@ class Channel:
         for frame in frames:
             if frame.path not in self._sources:
                 self._sources.add(frame.path)
-                self.say(SourceSeen(frame.path, self._read_source(frame.path)))
+                self.emit(SourceSeen(frame.path, self._read_source(frame.path)))
         number = self._stack_numbers()
-        self.say(StackSeen(number, frames, base, (len(key) - own) // 2))
+        self.emit(StackSeen(number, frames, base, (len(key) - own) // 2))
         for at in range(own - 2, -2, -2):  # after the event: another thread may refer to it at once
             new = self._caller_numbers(), number
             caller, _ = self._callers.setdefault((caller, key[at], key[at + 1]), new)

@@ -73,13 +73,13 @@ class Framework:
         """Observe the framework for a recording."""
         attached, budget = import_module(self.adapter).Attached(began.channel, model, wanted), wanted.within()
         if budget is not None:
-            attached = import_module(self.sentinel).Monitored(attached, budget, partial(began.tell, "monitored"))
+            attached = import_module(self.sentinel).Monitored(attached, budget, partial(began.set_fact, "monitored"))
         with attached as it:
             began.known_by(it.node_of)
             if budget is None:
                 began.met_by(it.meet)
             yield it
-        began.tell("listening", str(it.spent))
+        began.set_fact("listening", str(it.spent))
 
 
 TORCH = Framework(
@@ -187,10 +187,10 @@ def _when_imported(framework: Framework, wanted: Wanted, began: Recording) -> Ab
         if not began.is_open:
             return
         try:
-            began.tell("framework", framework.package)
+            began.set_fact("framework", framework.package)
             began.join(framework.attached(began, None, wanted))
         except Exception as trouble:  # the program continues, whatever the error
             why = f"{type(trouble).__name__}: {trouble}"
-            notice.say(f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}")
+            notice.show(f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}")
 
     return when_imported(framework.package, join)

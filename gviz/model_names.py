@@ -165,8 +165,8 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
         root.holder = root.holder or _holder(channel, module)
         if not other.holder and its_module is not None:
             other.holder = _holder(channel, its_module)
-            _say(channel, other)
-    _say(channel, root)
+            _emit(channel, other)
+    _emit(channel, root)
     known.update(dict.fromkeys(root.nodes, root))
 
 
@@ -203,12 +203,12 @@ def is_held(channel: Channel, node: int) -> bool:
     return root.holder not in ("", _own_path(channel, module)) or bool(variables.first_name(module))
 
 
-def _say(channel: Channel, root: _Root) -> None:
+def _emit(channel: Channel, root: _Root) -> None:
     paths: dict[int, list[str]] = {}
     for path, node in root.nodes.items():
         paths.setdefault(node, []).append(f"{root.holder}.{path}" if root.holder else path)
     for node, (first, *others) in paths.items():
-        channel.say(Named(node, first, tuple(others)))
+        channel.emit(Named(node, first, tuple(others)))
 
 
 # Which variables hold what: a name refers to the object that its variable holds
@@ -226,13 +226,13 @@ class _Holders:
 _holders: weakref.WeakKeyDictionary[Channel, _Holders] = weakref.WeakKeyDictionary()
 
 
-def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
+def emit_holders(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
     """Record what variables hold if their name would otherwise be resolved to another object: see `VariableHeld`.
 
     `leaf` returns the node of a tensor, 0 for a leaf without a node, and None for a tensor that gets no ``.grad``.
     """
     known = _holders.setdefault(channel, _Holders())
-    channel.last_words = partial(say_held, channel, leaf)
+    channel.last_words = partial(emit_holders, channel, leaf)
     holders: dict[tuple[str, str], tuple[int, str, bool]] = {}
     for variable, function, thing, passing in variables.holders(_is_model_or_tensor):
         place = _place(known, thing, leaf)
@@ -251,7 +251,7 @@ def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
             is_clear = bool(node) and lasting.count(node) < 2 and (root is None or "[" in key[0])
         if not passing and not is_clear and known.said.get(key) != (node, path):
             known.said[key] = node, path
-            channel.say(VariableHeld(key[0], node, path, key[1]))
+            channel.emit(VariableHeld(key[0], node, path, key[1]))
 
 
 def _place(known: _Holders, thing: Any, leaf: Callable[[Any], int | None]) -> tuple[int, str] | None:

@@ -22,12 +22,12 @@ def closed():
 @pytest.mark.parametrize("stream", [None, Full(), closed()], ids=["none", "full", "closed"])
 def test_where_nobody_can_be_told_the_program_goes_on(stream, monkeypatch, capsys):
     monkeypatch.setattr(sys, "__stderr__", stream)
-    notice.say("gviz: warning: something")
+    notice.show("gviz: warning: something")
     assert capsys.readouterr() == ("", "")
 
 
 def test_every_line_is_made_harmless(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "__stderr__", stream)
-    notice.say("one\x1b[31m", "two")
+    notice.show("one\x1b[31m", "two")
     assert stream.getvalue() == "one\\x1b[31m\ntwo\n"

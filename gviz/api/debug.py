@@ -98,7 +98,7 @@ def post_mortem() -> None:
     if latest is None:
         raise GvizError("nothing was recorded", hint="with gviz.debug(): … records and shows a block")
     if error is not None and not latest.knows(error):
-        notice.say(f"gviz: {type(error).__name__} came when nothing was recorded; this is what was recorded last")
+        notice.show(f"gviz: {type(error).__name__} came when nothing was recorded; this is what was recorded last")
     _show(latest, here=error is None)
 
 
@@ -113,7 +113,7 @@ class _Unseen:
         self._made.__enter__()
         atexit.register(self._end)
         shown = f"the next breakpoint() shows it; gviz run {self._program} stops at the first, too"
-        notice.say(f"gviz: recording {self._program} from here on, {shown}")
+        notice.show(f"gviz: recording {self._program} from here on, {shown}")
 
     def _end(self) -> None:
         """Without a terminal, print the path instead: an interpreter that is about to end cannot take commands."""
@@ -123,7 +123,7 @@ class _Unseen:
             if keyboard is not None and len(self._made) > seen and not _left_alone:
                 view(self._made.path, seen or None)
             else:
-                notice.say(f"gviz: recorded to {self._made.path}")
+                notice.show(f"gviz: recorded to {self._made.path}")
 
 
 def active() -> Recording | None:
@@ -139,11 +139,11 @@ def held(why: Why, node: int = 0) -> bool:
     debuggee = sys.modules.get("gviz.live.debuggee")
     current = getattr(debuggee, "current", None)
     if current is not None:
-        _say_where()
+        _show_where()
     return current is not None and bool(current.stop_here(why, node))
 
 
-def _say_where() -> None:
+def _show_where() -> None:
     """Give the recording the text of the file that calls this, if nothing was created there yet."""
     if (channel := emit.channel) is not None:
         channel.stack()
@@ -168,7 +168,7 @@ def _show(recording: Recording | Within, *, here: bool = False) -> None:
 
 def _open(recording: Recording | Within, *, here: bool) -> None:
     if here:
-        _say_where()
+        _show_where()
     recording.flush()
     _seen[recording.path] = len(recording)
     with emit.silence():
@@ -218,7 +218,7 @@ def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: 
             with terminal.in_turn():
                 return _full_screen(path, at, keyboard, waited_for=waited_for, stack=stack)
     if any(getattr(stream, "closed", stream is None) for stream in (sys.stdin, sys.stdout)):
-        notice.say(f"gviz: recorded to {path}")
+        notice.show(f"gviz: recorded to {path}")
         return "continue"
     return _line_by_line(path, at, waited_for=waited_for, stack=stack)
 

@@ -104,7 +104,7 @@ def _written(
     n = _moment(drawn, when.at, exporter, stretch, of_part=bool(place))
     options = replace(options, part=part_around(drawn.timeline, n, asked, place), moments=stretch)
     if when.at is None and n == drawn.n and not (drawn.node or stretch):
-        _say_which(drawn.timeline, n, options.note)
+        _note_which(drawn.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
         options.note(ignored)
     if not exporter.of_figure or is_series(target):
@@ -134,7 +134,7 @@ def _moment(
     return drawn.n if of_part or exporter.opens is None else exporter.opens(drawn.timeline)
 
 
-def _say_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:
+def _note_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:
     """Note which iteration is drawn, if no moment was requested and it is not the last one."""
     drawn, count = timeline.iteration_at(n).index + 1, len(timeline.iterations)
     if drawn < count:

@@ -17,7 +17,7 @@ def moment_of(timeline: Timeline, at: int | str) -> int:
     if isinstance(at, str):
         also = remark(timeline, at)
         if also:
-            notice.say(f"gviz: {also}")
+            notice.show(f"gviz: {also}")
         return event_at(timeline, at)
     try:
         if isinstance(at, bool):

@@ -20,7 +20,7 @@ from gviz.errors import GvizError
 from gviz.values.plain_text import shown
 
 
-def say_lost(argv: Sequence[str]) -> None:
+def warn_of_lost_options(argv: Sequence[str]) -> None:
     """Warn about options of the command after the script, which gviz does not read.
 
     An option that also occurs in the text of the script belongs to the script.
@@ -32,7 +32,7 @@ def say_lost(argv: Sequence[str]) -> None:
     text = _text(script) if lost else ""
     for name in lost:
         if name not in text:
-            streams.say(f"gviz: note: {name} comes after {shown(script)}, so the script gets it; options of gviz come "
+            streams.show(f"gviz: note: {name} comes after {shown(script)}, so the script gets it; options of gviz come "
                         f"before the script")  # fmt: skip
 
 

@@ -96,7 +96,7 @@ class Launcher:
         from gviz.tui.session_options import Started
 
         if self._runs:
-            streams.say(f"starting {self._program.argv[0]} again")
+            streams.show(f"starting {self._program.argv[0]} again")
         self.trace = self._program.output or paths.new_trace(self._program.argv[0])
         first: queue.SimpleQueue[Report] = queue.SimpleQueue()
         receiver: list[Callable[[Report], None]] = [first.put]
@@ -104,7 +104,7 @@ class Launcher:
         try:
             while not isinstance(report := first.get(), Ready):
                 if isinstance(report, Ended):
-                    streams.say_raw(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"))
+                    streams.show_raw(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"))
                     raise click.exceptions.Exit(exit_code(report))
                 on_report(report)
             receiver[0] = on_report
@@ -129,7 +129,7 @@ class Launcher:
         if printed:
             _print(session)
         if session.state == "let go":
-            streams.say(
+            streams.show(
                 f"process {session.pid} keeps running without the debugger: its output goes to the trace, and input() "
                 "gets end-of-file"
             )
@@ -141,5 +141,5 @@ class Launcher:
 def _print(session: ControlledProgram) -> None:
     """Print what a program wrote to its own terminal."""
     if len(session.printed) == session.printed.maxlen:
-        streams.say("the program printed more before this; the trace has all of it")
+        streams.show("the program printed more before this; the trace has all of it")
     click.echo(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"), nl=False)

@@ -145,4 +145,6 @@ def print_answer(inputs: Recordings, place: str | None, at: str | None, format: 
         findings = answer(timeline, place, at)
         return {"finding": findings[0] if findings else None, "findings": findings}
 
-    recordings.say(inputs, format, lambda timeline: answer_lines(answer(timeline, place, at), whole=whole), data)
+    recordings.print_answers(
+        inputs, format, lambda timeline: answer_lines(answer(timeline, place, at), whole=whole), data
+    )

@@ -130,30 +130,30 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         code = _execute(arguments, settings)
     except GvizError as error:
-        _say(error.lines(), settings)
+        _show(error.lines(), settings)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        streams.say_raw(f"{error.format_message()}\n")
+        streams.show_raw(f"{error.format_message()}\n")
         return error.exit_code
     except click.ClickException as error:
-        _say(_usage_lines(error), settings)
+        _show(_usage_lines(error), settings)
         return error.exit_code
     except KeyboardInterrupt:
         if sys.stderr.isatty():
-            streams.say_raw("\r\x1b[K")  # erases the progress line and the ^C in it
+            streams.show_raw("\r\x1b[K")  # erases the progress line and the ^C in it
         return _INTERRUPTED
     except BrokenPipeError:
         streams.discard(sys.stdout)
         return _CLOSED_PIPE
     except OSError as error:
-        _say([f"gviz: error: {error.strerror or error}"], settings)
+        _show([f"gviz: error: {error.strerror or error}"], settings)
         streams.discard(sys.stdout)
         return 1
     except Exception as error:
         from gviz.system.crash import crash
 
         report = crash(error)
-        _say(report.lines(), settings)
+        _show(report.lines(), settings)
         return report.exit_code
     return code if isinstance(code, int) else 0
 
@@ -179,9 +179,9 @@ def _usage_lines(error: click.ClickException) -> list[str]:
     return [*lines, f"hint: {context.command_path} --help"] if context else lines
 
 
-def _say(lines: Sequence[str], settings: GlobalOptions) -> None:
+def _show(lines: Sequence[str], settings: GlobalOptions) -> None:
     if settings.debug:
         import traceback
 
         traceback.print_exc()
-    streams.say(*lines)
+    streams.show(*lines)

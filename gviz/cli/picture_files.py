@@ -41,8 +41,8 @@ def _nobody(note: str) -> None:
 
 def _note(note: str) -> None:
     """Print a note about the picture on its own line."""
-    streams.say_raw(f"\r{ERASED}" if sys.stderr.isatty() else "")
-    streams.say(f"gviz: note: {note}")
+    streams.show_raw(f"\r{ERASED}" if sys.stderr.isatty() else "")
+    streams.show(f"gviz: note: {note}")
 
 
 def print_picture(trace: Path, format: str, **options: Any) -> None:
@@ -72,7 +72,7 @@ def suffix_of(format: str) -> str:
 def _patience(what: str) -> Iterator[Callable[[float], None]]:
     """Show a progress line in a terminal if the work takes long."""
     begun = time.monotonic()
-    timer = threading.Timer(SECONDS_OF_SILENCE, streams.say_raw, [f"{what}{ERASED}"])
+    timer = threading.Timer(SECONDS_OF_SILENCE, streams.show_raw, [f"{what}{ERASED}"])
     timer.daemon = True
     terminal = sys.stderr.isatty()
     if terminal:
@@ -80,11 +80,11 @@ def _patience(what: str) -> Iterator[Callable[[float], None]]:
 
     def heard(part: float) -> None:
         if terminal and time.monotonic() - begun > SECONDS_OF_SILENCE:
-            streams.say_raw(f"\r{what}: {part:.0%}{ERASED}")
+            streams.show_raw(f"\r{what}: {part:.0%}{ERASED}")
 
     try:
         yield heard
     finally:
         timer.cancel()
         if terminal:
-            streams.say_raw(f"\r{ERASED}")
+            streams.show_raw(f"\r{ERASED}")

@@ -103,7 +103,7 @@ def takes_program(command: _Command) -> Callable[..., Any]:
         recording = {name: options.pop(name) for name in _RECORDING}
         keeping = recording_options.taken_from(options)
         if not recording["as_module"] and not is_trace(Path(recording["argv"][0])):
-            argument_order.say_lost(recording["argv"])
+            argument_order.warn_of_lost_options(recording["argv"])
         return command(*arguments, Program(**recording, keep_source=not no_source, keeping=keeping), **options)
 
     for option in reversed(_OPTIONS):
@@ -131,7 +131,7 @@ def record_program(program: Program) -> Recorded:
 def is_left(trace: Path) -> bool:
     """Return whether there is a trace; report if there is none: no room for it, or the program deleted it."""
     if not trace.exists():
-        streams.say(f"no trace is left: there is no {shown(str(trace))}")
+        streams.show(f"no trace is left: there is no {shown(str(trace))}")
     return trace.exists()
 
 
@@ -222,7 +222,7 @@ class FinishedRun(NamedTuple):
 def run_recorded(order: Order, argv: Sequence[str]) -> FinishedRun:
     """Run a program to its end while its trace is written."""
     if sys.stderr.isatty():
-        streams.say(f"recording {argv[0]}; Ctrl+C ends it and keeps what was recorded")
+        streams.show(f"recording {argv[0]}; Ctrl+C ends it and keeps what was recorded")
     ending = _Ending()
     with signals.forward() as forwarder:
         forwarder.on_interrupt = ending.wait
@@ -236,7 +236,7 @@ def run_recorded(order: Order, argv: Sequence[str]) -> FinishedRun:
             ending.cancel()
     if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
         end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed"
-        streams.say(f"the program was {end}; its last events may be missing")
+        streams.show(f"the program was {end}; its last events may be missing")
     return FinishedRun(process.pid, BySignal.of(-code) if code < 0 else code, frozenset(forwarder.received))
 
 
@@ -249,7 +249,7 @@ class _Ending:
     def wait(self) -> None:
         """Show the hint unless the program ends soon."""
         if self._timer is None and sys.stderr.isatty():
-            self._timer = threading.Timer(_SECONDS_TO_END, streams.say, [_HOW_TO_END])
+            self._timer = threading.Timer(_SECONDS_TO_END, streams.show, [_HOW_TO_END])
             self._timer.daemon = True
             self._timer.start()
 

@@ -22,8 +22,8 @@ def with_progress(work: Driven[T]) -> T:
     """Return the result of a cooperative task, with a progress line while it runs."""
     if not sys.stderr.isatty():
         return finished(work)
-    result = finished(paced(work, SAID_EVERY_SECONDS), lambda far: streams.say_raw(f"\r{far}\x1b[K"))
-    streams.say_raw("\r\x1b[K")
+    result = finished(paced(work, SAID_EVERY_SECONDS), lambda far: streams.show_raw(f"\r{far}\x1b[K"))
+    streams.show_raw("\r\x1b[K")
     return result
 
 
@@ -50,11 +50,11 @@ class Progress:
         parts = [seconds_text(now - self._started), bytes_text(trace_size(self._trace))]
         parts += [f"{self._events:,} events"] if self._events else []
         parts += [f"{count_text(round(self._rate))} a second"] if self._rate else []  # none while the program waits
-        streams.say_raw(f"\rrecording: {', '.join(parts)}\x1b[K")
+        streams.show_raw(f"\rrecording: {', '.join(parts)}\x1b[K")
 
     def clear(self) -> None:
         """Clear the line."""
-        streams.say_raw("\r\x1b[K")
+        streams.show_raw("\r\x1b[K")
 
     def _count(self, now: float) -> None:
         from gviz.trace.file.reader import open_trace

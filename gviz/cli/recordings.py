@@ -132,7 +132,7 @@ def few(paths: Sequence[Path]) -> str:
     return f"{', '.join(shown(path.name) for path in paths[:_MOST_NAMED])}{more}"
 
 
-def say(
+def print_answers(
     inputs: Recordings,
     format: str,
     text: Callable[[Timeline], Iterator[str]],

@@ -32,13 +32,13 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def say(*lines: str) -> None:
+def show(*lines: str) -> None:
     """Print escaped lines for the user on stderr; if that fails, the work continues."""
-    say_raw("\n".join(map(shown, lines)) + "\n")
+    show_raw("\n".join(map(shown, lines)) + "\n")
 
 
-def say_raw(text: str) -> None:
-    """Print text with cursor movements; otherwise like `say`."""
+def show_raw(text: str) -> None:
+    """Print text with cursor movements; otherwise like `show`."""
     try:
         click.echo(text, nl=False, err=True)
     except OSError:  # a full disk or a broken pipe must change neither what the command does nor its exit code

@@ -18,7 +18,7 @@ from gviz.engine import dtypes
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.emission import telling_parts
+from gviz.engine.emission import emitting_parts
 from gviz.engine.layout import check as check_layout
 from gviz.engine.layout import checked_format
 from gviz.engine.layout import layout as Layout
@@ -724,7 +724,7 @@ def want_tensors(namespace: dict[str, Any], prefix: str = "") -> None:
     for name, thing in list(namespace.items()):
         if not name.startswith("_") and isinstance(thing, FunctionType) and thing.__module__.startswith(_OURS):
             parser = parser_of(prefix + name) if prefix else inner_parser(thing, name)
-            wrapped = wanting_tensors(telling_parts(thing), prefix + name, parser)
+            wrapped = wanting_tensors(emitting_parts(thing), prefix + name, parser)
             if wrapped is not thing:  # pickle finds the wrapper by these names
                 wrapped.__module__, wrapped.__qualname__ = namespace["__name__"], name
             namespace[name] = wrapped

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
 
 from gviz.engine import graphs
-from gviz.engine.devices import CPU, say_what_cuda_means
+from gviz.engine.devices import CPU, warn_that_cuda_is_the_cpu
 from gviz.engine.unsupported_names import lookup_in
 
 
@@ -67,13 +67,13 @@ class CUDAGraph(graphs.Graph):
     """A `gviz.engine.graphs.Graph`."""
 
     def __init__(self, keep_graph: bool = False) -> None:
-        say_what_cuda_means()
+        warn_that_cuda_is_the_cpu()
         super().__init__(keep_graph)
 
 
 def graph(cuda_graph: graphs.Graph, pool: Any = None, stream: Any = None, **_: Any) -> AbstractContextManager[Any]:
     """Captures into `cuda_graph`, see `gviz.engine.graphs.capture`."""
-    say_what_cuda_means()
+    warn_that_cuda_is_the_cpu()
     return graphs.capture(cuda_graph)
 
 
@@ -81,7 +81,7 @@ class Stream:
     """A queue of work. Operations run immediately here, so there is nothing to wait for."""
 
     def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
-        say_what_cuda_means()
+        warn_that_cuda_is_the_cpu()
         self.device = CPU
 
     def wait_stream(self, stream: Stream) -> None:
@@ -117,7 +117,7 @@ default_stream = current_stream
 
 def synchronize(device: Any = None) -> None:
     """Returns at once."""
-    say_what_cuda_means()
+    warn_that_cuda_is_the_cpu()
 
 
 current_device = get_device_name = get_device_properties = init = set_device = _refused

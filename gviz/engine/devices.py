@@ -103,7 +103,7 @@ class _Cuda:
     """Whether device ``cuda`` means the CPU (`stands_for_cpu`) or an error, and whether the warning was shown."""
 
     stands_for_cpu = False
-    was_said = False
+    was_warned = False
 
 
 cuda_here = _Cuda()
@@ -114,13 +114,13 @@ NO_GPU = (
 )
 
 
-def say_what_cuda_means() -> None:
+def warn_that_cuda_is_the_cpu() -> None:
     """Warns once that ``cuda`` means the CPU. Raises AssertionError, with PyTorch's text, if it does not."""
     if not cuda_here.stands_for_cpu:
         raise AssertionError("Torch not compiled with CUDA enabled")
-    if cuda_here.was_said:
+    if cuda_here.was_warned:
         return
-    cuda_here.was_said = True
+    cuda_here.was_warned = True
     warn(NO_GPU)
 
 
@@ -129,7 +129,7 @@ def refuse(wanted: device) -> None:
     if wanted.type == "cpu":
         return
     if wanted.type == "cuda":
-        say_what_cuda_means()
+        warn_that_cuda_is_the_cpu()
         return
     if wanted.type in _COMPILED_FOR:
         raise AssertionError(f"Torch not compiled with {_COMPILED_FOR[wanted.type]} enabled")

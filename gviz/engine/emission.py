@@ -99,7 +99,7 @@ def _meet(channel: Channel, tensor: Tensor) -> Seen:
     """Announce a tensor that no recorded operation made, and record its name in the program."""
     mark = _enter(channel, tensor)
     if name := _name_of(tensor):
-        channel.say(Named(mark.node, name))
+        channel.emit(Named(mark.node, name))
     return mark
 
 
@@ -152,13 +152,13 @@ def requires_grad_set(channel: Channel, tensor: Tensor) -> None:
     """Emits a change of ``requires_grad``."""
     mark = tensor._seen
     if mark is not None and mark.channel is channel:
-        channel.say(RequiresGradSet(mark.node, tensor._requires_grad, channel.stack()))
+        channel.emit(RequiresGradSet(mark.node, tensor._requires_grad, channel.stack()))
 
 
 def grad_set(channel: Channel, tensor: Tensor, how: str, stack: int = 0) -> None:
     """Emits a ``.grad`` that changed outside a pass, or that existed before its tensor was announced (`stack` is 0)."""
     value = None if tensor._grad is None else channel.value(tensor._grad._array)
-    channel.say(GradSet(seen(channel, tensor).node, tensor._output_nr, how, value, stack))
+    channel.emit(GradSet(seen(channel, tensor).node, tensor._output_nr, how, value, stack))
 
 
 def _announced(channel: Channel, node: Node) -> bool:
@@ -181,7 +181,7 @@ def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Stora
     described = (output(channel, tensor, origin, has_value=not tensor._is_placeholder),)
     number, scope = channel.op("tensor", _tensor_op), thread.scopes[-1] if thread.scopes else 0
     stack, during = channel.stack(), thread.during
-    channel.say(
+    channel.emit(
         NodeCreated(mark.node, number, kind, (), described, attrs, tensor._requires_grad, "", stack, scope, during)
     )
     mark.said(channel)
@@ -211,10 +211,10 @@ def _enter_late(channel: Channel, node: Node) -> None:
     mark = node.seen = Seen(channel.next_node())
     inputs = tuple((0, 0) if e is None else (seen_node(channel, e[0]).node, e[1]) for e in node.next_edges)
     outputs = tuple(Output(None, channel.next_storage()) for _ in node.outputs)
-    say_operation(channel, mark, channel.op(type(node), node.describe), inputs, node.attrs, outputs, "")
+    emit_operation(channel, mark, channel.op(type(node), node.describe), inputs, node.attrs, outputs, "")
 
 
-def say_operation(
+def emit_operation(
     channel: Channel,
     mark: Seen,
     op: int,
@@ -230,7 +230,7 @@ def say_operation(
     stack = channel.stack() if key is None else channel.stack_number(key)
     scope = scopes[-1] if scopes else 0
     tracked = not untracked
-    channel.say(
+    channel.emit(
         NodeCreated(mark.node, op, "op", inputs, outputs, described, tracked, untracked, stack, scope, during, given)
     )
     mark.said(channel)
@@ -274,7 +274,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FOLDER = str(Path(__file__).parent) + "/"
 
 
-def telling_parts(function: F) -> F:
+def emitting_parts(function: F) -> F:
     """Wraps `function` so that it records the parts of its result.
 
     Returns it unchanged if it returns a single tensor.
@@ -289,30 +289,30 @@ def telling_parts(function: F) -> F:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         if emit.channel is not None:
-            say_returned(emit.channel, result)
+            emit_returned(emit.channel, result)
         return result
 
     return wrapper  # type: ignore[return-value]  # the same signature
 
 
 @forwards
-def say_returned(channel: Channel, result: object) -> None:
+def emit_returned(channel: Channel, result: object) -> None:
     """Records which part of a call's result each tensor is, if the program itself made the call."""
     if not isinstance(result, Tensor) and called_by_the_program(_FOLDER):
-        _say_parts(channel, result, seen)
+        _emit_parts(channel, result, seen)
 
 
 @forwards
-def say_gradients(channel: Channel, result: object) -> None:
+def emit_gradients(channel: Channel, result: object) -> None:
     """The same for the result of `autograd.grad`, which is announced now."""
     if called_by_the_program(_FOLDER):
-        _say_parts(channel, result, captured)
+        _emit_parts(channel, result, captured)
 
 
-def _say_parts(channel: Channel, result: object, announced: Callable[[Channel, Tensor], Seen]) -> None:
+def _emit_parts(channel: Channel, result: object, announced: Callable[[Channel, Tensor], Seen]) -> None:
     stack = channel.stack()
     for tensor, path in parts(result, Tensor):
-        channel.say(Returned(announced(channel, tensor).node, tensor._output_nr, stack, path))
+        channel.emit(Returned(announced(channel, tensor).node, tensor._output_nr, stack, path))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -325,9 +325,9 @@ def memory_written(channel: Channel, tensor: Tensor, node: int, reported: Tensor
         return
     storage, array = tensor._storage, tensor._array
     value = channel.value(owner_of(array).ravel(order="K"))
-    channel.say(StorageWritten(storage.number, node, max(tensor._counter[0], 0), value))
+    channel.emit(StorageWritten(storage.number, node, max(tensor._counter[0], 0), value))
     for other in storage.moved(array):
-        say_data(channel, other, node)
+        emit_data(channel, other, node)
     for owner in storage.owners():
         if owner is not reported and owner._grad is not None:
             grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero", channel.stack())
@@ -339,24 +339,24 @@ def computed(channel: Channel, tensor: Tensor) -> None:
     if owner_of(tensor._array) is not tensor._array or tensor._storage.moved():
         memory_written(channel, tensor, node)
         return
-    channel.say(StorageWritten(tensor._storage.number, node, max(tensor._counter[0], 0), channel.value(tensor._array)))
+    channel.emit(StorageWritten(tensor._storage.number, node, max(tensor._counter[0], 0), channel.value(tensor._array)))
 
 
 def moved(channel: Channel, tensor: Tensor, to: Tensor | None = None) -> None:
     """Emits that an announced tensor now has the memory of `to` (None: new memory), perhaps with another shape."""
     (Storage(channel) if to is None else to._storage).move(tensor)
-    say_data(channel, tensor)
+    emit_data(channel, tensor)
     owner = None if tensor._grad_of is None else tensor._grad_of()
     if owner is not None and owner._grad is tensor and tensor._grad_of is not None:
         tensor._storage.add_owner(tensor._grad_of)
         grad_set(channel, owner, "in place" if tensor._array.any() else "zero", channel.stack())
 
 
-def say_data(channel: Channel, tensor: Tensor, writer: int = 0) -> None:
+def emit_data(channel: Channel, tensor: Tensor, writer: int = 0) -> None:
     """Emits the value of a tensor that has other memory or another shape than when it was announced."""
     node, version = seen(channel, tensor).node, max(tensor._counter[0], 0)
     value, stack = channel.value(tensor._array), channel.stack()
-    channel.say(DataSet(node, tensor._output_nr, version, value, writer or node, stack))
+    channel.emit(DataSet(node, tensor._output_nr, version, value, writer or node, stack))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def ran(
     if node is not None:
         node.seen = mark
     number = channel.op(op, op.describe)
-    made_at = say_operation(channel, mark, number, tuple(inputs_before), attrs, tuple(described), untracked)
+    made_at = emit_operation(channel, mark, number, tuple(inputs_before), attrs, tuple(described), untracked)
     if node is not None:
         node.made_at = made_at
 
@@ -443,7 +443,7 @@ def in_place(
     if written is not target and target._seen is not None and target._seen.channel is channel:
         attrs = attrs | {"view": target._seen.node}
     described = (output(channel, written, 0, has_value=not thread.is_building),)
-    made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
+    made_at = emit_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
         node.made_at = made_at
     memory_written(channel, target, mark.node)
@@ -464,13 +464,13 @@ def became_view(
         target._seen, target._output_nr = mark, 0
     described = (output(channel, target, 0 if target._base is None else seen(channel, target._base).node),)
     number = channel.op((op, "in place"), op.describe_in_place)
-    made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
+    made_at = emit_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
         node.seen, node.made_at = mark, made_at
     if target._seen is not mark:
         target._storage.move(target)
     for other in target._storage.moved(target._array):
-        say_data(channel, other, mark.node)
+        emit_data(channel, other, mark.node)
 
 
 def regenerated(channel: Channel, op: Operation, base: Tensor, view: Tensor, node: Node) -> None:
@@ -481,7 +481,7 @@ def regenerated(channel: Channel, op: Operation, base: Tensor, view: Tensor, nod
     view._storage = base._storage
     described = (output(channel, view, origin.node),)
     inputs = ((origin.node, base._output_nr),)
-    say_operation(channel, view._seen, channel.op(op, op.describe), inputs, node.attrs, described, "")
+    emit_operation(channel, view._seen, channel.op(op, op.describe), inputs, node.attrs, described, "")
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -501,7 +501,7 @@ class PassReport:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.number = channel.next_pass()
-        self._say = channel.say
+        self._emit = channel.emit
         # in a graph that is being built nothing has a value
         self._value = shape_of if thread.is_building else channel.value
         self._arrived: dict[Node, tuple[int, list[Value | None]]] = {}
@@ -524,13 +524,13 @@ class PassReport:
         edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
         wanted = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
         values = tuple(self._captured(seed) for seed in seeds)
-        model_names.say_held(channel, functools.partial(_held_leaf, channel))
+        model_names.emit_holders(channel, functools.partial(_held_leaf, channel))
         self._stack = channel.stack()
-        channel.say(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, self._stack))
+        channel.emit(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, self._stack))
 
     def finished(self, error: str, raised: str) -> None:
         """Emits the end of the pass, with the text and class of an error, or with empty strings."""
-        self.channel.say(BackwardFinished(self.number, error, raised))
+        self.channel.emit(BackwardFinished(self.number, error, raised))
 
     def step_started(self, node: Node, grads: Sequence[Grad | None]) -> int:
         """Emits that a node's backward rule runs. Returns the node's number."""
@@ -540,7 +540,7 @@ class PassReport:
             arrived = seen_node(self.channel, node).node, [None if g is None else captured(g) for g in grads]
         number, self._values = arrived
         self._grads, self._node = grads, node
-        self._say(StepStarted(self.number, number, tuple(self._values)))
+        self._emit(StepStarted(self.number, number, tuple(self._values)))
         return number
 
     def during(self, node: Node) -> tuple[int, int]:
@@ -559,18 +559,18 @@ class PassReport:
         value = captured(part)
         sum_so_far = None if total is None else captured(total)
         values[output_nr] = sum_so_far or value
-        self._say(GradFlowed(self.number, source, slot, number, output_nr, value, sum_so_far))
+        self._emit(GradFlowed(self.number, source, slot, number, output_nr, value, sum_so_far))
 
     def step_finished(self, node: int, *, freed: bool) -> None:
         """Emits the end of a node's step; `freed` is True if it released saved tensors."""
         if not node:
             return
         if freed:
-            self._say(SavedFreed(node))
+            self._emit(SavedFreed(node))
             if self._node is not None:
                 self._node.freed_at = self._stack
         self._grads = ()  # the next step counts the references to a gradient
-        self._say(StepFinished(self.number, node))
+        self._emit(StepFinished(self.number, node))
 
     def accumulated(self, node: Node, leaf: Tensor, part: Grad, *, first: bool) -> None:
         """Emits the accumulation into a leaf's ``.grad``, and the write to the memory of that tensor."""
@@ -580,20 +580,20 @@ class PassReport:
         arrived = self._arrived.pop(node, None)
         value = (arrived and arrived[1][0]) or self._captured(part)
         sum_now = None if first else self.channel.value(grad._array)
-        self.channel.say(GradAccumulated(self.number, number, value, sum_now))
+        self.channel.emit(GradAccumulated(self.number, number, value, sum_now))
         if not first and grad._seen is not None and grad._seen.channel is self.channel:
             memory_written(self.channel, grad, number, reported=leaf)
 
     def retained(self, node: Node, output_nr: int, grad: Tensor) -> None:
         """Emits that a non-leaf retained its gradient."""
         value = self.channel.value(grad._array)
-        self.channel.say(GradRetained(self.number, seen_node(self.channel, node).node, output_nr, value))
+        self.channel.emit(GradRetained(self.number, seen_node(self.channel, node).node, output_nr, value))
 
     def captured(self, edge: GraphEdge, grad: Grad) -> None:
         """Emits a gradient that ``autograd.grad`` returns."""
         node, output_nr = edge
         number = seen_node(self.channel, node).node
-        self.channel.say(GradCaptured(self.number, number, output_nr, self._captured(grad)))
+        self.channel.emit(GradCaptured(self.number, number, output_nr, self._captured(grad)))
 
     def hook_ran(self, node: Node, output_nr: int, when: str, hook: object, result: Tensor | None, handle: int) -> None:
         """A hook ran, and returned `result`, or None; `handle` is the number of its handle.
@@ -609,7 +609,7 @@ class PassReport:
         if result is not None:
             self._arrived.pop(node, None)
         number = seen_node(self.channel, node).node
-        self.channel.say(HookRan(self.number, number, output_nr, when, name, value, stack))
+        self.channel.emit(HookRan(self.number, number, output_nr, when, name, value, stack))
 
     def node_hook_ran(self, node: Node, when: str, hook: object, results: Sequence[Tensor | None], handle: int) -> None:
         """A hook of a node ran: one event for each gradient that it returned, or one event if it returned none."""
@@ -653,8 +653,8 @@ def refused(
     """Emits a pass that starts and ends at once, because one of its roots has no graph."""
     number, edges = channel.next_pass(), tuple(_edge(channel, root) for root in roots)
     values = tuple(_seed(channel, root, seed) for root, seed in zip(roots, seeds, strict=True))
-    channel.say(BackwardStarted(number, edges, values, retain_graph, create_graph, (), channel.stack()))
-    channel.say(BackwardFinished(number, error, "RuntimeError"))
+    channel.emit(BackwardStarted(number, edges, values, retain_graph, create_graph, (), channel.stack()))
+    channel.emit(BackwardFinished(number, error, "RuntimeError"))
 
 
 def _edge(channel: Channel, root: Tensor | GradientEdge) -> tuple[int, int]:

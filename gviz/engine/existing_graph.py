@@ -54,8 +54,8 @@ def _announced(tensors: Sequence[Tensor], params: Params) -> list[Event]:
             emission.seen(channel, tensor)
         for name, parameter in named:
             if parameter._seen is not None and parameter._seen.channel is channel:
-                channel.say(Named(parameter._seen.node, name))
-        channel.say(Marked(""))
+                channel.emit(Named(parameter._seen.node, name))
+        channel.emit(Marked(""))
     return events
 
 

@@ -19,7 +19,7 @@ from gviz import emit
 from gviz.engine import dtypes, emission, messages, watchers
 from gviz.engine.arguments import parser_of, typename, wanting_tensors
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.emission import telling_parts
+from gviz.engine.emission import emitting_parts
 from gviz.engine.layout import contiguous_format, strides_in
 from gviz.engine.memory import resized
 from gviz.engine.methods import Methods
@@ -269,7 +269,7 @@ def front(*names: str, method: bool = True, function: bool = True, checks: bool 
     def offer(implementation: F) -> F:
         if implementation not in _addressed:
             implementation.__qualname__ = names[0]  # Python's errors about the arguments use it
-        checked = telling_parts(implementation)
+        checked = emitting_parts(implementation)
         for name in names:
             if function:
                 called = checked if checks else wanting_tensors(checked, name, parser_of(name))

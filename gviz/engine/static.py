@@ -215,7 +215,7 @@ def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requ
     builder.add(name, holder)
     channel = emit.channel
     if channel is not None:
-        channel.say(Named(emission.seen(channel, holder).node, name))
+        channel.emit(Named(emission.seen(channel, holder).node, name))
     return holder
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from gviz import emit
 from gviz.emit import Channel, Seen
 from gviz.engine import anomaly_detection, dtypes, messages, modes, watchers
-from gviz.engine.devices import CPU, say_what_cuda_means
+from gviz.engine.devices import CPU, warn_that_cuda_is_the_cpu
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
@@ -158,7 +158,7 @@ class Placement(Methods):
     def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
         """Raises an error, unless ``cuda`` means the CPU: then returns the tensor itself."""
         check_device("cuda" if device is None else device, "cuda")
-        say_what_cuda_means()
+        warn_that_cuda_is_the_cpu()
         return self  # type: ignore[return-value]  # it is a `Tensor`
 
 

@@ -43,7 +43,7 @@ class Watch:
     def _note(self, what: str) -> None:
         channel = emit.channel
         if channel is not None:
-            channel.say(Warned(CATEGORY, what, channel.stack()))
+            channel.emit(Warned(CATEGORY, what, channel.stack()))
 
     def shape(self, tensor: Tensor) -> Size:
         """Return the plain shape."""

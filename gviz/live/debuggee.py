@@ -92,13 +92,13 @@ class Debuggee:
         first = self._line.receive()
         wish = first.wish if isinstance(first, Go) else Wish("run")
         self._passed = wish.passed
-        gate = self._gate = Gate(writer.say, self._wait, wish)
+        gate = self._gate = Gate(writer.record, self._wait, wish)
         signal.signal(signal.SIGURG, lambda number, frame: self._pause_here())
         signal.siginterrupt(signal.SIGURG, False)  # no system call of the program's libraries fails because of it
         control = threading.Thread(target=self._listen, name="gviz control", daemon=True)
         control.start()
         gate.aside = frozenset((writer.thread, control.ident or 0))
-        return gate.say
+        return gate.receive
 
     def _wait(self, why: Why) -> Wish:
         if self._alone or self._recording is None or os.getpid() != self._process:

@@ -56,7 +56,7 @@ _CALLS = (e.ScopeEntered, e.ScopeLeft)
 
 
 class Gate:
-    """The gate of one program. `say` is the listener of a channel; `first` is how the program starts."""
+    """The gate of one program. `receive` is the listener of a channel; `first` is how the program starts."""
 
     def __init__(self, listener: Listener, wait: Wait, first: Wish) -> None:
         self._pass_on = listener
@@ -76,14 +76,14 @@ class Gate:
         """How many events have passed, without definitions."""
         return self._position.count
 
-    def say(self, event: e.Event) -> None:
+    def receive(self, event: e.Event) -> None:
         """Pass an event on, and pause the program if the current mode or a requested pause does so."""
         me = get_ident()
         if me not in self.aside:
             with self._lock:
                 outer, self._owner = self._owner, me  # a destructor may emit an event inside another
                 try:
-                    self._say(event)
+                    self._receive(event)
                 finally:
                     self._owner = outer
         else:
@@ -106,8 +106,8 @@ class Gate:
     def pause_here(self) -> bool:
         """Pause the program here if a pause was requested. Returns whether no pause is pending any more.
 
-        For a signal handler: it runs between two instructions of a thread, also inside `say`, which then handles the
-        pause.
+        For a signal handler: it runs between two instructions of a thread, also inside `receive`, which then handles
+        the pause.
         """
         if self._is_pause_requested and self._owner != get_ident():
             self.stop_here("pause")
@@ -123,7 +123,7 @@ class Gate:
             finally:
                 self._owner = outer
 
-    def _say(self, event: e.Event) -> None:
+    def _receive(self, event: e.Event) -> None:
         position, kind = self._position, event.__class__
         if kind in _DEFINITIONS:
             position.cache.learn(event)

@@ -34,7 +34,7 @@ def begin(request: dict[str, Any], program: str) -> None:
     try:
         _begin(request, program)
     except GvizError as error:
-        notice.say(*error.lines())
+        notice.show(*error.lines())
         sys.stderr.flush()
         os._exit(error.exit_code)  # a SystemExit would be a fatal error, because Python is still starting
 
@@ -59,7 +59,7 @@ def _begin(request: dict[str, Any], program: str) -> None:
     ending = ExitStack()  # registered first, and therefore run after all exit functions of the program
     atexit.register(ending.close)
     ending.push(program_end.ends_recording(recording))
-    ending.callback(_say_what_had_no_effect, torch_alias.pytorch_options(what))
+    ending.callback(_warn_of_limits_without_effect, torch_alias.pytorch_options(what))
     program_end.keep_the_last(recording)
     if not means_engine:
         frameworks.follow(recording, **what.keeping.of_pytorch)
@@ -90,7 +90,7 @@ def _means_engine(what: order.Order, script: target.Target | None) -> bool:
         return False
     if what.engine == "torch":
         raise frameworks.TORCH.missing()
-    notice.say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
+    notice.show("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
     return True
 
 
@@ -114,7 +114,7 @@ def _note_graph_breaks(ending: ExitStack) -> None:
     ending.enter_context(watchers.recording_every_thread(Watch()))
 
 
-def _say_what_had_no_effect(limits: str) -> None:
+def _warn_of_limits_without_effect(limits: str) -> None:
     if limits and not frameworks.TORCH.imported:
         why = "the program did not use PyTorch, and gviz's own engine is recorded whole"
-        notice.say(f"gviz: {limits} had no effect: {why}")
+        notice.show(f"gviz: {limits} had no effect: {why}")

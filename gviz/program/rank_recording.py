@@ -102,7 +102,7 @@ def _record(request: dict[str, Any], rank: int) -> None:
         recording = record.recording_to(_new_trace(Path(what.trace).parent, rank), what.kept, force=False)
         recording.begin_program()
     except GvizError as trouble:
-        notice.say(f"gviz: warning: rank {rank} is not recorded: {trouble}")
+        notice.show(f"gviz: warning: rank {rank} is not recorded: {trouble}")
         return
     program_end.keep_the_last(recording)
     keeping = what.keeping

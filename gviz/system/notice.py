@@ -8,7 +8,7 @@ from contextlib import suppress
 from gviz.values.plain_text import shown
 
 
-def say(*lines: str) -> None:
+def show(*lines: str) -> None:
     """Write lines, made safe, to standard error; failures to write are ignored."""
     if sys.__stderr__ is not None:  # closed from the start: printing to None would go to standard output
         with suppress(OSError, ValueError):  # full, gone, or closed meanwhile

@@ -158,7 +158,7 @@ def test_a_replay_is_seen():
 def test_cuda_stands_for_the_cpu(monkeypatch):
     here = devices.cuda_here
     monkeypatch.setattr(here, "stands_for_cpu", True)
-    monkeypatch.setattr(here, "was_said", False)
+    monkeypatch.setattr(here, "was_warned", False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         graph = torch.cuda.CUDAGraph()

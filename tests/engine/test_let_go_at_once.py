@@ -23,5 +23,5 @@ def test_what_another_thread_has_said_meanwhile_ends_no_program():
         x * x  # let go at once
         assert len(channel._freed) == 1
         channel._freed = TakenByAnother(channel._freed)
-        channel.say(Marked("on"))
+        channel.emit(Marked("on"))
     assert isinstance(said[-1], Marked)

@@ -84,7 +84,7 @@ programs = histories.map(closed)
 def held(events, *wishes):
     debugger = Debugger(wishes)
     for event in events:
-        debugger.gate.say(event)
+        debugger.gate.receive(event)
     return debugger.stops
 
 
@@ -197,10 +197,10 @@ def story():
 
 def test_a_pause_holds_at_the_next_event_whatever_was_wished():
     debugger = Debugger([Wish("run")])
-    debugger.gate.say(story()[0])
+    debugger.gate.receive(story()[0])
     debugger.gate.pause()
     for event in story()[1:]:
-        debugger.gate.say(event)
+        debugger.gate.receive(event)
     assert debugger.stops == [1]
 
 
@@ -224,7 +224,7 @@ def test_a_pause_while_the_program_stands_still_waits_for_it_to_run_on(stands):
     paused = []
     debugger = Interrupted([Wish("step")])
     if stands == "at an event":
-        debugger.gate.say(e.Marked("here"))
+        debugger.gate.receive(e.Marked("here"))
     else:
         debugger.gate.stop_here("breakpoint")
     assert paused == [False]
@@ -247,12 +247,12 @@ def test_what_the_wait_raises_goes_to_the_program_which_then_runs_to_a_stop():
     debugger = Interrupted([Wish("step")])
     first, *events = story()
     while isinstance(first, e.DEFINITIONS):
-        debugger.gate.say(first)
+        debugger.gate.receive(first)
         first, *events = events
     with pytest.raises(KeyboardInterrupt):
-        debugger.gate.say(first)
+        debugger.gate.receive(first)
     for event in events:
-        debugger.gate.say(event)
+        debugger.gate.receive(event)
     assert debugger.stops == [1, Timeline(debugger.log).marks[0][0]]
 
 
@@ -267,10 +267,10 @@ def test_other_threads_wait_where_one_is_held():
             return super().wait(why)
 
     debugger = Threads([Wish("next"), Wish("run")])
-    worker = threading.Thread(target=lambda: [debugger.gate.say(event) for event in story()])
+    worker = threading.Thread(target=lambda: [debugger.gate.receive(event) for event in story()])
     worker.start()
     assert arrived.wait(20)
-    other = threading.Thread(target=lambda: debugger.gate.say(e.Marked("other")))
+    other = threading.Thread(target=lambda: debugger.gate.receive(e.Marked("other")))
     other.start()
     count = len(debugger.log)
     aside = threading.Thread(target=lambda: _say_aside(debugger.gate))
@@ -287,7 +287,7 @@ def test_other_threads_wait_where_one_is_held():
 
 def _say_aside(gate):
     gate.aside = frozenset({threading.get_ident()})
-    gate.say(e.Marked("aside"))
+    gate.receive(e.Marked("aside"))
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_a_condition_that_can_be_told_at_once_asks_nobody():
     ):
         debugger = Debugger([Wish("continue", stops=(text,))] * 40)
         for event in events:
-            debugger.gate.say(event)
+            debugger.gate.receive(event)
         asked[text] = debugger.asked
     assert asked == {**dict.fromkeys(asked, 0), "SumBackward0": 2}
 
@@ -439,7 +439,7 @@ def test_a_module_asks_once_a_call_and_once_a_pass():
     for text in ("net.1", "on forward net.1"):
         debugger = Debugger([Wish("continue", stops=(text,))] * 40)
         for event in events:
-            debugger.gate.say(event)
+            debugger.gate.receive(event)
         asked[text] = debugger.asked
     assert asked == {"net.1": 8, "on forward net.1": 4}
 
@@ -689,3 +689,18 @@ def test_a_step_passes_the_same_events_as_in_a_recording():
     events = [*said[:first], e.VariableHeld("w", 1, "", "<module>"), e.VariableHeld("v", 1, "", "f"), *said[first:]]
     wishes = [Wish("step")] * len(events)
     assert before_the_end(held(events, *wishes), events) == replayed(events, wishes)
+
+
+def test_a_call_is_finished_at_its_end_and_not_with_the_pass_that_runs_in_it():
+    def program():
+        Penalized()(torch.tensor([[1.0, 2.0]], requires_grad=True)).backward()
+
+    events = events_of(program)
+    counted = [event for event in events if type(event) not in e.DEFINITIONS]
+    inside = next(n for n, event in enumerate(counted, 1) if isinstance(event, e.NodeCreated) and event.scope)
+    wishes = [Wish("step", count=inside), Wish("finish")]  # out of the layer
+    wishes += [Wish("step"), Wish("finish")]  # out of the model around it, whose forward runs a pass
+    stops = held(events, *wishes)
+    assert stops == replayed(events, wishes)
+    assert isinstance(counted[stops[-1] - 1], e.ScopeLeft)
+    assert any(isinstance(event, e.BackwardFinished) for event in counted[: stops[-1]])

@@ -137,7 +137,7 @@ def test_a_breakpoint_by_name_stops_where_it_does_in_the_recording(program, text
     events = events_of(program)
     debugger = Debugger(text)
     for event in events:
-        debugger.gate.say(event)
+        debugger.gate.receive(event)
     debugger.end()
     assert debugger.stops == [hit.n for hit in Hits(Timeline(MemoryLog(events)), stop(text)).after(0)]
     assert all(statements <= 1 for statements in debugger.passed), "the program is held before it has gone far"

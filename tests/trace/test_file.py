@@ -31,7 +31,7 @@ def written(path, events, **about):
     troubles = []
     writer = TraceWriter(path, about=about, on_trouble=troubles.append)
     for event in events:
-        writer.say(event)
+        writer.record(event)
     writer.close()
     assert not troubles
     return path
@@ -158,9 +158,9 @@ def test_large_arrays_are_kept_once_in_chunks_with_their_statistics(tmp_path):
 def test_large_arrays_do_not_pile_up_in_memory(tmp_path):
     writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
     big = e.GradSet(1, 0, "assigned", capture(np.zeros(1000), 8000))
-    writer.say(big)
+    writer.record(big)
     writer.flush()
-    writer.say(big)
+    writer.record(big)
     assert len(writer) == 2  # the program has waited until the file had it
     writer.close()
 
@@ -178,10 +178,10 @@ def test_what_is_said_after_the_end_never_reaches_the_file(tmp_path):
     ending = Ending("nan", lambda: ended.append(len(ended)))
     writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail, ending=ending)
     for event in (e.Marked("before"), bad, e.Marked("in the same batch")):
-        writer.say(event)
+        writer.record(event)
     writer.flush()
     for event in (e.Marked("already on its way"), bad):
-        writer.say(event)
+        writer.record(event)
     writer.close()
     with open_trace(tmp_path / "run.gviz") as log:
         events = [event for _, event in log.select(1, len(log) + 1, range(64))]
@@ -195,7 +195,7 @@ def test_a_reader_follows_a_file_that_is_still_being_written(tmp_path):
     timeline = load(tmp_path / "run.gviz")
     assert len(timeline) == 0
     for n in range(1, 4):
-        writer.say(e.Marked(f"mark {n}"))
+        writer.record(e.Marked(f"mark {n}"))
         writer.flush()
         assert timeline.refresh()
         assert not timeline.refresh()
@@ -208,7 +208,7 @@ def test_the_write_ahead_log_is_folded_into_the_file_now_and_then(tmp_path, monk
     monkeypatch.setattr(writer_module, "CHECKPOINT_SECONDS", 0.0)
     path = tmp_path / "run.gviz"
     writer = TraceWriter(path, about={}, on_trouble=pytest.fail)
-    writer.say(e.Marked("here"))
+    writer.record(e.Marked("here"))
     writer.flush()
     deadline = time.monotonic() + 60
     while b"here" not in path.read_bytes() and time.monotonic() < deadline:
@@ -219,7 +219,7 @@ def test_the_write_ahead_log_is_folded_into_the_file_now_and_then(tmp_path, monk
 
 def test_events_reach_the_file_by_themselves_soon(tmp_path):
     writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
-    writer.say(e.Marked("here"))
+    writer.record(e.Marked("here"))
     with open_trace(tmp_path / "run.gviz") as log:
         deadline = time.monotonic() + 10
         while not log.refresh() and time.monotonic() < deadline:
@@ -233,7 +233,7 @@ def test_threads_give_one_order_in_which_each_keeps_its_own(tmp_path):
 
     def speak(name):
         for n in range(3000):
-            writer.say(e.Printed(name, str(n)))
+            writer.record(e.Printed(name, str(n)))
 
     threads = [threading.Thread(target=speak, args=(name,)) for name in "abc"]
     for thread in threads:
@@ -264,7 +264,7 @@ writer = TraceWriter(sys.argv[1], about={}, on_trouble=print)
 n = 0
 while True:
     n += 1
-    writer.say(e.Printed("stdout", str(n)))
+    writer.record(e.Printed("stdout", str(n)))
     if n % 700 == 0:
         writer.flush()
         os.write(1, b"%d\\n" % n)
@@ -353,7 +353,7 @@ with record(sys.argv[1], Kept(limit=1 << 20)) as recording:
     for n in range(40):
         channel = emit.channel
         if channel is not None:
-            channel.say(e.GradSet(1, 0, "assigned", channel.value(np.arange(50_000.) + n)))
+            channel.emit(e.GradSet(1, 0, "assigned", channel.value(np.arange(50_000.) + n)))
             recording.flush()
     print("attached" if emit.channel else "detached")
 print("the program goes on")

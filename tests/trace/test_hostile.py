@@ -35,7 +35,7 @@ def sound(tmp_path_factory):
     draw = random.Random(7)
     writer = TraceWriter(path, about={"gviz": "0.1.0"}, on_trouble=pytest.fail)
     for event in tell([(draw.choice(ACTIONS), *(draw.randrange(41) for _ in range(3))) for _ in range(60)]):
-        writer.say(event)
+        writer.record(event)
     writer.close()
     return path.read_bytes()
 
@@ -285,7 +285,7 @@ def test_an_event_about_what_is_not_there_is_damage(tmp_path, stray):
     said = [e.OpSeen(1, "add", "AddBackward0", ("a", "b"), ("g", "g"), ()), LEAF, OP, PASS, stray]
     writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
     for event in [*said, e.NodeCreated(4, 1, "leaf", (), (e.Output(ONE, 3),), (), True, "", 0, 0)]:
-        writer.say(event)
+        writer.record(event)
     writer.close()
     assert "the trace is damaged" in refused(tmp_path / "run.gviz").what
 
@@ -438,7 +438,7 @@ def test_flipped_and_missing_bytes_are_survived(tmp_path, sound, seed):
 
 def test_a_trace_copied_without_its_log_opens_with_what_it_has(tmp_path):
     writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
-    writer.say(e.Marked("here"))
+    writer.record(e.Marked("here"))
     writer.flush()
     copy = tmp_path / "copy.gviz"
     copy.write_bytes((tmp_path / "run.gviz").read_bytes())
@@ -479,7 +479,7 @@ def opened_by_nobody(path):
 def test_an_unfinished_trace_in_a_folder_without_write_permission_is_explained(open_folder):
     path = open_folder / "run.gviz"
     writer = TraceWriter(path, about={}, on_trouble=pytest.fail)
-    writer.say(e.Marked("here"))
+    writer.record(e.Marked("here"))
     writer.flush()
     sealed = open_folder / "sealed"
     sealed.mkdir()

@@ -23,7 +23,7 @@ LONG = 60  # seconds; only a thread that hangs takes them
 def path(tmp_path):
     """A short trace."""
     writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
-    writer.say(e.Marked("here"))
+    writer.record(e.Marked("here"))
     writer.close()
     return writer.path
 
@@ -85,7 +85,7 @@ def test_nobody_waits_for_a_writer_that_fails_while_it_tells_of_trouble(tmp_path
     ends = []
     monkeypatch.setattr(threading, "excepthook", ends.append)
     writer = TraceWriter(tmp_path / "troubled.gviz", about={}, on_trouble=fail)
-    writer.say("no event")
+    writer.record("no event")
     for wait in (writer.flush, writer.close, writer.close):
         waiting = threading.Thread(target=wait, daemon=True)
         waiting.start()

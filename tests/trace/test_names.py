@@ -175,7 +175,7 @@ def test_a_name_that_was_said_wins():
     log = MemoryLog()
     with emit.listening(emit.Channel(log.append, read_source=read_source)) as channel:
         x = torch.zeros(2, requires_grad=True)
-        channel.say(e.Named(1, "weights.0"))
+        channel.emit(e.Named(1, "weights.0"))
     assert Timeline(log).info(1).name == "weights.0"
     assert x.requires_grad
 

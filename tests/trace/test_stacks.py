@@ -138,7 +138,7 @@ def test_each_stack_is_read_as_it_was_caught(program, tmp_path):
 
     def listen(event):
         memory.append(event)
-        writer.say(event)
+        writer.record(event)
         if isinstance(event, StackSeen):
             said.append(event)
 
@@ -158,7 +158,7 @@ def test_a_deep_recursion_has_a_small_trace(tmp_path):
     sys.setrecursionlimit(10_000)
     try:
         writer = TraceWriter(tmp_path / "deep.gviz", about={}, on_trouble=pytest.fail)
-        with emit.listening(Whole(writer.say)) as channel, torch.no_grad():
+        with emit.listening(Whole(writer.record)) as channel, torch.no_grad():
             recursion(torch.ones(2), 1000)
         writer.close()
     finally:

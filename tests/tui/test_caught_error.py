@@ -75,7 +75,7 @@ def test_an_error_that_was_caught_once_and_not_the_second_time_is_two():
         try:
             y.backward()
         except RuntimeError as error:
-            emit.channel.say(e.Failed(type(error).__name__, str(error), 0, 0, ""))
+            emit.channel.emit(e.Failed(type(error).__name__, str(error), 0, 0, ""))
 
     timeline = timeline_of(program)
     assert [type(timeline.event(n)).__name__ for n in timeline.errors] == ["BackwardFinished", "Failed"]

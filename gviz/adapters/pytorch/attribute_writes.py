@@ -11,7 +11,7 @@ import torch
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.autograd_graph import mark_of
 from gviz.adapters.pytorch.creation import Call, untracked
-from gviz.adapters.pytorch.gradient_hooks import say_added, say_if_replaced
+from gviz.adapters.pytorch.gradient_hooks import emit_added, emit_if_replaced
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
@@ -32,11 +32,11 @@ def set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     """Assign ``.grad`` or set it to None."""
     result = function(*args)
     with without_overrides():
-        _say_set(session, args[0])
+        _emit_set(session, args[0])
     return result
 
 
-def _say_set(session: Session, tensor: torch.Tensor) -> None:
+def _emit_set(session: Session, tensor: torch.Tensor) -> None:
     grad = grad_of(tensor)
     known = session.marks.of(tensor)
     if grad is not None:
@@ -45,7 +45,7 @@ def _say_set(session: Session, tensor: torch.Tensor) -> None:
         value = None if grad is None else session.value(grad)
         how = "none" if grad is None else "assigned"
         known.recorded = value
-        session.channel.say(GradSet(known.node, tensor.output_nr, how, value, session.channel.stack()))
+        session.channel.emit(GradSet(known.node, tensor.output_nr, how, value, session.channel.stack()))
 
 
 def set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -54,16 +54,16 @@ def set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kw
         before = args[0].requires_grad
     result = function(*args, **kwargs)
     with without_overrides():
-        _say_switched(session, args[0], before=before)
+        _emit_switched(session, args[0], before=before)
     return result
 
 
-def _say_switched(session: Session, tensor: torch.Tensor, *, before: bool) -> None:
+def _emit_switched(session: Session, tensor: torch.Tensor, *, before: bool) -> None:
     known = session.marks.of_tensor(tensor)
     if tensor.requires_grad == before:
         return
     if known is not None:
-        session.channel.say(RequiresGradSet(known.node, not before, session.channel.stack()))
+        session.channel.emit(RequiresGradSet(known.node, not before, session.channel.stack()))
     elif before:
         session.marks.freeze(tensor, session.channel.stack())
 
@@ -92,7 +92,7 @@ def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
             cut = untracked(session, Call("detach_", (tensor,), in_place=True), (tensor,), "detach")
             session.marks.remember(tensor, cut)
         else:
-            _say_switched(session, tensor, before=before)
+            _emit_switched(session, tensor, before=before)
     return result
 
 
@@ -116,11 +116,11 @@ def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, s
         if current is None:
             return hook(grad)
         if when == "post accumulate":
-            say_added(session)
+            emit_added(session)
         thread, node = session.thread, mark.node
         if when == "tensor":
             with without_overrides():
-                say_if_replaced(session, current, (node, output_nr), grad)
+                emit_if_replaced(session, current, (node, output_nr), grad)
         outside, thread.during = thread.during, (current.number, node)
         before = version_of(grad)
         try:
@@ -130,17 +130,17 @@ def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, s
         replaced = isinstance(result, torch.Tensor) and result is not grad
         changed = replaced or (when == "tensor" and version_of(grad) != before)
         ran = HookRan(current.number, node, output_nr, when, "", None, stack)
-        _say_ran(session, hook, ran, result if replaced else grad, changed)
+        _emit_ran(session, hook, ran, result if replaced else grad, changed)
         return result
 
     return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
 
 
-def _say_ran(session: Session, hook: Any, ran: HookRan, grad: torch.Tensor, changed: bool) -> None:
+def _emit_ran(session: Session, hook: Any, ran: HookRan, grad: torch.Tensor, changed: bool) -> None:
     current = session.current_pass()
     with without_overrides():
         value = session.value(grad) if changed else None
     if changed and current is not None:
         current.arrived.pop((ran.node, ran.output_nr), None)
     name = getattr(hook, "__name__", type(hook).__name__)
-    session.channel.say(HookRan(ran.pass_nr, ran.node, ran.output_nr, ran.when, name, value, ran.stack))
+    session.channel.emit(HookRan(ran.pass_nr, ran.node, ran.output_nr, ran.when, name, value, ran.stack))

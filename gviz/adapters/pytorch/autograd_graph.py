@@ -26,12 +26,12 @@ from gviz.adapters.pytorch.creation import (
     Operand,
     Untracked,
     dtype_beside,
+    emit_created,
     is_accumulator,
     mask,
     number,
     oddities,
     output,
-    say_created,
     untracked,
 )
 from gviz.adapters.pytorch.creation import of_node as outputs_of
@@ -77,7 +77,7 @@ def _meet(session: Session, tensor: torch.Tensor) -> Mark:
         session.marks.met_unnamed(tensor)
     name = variables.global_name(tensor) if is_parameter else _first_name(session, tensor)
     if name:
-        session.channel.say(Named(mark.node, name))
+        session.channel.emit(Named(mark.node, name))
     return mark
 
 
@@ -104,7 +104,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
         kind = "parameter"
     mark = Mark(channel.next_node())
     outputs = (output(session, tensor, origin),)
-    say_created(
+    emit_created(
         session, mark, "tensor", TENSOR, kind=kind, inputs=(), outputs=outputs,
         attrs=(*attrs, *oddities(tensor)), requires_grad=needs_grad,
         stack=session.marks.birthplace(tensor) or (0 if kind == "parameter" else None),
@@ -113,7 +113,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
     if needs_grad:
         _enter_leaf(session, tensor, mark)
     elif frozen_at := session.marks.frozen_at(tensor):
-        channel.say(RequiresGradSet(mark.node, False, frozen_at))
+        channel.emit(RequiresGradSet(mark.node, False, frozen_at))
     return mark
 
 
@@ -132,7 +132,7 @@ def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
     grad = held_grad(tensor)
     if grad is not None:
         session.marks.own(grad, tensor)
-        session.channel.say(GradSet(mark.node, 0, "assigned", session.value(grad)))
+        session.channel.emit(GradSet(mark.node, 0, "assigned", session.value(grad)))
 
 
 def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
@@ -212,7 +212,7 @@ def _announce_node(
     elif kept_for_rule.grad_fn in _CONVERTING:
         operation = operations.unknown_conversion(operation)
     shown = operations.as_given(operation, len(inputs.edges), tuple(inputs.further))
-    say_created(
+    emit_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,
         attrs=attrs, requires_grad=True, stack=place, given=_given(session, node, own, inputs.edges),
     )  # fmt: skip

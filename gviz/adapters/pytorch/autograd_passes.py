@@ -13,7 +13,7 @@ from gviz import model_names
 from gviz.adapters.pytorch.autograd_graph import border, edge_of, entered_end, visit
 from gviz.adapters.pytorch.creation import NO_CALL, is_accumulator
 from gviz.adapters.pytorch.function_mode import Listening
-from gviz.adapters.pytorch.in_place_writes import has_other_ranks, say_averaged
+from gviz.adapters.pytorch.in_place_writes import emit_averaged, has_other_ranks
 from gviz.adapters.pytorch.module_calls import name_uncalled
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Pass, Session, clock
@@ -47,8 +47,8 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         if session.is_heard:
             with without_overrides():
                 if captures:
-                    _say_captured(session, current, wanted, result)
-                say_averaged(session, current.accumulated or ())
+                    _emit_captured(session, current, wanted, result)
+                emit_averaged(session, current.accumulated or ())
         return result
     except BaseException as raised:
         error = str(raised) or type(raised).__name__, type(raised).__name__
@@ -59,7 +59,7 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         session.forget(current)
         del ends
         if session.is_heard:
-            session.channel.say(BackwardFinished(current.number, *error))
+            session.channel.emit(BackwardFinished(current.number, *error))
 
 
 def _ends(session: Session, roots: Sequence[Any]) -> list[Any]:
@@ -102,12 +102,12 @@ def _start(
                 gradient = torch.ones_like(root, device="cpu" if on_device else None)
         values.append(session.value(gradient))
         del root, edge, gradient
-    model_names.say_held(channel, partial(_held_leaf, session))
+    model_names.emit_holders(channel, partial(_held_leaf, session))
     stack = channel.stack()
     started = BackwardStarted(
         current.number, tuple(edges), tuple(values), retain_graph, create_graph, tuple(wanted), stack
     )
-    channel.say(started)
+    channel.emit(started)
     return current, wanted
 
 
@@ -156,12 +156,12 @@ def _leading_to(roots: Sequence[Any], wanted: set[int], session: Session) -> set
     return leading
 
 
-def _say_captured(session: Session, current: Pass, wanted: Sequence[Edge], grads: Sequence[Any]) -> None:
+def _emit_captured(session: Session, current: Pass, wanted: Sequence[Edge], grads: Sequence[Any]) -> None:
     for (node, output_nr), grad in zip(wanted, grads, strict=True):
         if isinstance(grad, torch.Tensor):
             if session.captures.is_noting:
                 session.captures.note(grad)
             value = session.value(grad)
-            session.channel.say(GradCaptured(current.number, node, output_nr, value))
+            session.channel.emit(GradCaptured(current.number, node, output_nr, value))
             if grad.grad_fn is not None:
                 edge_of(session, grad)

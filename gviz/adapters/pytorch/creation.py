@@ -68,7 +68,7 @@ def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
     """Announce a Python number that is an operand."""
     mark = Mark(session.channel.next_node())
     outputs = (Output(session.value.number(value, dtype), session.channel.next_storage()),)
-    say_created(
+    emit_created(
         session, mark, "tensor", TENSOR, kind="constant", inputs=(), outputs=outputs,
         attrs=(("number", True),), requires_grad=False,
     )  # fmt: skip
@@ -78,7 +78,7 @@ def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
 def mask(session: Session, drawn: torch.Tensor) -> Mark:
     """Announce the mask that a dropout call drew."""
     mark = Mark(session.channel.next_node())
-    say_created(
+    emit_created(
         session, mark, "tensor", TENSOR, kind="constant", inputs=(), outputs=(output(session, drawn, 0),),
         attrs=(("mask", True), *oddities(drawn)), requires_grad=False,
     )  # fmt: skip
@@ -105,7 +105,7 @@ def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why
     origin = inputs[0][0] if tensors and why in ("detach", "data") else 0
     mark = Mark(session.channel.next_node())
     described = tuple(of_untracked(session, tensor, inputs, origin, in_place=call.in_place) for tensor in outputs)
-    say_created(
+    emit_created(
         session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
         attrs=(*attrs, *operations.defaults(operation, names), *oddities(outputs[0])), requires_grad=False,
         why=why,
@@ -124,7 +124,7 @@ def dtype_beside(result: torch.Tensor) -> torch.dtype:
     return result.dtype if result.is_floating_point() else torch.get_default_dtype()
 
 
-def say_created(
+def emit_created(
     session: Session, mark: Mark, key: object, op: OpSeen | Operation, *, kind: NodeKind, inputs: tuple[Edge, ...],
     outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
     stack: int | None = None, given: tuple[Value | None, ...] = (),
@@ -135,7 +135,7 @@ def say_created(
     scope = thread.scopes[-1] if thread.scopes else 0
     if stack is None:
         stack = channel.stack()
-    channel.say(
+    channel.emit(
         NodeCreated(
             mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, thread.during, given
         )
@@ -291,7 +291,7 @@ def _is_put_in_order_yet() -> bool:
     return getattr(frame.f_locals.get("sequence"), "unsorted_indices", None) is not None
 
 
-def say_returned(session: Session, result: object, called: str = "") -> None:
+def emit_returned(session: Session, result: object, called: str = "") -> None:
     """Record which part of a call's result each tensor is, if the program itself made the call named `called`."""
     handing_on = _PACKING.get(called, _HANDING_ON)
     if not called_by_the_program(_FOLDER, handing_on, called) or (called == _PADDING and _is_put_in_order_yet()):
@@ -301,4 +301,4 @@ def say_returned(session: Session, result: object, called: str = "") -> None:
         mark = session.marks.of(tensor)
         if mark is not None:
             nr = session.marks.output_nr(tensor) if grad_fn_of(tensor) is None else tensor.output_nr
-            session.channel.say(Returned(mark.node, nr, stack, path))
+            session.channel.emit(Returned(mark.node, nr, stack, path))

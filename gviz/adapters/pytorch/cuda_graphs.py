@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch.in_place_writes import grad_changed, say_all_written
+from gviz.adapters.pytorch.in_place_writes import emit_all_written, grad_changed
 from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.pytorch.recording_state import Session, clock
 from gviz.adapters.pytorch.tensor_properties import fills_its_memory
@@ -51,7 +51,7 @@ def put_in(session: Session, leaving: ExitStack) -> None:
             session.not_seen("replay")
             if not session.is_outside:
                 with without_overrides():
-                    _say_replayed(session, captures.noted(graph))
+                    _emit_replayed(session, captures.noted(graph))
             session.spent += clock() - began
         return result
 
@@ -97,7 +97,7 @@ def note_results(
             captures.note(tensor)
 
 
-def _say_replayed(session: Session, tensors: Sequence[torch.Tensor]) -> None:
+def _emit_replayed(session: Session, tensors: Sequence[torch.Tensor]) -> None:
     """Record what a replay wrote: the graph's tensors, and the `.grad`s that share their memory; each memory once."""
     if not tensors:
         return
@@ -105,7 +105,7 @@ def _say_replayed(session: Session, tensors: Sequence[torch.Tensor]) -> None:
     parts = [it for it in tensors if not any(it is one or session.marks.share_memory(it, one) for one in filled)]
     known = [(it, mark.node) for it in (*filled, *parts) if (mark := session.marks.of(it)) is not None]
     with _scope(session):
-        say_all_written(session, known)
+        emit_all_written(session, known)
         for tensor in tensors:
             grad_changed(session, tensor)
 
@@ -115,8 +115,8 @@ def _scope(session: Session) -> Iterator[None]:
     """Open a scope for one replay, as for a captured graph of the built-in engine."""
     thread, channel = session.thread, session.channel
     scope = channel.next_scope()
-    channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, "replay", "captured graph"))
+    channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, "replay", "captured graph"))
     try:
         yield
     finally:
-        channel.say(ScopeLeft(scope))
+        channel.emit(ScopeLeft(scope))

@@ -57,12 +57,12 @@ def events_behind(tensors: Iterable[torch.Tensor], params: Params = ()) -> list[
                 edge_of(session, tensor)
             for node, mark in marks.nodes.items():
                 if private_api.is_released(node, operations.kept_by(node).saved):
-                    session.channel.say(SavedFreed(mark.node))
+                    session.channel.emit(SavedFreed(mark.node))
             for name, tensor in named:
                 found = marks.of(tensor)
                 if found is not None:
-                    session.channel.say(Named(found.node, name))
-            session.channel.say(Marked(""))
+                    session.channel.emit(Named(found.node, name))
+            session.channel.emit(Marked(""))
         finally:
             marks.let_go()  # PyTorch does not swap tensors that have weak references
             del session.edge_of

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode, handle_torch_function
 from gviz.adapters.pytorch import attribute_writes, in_place_writes, operations, private_api
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.autograd_graph import edge_of, enter, visit, widths
-from gviz.adapters.pytorch.creation import NO_CALL, Call, Given, say_returned, switched_off, untracked
+from gviz.adapters.pytorch.creation import NO_CALL, Call, Given, emit_returned, switched_off, untracked
 from gviz.adapters.pytorch.cuda_graphs import note_results
 from gviz.adapters.pytorch.private_api import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
 from gviz.adapters.pytorch.recording_state import Session, clock
@@ -104,7 +104,7 @@ class Listening(TorchFunctionMode):
             outputs = tuple(tensors_in(result))
             if outputs:
                 observe(session, function, args, kwargs, outputs, _is_silent(caller))
-                say_returned(session, result, operations.called(function))
+                emit_returned(session, result, operations.called(function))
         if isinstance(first, torch.Tensor) and (
             version_of(first) != before or _writes_uncounted(function, kwargs, first)
         ):
@@ -158,7 +158,7 @@ def observe(
     if given is not None:
         call = replace(call, given=given)
     if call.name in _RENORMALIZING and dict(call.attrs).get("max_norm") is not None:
-        in_place_writes.say_changed(session, call.operands[1:2])
+        in_place_writes.emit_changed(session, call.operands[1:2])
     if session.is_partial:  # anything not announced by now was made outside
         for operand in call.operands:
             if isinstance(operand, torch.Tensor):
@@ -171,7 +171,7 @@ def observe(
     if loose and not silent:
         _announce_loose(session, call, loose)
     if (_WITH_STATISTICS.get(call.name), True) in call.attrs:
-        in_place_writes.say_changed(session, [it.operand for it in call.untracked if it.name.startswith("running_")])
+        in_place_writes.emit_changed(session, [it.operand for it in call.untracked if it.name.startswith("running_")])
 
 
 _WITH_STATISTICS = {"batch_norm": "training", "instance_norm": "use_input_stats"}

@@ -54,11 +54,11 @@ class NodeWatch:
                     places[here := address(grad)] = nr
                     values.append(_arrived(session, current, (mark.node, nr), grad, here, is_first=mark.is_first))
             if mark.retained:
-                say_retained(session, mark, current)
+                emit_retained(session, mark, current)
             thread = session.thread
             thread.steps.append((thread.during, places, values))
             thread.during = (current.number, mark.node)
-            session.channel.say(StepStarted(current.number, mark.node, tuple(values)))
+            session.channel.emit(StepStarted(current.number, mark.node, tuple(values)))
         session.spent += clock() - began
 
     def after(self, outgoing: Grads, grads: Grads) -> None:
@@ -66,28 +66,28 @@ class NodeWatch:
         session = self._session
         if (current := session.current_pass()) is None:
             return
-        began, say, mark = clock(), session.channel.say, self._mark
+        began, emit, mark = clock(), session.channel.emit, self._mark
         with without_overrides():
             if current.create_graph:
                 self._announce(outgoing)
             thread = session.thread
             step = thread.steps.pop() if thread.steps else _NO_STEP
             if step is not _NO_STEP:
-                self._say_given(current, grads, step[1])
+                self._emit_gradients(current, grads, step[1])
             for target, grad in zip(self.targets, outgoing, strict=False):
                 if target is not None and grad is not None:
                     _flow(session, current, mark, target, grad, step, grads)
             if self._keeps and not current.retain_graph:
-                say(SavedFreed(mark.node))
-            say(StepFinished(current.number, mark.node))
+                emit(SavedFreed(mark.node))
+            emit(StepFinished(current.number, mark.node))
             thread.during = step[0]
         session.spent += clock() - began
 
-    def _say_given(self, current: Pass, grads: Grads, places: dict[int, int]) -> None:
+    def _emit_gradients(self, current: Pass, grads: Grads, places: dict[int, int]) -> None:
         """Record incoming gradients that a hook of the node replaced."""
         for nr, grad in enumerate(grads):
             if grad is not None and address(grad) not in places:
-                _say_replaced(self._session, current, (self._mark.node, nr), grad, "grad_fn.register_prehook")
+                _emit_replaced(self._session, current, (self._mark.node, nr), grad, "grad_fn.register_prehook")
 
     def _announce(self, outgoing: Grads) -> None:
         """Announce the nodes that the backward rule created with ``create_graph``; they belong to this step."""
@@ -138,7 +138,7 @@ class LeafWatch:
                 return
             here = address(grad)
             part = _arrived(session, current, (self._mark.node, 0), grad, here)
-            session.thread.adding = partial(self._say, current, held_grad(self._leaf) is None), part, here
+            session.thread.adding = partial(self._emit, current, held_grad(self._leaf) is None), part, here
 
     def after(self, outgoing: Grads, grads: Grads) -> None:
         """Run after accumulation and after the program's own hooks for it."""
@@ -146,12 +146,12 @@ class LeafWatch:
         adding = session.thread.adding
         if adding is None or grad is None:
             return
-        say, _, here = adding
+        emit, _, here = adding
         if address(grad) != here:  # another hook has replaced it
-            session.thread.adding = say, session.value(grad), here
-        say_added(session)
+            session.thread.adding = emit, session.value(grad), here
+        emit_added(session)
 
-    def _say(self, current: Pass, is_first: bool, part: Value) -> None:
+    def _emit(self, current: Pass, is_first: bool, part: Value) -> None:
         session = self._session
         with without_overrides():
             total = held_grad(self._leaf)
@@ -160,18 +160,18 @@ class LeafWatch:
                 if session.captures.is_noting:
                     session.captures.note(total)
             value = None if is_first or total is None else session.value(total)
-            session.channel.say(GradAccumulated(current.number, self._mark.node, part, value))
+            session.channel.emit(GradAccumulated(current.number, self._mark.node, part, value))
             self._mark.recorded = value or part
             if current.accumulated is not None:
                 current.accumulated.append(self._leaf)
 
 
-def say_added(session: Session) -> None:
+def emit_added(session: Session) -> None:
     """Emit this thread's pending accumulation into a leaf's ``.grad``, unless already emitted."""
     adding, session.thread.adding = session.thread.adding, None
     if adding is not None:
-        say, part, _ = adding
-        say(part)
+        emit, part, _ = adding
+        emit(part)
 
 
 def watch_node(
@@ -202,13 +202,13 @@ def watch_accumulator(session: Session, node: Any, mark: Mark, leaf: torch.Tenso
     session.marks.put(node, mark, hooks)
 
 
-def say_retained(session: Session, mark: Mark, current: Pass) -> None:
+def emit_retained(session: Session, mark: Mark, current: Pass) -> None:
     """Record which outputs have retained their gradient."""
     for output_nr, reference in (mark.retained or {}).items():
         tensor = reference()
         grad = None if tensor is None else held_grad(tensor)
         if grad is not None:
-            session.channel.say(GradRetained(current.number, mark.node, output_nr, session.value(grad)))
+            session.channel.emit(GradRetained(current.number, mark.node, output_nr, session.value(grad)))
 
 
 def _flow(
@@ -226,7 +226,7 @@ def _flow(
         part = look(grad)
     total = _sum(session, current, place, grad, look) if mark.uses > 1 or place in current.arrived else None
     current.arrived[place] = (part, here) if total is None else (total, 0)
-    session.channel.say(GradFlowed(current.number, source.node, slot, mark.node, output_nr, part, total))
+    session.channel.emit(GradFlowed(current.number, source.node, slot, mark.node, output_nr, part, total))
 
 
 def _as_passed_on(
@@ -292,21 +292,21 @@ def _arrived(
     if known is not None and known[1] in (0, here):
         return known[0]
     if known is not None:
-        return _say_replaced(session, current, place, grad, "grad_fn.register_hook")
+        return _emit_replaced(session, current, place, grad, "grad_fn.register_hook")
     return session.value.of_first(grad) if is_first else session.value(grad)
 
 
-def say_if_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> None:
+def emit_if_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> None:
     """Record, before a hook of the tensor itself runs, that the gradient is not the one that arrived."""
     known, here = current.arrived.get(place), address(grad)
     if known is not None and known[1] not in (0, here):
-        current.arrived[place] = _say_replaced(session, current, place, grad, "grad_fn.register_hook"), here
+        current.arrived[place] = _emit_replaced(session, current, place, grad, "grad_fn.register_hook"), here
 
 
-def _say_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor, by: str) -> Value:
+def _emit_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor, by: str) -> Value:
     value = session.value(grad)
     by, stack = current.by_modules.pop(address(grad), (by, 0))
-    session.channel.say(HookRan(current.number, *place, "pre", by, value, stack))
+    session.channel.emit(HookRan(current.number, *place, "pre", by, value, stack))
     return value
 
 

@@ -38,7 +38,7 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     if not origins:
         return  # not recorded yet: it will be, with the value it has then
     if silent or not call.name:
-        say_written(session, target, edge_of(session, origins[0])[0])
+        emit_written(session, target, edge_of(session, origins[0])[0])
         return
     why = "inputs"
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
@@ -48,7 +48,7 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     if call.name.rstrip("_") in _RESHAPING:
         _reshaped(session, target, mark)
     else:
-        say_written(session, target, mark.node)
+        emit_written(session, target, mark.node)
 
 
 def _reshaped(session: Session, target: torch.Tensor, mark: Mark) -> None:
@@ -57,7 +57,7 @@ def _reshaped(session: Session, target: torch.Tensor, mark: Mark) -> None:
         session.marks.move(target)
     else:
         session.marks.remember(target, mark)
-    _say_shown(session, session.marks.written(target).moved, mark.node)
+    _emit_shown(session, session.marks.written(target).moved, mark.node)
 
 
 _RESHAPING = {
@@ -84,7 +84,7 @@ def grad_changed(session: Session, written: torch.Tensor, *, zeroed: bool = Fals
             event = GradSet(mark.node, owner.output_nr, how, value, stack)
             if isinstance(value, Awaited):  # it is known before the event is written
                 value.when_known(partial(_call_zero, event))
-            session.channel.say(event)
+            session.channel.emit(event)
 
 
 def _call_zero(event: GradSet, value: Value) -> None:
@@ -105,7 +105,7 @@ def has_other_ranks() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
-def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
+def emit_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
     """Record the gradients that differ from their last recorded value: other ranks have contributed since."""
     for leaf in leaves:
         mark = session.marks.of_tensor(leaf)
@@ -117,15 +117,15 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
         value = session.value(grad)
         if value != mark.recorded:
             mark.recorded = value
-            session.channel.say(GradSet(mark.node, 0, "in place", value, session.channel.stack()))
+            session.channel.emit(GradSet(mark.node, 0, "in place", value, session.channel.stack()))
 
 
-def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
+def emit_written(session: Session, tensor: torch.Tensor, node: int) -> None:
     """Record the new content of a tensor's memory, and of each tensor whose value does not follow from it."""
-    say_all_written(session, ((tensor, node),))
+    emit_all_written(session, ((tensor, node),))
 
 
-def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]]) -> None:
+def emit_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]]) -> None:
     """Record the new contents of several tensors' memories, each with its writer. All have been written by now."""
     parts_said: set[int] = set()
     memories_said: set[int] = set()
@@ -136,15 +136,15 @@ def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]
         parts = [it for it in written.parts if id(it) not in parts_said and session.marks.of(it) is not None]
         parts_said.update(map(id, parts))
         for part in parts:
-            _say_shown(session, (part,), node if overlap(as_it_lies(part), as_it_lies(tensor)) else 0)
+            _emit_shown(session, (part,), node if overlap(as_it_lies(part), as_it_lies(tensor)) else 0)
         if written.number and not (written.parts and written.number in memories_said):
             memories_said.add(written.number)
             value = session.value.memory_of(tensor) if written.whole is None else session.value.memory(written.whole)
-            session.channel.say(StorageWritten(written.number, node, version, value))
-        _say_shown(session, written.moved, node)
+            session.channel.emit(StorageWritten(written.number, node, version, value))
+        _emit_shown(session, written.moved, node)
 
 
-def _say_shown(
+def _emit_shown(
     session: Session, tensors: Iterable[torch.Tensor], writer: int = 0, devices: tuple[str, str] = ("", "")
 ) -> None:
     """Record the values of tensors that do not follow from the content of their memory: moved tensors, and parts.
@@ -154,15 +154,15 @@ def _say_shown(
     for tensor in tensors:
         node, output_nr = edge_of(session, tensor)
         version, stack = version_of(tensor), session.channel.stack()
-        session.channel.say(DataSet(node, output_nr, version, session.value(tensor), writer or node, stack, *devices))
+        session.channel.emit(DataSet(node, output_nr, version, session.value(tensor), writer or node, stack, *devices))
 
 
-def say_changed(session: Session, operands: Iterable[object]) -> None:
+def emit_changed(session: Session, operands: Iterable[object]) -> None:
     """Record the new values of the announced operands that a call itself wrote to."""
     for operand in operands:
         mark = session.marks.of_tensor(operand) if isinstance(operand, torch.Tensor) else None
         if isinstance(operand, torch.Tensor) and mark is not None:
-            say_written(session, operand, mark.node)
+            emit_written(session, operand, mark.node)
 
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -179,7 +179,7 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
         if known is not None:
             session.marks.move(tensor)
             device = device_of(tensor)
-            _say_shown(session, (tensor,), devices=("", "") if device == source else (str(source), str(device)))
+            _emit_shown(session, (tensor,), devices=("", "") if device == source else (str(source), str(device)))
     return result
 
 
@@ -190,5 +190,5 @@ def _tracked_write(session: Session, target: torch.Tensor, call: Call) -> None:
         mark = visit(session, base.grad_fn, {base.output_nr: base}, call)
     else:
         mark = visit(session, target.grad_fn, {target.output_nr: target}, call)
-    say_written(session, target, mark.node)
+    emit_written(session, target, mark.node)
     mark_of(session, target)

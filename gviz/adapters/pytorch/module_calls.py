@@ -11,9 +11,9 @@ from torch.nn.parameter import is_lazy
 
 from gviz import model_names
 from gviz.adapters.pytorch.autograd_graph import mark_of
-from gviz.adapters.pytorch.creation import say_returned
+from gviz.adapters.pytorch.creation import emit_returned
 from gviz.adapters.pytorch.gradient_hooks import address
-from gviz.adapters.pytorch.in_place_writes import has_other_ranks, say_written
+from gviz.adapters.pytorch.in_place_writes import emit_written, has_other_ranks
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
@@ -43,9 +43,9 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     scope = 0
     if not session.is_outside:
         scope = channel.next_scope()
-        channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
+        channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
     thread.scopes.append(scope)
-    _say_broadcast(session, module)
+    _emit_broadcast(session, module)
 
 
 def heard_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,14 +65,14 @@ def heard_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]
     return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
 
 
-def _say_broadcast(session: Session, module: torch.nn.Module) -> None:
+def _emit_broadcast(session: Session, module: torch.nn.Module) -> None:
     """Record the buffers that differ from what this module left: other ranks have written to them since."""
     with without_overrides():
         for buffer, mark in _announced_buffers(session, module):
             if mark.recorded is None or session.value.is_hidden(buffer):
                 continue
             if session.value(buffer) != mark.recorded:
-                say_written(session, buffer, mark.node)
+                emit_written(session, buffer, mark.node)
 
 
 def _note_buffers(session: Session, module: torch.nn.Module) -> None:
@@ -123,7 +123,7 @@ def leave(session: Session, module: torch.nn.Module, result: object = None) -> N
     thread = session.thread
     if isinstance(result, tuple | list | Mapping) and not session.is_outside:
         with without_overrides():
-            say_returned(session, result)
+            emit_returned(session, result)
     if thread.scopes:  # otherwise it began before the recording
         _, path = thread.modules.pop()
         if module._buffers:
@@ -131,7 +131,7 @@ def leave(session: Session, module: torch.nn.Module, result: object = None) -> N
             _note_buffers(session, module)
         scope = thread.scopes.pop()
         if scope:
-            session.channel.say(ScopeLeft(scope))
+            session.channel.emit(ScopeLeft(scope))
         if not any(thread.scopes):
             thread.is_within = False
 
@@ -152,7 +152,7 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
             if mark.named and not name.endswith(f".{mark.named}"):
                 continue
             if not isinstance(parameter, torch.nn.Parameter) and (own := variables.first_name(parameter)):
-                session.channel.say(Named(mark.node, own))  # another tensor replaces the model's: ``functional_call``
+                session.channel.emit(Named(mark.node, own))  # another tensor replaces the model's: ``functional_call``
             elif not mark.named or not model_names.is_held(session.channel, mark.node):  # called before its model
                 fresh.append((name, mark.node))
             mark.named = name
@@ -212,4 +212,4 @@ def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
         mark = None if buffer is None else session.marks.of_tensor(buffer)
         if mark is not None and not mark.named:
             mark.named = f"{path}.{name}" if path else name
-            session.channel.say(Named(mark.node, mark.named))
+            session.channel.emit(Named(mark.node, mark.named))

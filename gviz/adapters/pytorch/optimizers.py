@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch.autograd_graph import mark_of
-from gviz.adapters.pytorch.in_place_writes import grad_changed, has_other_ranks, say_all_written, say_averaged
+from gviz.adapters.pytorch.in_place_writes import emit_all_written, emit_averaged, grad_changed, has_other_ranks
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session, Update
 from gviz.adapters.pytorch.tensor_properties import held_grad, number_in, version_of
@@ -34,12 +34,12 @@ def starts(session: Session, optimizer: Any) -> None:
     with without_overrides():
         parameters = _parameters(optimizer)
         if has_other_ranks():
-            say_averaged(session, parameters)
+            emit_averaged(session, parameters)
         if updates:
             updates[-1] = Update(optimizer, {id(p): version_of(p) for p in parameters})
         options = options_of(optimizer.param_groups, number_in)
         before = session.channel.earlier_options.replaced(optimizer, options)
-        session.channel.say(OptimizerStarted(type(optimizer).__name__, session.channel.stack(), options, before))
+        session.channel.emit(OptimizerStarted(type(optimizer).__name__, session.channel.stack(), options, before))
 
 
 def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -55,13 +55,13 @@ def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs
     @wraps(closure)
     def evaluated(*given: Any, **options: Any) -> Any:
         if session.is_heard:
-            _say_changed(session, optimizer)
+            _emit_changed(session, optimizer)
         return closure(*given, **options)
 
     return ((args[0], evaluated, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": evaluated})
 
 
-def _say_changed(session: Session, optimizer: Any) -> None:
+def _emit_changed(session: Session, optimizer: Any) -> None:
     """Record the values of the parameters that a step in progress has changed since they were last recorded."""
     update = next((each for each in session.thread.updates if each is not None and each.optimizer is optimizer), None)
     if update is None:
@@ -69,7 +69,7 @@ def _say_changed(session: Session, optimizer: Any) -> None:
     with without_overrides():
         parameters = _parameters(optimizer)
         versions = {id(p): version_of(p) for p in parameters}
-        _say_values(
+        _emit_values(
             session, _recorded(session, [p for p in parameters if versions[id(p)] != update.versions.get(id(p))])
         )
         update.versions.update(versions)
@@ -90,7 +90,7 @@ def stepped(session: Session, optimizer: Any) -> None:
             for parameter in parameters:
                 if (grad := held_grad(parameter)) is not None:
                     grad_changed(session, grad)
-        _say_end(session, optimizer, [p for p in parameters if held_grad(p) is not None], skipped)
+        _emit_end(session, optimizer, [p for p in parameters if held_grad(p) is not None], skipped)
 
 
 def left(session: Session, raised: type[BaseException] | None) -> None:
@@ -102,7 +102,7 @@ def left(session: Session, raised: type[BaseException] | None) -> None:
     with without_overrides():
         before, parameters = update.versions, _parameters(update.optimizer)
         changed = [p for p in parameters if before.get(id(p), version_of(p)) != version_of(p)]
-        _say_end(session, update.optimizer, changed, (), raised.__name__)
+        _emit_end(session, update.optimizer, changed, (), raised.__name__)
 
 
 def _is_within(updates: list[Update | None], optimizer: Any) -> bool:
@@ -113,14 +113,14 @@ def _parameters(optimizer: Any) -> list[torch.Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _say_end(
+def _emit_end(
     session: Session, optimizer: Any, updated: list[torch.Tensor], skipped: tuple[int, ...], raised: str = ""
 ) -> None:
     """Record the new values of parameters, and the end of the step."""
     updated = _recorded(session, updated)
-    nodes, counts = _say_values(session, updated), per_group(optimizer.param_groups, updated)
+    nodes, counts = _emit_values(session, updated), per_group(optimizer.param_groups, updated)
     kind, stack = type(optimizer).__name__, session.channel.stack()
-    session.channel.say(OptimizerStepped(kind, nodes, stack, skipped, raised, counts))
+    session.channel.emit(OptimizerStepped(kind, nodes, stack, skipped, raised, counts))
 
 
 def _recorded(session: Session, parameters: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -128,8 +128,8 @@ def _recorded(session: Session, parameters: list[torch.Tensor]) -> list[torch.Te
     return [p for p in parameters if session.marks.of_tensor(p) is not None] if session.is_partial else parameters
 
 
-def _say_values(session: Session, updated: list[torch.Tensor]) -> tuple[int, ...]:
+def _emit_values(session: Session, updated: list[torch.Tensor]) -> tuple[int, ...]:
     """Record the new values of parameters. Return their nodes."""
     marks = [mark_of(session, parameter) for parameter in updated]
-    say_all_written(session, [(parameter, mark.node) for parameter, mark in zip(updated, marks, strict=True)])
+    emit_all_written(session, [(parameter, mark.node) for parameter, mark in zip(updated, marks, strict=True)])
     return tuple(mark.node for mark in marks)

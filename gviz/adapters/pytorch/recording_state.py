@@ -155,14 +155,14 @@ class Session:
         if what not in self._not_seen:
             self._not_seen.add(what)
             text = _NOT_SEEN[what].format(module=self.wanted.module)
-            self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), what))
+            self.channel.emit(Warned(NOT_SEEN, text, self.channel.stack(), what))
 
     def report_lack(self, what: str) -> None:
         """Report once what this release of PyTorch does not show."""
         if what not in self._not_seen:
             self._not_seen.add(what)
             text = f"a recording of PyTorch {torch.__version__} lacks {what}"
-            self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), "version"))
+            self.channel.emit(Warned(NOT_SEEN, text, self.channel.stack(), "version"))
 
     def current_pass(self) -> Pass | None:
         """Return the pass of the running step, or None if nothing is recorded.

@@ -86,7 +86,7 @@ class Monitored:
         if self._budget.first == 1:
             session.not_seen("between")
         if self._budget.is_whole:
-            session.channel.say(Marked("iteration 1"))
+            session.channel.emit(Marked("iteration 1"))
         else:
             self._attached.pause()
         self._began = _clock()
@@ -98,7 +98,7 @@ class Monitored:
         for answer in self._answers:
             self._take(answer)
         self._budget.iteration += self._stretch - self._left
-        self._say()
+        self._write_facts()
         self._leaving.close()
 
     @property
@@ -140,7 +140,7 @@ class Monitored:
         if is_whole != was_whole:
             self._switch(is_whole)
         if is_whole:
-            self._attached.session.channel.say(Marked(f"iteration {budget.iteration}"))
+            self._attached.session.channel.emit(Marked(f"iteration {budget.iteration}"))
         self._left = self._stretch = budget.stretch
         self._began = _clock()
         budget.spent += self._began - now
@@ -151,7 +151,7 @@ class Monitored:
         if is_whole:
             self._attached.resume()
         else:
-            self._say()
+            self._write_facts()
             self._attached.pause()
 
     def _look(self, optimizer: Any) -> None:
@@ -168,9 +168,9 @@ class Monitored:
     def _take(self, answer: Answer) -> None:
         alarm = self._budget.answered(answer.look())
         if alarm is not None:
-            notice.say(*_words(alarm))
+            notice.show(*_words(alarm))
 
-    def _say(self) -> None:
+    def _write_facts(self) -> None:
         self._write(json.dumps(self._budget.as_data()))
 
 

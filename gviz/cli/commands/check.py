@@ -67,7 +67,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
                 click.echo(findings.how_to_open(program, event, rank if inputs.in_folder else None))
         else:
             click.echo(findings.as_data(format, inputs, rank_findings))
-        _say_not_seen(inputs)
+        _show_not_seen(inputs)
     grave = LEVELS[: LEVELS.index(fail_on) + 1]
     return _FOUND if any(one.checked.level in grave for one in rank_findings) else 0
 
@@ -115,12 +115,12 @@ def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
     return names
 
 
-def _say_not_seen(inputs: Recordings) -> None:
+def _show_not_seen(inputs: Recordings) -> None:
     """Report on stderr what the recordings cannot show, so that a missing finding is not taken for a healthy
     program.
     """
     for line in dict.fromkeys(line for timeline in inputs.timelines for line in _not_seen(timeline)):
-        streams.say(f"not seen: {line}")
+        streams.show(f"not seen: {line}")
 
 
 def _not_seen(timeline: Timeline) -> Iterator[str]:

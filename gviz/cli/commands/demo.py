@@ -55,8 +55,8 @@ def _list() -> None:
 
 
 def _walk(trace: Path) -> None:
-    streams.say("gviz: no commands on standard input: stepping through the lesson line by line")
+    streams.show("gviz: no commands on standard input: stepping through the lesson line by line")
     debugger.walk(trace)
     picture = trace.with_suffix(".svg")
     write_picture(trace, picture, force=True)
-    streams.say(f"wrote {picture}")
+    streams.show(f"wrote {picture}")

@@ -169,7 +169,7 @@ def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
     with opened(source) as inputs:  # the ranks that can be read, before the first of them is drawn
         traces = inputs.paths
     if inputs.remarks:
-        streams.say(*inputs.remarks)
+        streams.show(*inputs.remarks)
     if output == "-" and len(traces) > 1:
         what = f"standard output takes one picture, and {shown(str(source))} holds {len(traces)} traces"
         raise GvizError(what, hint=f"gviz export {shell_quoting.word(traces[0])} -o -", exit_code=2)
@@ -196,13 +196,13 @@ def _write(trace: Path, output: str, how: dict[str, Any], slides: Path | None, *
 
     begun = time.monotonic()
     first, *rest = write_picture(trace, output, force=force, **how)
-    streams.say(f"wrote {first} to {rest[-1].name}, {len(rest) + 1} pictures" if rest else f"wrote {first}")
+    streams.show(f"wrote {first} to {rest[-1].name}, {len(rest) + 1} pictures" if rest else f"wrote {first}")
     if slides is None or rest:
         return
     tries = time.monotonic() - begun < slide.SECONDS and not kind_of(output).moves
     draw = partial(draw_again, trace, slides, how) if tries else None
     if hint := _figure_hint(first, how, draw) if how["figure"] else slide.hint(first, how, draw):
-        streams.say(hint)
+        streams.show(hint)
 
 
 def _figure_hint(picture: Path, how: dict[str, Any], draw: slide.Draw | None) -> str:

@@ -58,7 +58,7 @@ def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], a
         return of_this
 
     with recorded(program) as inputs:
-        recordings.say(
+        recordings.print_answers(
             inputs,
             format,
             lambda timeline: _rows(timeline, tried(timeline), None if places else allow),

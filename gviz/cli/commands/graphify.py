@@ -39,7 +39,7 @@ def command(program: Program, function: str, format: str) -> int:
         raise GvizError(what, hint=hint, exit_code=2)
     with recorded(replace(program, engine=engine, graph_breaks=True)) as inputs:
         breaks = {timeline: _breaks(timeline, function) for timeline in inputs.timelines}
-        recordings.say(
+        recordings.print_answers(
             inputs, format, lambda timeline: _text(breaks[timeline]), lambda timeline: {"breaks": breaks[timeline]}
         )
     return _FOUND if any(breaks.values()) else 0

@@ -58,23 +58,23 @@ def _report(trace: Path, first: str) -> None:
         dropped, until, cost = log.dropped.words, log.meta.get("until"), _cost(log.meta)
         monitored = recorded_iterations(log.meta)
         finished, never_began = log.finished, first and not len(log)
-    streams.say(f"wrote {trace} ({count}, {bytes_text(paths.trace_size(trace))}{cost})")
+    streams.show(f"wrote {trace} ({count}, {bytes_text(paths.trace_size(trace))}{cost})")
     if not finished:
-        streams.say("warning: the recording broke off; what the program did afterwards is not in it")
+        streams.show("warning: the recording broke off; what the program did afterwards is not in it")
     if never_began:
-        streams.say(f"warning: nothing was recorded: the program did not reach gviz.mark({first!r})")
+        streams.show(f"warning: nothing was recorded: the program did not reach gviz.mark({first!r})")
     if paths.log_of(trace).exists():
-        streams.say(f"warning: a part of the trace is in {paths.log_of(trace).name}: keep both files together")
+        streams.show(f"warning: a part of the trace is in {paths.log_of(trace).name}: keep both files together")
     if monitored is not None:
-        streams.say(monitored.words)
+        streams.show(monitored.words)
     if until:
-        streams.say(f"the recording ended at the first {until}, in its last event")
+        streams.show(f"the recording ended at the first {until}, in its last event")
     if dropped:
-        streams.say(dropped)
+        streams.show(dropped)
     if ranks := rank_names.rank_traces(trace):
-        streams.say(f"next to it: {'1 rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}, {few(ranks)}")
+        streams.show(f"next to it: {'1 rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}, {few(ranks)}")
     whole = trace.parent if trace_name.is_one_of_several() else rank_names.whole(trace)
-    streams.say(f"open it with: gviz open {shell_quoting.word(whole)}")
+    streams.show(f"open it with: gviz open {shell_quoting.word(whole)}")
 
 
 def _cost(meta: Mapping[str, str]) -> str:

@@ -51,11 +51,11 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
     if can_pause and not program.keeping.bounded:
         return _live(settings, program, opening, _FIRST[pause])
     if can_pause:
-        streams.say(_WHY_NOT_PAUSED)
+        streams.show(_WHY_NOT_PAUSED)
     recorded = record_program(program)
     if not is_left(recorded.trace):
         return recorded.exit_code
-    streams.say(f"trace: {recorded.trace}")
+    streams.show(f"trace: {recorded.trace}")
     code = debug(recorded.trace, settings, SessionOptions(_title(program), opening=opening.over_a_recording))
     return int(recorded.exit_code) or code
 
@@ -79,7 +79,7 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
             code = tui.debug_live(options, ascii=terminal.needs_ascii(asked=settings.ascii), theme=settings.theme)
     launch.leave(printed=not plain)
     if is_left(launch.trace):
-        streams.say(f"trace: {launch.trace}")
+        streams.show(f"trace: {launch.trace}")
     return code
 
 

@@ -244,7 +244,7 @@ def command(
         )
     data, text = PAGES[page]
     with trace_of(Program((source, *arguments), engine=engine)) as trace, recordings.opened(trace) as inputs:
-        recordings.say(
+        recordings.print_answers(
             inputs,
             format,
             lambda timeline: text(timeline, *_meant(timeline, at, place)),

@@ -107,7 +107,7 @@ def _keep(branch: Branch, output: Path, *, force: bool) -> None:
     with scratch_folder() as folder:
         branch.write(unfinished := folder / output.name)
         outputs.write_all([(output, unfinished.read_bytes())], force=force)
-    streams.say(f"wrote {output}")
+    streams.show(f"wrote {output}")
 
 
 def _refuse_suffix(output: Path, *, is_range: bool) -> None:
@@ -166,7 +166,7 @@ def _keep_curves(over: str, drawn: Sequence[Curve], output: Path, *, force: bool
     from gviz.render.curve import svg_curves
 
     outputs.write_all([(output, svg_curves(_changed(over), drawn).encode())], force=force)
-    streams.say(f"wrote {output}")
+    streams.show(f"wrote {output}")
 
 
 def _changed(over: str) -> str:

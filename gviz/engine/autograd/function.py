@@ -14,7 +14,7 @@ from gviz import emit
 from gviz.emit import Channel, Seen
 from gviz.engine import emission, messages, watchers
 from gviz.engine.backward import as_tensor, scalar_or_array
-from gviz.engine.emission import output, say_operation, seen
+from gviz.engine.emission import emit_operation, output, seen
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.node import Grad, Metadata, Node, freed, pack
 from gviz.engine.op import any_requires_grad, apply, edges_of, why_untracked
@@ -55,7 +55,7 @@ def function_ran(
     for tensor in outputs:
         if tensor is not None:
             tensor._seen = mark
-    node.made_at = say_operation(channel, mark, number, tuple(inputs), attrs, tuple(described), untracked, given)
+    node.made_at = emit_operation(channel, mark, number, tuple(inputs), attrs, tuple(described), untracked, given)
 
 
 def _output_of_function(channel: Channel, tensor: Tensor | None, *, is_first: bool) -> Output:

@@ -23,7 +23,7 @@ from gviz.engine.backward import (
     plain,
     root_edges,
 )
-from gviz.engine.emission import say_gradients
+from gviz.engine.emission import emit_gradients
 from gviz.engine.node import Edge, GradientEdge
 from gviz.engine.ops.joining import stack, unbind
 from gviz.engine.tensor import Tensor, new_tensor
@@ -109,7 +109,7 @@ def grad(
         results = [_materialized(*pair, create_graph) for pair in zip(results, chosen, strict=True)]
     by_input = dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else tuple(results)
     if emit.channel is not None:
-        say_gradients(emit.channel, by_input)
+        emit_gradients(emit.channel, by_input)
     return by_input
 
 

@@ -46,14 +46,14 @@ def scope(name: str, kind: str) -> Iterator[None]:
         yield
         return
     number = channel.next_scope()
-    channel.say(ScopeEntered(number, thread.scopes[-1] if thread.scopes else 0, name, kind))
+    channel.emit(ScopeEntered(number, thread.scopes[-1] if thread.scopes else 0, name, kind))
     thread.scopes.append(number)
     try:
         yield
     finally:
         thread.scopes.pop()
         if emit.channel is channel:
-            channel.say(ScopeLeft(number))
+            channel.emit(ScopeLeft(number))
 
 
 def _value(node: Node, values: Values, graph: StaticGraph) -> Sequence[Tensor]:

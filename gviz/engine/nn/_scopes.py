@@ -32,7 +32,7 @@ def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
     if model is not None:
         name_parameters(channel, model)
     scope = channel.next_scope()
-    channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__))
+    channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__))
     thread.scopes.append(scope)
     thread.modules.append((module, path))
     try:
@@ -42,7 +42,7 @@ def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
         thread.modules.pop()
         if emit.channel is channel:
             _name_buffers(channel, module, path.partition(".")[2])
-            channel.say(ScopeLeft(scope))
+            channel.emit(ScopeLeft(scope))
 
 
 def name_parameters(channel: Channel, root: Module) -> None:
@@ -74,7 +74,7 @@ def _name_buffers(channel: Channel, module: Module, path: str) -> None:
         mark = None if buffer is None else buffer._seen
         if mark is not None and mark.channel is channel and mark not in _named_buffers:
             _named_buffers.add(mark)
-            channel.say(Named(mark.node, f"{path}.{name}" if path else name))
+            channel.emit(Named(mark.node, f"{path}.{name}" if path else name))
 
 
 def _model_of(channel: Channel, module: Module, kind: type[Any]) -> Module:

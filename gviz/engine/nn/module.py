@@ -23,9 +23,9 @@ from typing import Any, NamedTuple, Self
 
 from gviz import emit
 from gviz.engine import dtypes
-from gviz.engine.devices import check, say_what_cuda_means
+from gviz.engine.devices import check, warn_that_cuda_is_the_cpu
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.emission import say_returned
+from gviz.engine.emission import emit_returned
 from gviz.engine.layout import checked_format
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.modes import no_grad
@@ -119,7 +119,7 @@ class Module:
             return self.forward(*args, **kwargs)
         with scopes.call(channel, self, Module):
             result = self._call_with_hooks(args, kwargs) if self._has_hooks() else self.forward(*args, **kwargs)
-            say_returned(channel, result)
+            emit_returned(channel, result)
             return result
 
     def _has_hooks(self) -> bool:
@@ -539,7 +539,7 @@ class Module:
 
     def cuda(self, device: Any = None) -> Self:
         """Raises an error, unless ``cuda`` means the CPU: then nothing changes."""
-        say_what_cuda_means()
+        warn_that_cuda_is_the_cpu()
         return self
 
     def share_memory(self) -> Self:

@@ -65,7 +65,7 @@ def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
             versions = {id(p): p._version for p in _parameters(self)}
             options = options_of(self.param_groups, _number_in)
             before = channel.earlier_options.replaced(self, options)
-            channel.say(OptimizerStarted(type(self).__name__, channel.stack(), options, before))
+            channel.emit(OptimizerStarted(type(self).__name__, channel.stack(), options, before))
         try:
             for hook in (*_EVERY_STEP_PRE.values(), *self._hooks["step_pre"].values()):
                 given = hook(self, args, kwargs)
@@ -103,7 +103,7 @@ def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
     known = [p._seen for p in parameters if p.grad is None]
     skipped = tuple([mark.node for mark in known if mark is not None and mark.channel is channel])
     counts, kind = per_group(optimizer.param_groups, updated), type(optimizer).__name__
-    channel.say(OptimizerStepped(kind, nodes, channel.stack(), skipped, per_group=counts))
+    channel.emit(OptimizerStepped(kind, nodes, channel.stack(), skipped, per_group=counts))
 
 
 def _emit_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, int], error: BaseException) -> None:
@@ -111,7 +111,7 @@ def _emit_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, 
     changed = [p for p in _parameters(optimizer) if before.get(id(p), p._version) != p._version]
     nodes = tuple([emission.seen(channel, p).node for p in changed])
     kind, counts = type(optimizer).__name__, per_group(optimizer.param_groups, changed)
-    channel.say(OptimizerStepped(kind, nodes, channel.stack(), raised=type(error).__name__, per_group=counts))
+    channel.emit(OptimizerStepped(kind, nodes, channel.stack(), raised=type(error).__name__, per_group=counts))
 
 
 def _parameters(optimizer: Optimizer) -> list[Tensor]:

@@ -502,7 +502,7 @@ def _in_other_letters(graph: CallGraph, patterns: Sequence[str], *, within: bool
 @cache
 def _note(text: str) -> None:
     """Print a note once, even if a picture is made several times until it fits."""
-    notice.say(text)
+    notice.show(text)
 
 
 def _fits(call: ModuleCall, pattern: str, *, within: bool) -> bool:

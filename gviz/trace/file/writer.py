@@ -83,7 +83,7 @@ class TraceWriter:
         self._ending = ending
         self._pending: list[Said] = []
         self._requests: SimpleQueue[Request] = SimpleQueue()
-        self._told: dict[str, str] = {}
+        self._facts: dict[str, str] = {}
         self._due = MOST_EVENTS  # length of `_pending` at which it is handed over
         # large arrays are coming: the program waits for the file, so that they do not fill the memory
         self._heavy = False
@@ -109,15 +109,15 @@ class TraceWriter:
             raise SystemRefusal(f"{self.path} cannot be written: {trouble}") from trouble
         _open_writers.add(self)
 
-    def say(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         """Record an event."""
         self._pending.append((event, _clock(), get_ident()))
         if self._heavy or len(self._pending) >= self._due:
             self._hand_over()
 
-    def tell(self, name: str, text: str) -> None:
+    def set_fact(self, name: str, text: str) -> None:
         """Set a fact about the whole trace; it is written with the next events."""
-        self._told[name] = text
+        self._facts[name] = text
 
     def flush(self) -> None:
         """Write all events so far to the file, where other processes see them."""
@@ -266,20 +266,20 @@ class TraceWriter:
         if self._limit is not None:
             shorten(values, self._limit)
         if self._ending is not None:
-            taken = self._ending.up_to_last(taken, self._told)
+            taken = self._ending.up_to_last(taken, self._facts)
         self._chunks.used = False
         with self._connection as connection:
             connection.execute("BEGIN")
-            self._write_told()
+            self._write_facts()
             events = self._events.put(taken, self._count, self._ring)
             self._trim(self._count + len(events))
         self._count += len(events)
         self._heavy = self._chunks.used
         self._look_for_nonfinite(events, values)
 
-    def _write_told(self) -> None:
-        while self._told:
-            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", self._told.popitem())
+    def _write_facts(self) -> None:
+        while self._facts:
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", self._facts.popitem())
 
     def _trim(self, end: int, *, exactly: bool = False) -> None:
         if self._ring is not None:
@@ -297,7 +297,7 @@ class TraceWriter:
             raise GvizError("it was moved or deleted while it was written")
         with self._connection as connection:
             connection.execute("BEGIN")
-            self._write_told()
+            self._write_facts()
             self._trim(self._count, exactly=True)
         cut = self._ring is not None and self._ring.cut > 0
         finalize(self._connection, self.path, None if cut else self._first_bad)

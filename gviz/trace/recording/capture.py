@@ -50,7 +50,7 @@ class Overheard:
             self._line.append(text)
             self._length += len(text)
             if text.endswith(("\n", "\r")) or self._length > _LARGEST_PIECE:
-                self.say()
+                self.record()
         return written
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -61,17 +61,17 @@ class Overheard:
     def flush(self) -> None:
         """Flush the stream, and record an incomplete line."""
         self._stream.flush()
-        self.say()
+        self.record()
 
-    def say(self) -> None:
+    def record(self) -> None:
         """Record what was written since the last call."""
         text, self._line, self._length = "".join(self._line), [], 0
         if text and self._channel is not None:
-            _say(self._channel, Printed(self._name, text))
+            _emit(self._channel, Printed(self._name, text))
 
     def end(self) -> None:
         """Record the rest; from now on only pass text on."""
-        self.say()
+        self.record()
         self._channel = None
 
     def __getattr__(self, name: str) -> Any:
@@ -117,7 +117,7 @@ def overhearing_warnings(channel: Channel) -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if _FORK.match(str(message)) and not _has_threads():
             return
-        _say(channel, Warned(category.__name__, str(message), channel.stack_number(_caller())))
+        _emit(channel, Warned(category.__name__, str(message), channel.stack_number(_caller())))
         before(message, category, *where, **more)
 
     warnings.showwarning = show
@@ -141,6 +141,6 @@ def _caller() -> site.StackKey:
     return key[2 * len(list(ours)) :]
 
 
-def _say(channel: Channel, event: Event) -> None:
+def _emit(channel: Channel, event: Event) -> None:
     if emit.channel is channel:
-        channel.say(event)
+        channel.emit(event)

@@ -167,7 +167,7 @@ class Recording(Displayed):
             if isinstance(trouble, GvizError) and not isinstance(trouble, SystemRefusal):
                 raise
             why = f": {trouble.why}" if isinstance(trouble, GvizError) and trouble.why else ""
-            notice.say(f"gviz: warning: nothing is recorded: {file_format.in_words(trouble)}{why}")
+            notice.show(f"gviz: warning: nothing is recorded: {file_format.in_words(trouble)}{why}")
         return self
 
     def _begin(self) -> None:
@@ -236,10 +236,10 @@ class Recording(Displayed):
         """Whether the recording has started and its file still accepts events."""
         return self._writer is not None and not self._writer.dead
 
-    def tell(self, name: str, text: str) -> None:
+    def set_fact(self, name: str, text: str) -> None:
         """Set a fact about the whole trace, such as its framework."""
         if self._writer is not None:
-            self._writer.tell(name, text)
+            self._writer.set_fact(name, text)
 
     def close(self) -> None:
         """End the recording. Can be called twice."""
@@ -281,7 +281,7 @@ class Recording(Displayed):
             stack = self.channel.stack_number(raised_at(traceback_of(error)))
             text = message(error)
             node = self._writer.failing_node(text) if self._writer is not None else 0
-            self.channel.say(Failed(type(error).__name__, text, node, stack, printed(error)))
+            self.channel.emit(Failed(type(error).__name__, text, node, stack, printed(error)))
 
     def knows(self, error: BaseException) -> bool:
         """Return whether this recording already has a failure with this error."""
@@ -326,11 +326,11 @@ class Recording(Displayed):
             emit.detach()
 
     def _warn(self, trouble: str) -> None:
-        notice.say(f"gviz: warning: recording of {self.path} has ended: {trouble}")
+        notice.show(f"gviz: warning: recording of {self.path} has ended: {trouble}")
 
 
 def _straight(writer: TraceWriter) -> Listener:
-    return writer.say
+    return writer.record
 
 
 def record(
@@ -379,7 +379,7 @@ def mark(name: str) -> None:
     begin_at(name)
     channel = emit.channel
     if channel is not None:
-        channel.say(Marked(name))
+        channel.emit(Marked(name))
     end_at(name)
 
 
@@ -388,7 +388,7 @@ class Within(Displayed):
 
     def __init__(self, outer: Recording) -> None:
         self._outer = outer
-        notice.say(f"gviz: already recording to {outer.path}; this inner recording is left out")
+        notice.show(f"gviz: already recording to {outer.path}; this inner recording is left out")
 
     def __enter__(self) -> Within:
         return self

@@ -62,7 +62,7 @@ def write(log: MemoryLog, path: Path) -> None:
     troubles: list[str] = []
     writer = TraceWriter(path, about=about(log.framework), on_trouble=troubles.append)
     for event in log.everything():
-        writer.say(event)
+        writer.record(event)
     writer.close()
     if troubles:
         raise GvizError(f"cannot write {path}", why=troubles[0])
