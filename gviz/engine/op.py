@@ -38,7 +38,7 @@ from gviz import emit
 from gviz.emit import Channel
 from gviz.engine import dtypes, emission, messages, watchers
 from gviz.engine.broadcasting import broadcast_error
-from gviz.engine.layout import laid_out
+from gviz.engine.layout import laid_out, zeros_like
 from gviz.engine.modes import is_entered, thread
 from gviz.engine.node import Edge, Grad, Node, next_sequence_nr, pack, raw_saved_tensor, saved_attribute, saved_tensor
 from gviz.engine.return_types import results_type
@@ -383,7 +383,7 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
             return laid_out(result, arrays)
         return result
     except ValueError as error:
-        if thread.grad_enabled:
+        if thread.grad_enabled and not op.untracked:
             edges_of(tensors)  # raises for a view that must not be used: PyTorch checks that first
         if op.promotes and len(arrays) == 2:
             raise RuntimeError(broadcast_error(arrays[0].shape, arrays[1].shape)) from None
@@ -397,7 +397,7 @@ def operands(op: Op, tensors: Sequence[Tensor]) -> list[Array]:
     for t in tensors:
         array = t._array
         arrays.append(array[()] if by_scalars and not array.ndim else array)
-    if op.promotes and (op.promotes == "float" or tensors[0]._array.dtype is not tensors[-1]._array.dtype):
+    if op.promotes and (op.promotes is not True or tensors[0]._array.dtype is not tensors[-1]._array.dtype):
         return promoted(arrays, op.promotes)
     return arrays
 
@@ -467,8 +467,9 @@ def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | Non
         output._output_nr = 0
         output._requires_grad = True
         return
-    node.outputs = tuple([(t._array.shape, t._array.dtype) for t in outputs])
-    for output_nr, output in enumerate(outputs[:differentiable]):
+    tracked = outputs[:differentiable]  # a node gets no gradients of the others, such as indices
+    node.outputs = tuple([(t._array.shape, t._array.dtype) for t in tracked])
+    for output_nr, output in enumerate(tracked):
         output._grad_fn = node
         output._output_nr = output_nr
         output._requires_grad = True
@@ -512,6 +513,16 @@ def zeros(like: Any, shape: tuple[int, ...]) -> Any:
     if isinstance(like, Tensor):
         return new_tensor(np.zeros(shape, like._array.dtype))
     return np.zeros(shape, like.dtype)
+
+
+def nothing(g: Any) -> Any:
+    """The gradient if nothing depends on the input: zeros in the order of `g` in memory, even where it is infinite.
+
+    A rule that returns them is not the same as no rule: the result of the operation requires grad, as in PyTorch.
+    """
+    if isinstance(g, Tensor):
+        return new_tensor(zeros_like(g._array, g._array.dtype))
+    return zeros_like(np.asarray(g), g.dtype)
 
 
 REQUIRED = inspect.Parameter.empty
@@ -613,7 +624,7 @@ class Op:
         self.outputs = outputs
         self.differentiable_outputs = differentiable_outputs
         self.memory = memory
-        self.promotes = promotes
+        self.promotes = "all" if promotes is True and len(self.slots) > 2 else promotes
         self.in_place = in_place
         self.write_block = write_block
         self.returns: Callable[[Sequence[Tensor]], Any] = results_type(self.name, outputs) if named else tuple

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from fuzz import first_difference
+from fuzz import NAMED as COUNTED_APART
+from fuzz import first_difference, named
 from hypothesis import HealthCheck, given, note, reject, settings
 from hypothesis import strategies as st
 from random_programs import lines, program
@@ -92,6 +94,28 @@ LED_TO = {
     "the gradient of index_select lies in a row": "a = data(3, 2, k=8).requires_grad_()\nb = torch.autograd.grad(a.index_select(1, torch.tensor([0, 0])).sum(), a)[0]",
     "expand counts from the last dimension": "a = data(3)\nb = a.expand(2, -1, 4)\nc = a.expand(2, -1, 3)\nd = a.expand(-1, -1, 3)",
     "scatter_ of a leaf warns of nothing": "a = data(k=5).requires_grad_()\na.scatter_(0, whole(below=1), a, reduce='add')",
+    "gradients of what is not differentiable do not arrive at a node": "a = data(2, 3).requires_grad_()\nb = a.min(-1).values\nb.grad_fn.register_hook(called('node'))\nb.grad_fn.register_prehook(called('before'))\nc = a.sort(-1)[0]\nc.grad_fn.register_hook(called('sort'))\n(b.sum() + c.sum()).backward()",
+    "a tensordot over every dimension": "a = data(2, 3).requires_grad_()\nb = data(3, 2).requires_grad_()\nc = torch.tensordot(a, b.t(), dims=2)\nd = torch.tensordot(a, b, dims=([0, 1], [1, 0]))\ne = torch.tensordot(a, a, dims=2)\nf = torch.tensordot(a, b.t(), dims=([1, 0], [1, 0]))\n(c + d + e + f).backward()\ng = torch.inner(a[:, 0], a[:, 1])\ng.backward()",
+    "multi_margin_loss checks the target before weights": "a = F.multi_margin_loss(data(1, 1), whole(2), weight=data(3))\nb = F.multi_margin_loss(data(2, 3), whole(2), weight=data(4))\nc = F.multi_margin_loss(data(2, 3, 2), whole(2))\nd = F.multilabel_margin_loss(data(2, 3, 2), whole(2))\ne = F.multi_margin_loss(data(2, 0), whole(2))\nf = F.multi_margin_loss(data(0), whole(0))",
+    "classes of one example": "a = F.cross_entropy(data(1), whole(2))\nb = F.nll_loss(data(2), whole(0))\nc = F.nll_loss(data(2), whole(1))\nd = F.nll_loss(data(2, 3, 2, 2), whole(2))\ne = F.nll_loss(data(2, 3, 2, 2), whole(2, 2, 3))",
+    "take_along_dim of a number counts its dimension": "a = data().take_along_dim(whole(), -1)\nb = data().take_along_dim(whole(), 1)\nc = data().take_along_dim(whole(), -2)",
+    "addcdiv of integers": "a = (data(2) > 0).expand(2)\nb = torch.addcdiv(a, data(2), a, value=-1.5)\nc = torch.addcdiv(data(2), whole(2) + 1, a)\ndata(2).addcdiv_(a, a)\ndata(2).addcdiv_(a, data(2))\nd = torch.addcdiv(whole(2), data(2), whole(2))\nwhole(2).addcdiv_(data(2), whole(2))",
+    "the dtype of three operands": "a = torch.addcmul(data(2, dtype=torch.float32), whole(2), data(2, dtype=torch.float32))\nb = torch.addcdiv(whole(2), data(2, dtype=torch.float32), whole(2) + 1)\nc = torch.addcmul(whole(2), data(2), whole(2), value=2)",
+    "a lost view is compared, and not used": "a = data(2, 3).requires_grad_()\nwith torch.no_grad():\n    b = a.view(-1)\nb = b.reshape(-1)\nwith torch.no_grad():\n    a.sigmoid_()\nc = torch.where(a > b, a, b)\nd = a + b",
+    "a hook of several tensors in a copy": "a = data(1).requires_grad_()\ntorch.autograd.graph.register_multi_grad_hook([a, a], called('all'))\nb = copy.copy(a)",
+    "eye_ of an expanded tensor": "a = data(3, 1).expand(3, 3)\nnn.init.eye_(a)\nb = data(1, 3).expand(2, 3)\nnn.init.eye_(b)\nc = data(1, 1).expand(2, 3)\nnn.init.eye_(c)",
+    "zeros lie as the gradient": "a = data(3, 2).t().requires_grad_()\nb = torch.sign(a)\nc = torch.autograd.grad(b, a, torch.ones_like(b))[0]",
+    "a factor of 1 is none": "a = data(3).requires_grad_()\nb = torch.addmv(a, data(3, 3), data(3))\nc = torch.autograd.grad(b.sum(), a)[0]",
+    **{f"the second derivative of {call}": f"a = data(3, 6, k=5).requires_grad_()\nb = {call}\nc = torch.autograd.grad(b.sum(), a, create_graph=True)[0]\nd = torch.autograd.grad(c.sum(), a, allow_unused=True, create_graph=True)[0]\ne = torch.autograd.grad({call}.square().sum(), a, create_graph=True)[0]\nf = torch.autograd.grad(e.sum(), a)[0]" for call in (
+        "F.relu(a)", "F.leaky_relu(a, 0.3)", "F.leaky_relu(a * 1, 0.3, inplace=True)", "F.rrelu(a)", "F.rrelu(a * 1, inplace=True)", "F.threshold(a, 0.1, 2.0)", "F.threshold(a * 1, 0.1, 2.0, inplace=True)",
+        "F.hardtanh(a)", "F.relu6(a)", "F.hardshrink(a)", "F.softshrink(a)", "F.prelu(a, data(1))", "F.max_pool1d(a, 2)", "F.max_pool2d(a[None], 2)", "F.max_pool3d(a[None, None], (1, 2, 2))", "F.avg_pool1d(a, 2)",
+        "F.avg_pool2d(a[None], 2)", "F.avg_pool3d(a[None, None], (1, 2, 2))", "F.adaptive_avg_pool1d(a, 2)", "F.adaptive_avg_pool2d(a[None], 2)", "F.adaptive_avg_pool3d(a[None, None], (1, 2, 2))", "F.adaptive_max_pool1d(a, 2)",
+        "F.adaptive_max_pool2d(a[None], 2)", "F.adaptive_max_pool3d(a[None, None], (1, 2, 2))", "F.nll_loss(a, whole(3))", "F.nll_loss(a, whole(3), weight=data(6).abs() + 1, reduction='sum')", "F.nll_loss(a[None, :, :, None], whole(1, 6, 1), reduction='none')",
+    )},
+    **{f"a write between {call} and its gradient": f"a = data(3, 6).requires_grad_()\nb = a * 1\nc = {call}\nb.add_(1)\nc.sum().backward()" for call in (
+        "F.max_pool1d(b, 2)", "F.max_pool2d(b[None], 2)", "F.avg_pool1d(b, 2)", "F.avg_pool2d(b[None], 2)", "F.avg_pool3d(b[None, None], (1, 2, 2))", "F.adaptive_avg_pool2d(b[None], 2)", "F.adaptive_max_pool2d(b[None], 2)", "F.nll_loss(b, whole(3))",
+        "F.cross_entropy(b, whole(3))", "F.lp_pool1d(b, 2, 2)", "F.adaptive_avg_pool2d(b[None], 1)", "F.fold(b, (4, 4), (2, 2))", "F.interpolate(b[None], scale_factor=2)",
+    )},
     **{f"{line} of an inference tensor": INFERENCE + line for line in (
         "a.relu_()", "a[0] = 1", "a += data(2, 3).requires_grad_()", "a.copy_(data(2, 3).requires_grad_())", "a.t_()", "a.set_(data(2))", "a.resize_(2)", "torch.add(data(2, 3), 1, out=a)",
     )},
@@ -162,7 +186,7 @@ def test_a_script_runs_where_pytorch_crashed(seed):
     assert_survives(seed)
 
 
-@pytest.mark.parametrize("row", NAMED.values())
+@pytest.mark.parametrize("row", [*NAMED.values(), *COUNTED_APART])
 def test_what_differs_is_named(row):
     assert f"| {row}" in (Path(__file__).parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
 
@@ -173,6 +197,51 @@ def test_a_difference_is_found():
     assert first_difference(lines, real, real) is None
     number, path, *_ = first_difference(lines, real, ours)
     assert (number, path) == (1, ("variables", "b", "array"))
+
+
+BATCHED = "b = torch.autograd.grad(a, c, d, is_grads_batched=True)"
+NO_BATCH = ("RuntimeError", "Batching rule not implemented for aten::detach; the fallback path doesn't work")
+NO_SIZE = ("AttributeError", "'int' object has no attribute 'size'")
+NO_TENSOR = ("TypeError", "binary_cross_entropy(): argument 'target' (position 2) must be Tensor, not int")
+OUTSIDE = ("IndexError", "index 5 is out of bounds for dimension 0 with size 2")
+
+
+def after(error=None, shown=(), **arrays):
+    """What a line showed, without what the test does not need."""
+    variables = {name: {"array": np.array(array)} for name, array in arrays.items()}
+    return {"error": error, "shown": [*shown, ""], "modes": (), "variables": variables}
+
+
+@pytest.mark.parametrize(
+    ("line", "real", "ours", "number"),
+    [
+        (BATCHED, after(NO_BATCH), after(), 0),
+        (BATCHED, after(NO_BATCH), after(("RuntimeError", "freed")), 0),
+        (BATCHED, after(("RuntimeError", "other")), after(), None),
+        (BATCHED, after(), after(NO_BATCH), None),
+        (BATCHED.replace("True", "False"), after(NO_BATCH), after(), None),
+        (BATCHED, after(shown=["hook", 1]), after(shown=["hook", 1, "hook", 1]), 0),
+        (BATCHED, after(shown=["hook", 1]), after(shown=["hook", 1, "hook", 2]), None),
+        (BATCHED, after(shown=["hook", 1]), after(shown=["hook", 2]), None),
+        (BATCHED, after(shown=[]), after(shown=["hook"]), None),
+        (BATCHED, after(b=[1.0]), after(b=[2.0]), None),
+        ("b = F.binary_cross_entropy(a, 1)", after(NO_SIZE), after(NO_TENSOR), 1),
+        ("b = F.binary_cross_entropy(a, 1)", after(NO_SIZE), after(), None),
+        ("b = F.binary_cross_entropy(a, 1)", after(NO_TENSOR), after(NO_SIZE), None),
+        ("b = F.binary_cross_entropy(a, 1)", after(NO_SIZE), after((NO_TENSOR[0], NO_TENSOR[1][:-3] + "float")), None),
+        ("b = torch.dot(a, 1)", after(NO_SIZE), after(NO_TENSOR), None),
+        ("a.index_copy_(0, b, c)", after(OUTSIDE, a=[5.0, 2.0]), after(OUTSIDE, a=[1.0, 2.0]), 2),
+        ("a.index_copy_(0, b, c)", after(OUTSIDE, a=[5.0, 2.0]), after(OUTSIDE, a=[1.0, 3.0]), None),
+        ("a.index_copy_(0, b, c)", after(OUTSIDE, a=[5.0, 2.0]), after(a=[1.0, 2.0]), None),
+        ("a.index_copy_(0, b, c)", after(a=[5.0, 2.0]), after(a=[1.0, 2.0]), None),
+        ("a.index_copy_(0, b, c)", after(OUTSIDE, a=[1.0, 2.0], b=[1.0]), after(OUTSIDE, a=[1.0, 2.0], b=[2.0]), None),
+    ],
+)
+def test_only_what_a_row_names_is_counted_apart(line, real, ours, number):
+    start = after(a=[1.0, 2.0])
+    lines, real, ours = ["a = data(2)", line], [start, real], [start, ours]
+    row = named(lines, first_difference(lines, real, ours), real, ours)
+    assert row == (None if number is None else [*COUNTED_APART][number])
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None])
             if not missing[run]:
                 fn(come.pop(run))
 
+        hook.__qualname__ = "register_multi_grad_hook.<locals>.get_inner_hook.<locals>.inner_hook"  # shown in a warning
         return hook
 
     return [t.register_hook(hook_of(position)) for position, t in enumerate(tensors)]

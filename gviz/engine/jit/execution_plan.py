@@ -190,7 +190,7 @@ def place(ufunc: Any, target: str) -> str:
 def casts(op: Op, forms: Sequence[Form | Array]) -> list[np.dtype[Any] | None]:
     """The dtype that each operand is cast to first, None if it has that dtype already."""
     arrays = [np.zeros((1,) * len(form.shape), form.dtype) for form in forms]
-    if not op.promotes or not (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
+    if not op.promotes or not (op.promotes is not True or arrays[0].dtype is not arrays[-1].dtype):
         return [None] * len(forms)
     common = promoted(arrays, op.promotes)
     return [None if new.dtype == old.dtype else new.dtype for new, old in zip(common, arrays, strict=True)]

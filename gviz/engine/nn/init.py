@@ -10,9 +10,12 @@ import numpy as np
 from gviz.engine import random
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.parameter import set_first
+from gviz.engine.ops.copying import copy
+from gviz.engine.ops.strided import overlaps_itself
 from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.unsupported_names import lookup_in
+from gviz.engine.views import apply_in_place
 from gviz.source.site import warn
 from gviz.values.value import Array
 
@@ -99,7 +102,13 @@ def eye_(tensor: Tensor) -> Tensor:
     """Ones on the diagonal of a matrix, zeros elsewhere."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    return _write(tensor, np.eye(*tensor._array.shape))
+    array = tensor._array
+    if not overlaps_itself(array):
+        return _write(tensor, np.eye(*array.shape))
+    places = sum(np.ix_(*[np.arange(n) * step for n, step in zip(array.shape, array.strides, strict=True)]))
+    values = np.isin(places, np.diagonal(places))  # in an expanded tensor, the diagonal's ones appear elsewhere, too
+    with no_grad():
+        return apply_in_place(copy, (tensor, new_tensor(values.astype(array.dtype))), {}, rule="free")
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:

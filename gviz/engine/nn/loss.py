@@ -636,6 +636,11 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
 
 def _nll_of(op: Op, input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
     classes = input.shape[0] if input.ndim == 1 else input.shape[1]
+    if input.ndim == 4 and target.ndim != 3:
+        kind = f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}"
+        raise RuntimeError(kind)
+    if input.ndim == 1 and target.ndim == 1 and target.shape[0] != 1:
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
     if input.ndim == 4 and tuple(target.shape) != (input.shape[0], *input.shape[2:]):
         raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
     if input.ndim <= 2 and target.ndim > 1:
@@ -762,22 +767,29 @@ def multi_margin_loss(
     how = _checked(_reduction(size_average, reduce, reduction))
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
-    if weight is not None:
-        if weight.ndim != 1:
-            raise ValueError("weight must be one-dimensional")
-        if weight.shape[0] != input.shape[-1]:
-            raise RuntimeError(f"inconsistent weight size, expected {input.shape[-1]} but got {list(weight.shape)}")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    _check_scores(input)
     rows = input.shape[0] if input.ndim == 2 else 1
     if target.ndim > 1 or target.numel() != rows:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
             f"size). Expected target size [{rows}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
         )
+    if weight is not None and weight.shape[0] != input.shape[-1]:
+        raise RuntimeError(f"inconsistent weight size, expected {input.shape[-1]} but got {list(weight.shape)}")
     refuse_tracked("multi_margin_loss", weight=weight)
     if target.ndim != input.ndim - 1:
         target = target.reshape(input.shape[:-1])
     result: Tensor = ops.multi_margin(input, target, weight, p=p, margin=margin, reduction=how)
     return result
+
+
+def _check_scores(input: Tensor) -> None:
+    """Raises RuntimeError unless `input` has scores of classes, of one example or of several."""
+    if input.ndim > 2 or 0 in input.shape[1:] or tuple(input.shape) == (0,):
+        sizes = list(input.shape)
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {sizes}")
 
 
 @F._declare
@@ -790,6 +802,7 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """How far the other classes come within 1 of those in `target`, up to its first -1."""
     how = _checked(_reduction(size_average, reduce, reduction))
+    _check_scores(input)
     if target.shape != input.shape:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     result: Tensor = ops.multilabel_margin(input, target, reduction=how)[0]

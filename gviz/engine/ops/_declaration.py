@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.functions_and_methods import Number, checked, front, number
-from gviz.engine.op import Attrs, Example, Op, Rule, apply, zeros
+from gviz.engine.op import Attrs, Example, Op, Rule, apply, nothing
 from gviz.engine.ops._examples import spaced
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
@@ -56,11 +56,6 @@ def stepwise(name: str, grad_fn: str, formula: str, forward: Callable[..., Any])
         pointwise=True,
         examples=on(spaced),
     )
-
-
-def nothing(g: Any) -> Any:
-    """The gradient if nothing depends on the input: zeros, even where `g` is infinite."""
-    return zeros(g, np.shape(g) if isinstance(g, np.generic) else g.shape)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

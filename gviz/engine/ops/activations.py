@@ -5,6 +5,8 @@ Those composed of other operations are in ``gviz/engine/nn/activation.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, Signature
 from math import pi, sqrt
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import checked, derive, front
-from gviz.engine.op import Example, Op, Rule, zeros
+from gviz.engine.op import Example, Op, Rule, nothing, zeros
 from gviz.engine.ops._declaration import on
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import in_rows, only, refuse_unless
@@ -54,16 +56,35 @@ def _cut(self: Array, at: Array) -> Any:
     return np.where(below, self.dtype.type(0), self) if np.isnan(np.dot(clean, clean)) else remaining
 
 
-cut: Op = Op(
-    "threshold_backward(self, at)",
-    grad_fn="ThresholdBackwardBackward0",
-    formula="self, 0 where at <= 0",
-    pointwise=True,
-    forward=_cut,
-    rules=(Rule("self", "g, 0 where at <= 0", lambda g, at: cut(g, at)),),
-    public=False,
-    examples=lambda: [Example((spaced(2, 3), spaced(2, 3)), {})],
-)
+def _gradient_op(name: str, grad_fn: str, text: str, forward: Callable[..., Any], *attrs: dict[str, Any]) -> Op:
+    """Return the gradient of an activation with a kink, as an operation on the incoming gradient and the point `at`.
+
+    `text` is its formula, with ``self`` for the incoming gradient; `attrs` are examples of its attributes. As in
+    PyTorch, its own gradient at the point is zeros, because slopes are constant between kinks. So the result requires
+    grad wherever its point does.
+    """
+    names = tuple(attrs[0]) if attrs else ()
+
+    def towards_self(g: Any, at: Any, *values: Any) -> Any:
+        return op(g, at, **dict(zip(names, values, strict=True)))
+
+    towards_self.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Parameter(parameter, Parameter.POSITIONAL_OR_KEYWORD) for parameter in ("g", "at", *names)]
+    )
+    op: Op = Op(
+        f"{name}_backward(self, at{', *, ' * bool(names)}{', '.join(names)})",
+        grad_fn=grad_fn,
+        formula=text,
+        pointwise=True,
+        forward=forward,
+        rules=(Rule("self", text.replace("self", "g"), towards_self), Rule("at", "0", nothing)),
+        public=False,
+        examples=lambda: [Example((normal(2, 3), spaced(2, 3)), given) for given in attrs or ({},)],
+    )
+    return op
+
+
+cut = _gradient_op("threshold", "ThresholdBackwardBackward0", "self, 0 where at <= 0", _cut)
 relu: Op = Op(
     "relu(self)",
     grad_fn="ReluBackward0",
@@ -83,7 +104,16 @@ def _through_written_leaky(g: Any, result: Any, negative_slope: float) -> Any:
             NEGATIVE_SLOPE.format(name="leakyReLu") + ". File an issue at https://github.com/pytorch/pytorch if you do "
             "require supporting in-place leakRelu backward calculation with negative slope"
         )
-    return where_op(result > 0, g, g * negative_slope)
+    return leaky_gradient(g, result, negative_slope=negative_slope)
+
+
+leaky_gradient = _gradient_op(
+    "leaky_relu",
+    "LeakyReluBackwardBackward0",
+    "self, self * negative_slope where at <= 0",
+    lambda self, at, negative_slope: np.where(at > 0, self, self * negative_slope),
+    {"negative_slope": 0.3},
+)
 
 
 def _leaky(self: Array, negative_slope: float) -> Any:
@@ -100,7 +130,7 @@ leaky_relu: Op = Op(
         Rule(
             "self",
             "g, g * negative_slope below 0",
-            lambda g, self, negative_slope: where_op(self > 0, g, g * negative_slope),
+            lambda g, self, negative_slope: leaky_gradient(g, self, negative_slope=negative_slope),
         ),
     ),
     public=False,
@@ -127,12 +157,34 @@ def _rrelu(self: Array, noise: Array, lower: float, upper: float, training: bool
     return result if training else np.asarray(result, order="C")
 
 
-def _through_rrelu(g: Any, at: Any, noise: Any, lower: float, upper: float, training: bool) -> Any:
+def _through_rrelu(self: Array, at: Array, noise: Array, lower: float, upper: float, training: bool) -> Any:
     if training:
-        return g * noise  # where the input is positive, the noise is 1
-    return where_op(at > 0, g, g * ((lower + upper) / 2))
+        return self * noise  # where the input is positive, the noise is 1
+    return np.where(at > 0, self, self * ((lower + upper) / 2))
 
 
+rrelu_gradient: Op = Op(
+    "rrelu_with_noise_backward(self, at, noise, *, lower, upper, training)",
+    grad_fn="RreluWithNoiseBackwardBackward0",
+    formula="self, self * slope where at <= 0",
+    pointwise=True,
+    forward=_through_rrelu,
+    rules=(
+        Rule(
+            "self",
+            "g, g * slope where at <= 0",
+            lambda g, at, noise, lower, upper, training: rrelu_gradient(
+                g, at, noise, lower=lower, upper=upper, training=training
+            ),
+        ),
+        Rule("at", "0", nothing),
+    ),
+    public=False,
+    examples=lambda: [
+        Example((normal(2, 3), spaced(2, 3), np.ones((2, 3))), {"lower": 0.1, "upper": 0.3, "training": training})
+        for training in (False, True)
+    ],
+)
 RRELU_FORMULA = "self, below 0 times a slope between lower and upper"
 rrelu: Op = Op(
     "rrelu(self, noise, *, lower, upper, training)",
@@ -143,7 +195,9 @@ rrelu: Op = Op(
         Rule(
             "self",
             "g, g * slope below 0",
-            lambda g, self, noise, lower, upper, training: _through_rrelu(g, self, noise, lower, upper, training),
+            lambda g, self, noise, lower, upper, training: rrelu_gradient(
+                g, self, noise, lower=lower, upper=upper, training=training
+            ),
         ),
     ),
     public=False,
@@ -158,7 +212,9 @@ rrelu_written: Op = Op(
         Rule(
             "self",
             "g, g * slope below 0",
-            lambda g, noise, result, lower, upper, training: _through_rrelu(g, result, noise, lower, upper, training),
+            lambda g, noise, result, lower, upper, training: rrelu_gradient(
+                g, result, noise, lower=lower, upper=upper, training=training
+            ),
         ),
     ),
     in_place=True,
@@ -169,6 +225,15 @@ rrelu_written: Op = Op(
 
 def _threshold(self: Array, threshold: float, value: float) -> Any:
     return np.where(self <= threshold, np.asarray(value, self.dtype), self)
+
+
+threshold_gradient = _gradient_op(
+    "threshold",
+    "ThresholdBackwardBackward0",
+    "self, 0 where at <= threshold",
+    lambda self, at, threshold: np.where(at <= threshold, np.zeros((), self.dtype), self),
+    {"threshold": 0.1},
+)
 
 
 def _threshold_op(grad_fn: str, torch: str) -> Op:
@@ -182,7 +247,7 @@ def _threshold_op(grad_fn: str, torch: str) -> Op:
             Rule(
                 "self",
                 "g where self > threshold",
-                lambda g, self, threshold: where_op(self <= threshold, zeros(g, ()), g),
+                lambda g, self, threshold: threshold_gradient(g, self, threshold=threshold),
             ),
         ),
         in_place=True,
@@ -209,6 +274,13 @@ def hardtanh_bounds(input: Tensor, low: float, high: float) -> tuple[float, floa
     return low, high
 
 
+hardtanh_gradient = _gradient_op(
+    "hardtanh",
+    "HardtanhBackwardBackward0",
+    "self where min_val < at < max_val, else 0",
+    lambda self, at, min_val, max_val: np.where((at > min_val) & (at < max_val), self, np.zeros((), self.dtype)),
+    {"min_val": -0.3, "max_val": 0.9},
+)
 hardtanh: Op = Op(
     "hardtanh(self, *, min_val=-1.0, max_val=1.0)",
     grad_fn="HardtanhBackward0",
@@ -219,7 +291,7 @@ hardtanh: Op = Op(
         Rule(
             "self",
             "g where min_val < self < max_val, else 0",
-            lambda g, self, min_val, max_val: chosen((self > min_val) & (self < max_val), g),
+            lambda g, self, min_val, max_val: hardtanh_gradient(g, self, min_val=min_val, max_val=max_val),
         ),
     ),
     in_place=True,
@@ -264,17 +336,26 @@ hardswish: Op = Op(
 )
 
 
-def _outside(g: Any, self: Any, lambd: float) -> Any:
-    return chosen((self < -lambd) | (self > lambd), g)
+def _outside(self: Array, at: Array, lambd: float) -> Any:
+    return np.where((at < -lambd) | (at > lambd), self, np.zeros((), self.dtype))
 
 
+_OUTSIDE = "self where at is outside -lambd and lambd, else 0"
+hardshrink_gradient = _gradient_op("hardshrink", "HardshrinkBackwardBackward0", _OUTSIDE, _outside, {"lambd": 0.3})
+softshrink_gradient = _gradient_op("softshrink", "SoftshrinkBackwardBackward0", _OUTSIDE, _outside, {"lambd": 0.3})
 hardshrink: Op = Op(
     "hardshrink(self, *, lambd=0.5)",
     grad_fn="HardshrinkBackward0",
     formula="self outside -lambd and lambd, else 0",
     pointwise=True,
     forward=only("f", "hardshrink_cpu", lambda self, lambd: np.where((self >= -lambd) & (self <= lambd), 0, self)),
-    rules=(Rule("self", "g outside -lambd and lambd, else 0", _outside),),
+    rules=(
+        Rule(
+            "self",
+            "g outside -lambd and lambd, else 0",
+            lambda g, self, lambd: hardshrink_gradient(g, self, lambd=lambd),
+        ),
+    ),
     public=False,
     torch="nn.functional.hardshrink",
     examples=lambda: [Example((spaced(2, 3),), {"lambd": lambd}) for lambd in (0.5 + 0.1, 0.3)],
@@ -292,7 +373,13 @@ softshrink: Op = Op(
     formula="self, nearer to 0 by lambd, 0 between -lambd and lambd",
     pointwise=True,
     forward=only("f", "softshrink_check", _softshrink),
-    rules=(Rule("self", "g outside -lambd and lambd, else 0", _outside),),
+    rules=(
+        Rule(
+            "self",
+            "g outside -lambd and lambd, else 0",
+            lambda g, self, lambd: softshrink_gradient(g, self, lambd=lambd),
+        ),
+    ),
     public=False,
     torch="nn.functional.softshrink",
     examples=lambda: [Example((spaced(2, 3),), {"lambd": lambd}) for lambd in (0.5 + 0.1, 0.3)],
@@ -304,6 +391,7 @@ prelu_slope: Op = Op(
     forward=lambda grad, self, weight: np.where(self > 0, grad, grad * weight),
     rules=(
         Rule("grad", "g, g * weight below 0", lambda g, self, weight: where_op(self >= 0, g, g * weight)),
+        Rule("self", "0", nothing),
         Rule("weight", "g * grad below 0, summed", lambda g, grad, self: chosen(self < 0, g * grad)),
     ),
     public=False,

@@ -24,8 +24,8 @@ from gviz.engine.functions_and_methods import (
     operand,
     operator,
 )
-from gviz.engine.op import Example, Op, Rule, apply, zeros
-from gviz.engine.ops._declaration import Overloads, nothing, on, stepwise
+from gviz.engine.op import Example, Op, Rule, apply, nothing, zeros
+from gviz.engine.ops._declaration import Overloads, on, stepwise
 from gviz.engine.ops._examples import normal, positive, spaced
 from gviz.engine.ops._kernels import check_broadcast, only
 from gviz.engine.ops.comparison import isfinite, where_op
@@ -620,8 +620,6 @@ def _addcmul(self: Array, tensor1: Array, tensor2: Array, value: Number) -> Any:
 
 
 def _addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Number) -> Any:
-    if self.dtype.kind != "f":
-        raise RuntimeError(INTEGER_ADDCDIV)
     check_broadcast(self, tensor1, tensor2)
     return self + self.dtype.type(value) * tensor1 / tensor2
 
@@ -742,7 +740,26 @@ lerp: Op = Op(
 )
 
 derive(addcmul, numbers=False)
-derive(addcdiv, numbers=False)
+
+
+@front("addcdiv")
+def addcdiv_front(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2``."""
+    return _addcdiv_of(apply, input, tensor1, tensor2, value)
+
+
+@front("addcdiv_", function=False)
+def addcdiv_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    """Adds ``value * tensor1 / tensor2`` in place."""
+    return _addcdiv_of(apply_in_place, self, tensor1, tensor2, value)
+
+
+def _addcdiv_of(run: Runner, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number) -> Tensor:
+    operands = tuple([checked(addcdiv, tensor, n) for n, tensor in enumerate((self, tensor1, tensor2), 1)])
+    if not (tensor1.dtype.is_floating_point or tensor2.dtype.is_floating_point):
+        raise RuntimeError(INTEGER_ADDCDIV)
+    result: Tensor = run(addcdiv, operands, {"value": value})
+    return result
 
 
 @front("lerp")

@@ -22,8 +22,7 @@ from gviz.engine.functions_and_methods import (
     reflected,
     signature,
 )
-from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
-from gviz.engine.ops._declaration import nothing
+from gviz.engine.op import Example, Op, Reading, Rule, apply, nothing, zeros
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import Forward, check_broadcast, only, refuse_unless
 from gviz.engine.ops.shape import run

@@ -166,9 +166,9 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
             f"{self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
-    if not self.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     (axis,) = normal_dims(dim, self.ndim)
+    if not self.ndim:
+        raise IndexError(f"Dimension specified as {axis} but tensor has no dimensions")
     shapes = [(*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (self, indices)]
     if any(own != other and 1 not in (own, other) for own, other in zip(*shapes, strict=True)):
         raise RuntimeError(broadcast_error(*shapes))

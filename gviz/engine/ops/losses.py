@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.op import Example, Op, Reading, Rule, zeros
+from gviz.engine.op import Example, Op, Reading, Rule, nothing, zeros
 from gviz.engine.ops._examples import normal, positive, spaced, within
 from gviz.engine.ops._kernels import only, refuse_unless
 from gviz.engine.ops.arithmetic import sign
@@ -434,12 +434,17 @@ def _nll(self: Array, target: Array, weight: Array | None, reduction: str, ignor
     return (total / total_weight if reduction == "mean" else total), total_weight
 
 
+def _nll_share(target: Any, weight: Any, total_weight: Any, kind: str, reduction: str, ignore_index: int) -> Any:
+    """Return the slope of the loss at each target; for use in rules."""
+    weights = class_weights(target, weight, kind=kind, ignore_index=ignore_index)
+    return -weights / total_weight if reduction == "mean" else -weights
+
+
 def _through_nll(
-    g: Any, target: Any, weight: Any, total_weight: Any, self_sym_sizes: Shape, reduction: str, ignore_index: int
-) -> Any:
-    weights = class_weights(target, weight, kind=str(g.dtype).removeprefix("torch."), ignore_index=ignore_index)
-    each = -g * weights / total_weight if reduction == "mean" else -g * weights
-    return put_class(each, target, sizes=self_sym_sizes, ignore_index=ignore_index)
+    self: Array, at: Array, target: Array, weight: Array | None, total_weight: Array, reduction: str, ignore_index: int
+) -> Array:
+    each = self * _nll_share(target, weight, total_weight, self.dtype.name, reduction, ignore_index)
+    return _put(each, target, at.shape, ignore_index)
 
 
 _targets = {
@@ -449,7 +454,46 @@ _targets = {
 }
 
 
+def _nll_backward(name: str, grad_fn: str, shape: Shape) -> Op:
+    """Return the gradient of the loss, as an operation on the incoming gradient."""
+
+    def towards_self(g: Any, target: Any, weight: Any, total_weight: Any, reduction: str, ignore_index: int) -> Any:
+        kind = str(g.dtype).removeprefix("torch.")
+        share = _nll_share(target, weight, total_weight, kind, reduction, ignore_index)
+        return pick_class(g, target, ignore_index=ignore_index) * share
+
+    return Op(
+        f"{name}_backward(self, at, target, weight?, total_weight, *, reduction, ignore_index)",
+        grad_fn=grad_fn,
+        formula="-self at the class target, else 0",
+        forward=_through_nll,
+        rules=(Rule("self", "-g at the class target", towards_self), Rule("at", "0", nothing)),
+        public=False,
+        examples=lambda: [
+            Example(
+                (
+                    normal(*(_targets[shape].shape if r == "none" else ())),
+                    normal(*shape),
+                    _targets[shape],
+                    w,
+                    np.array(2.0),
+                ),
+                {"reduction": r, "ignore_index": -100},
+            )
+            for r in REDUCTIONS
+            for w in (None, positive(shape[_class_dim(shape)]))
+        ],
+    )
+
+
 def _nll_op(name: str, grad_fn: str, *shapes: Shape) -> Op:
+    backward = _nll_backward(name, grad_fn.replace("0", "Backward0"), shapes[0])
+
+    def towards_self(
+        g: Any, self: Any, target: Any, weight: Any, total_weight: Any, reduction: str, ignore_index: int
+    ) -> Any:
+        return backward(g, self, target, weight, total_weight, reduction=reduction, ignore_index=ignore_index)
+
     return Op(
         f"{name}(self, target, weight?, *, reduction='mean', ignore_index=-100)",
         grad_fn=grad_fn,
@@ -464,7 +508,7 @@ def _nll_op(name: str, grad_fn: str, *shapes: Shape) -> Op:
             share="g * weight / sum of weights",
         ),
         forward=_nll,
-        rules=(Rule("self", "-g at the class target, else 0", _through_nll),),
+        rules=(Rule("self", "-g at the class target, else 0", towards_self),),
         outputs=("output", "total_weight"),
         differentiable_outputs=1,
         public=False,

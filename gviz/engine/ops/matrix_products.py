@@ -193,7 +193,7 @@ def _for_each(g: Any, count: int) -> Any:
     return expand(unsqueeze_dims(g, dims=(0,)), size=(count, *g.shape))
 
 
-_by_beta = Rule("self", "g * beta", lambda g, beta: g * beta)
+_by_beta = Rule("self", "g * beta", lambda g, beta: g if beta == 1 else g * beta)
 
 addmm: Op = Unscaled(
     "addmm(self, mat1, mat2)",
@@ -773,7 +773,11 @@ def _as_matrices(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims, inner_size: i
     rows, columns = [a.shape[d] for d in rest_a], [b.shape[d] for d in rest_b]
     left, right = permute_front(a, *rest_a, *dims_a), permute_front(b, *dims_b, *rest_b)
     if prod(rows) == prod(columns) == 1:
-        return reshape(dot_front(flatten(left), flatten(right)), (*rows, *columns))
+        if left.is_contiguous() and right.is_contiguous():
+            product = dot_front(flatten(left), flatten(right))
+        else:
+            product = (left.squeeze() * right.squeeze()).sum()
+        return reshape(product, (*rows, *columns))
     product = mm_front(reshape(left, prod(rows), inner_size), reshape(right, inner_size, prod(columns)))
     return reshape(product, *rows, *columns)
 

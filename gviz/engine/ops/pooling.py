@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, nothing
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops.convolution import Windows, inner, padded
 from gviz.values.value import Array
@@ -132,6 +132,31 @@ put_at: Op = Op(
 )
 
 
+def _maxima_op(name: str, grad_fn: str, dims: int) -> Op:
+    """Return the gradient of a maximum pooling, as an operation on the incoming gradient."""
+
+    def put(self: Array, at: Array, indices: Array) -> Array:
+        return _put(self, indices, at.shape[at.ndim - dims :])
+
+    op: Op = Op(
+        f"{name}_backward(self, at, indices)",
+        grad_fn=grad_fn,
+        formula="self where the largest was found, else 0",
+        forward=put,
+        rules=(
+            Rule("self", "g where the largest was found", lambda g, indices: picked_at(g, indices, dims=dims)),
+            Rule("at", "0", nothing),
+        ),
+        public=False,
+        examples=lambda: [Example((normal(2, *(1, 1, 2)[-dims:]), spaced(2, *(1, 2, 3)[-dims:]), _found(dims)), {})],
+    )
+    return op
+
+
+def _found(dims: int) -> Array:
+    return np.array([[1, 1], [4, 0]]).reshape(2, *(1, 1, 2)[-dims:])
+
+
 def _max_examples(dims: int) -> Callable[[], list[Example]]:
     plain = {"stride": (2,) * dims, "padding": (0,) * dims, "dilation": (1,) * dims, "ceil_mode": False}
     bent = {"stride": (1,) * dims, "padding": (1,) * dims, "dilation": (2,) * dims, "ceil_mode": True}
@@ -140,8 +165,10 @@ def _max_examples(dims: int) -> Callable[[], list[Example]]:
 
 
 def _max_pool_op(dims: int) -> Op:
+    name = f"max_pool{dims}d_with_indices"
+    backward = _maxima_op(name, f"MaxPool{dims}DWithIndicesBackwardBackward0", dims)
     return Op(
-        f"max_pool{dims}d_with_indices(self, *, kernel_size, stride, padding, dilation, ceil_mode)",
+        f"{name}(self, *, kernel_size, stride, padding, dilation, ceil_mode)",
         grad_fn=f"MaxPool{dims}DWithIndicesBackward0",
         formula="the largest element under each window",
         forward=_max_pool,
@@ -149,9 +176,7 @@ def _max_pool_op(dims: int) -> Op:
             Rule(
                 "self",
                 "g where the largest was found, else 0",
-                lambda g, result1, self_sym_sizes: put_at(
-                    g, result1, size=self_sym_sizes[len(self_sym_sizes) - dims :]
-                ),
+                lambda g, self, result1: backward(g, self, result1),
             ),
         ),
         outputs=("result", "result1"),
@@ -207,7 +232,7 @@ def _avg_pool(
 
 def _avg_spread(
     self: Array,
-    size: Shape,
+    at: Array,
     kernel_size: Shape,
     stride: Shape,
     padding: Shape,
@@ -215,6 +240,7 @@ def _avg_spread(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Array:
+    size = at.shape[at.ndim - len(kernel_size) :]
     windows = _windows(size, kernel_size, stride, padding, (1,) * len(size), ceil_mode)
     divisors = _divisors(windows, size, padding, count_include_pad, divisor_override)
     share = self / np.asarray(divisors, self.dtype)
@@ -241,7 +267,7 @@ def _avg_pool_op(dims: int) -> Op:
 
     def spread(
         g: Any,
-        self_sym_sizes: Shape,
+        self: Any,
         kernel_size: Shape,
         stride: Shape,
         padding: Shape,
@@ -251,7 +277,7 @@ def _avg_pool_op(dims: int) -> Op:
     ) -> Any:
         geometry = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "ceil_mode": ceil_mode}
         divided = {"count_include_pad": count_include_pad, "divisor_override": divisor_override}
-        return backward(g, size=self_sym_sizes[len(self_sym_sizes) - dims :], **geometry, **divided)
+        return backward(g, self, **geometry, **divided)
 
     def gather(
         g: Any,
@@ -279,13 +305,13 @@ def _avg_pool_op(dims: int) -> Op:
         ],
     )
     backward: Op = Op(
-        f"avg_pool{dims}d_backward(self, *, size, {names})",
+        f"avg_pool{dims}d_backward(self, at, *, {names})",
         grad_fn=f"AvgPool{dims}DBackwardBackward0",
         formula="self, shared among the elements under its window",
         forward=_avg_spread,
-        rules=(Rule("self", "the mean of g under each window", gather),),
+        rules=(Rule("self", "the mean of g under each window", gather), Rule("at", "0", nothing)),
         public=False,
-        examples=lambda: [Example((normal(1, *[2, 2, 2][:dims]),), _geometry(dims, 0) | {"size": (4, 4, 3)[:dims]})],
+        examples=lambda: [Example((normal(1, *[2, 2, 2][:dims]), normal(1, *(4, 4, 3)[:dims])), _geometry(dims, 0))],
     )
     return pool
 
@@ -315,13 +341,14 @@ def _mean(self: Array, output_size: Shape) -> Array:
     return np.ascontiguousarray(self)
 
 
-def _spread(self: Array, size: Shape) -> Array:
+def _spread(self: Array, at: Array, dims: int) -> Array:
     """Distribute each number over the elements of its part: the transpose of `_mean`."""
-    first = self.ndim - len(size)
+    first = self.ndim - dims
+    size = at.shape[first:]
     for dim in range(first, self.ndim):
         if not self.shape[dim]:
             raise RuntimeError(
-                f"adaptive_avg_pool{len(size)}d_backward(): Expected grad_output to have non-zero size for non-batch "
+                f"adaptive_avg_pool{dims}d_backward(): Expected grad_output to have non-zero size for non-batch "
                 f"dimensions, but grad_output has sizes {list(self.shape)} with dimension {dim} being empty"
             )
     for dim, length in enumerate(size, first):
@@ -359,10 +386,6 @@ def _winner(found: Array) -> Any:
     return which
 
 
-def _last(sizes: Shape, dims: int) -> Shape:
-    return sizes[len(sizes) - dims :]
-
-
 def _avg_op(dims: int) -> Op:
     pool: Op = Op(
         f"adaptive_avg_pool{dims}d(self, *, output_size)",
@@ -373,7 +396,7 @@ def _avg_op(dims: int) -> Op:
             Rule(
                 "self",
                 "g, shared among the elements of its part",
-                lambda g, self_sym_sizes: backward(g, size=_last(self_sym_sizes, dims)),
+                lambda g, self: backward(g, self, dims=dims),
             ),
         ),
         public=False,
@@ -381,7 +404,7 @@ def _avg_op(dims: int) -> Op:
         examples=lambda: [Example((normal(1, 2, *(4, 3, 5)[:dims]),), {"output_size": (3, 2, 4)[:dims]})],
     )
     backward: Op = Op(
-        f"adaptive_avg_pool{dims}d_backward(self, *, size)",
+        f"adaptive_avg_pool{dims}d_backward(self, at, *, dims)",
         grad_fn=f"AdaptiveAvgPool{dims}DBackwardBackward0",
         formula="self, shared among the elements of its part",
         forward=_spread,
@@ -389,18 +412,21 @@ def _avg_op(dims: int) -> Op:
             Rule(
                 "self",
                 "the mean of g in each part",
-                lambda g, self_sym_sizes: pool(g, output_size=_last(self_sym_sizes, dims)),
+                lambda g, self_sym_sizes: pool(g, output_size=self_sym_sizes[len(self_sym_sizes) - dims :]),
             ),
+            Rule("at", "0", nothing),
         ),
         public=False,
-        examples=lambda: [Example((normal(1, *(3, 2, 4)[:dims]),), {"size": (4, 3, 5)[:dims]})],
+        examples=lambda: [Example((normal(1, *(3, 2, 4)[:dims]), normal(1, *(4, 3, 5)[:dims])), {"dims": dims})],
     )
     return pool
 
 
 def _max_op(dims: int) -> Op:
+    name = f"adaptive_max_pool{dims}d"
+    backward = _maxima_op(name, f"AdaptiveMaxPool{dims}DBackwardBackward0", dims)
     return Op(
-        f"adaptive_max_pool{dims}d(self, *, output_size)",
+        f"{name}(self, *, output_size)",
         grad_fn=f"AdaptiveMaxPool{dims}DBackward0",
         formula="the largest of each part",
         forward=_largest,
@@ -408,7 +434,7 @@ def _max_op(dims: int) -> Op:
             Rule(
                 "self",
                 "g where the largest was found, else 0",
-                lambda g, result1, self_sym_sizes: put_at(g, result1, size=_last(self_sym_sizes, dims)),
+                lambda g, self, result1: backward(g, self, result1),
             ),
         ),
         outputs=("result", "result1"),
