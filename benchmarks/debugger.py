@@ -33,7 +33,7 @@ def rows() -> Iterator[Row]:
                 residual(nodes // NODES_A_BLOCK)
             yield from repaints(f"{nodes:,} nodes", trace)
         trace = Path(folder, "million.gviz")
-        writer = TraceWriter(trace, about={"gviz": "benchmark"}, on_trouble=print)
+        writer = TraceWriter(trace, about={"gviz": "benchmark"}, on_error=print)
         training(writer.record, EVENTS)
         writer.close()
         yield from repaints("a million events", trace)

@@ -93,7 +93,7 @@ def rows() -> Iterator[Row]:
 def written(closed: Path, killed: Path) -> Iterator[Row]:
     """Record, and copy the file before it is closed."""
     silent = timed(lambda: training(lambda event: None, EVENTS), time.process_time)
-    writer = TraceWriter(closed, about={"gviz": "benchmark"}, on_trouble=print)
+    writer = TraceWriter(closed, about={"gviz": "benchmark"}, on_error=print)
 
     def write() -> None:
         training(writer.record, EVENTS)

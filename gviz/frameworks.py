@@ -21,7 +21,7 @@ from gviz.system import notice
 from gviz.system.import_hook import when_imported
 from gviz.trace.file.bounds import Until
 from gviz.trace.recording import record as recording
-from gviz.trace.recording.record import ALL, OWN, Kept, Recording, Window, Within
+from gviz.trace.recording.record import ALL, OWN, Kept, NestedRecording, Recording, Window
 from gviz.values.value import Keep
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def record(
     max_size: int | str | None = None,
     until: Until = "",
     share: bool = False,
-) -> Recording | Within:
+) -> Recording | NestedRecording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
     Arrays are kept whole up to `limit` bytes (default 1024), larger ones as statistics; `keep` can reduce that further.
@@ -156,7 +156,7 @@ def record(
 
 def attach(
     model: torch.nn.Module | None = None, path: str | os.PathLike[str] | None = None, **options: Any
-) -> Recording | Within:
+) -> Recording | NestedRecording:
     """Record until the program ends or ``close()`` is called on the result; options as for `record`."""
     return record(path, model=model, **options).__enter__()
 

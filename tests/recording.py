@@ -37,7 +37,7 @@ def iterations_known(program: Callable[[], object]) -> list[int]:
     """How many iterations were known after each event, as often as there were others."""
     chapters, known = Chapters(), [1]
     for seq, event in enumerate(events_of(program), 1):
-        chapters.happen(seq, event)
+        chapters.process(seq, event)
         if known[-1] != len(chapters.iterations.starts):
             known.append(len(chapters.iterations.starts))
     return known

@@ -31,7 +31,7 @@ from gviz.source import site
 from gviz.source.site import Frame
 from gviz.system import notice, processes
 from gviz.trace.recording import record as recording
-from gviz.trace.recording.record import Recording, Within
+from gviz.trace.recording.record import NestedRecording, Recording
 from gviz.tui import terminal
 from gviz.tui.session_options import ExitAction, by_exit_code
 
@@ -65,7 +65,7 @@ class debug:  # used as a function: with gviz.debug(): …
     """
 
     def __enter__(self) -> None:
-        self._made: Recording | Within | None = None
+        self._made: Recording | NestedRecording | None = None
         self._own = False
         if not held("breakpoint"):
             self._made = active()
@@ -159,14 +159,14 @@ _seen: dict[Path, int] = {}
 """The number of events of each recording that have been shown."""
 
 
-def _show(recording: Recording | Within, *, here: bool = False) -> None:
+def _show(recording: Recording | NestedRecording, *, here: bool = False) -> None:
     """Open the debugger on a recording as far as it goes, without recording that; with `here`, at its end."""
     with _in_turn:
         if not _left_alone:  # the user may have chosen that at a previous stop
             _open(recording, here=here)
 
 
-def _open(recording: Recording | Within, *, here: bool) -> None:
+def _open(recording: Recording | NestedRecording, *, here: bool) -> None:
     if here:
         _show_where()
     recording.flush()

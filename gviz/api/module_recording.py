@@ -17,7 +17,7 @@ from typing import Any
 from gviz import emit, frameworks
 from gviz.call_results import tensors_in
 from gviz.errors import GvizError
-from gviz.trace.recording.record import Recording, Within
+from gviz.trace.recording.record import NestedRecording, Recording
 
 NO_INPUTS: Any = object()
 """Stands for inputs that were not given."""
@@ -45,7 +45,7 @@ def _library_of(thing: object) -> Any:
 
 def recorded_call(
     module: Any, inputs: Any, named: list[tuple[str, Any]], *, backward: bool
-) -> tuple[Recording | Within, dict[int, str]]:
+) -> tuple[Recording | NestedRecording, dict[int, str]]:
     """Record one forward of a copy of a module, and with `backward` the backward pass from the sum of its results.
 
     Returns the recording, and the names of the nodes of the inputs and of the tensors in `named`.
@@ -70,7 +70,7 @@ def recorded_call(
 
 def _recorded(
     original: Any, bound: inspect.BoundArguments, named: list[tuple[str, Any]], copies: _Copies, *, backward: bool
-) -> tuple[Recording | Within, dict[int, str]]:
+) -> tuple[Recording | NestedRecording, dict[int, str]]:
     bound = copy.copy(bound)
     with emit.aside(None):  # under ``gviz run`` the program is recorded, and the copying is not part of it
         module = copies.of_module(original)
@@ -168,7 +168,7 @@ def _cannot_be_copied(what: str, error: Exception) -> GvizError:
     )
 
 
-def _meet(recording: Recording | Within, tensor: Any) -> None:
+def _meet(recording: Recording | NestedRecording, tensor: Any) -> None:
     """Announce an input outside of the module: at its first use it would belong to an inner one."""
     if hasattr(tensor, "_seen"):  # of the built-in engine
         from gviz.engine import emission

@@ -22,7 +22,7 @@ import pytest
 
 if TYPE_CHECKING:
     from gviz.explain.finding import Finding
-    from gviz.trace.recording.record import Recording, Within
+    from gviz.trace.recording.record import NestedRecording, Recording
     from gviz.trace.timeline import Timeline
     from gviz.where.place import Aspect
 
@@ -42,7 +42,7 @@ class TestRecording:
 
         self.path = folder / "test.gviz"
         self.explanation = ""
-        self._recording: Recording | Within | None = record(self.path, limit=KEPT_BYTES)
+        self._recording: Recording | NestedRecording | None = record(self.path, limit=KEPT_BYTES)
         self._recording.__enter__()
 
     def assert_finite(self, *tensors: Any) -> None:

@@ -130,7 +130,7 @@ class Gate:
             self._pass_on(event)
             return
         if kind in _DECIDING:
-            position.chapters.happen(position.count + 1, event)
+            position.chapters.process(position.count + 1, event)
         if self._mode.pauses_before(event):
             self._hold("wish")
         depth = position.depth
@@ -226,7 +226,7 @@ class Position:
             else:
                 node, _, pass_nr = subject(event)
                 scope = event.scope if isinstance(event, _CALLS) else 0
-            _, _, self.scope, self.depth = self._context.happen(KIND_NUMBERS[kind], node, pass_nr, scope)
+            _, _, self.scope, self.depth = self._context.process(KIND_NUMBERS[kind], node, pass_nr, scope)
         self.is_first_bad = not self.first_bad.found and self.first_bad.meets(event)
 
     def phase_test(self) -> Test:

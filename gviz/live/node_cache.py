@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gviz import events as e
 from gviz.trace.graph_state import UNKNOWN_OP
-from gviz.trace.naming.assignments import Claims
+from gviz.trace.naming.assignments import Assignments
 from gviz.trace.stacks import Stacks
 from gviz.values.value import Value
 from gviz.where.module_owner import is_of_module
@@ -63,7 +63,7 @@ class NodeCache:
         self._lying_in: Counter[int] = Counter()
         self._numbers: dict[Kind, int] = {}
         self._sources: dict[str, str | None] = {}
-        self._claims = Claims(self.stacks, self._sources)
+        self._assignments = Assignments(self.stacks, self._sources)
 
     def learn(self, event: e.Event) -> None:
         """Process an event, one of `LEARNED_FROM`."""
@@ -73,7 +73,7 @@ class NodeCache:
 
     def possible(self, kind: Kind, node: int = 0) -> Possible:
         """Return the possible names of a node of this kind, with its operation, module and stack."""
-        names = self.given.get(node) or self._claims.possible(kind.stack)
+        names = self.given.get(node) or self._assignments.possible(kind.stack)
         op = self.ops.get(kind.op, UNKNOWN_OP)
         return Possible(node, names, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
 

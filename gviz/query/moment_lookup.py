@@ -52,7 +52,7 @@ def event_at(
     ``x.grad`` to the last contribution to its gradient, a stop (as for ``break``) to its last hit. Raises GvizError if
     there is no such moment.
     """
-    here, troubles = len(timeline) if n is None else n, timeline.troubles
+    here, troubles = len(timeline) if n is None else n, timeline.error_index
     match text:
         case "start":
             return 0
@@ -95,11 +95,13 @@ def remark(timeline: Timeline, text: str) -> str:
     It names a node with the same name, or notes that there is no nan but an infinity, or that an infinity came first.
     """
     also = NamedNodes(timeline).also(text) if text in MOMENT_WORDS else ""
-    first = timeline.troubles.first_bad() if text == "nan" else 0
-    if not first or timeline.troubles.kind_of_first_bad() == "nan":
+    first = timeline.error_index.first_bad() if text == "nan" else 0
+    if not first or timeline.error_index.kind_of_first_bad() == "nan":
         return also
     before = f"an infinity came before it: inf is event {first}"
-    return "; ".join(filter(None, (before if timeline.troubles.first("nan") else "first inf: there is no nan", also)))
+    return "; ".join(
+        filter(None, (before if timeline.error_index.first("nan") else "first inf: there is no nan", also))
+    )
 
 
 def _end_of_pass(timeline: Timeline, word: str, n: int) -> int:

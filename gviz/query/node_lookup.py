@@ -94,8 +94,8 @@ def query(timeline: Timeline, text: str) -> Matches:
         node = timeline.at(event_number(timeline, text[1:])).node
         return lambda other: other == node
     if text in BAD:
-        word = text if text == "inf" or timeline.troubles.first("nan") else "inf"
-        first = timeline.troubles.first(word) or len(timeline) + 1
+        word = text if text == "inf" or timeline.error_index.first("nan") else "inf"
+        first = timeline.error_index.first(word) or len(timeline) + 1
         return lambda node: timeline.nodes.born(node) >= first and word in _made_bad(timeline.nodes.created(node))
     place = places.place(text)
     return Fitting(timeline, places.Place(text, "part", word=text) if place.kind == "word" else place)

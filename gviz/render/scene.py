@@ -290,7 +290,7 @@ def framed(scene: Scene, depth: int) -> Scene:
 
 
 def _first_bad(timeline: Timeline, moment: Moment) -> int:
-    seq = timeline.troubles.first_bad()
+    seq = timeline.error_index.first_bad()
     return timeline.at(seq).node if 0 < seq <= moment.n else 0
 
 

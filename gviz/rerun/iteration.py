@@ -37,7 +37,7 @@ def rerun_iteration(timeline: Timeline, iteration: Iteration, changes: Sequence[
     rerun = Rerun(timeline, iteration, changes)
     with emit.aside(rerun.log.channel):
         for n in range(iteration.start, iteration.end + 1):
-            rerun.happen(n, timeline.event(n))
+            rerun.process(n, timeline.event(n))
     nodes = set(timeline.nodes.of(iteration))
     rerun.asked.refuse_unused(timeline, nodes, rerun.log.numbers, stopped=bool(rerun.stopped))
     return rerun.branch(tuple(rerun.decisions.unused(timeline, nodes)))
@@ -81,7 +81,7 @@ class Rerun:
         self._passes = _BackwardPasses(self)
         self._older = _EarlierTensors(self)
 
-    def happen(self, n: int, event: e.Event) -> None:
+    def process(self, n: int, event: e.Event) -> None:
         """Repeat what event `n` of the recording did."""
         if n <= self._passes.end:
             return

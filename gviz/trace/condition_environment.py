@@ -23,7 +23,7 @@ class Absent(Exception):
     """A condition used a value or gradient that does not exist at its moment; the condition is then false."""
 
 
-class Situation(dict[str, Any]):
+class ConditionEnvironment(dict[str, Any]):
     """The moment after event `n`, which is about `node`, as a dictionary of `where.NAMES`.
 
     `output_nr` selects the node's output where the event itself does not name one.
@@ -103,10 +103,10 @@ class Situation(dict[str, Any]):
         return array.view(Numbers) if array.ndim else array[()]
 
 
-_READERS: dict[str, Callable[[Situation], Any]] = {
-    "value": Situation._value,
-    "grad": Situation._grad,
-    "op": Situation._op,
+_READERS: dict[str, Callable[[ConditionEnvironment], Any]] = {
+    "value": ConditionEnvironment._value,
+    "grad": ConditionEnvironment._grad,
+    "op": ConditionEnvironment._op,
     "name": lambda self: info.name if (info := self._info()) else "",
     "module": lambda self: info.scope if (info := self._info()) else "",
     "node": lambda self: self._node,

@@ -20,7 +20,7 @@ _PART = 8192
 """The number of events whose values one step of the search checks."""
 
 
-class Troubles:
+class ErrorIndex:
     """Finds the errors in a log that may grow. Checks each value once."""
 
     def __init__(self, log: EventLog, index: Index, events: References) -> None:

@@ -133,14 +133,14 @@ class Iterations:
         self._has_operation = False
         self._creates_graph = False  # of the last pass
 
-    def happen(self, seq: int, event: e.Event) -> int:
+    def process(self, seq: int, event: e.Event) -> int:
         """Process the next event. Returns the start of the graph whose first tracked node this is, otherwise 0.
 
         In a program that only evaluates: returns the start of the turn that the event reveals.
         """
         if self.state is _FORWARD and event.__class__ is e.NodeCreated:
             return 0  # almost every event
-        self.steps.happen(seq, event)
+        self.steps.process(seq, event)
         match event:
             case e.BackwardStarted():
                 self._begin_pass(event)
@@ -210,7 +210,7 @@ class Iterations:
             if self._validation.is_over:
                 self._validation, self.state = None, _FORWARD
         if self.state is _EVALUATING:
-            start = self._evaluation.happen(seq, created)
+            start = self._evaluation.process(seq, created)
         return start
 
     def _begin_operations(self, seq: int, created: e.NodeCreated, aside: bool) -> None:
@@ -226,11 +226,11 @@ class Iterations:
         if isinstance(event, _UPDATES):
             self.state = _NEXT[self.state, _Sign.WRITE]
         if self.state is _EVALUATING:
-            return self._evaluation.happen(seq, event)
+            return self._evaluation.process(seq, event)
         if self.state in (_PASSED, _CONTINUED):
-            self._preparation.happen(seq, event)
+            self._preparation.process(seq, event)
         elif self._validation is not None:
-            self._validation.happen(seq, event)
+            self._validation.process(seq, event)
         return 0
 
     def _sign(self, created: e.NodeCreated, aside: bool) -> _Sign:
@@ -372,7 +372,7 @@ class Preparation:
         """Return whether one of these nodes was computed since the pass and prepares nothing."""
         return not self._results.isdisjoint(nodes)
 
-    def happen(self, seq: int, event: e.Event) -> None:
+    def process(self, seq: int, event: e.Event) -> None:
         """Process the next event between a pass and a forward."""
         if isinstance(event, e.GradSet):
             return
@@ -428,10 +428,10 @@ class Validation:
         """The event at which the graph starts if it starts now; 0 if nothing is prepared, or the graph has started."""
         return 0 if self._is_left else self._preparation.start
 
-    def happen(self, seq: int, event: e.Event) -> None:
+    def process(self, seq: int, event: e.Event) -> None:
         """Process the next event that autograd does not track."""
         if not self._is_left:
-            self._preparation.happen(seq, event)
+            self._preparation.process(seq, event)
 
     def compute(self, seq: int, created: e.NodeCreated) -> int:
         """Process the next tracked operation. Returns the start of the graph if it starts here, otherwise 0."""
@@ -445,7 +445,7 @@ class Validation:
             self._is_left = True
             return start
         else:
-            self._preparation.happen(seq, created)
+            self._preparation.process(seq, created)
         return 0
 
     def begin_pass(self, roots: Iterable[e.Edge]) -> bool:
@@ -510,7 +510,7 @@ class Evaluation:
         self._calls: set[int] = set()  # the current outermost call and those within it
         self._is_open = self._chosen = False  # the call has used only data so far; it has used a choice
 
-    def happen(self, seq: int, event: e.Event) -> int:
+    def process(self, seq: int, event: e.Event) -> int:
         """Process the next event. Returns the start of the turn that it reveals, otherwise 0."""
         if isinstance(event, e.NodeCreated):
             if event.kind in _WEIGHTS:

@@ -109,7 +109,7 @@ def reverse_to_node(timeline: Timeline, n: int, node: int) -> int:
 
 def stops(timeline: Timeline) -> list[int]:
     """Return the moments at which `continue_` stops."""
-    seqs = {*timeline.errors, *(seq for seq, _ in timeline.marks), timeline.troubles.first_bad()}
+    seqs = {*timeline.errors, *(seq for seq, _ in timeline.marks), timeline.error_index.first_bad()}
     return sorted(seqs - {0})
 
 

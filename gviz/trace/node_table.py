@@ -20,7 +20,7 @@ from gviz.trace.index.references import References
 from gviz.trace.index.search_index import Index, nodes_of_keys
 from gviz.trace.index.tables import picked
 from gviz.trace.log import EventLog, birth, damaged, expect
-from gviz.trace.naming.assignments import Claims
+from gviz.trace.naming.assignments import Assignments
 from gviz.trace.naming.calls import Calls
 from gviz.trace.naming.names import Names
 from gviz.values.value import Array
@@ -202,7 +202,7 @@ class Nodes(Sequence[int]):
         """The nodes whose outputs are parts of a call's return value, which determine their names."""
         return frozenset(self._index.lists["returned"].whole().keys.tolist())
 
-    def given_name(self, node: int) -> str:
+    def explicit_name(self, node: int) -> str:
         """Return the name that the program itself gave a node, or ""."""
         named = self._index.lists["named"].last(node, self._index.count)
         return expect(self._log, named, e.Named).name if named else ""
@@ -221,13 +221,13 @@ class Nodes(Sequence[int]):
 
     def possible_names(self, stack: int) -> tuple[str, ...]:
         """Return the possible names of a node created at a stack, if it is not one of `named` or `parts`."""
-        return self._claims.possible(stack)
+        return self._assignments.possible(stack)
 
     def assigned_at(self, stack: int) -> Frame | None:
         """Return the frame whose statement names what is created at a stack; None if it is not assigned."""
-        claim = self._claims.of(stack)
+        assignment = self._assignments.of(stack)
         stacks = self._log.stacks
-        return stacks.frame(stacks.place(stack, claim.depth)) if claim is not None else None
+        return stacks.frame(stacks.place(stack, assignment.depth)) if assignment is not None else None
 
     @cached_property
     def named(self) -> frozenset[int]:
@@ -288,7 +288,7 @@ class Nodes(Sequence[int]):
         )
         goes_on, may_grow = bool(self.open_from), self._growing or self._log.cut_off
         in_calls = may_grow and len(self) > 0 and not self._has_left_its_module
-        return Names(of_these, self._claims, calls, goes_on=goes_on, in_calls=in_calls)
+        return Names(of_these, self._assignments, calls, goes_on=goes_on, in_calls=in_calls)
 
     @property
     def _makers(self) -> Array:
@@ -298,8 +298,8 @@ class Nodes(Sequence[int]):
         return threads[times.searchsorted(births, "right") - 1] if len(times) else np.zeros(len(births), np.int64)
 
     @cached_property
-    def _claims(self) -> Claims:
-        return Claims(self._log.stacks, self._log.sources)
+    def _assignments(self) -> Assignments:
+        return Assignments(self._log.stacks, self._log.sources)
 
 
 def _grouped(keys: list[int], entries: list[int]) -> Mapping[int, Sequence[int]]:

@@ -35,7 +35,7 @@ class OptimizerSteps:
         """The indices in `rows` of the running steps, by call site."""
         self._ends: dict[int, int] = {}  # the end of the last step at each call site
 
-    def happen(self, seq: int, event: e.Event) -> None:
+    def process(self, seq: int, event: e.Event) -> None:
         """Process the next event."""
         match event:
             case e.OptimizerStarted(stack=stack):

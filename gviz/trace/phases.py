@@ -150,7 +150,7 @@ class Chapters:
         self._weights: set[int] = set()  # the memory of leaves
         self._state = _BEGUN
 
-    def happen(self, seq: int, event: e.Event) -> None:
+    def process(self, seq: int, event: e.Event) -> None:
         """Process the next event, one of `DECIDING`."""
         created = event if isinstance(event, e.NodeCreated) else None
         if created and created.kind in _LEAVES:
@@ -158,7 +158,7 @@ class Chapters:
         if created and self.iterations.state is State.FORWARD and self._state is _FORWARD:
             return  # the case for almost every event
         nested = len(self.iterations.running)
-        start = self.iterations.happen(seq, event)
+        start = self.iterations.process(seq, event)
         if event.__class__ in _BOUNDS:
             self._begin_or_end(seq, event, nested)
         elif not nested and not (created and self._state is _UPDATING and not is_tracked(created)):

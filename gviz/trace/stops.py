@@ -15,7 +15,7 @@ from gviz import events as e
 from gviz.events import Event
 from gviz.system.cooperative import Far
 from gviz.trace.codec import KIND_NUMBERS, values
-from gviz.trace.condition_environment import Absent, Situation
+from gviz.trace.condition_environment import Absent, ConditionEnvironment
 from gviz.trace.log import Columns
 from gviz.trace.node_table import LEAF
 from gviz.trace.places import Fitting, Meant
@@ -172,12 +172,12 @@ class Hits:
         if self._stop.condition is None:
             return Hit(n)
         try:
-            situation = Situation(self._timeline, n, node, event, self._output_nr(node))
-            return Hit(n) if self._stop.condition.holds(situation) else None
+            environment = ConditionEnvironment(self._timeline, n, node, event, self._output_nr(node))
+            return Hit(n) if self._stop.condition.holds(environment) else None
         except Absent:
             return None
-        except Exception as trouble:  # the user's expression may raise anything; the message is shown at the hit
-            return Hit(n, f"{self._stop.condition.text}: {clipped(text_of(trouble), 120)}")
+        except Exception as error:  # the user's expression may raise anything; the message is shown at the hit
+            return Hit(n, f"{self._stop.condition.text}: {clipped(text_of(error), 120)}")
 
     def _output_nr(self, node: int) -> int:
         """Return which output of a matching node the stop's place refers to."""

@@ -14,7 +14,7 @@ from gviz.representation import Played
 from gviz.source.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
-from gviz.trace.error_index import Troubles
+from gviz.trace.error_index import ErrorIndex
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, NodeInfo, NodeState, Phase
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
@@ -95,7 +95,7 @@ class Timeline(Played):
     The file of a killed program has no index, and building one for a long trace takes seconds. A viewer passes
     `seconds` to get the beginning at once, then calls `refresh` until `behind` is 0, as for a trace that grows.
 
-    `troubles` finds the first nan or infinity, which may take long.
+    `error_index` finds the first nan or infinity, which may take long.
     """
 
     def __init__(self, log: EventLog, *, seconds: float = inf) -> None:
@@ -105,7 +105,7 @@ class Timeline(Played):
         self._index = index if index is not None and index.count == len(log) else Index(log.dropped.turns)
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
-        self.troubles = Troubles(log, self._index, self._events)
+        self.error_index = ErrorIndex(log, self._index, self._events)
         self._spans = Spans()
         self._answers: dict[tuple[Callable[..., object], int], Any] = {}
         self._moments = lru_cache(_KEPT_MOMENTS)(weakly(self._at))
@@ -334,12 +334,12 @@ class Timeline(Played):
     @cached_property
     def failures(self) -> tuple[int, ...]:
         """The events that report a failure of the program."""
-        return self.troubles.failures()
+        return self.error_index.failures()
 
     @cached_property
     def errors(self) -> tuple[int, ...]:
         """The events that report an error: `failures`, and the ends of passes whose error the program caught."""
-        return self.troubles.errors()
+        return self.error_index.errors()
 
     def printed(self, n: int) -> list[tuple[int, e.Printed]]:
         """Return the output of the program up to moment `n`, with event numbers."""

@@ -221,10 +221,10 @@ class Cursor:
     def find(self, text: str) -> Driven[Arrival]:
         """Select the next node that matches a search text: by its whole name, else by a part of it."""
         if text.strip() in BAD:
-            yield from self.timeline.troubles.looking_for_bad()
+            yield from self.timeline.error_index.looking_for_bad()
         exact = node_lookup.exactly(self.timeline, text.strip())
         node = (yield from node_lookup.search(self.timeline, exact, self.selected)) if text.strip() else 0
-        no_nan = text.strip() == "nan" and not node and not self.timeline.troubles.first("nan")
+        no_nan = text.strip() == "nan" and not node and not self.timeline.error_index.first("nan")
         self._matches = exact if node else node_lookup.query(self.timeline, text)
         node = node or (yield from node_lookup.search(self.timeline, self._matches, self.selected))
         if not node:
@@ -259,7 +259,7 @@ class Cursor:
     def goto_work(self, place: str) -> Driven[Arrival]:
         """Go to the event of a PLACE, in small pieces of work if every value must be read."""
         if place in BAD:
-            yield from self.timeline.troubles.looking_for_bad()
+            yield from self.timeline.error_index.looking_for_bad()
         return self.goto(place)
 
     def goto(self, place: str) -> Arrival:
@@ -376,7 +376,7 @@ class Cursor:
             return LIVE_END if self.growing else END
         if isinstance(event, Marked):
             return Reason("mark", f"mark {shown(event.name)}")
-        troubles = self.timeline.troubles
+        troubles = self.timeline.error_index
         if reason.is_command("continue") and position == troubles.first_bad():
             return replace(FIRST_BAD[troubles.kind_of_first_bad()], thread=reason.thread)
         return reason

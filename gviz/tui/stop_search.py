@@ -23,7 +23,7 @@ from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.source.site import source_lines
 from gviz.system.cooperative import Driven, Far
 from gviz.trace import navigation
-from gviz.trace.condition_environment import Situation
+from gviz.trace.condition_environment import ConditionEnvironment
 from gviz.trace.stops import Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, hits_of
@@ -77,7 +77,7 @@ def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Dr
     else:
         if why := every_node_hint(asked, hits, "until") or why_never(timeline, asked, hits, growing=growing):
             raise nothing_later(timeline, asked, text, why)
-    yield from timeline.troubles.looking_for_bad()
+    yield from timeline.error_index.looking_for_bad()
     found = first_stop(timeline, breakpoints, n, hits)
     if found is None and not growing:
         raise nothing_later(timeline, asked, text)
@@ -86,7 +86,7 @@ def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Dr
 
 def search_stops(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[Far]:
     """Search for the next stop, and yield the progress between ranges of events; `next_stop` then answers at once."""
-    yield from timeline.troubles.looking_for_bad()
+    yield from timeline.error_index.looking_for_bad()
     anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
     for one in breakpoints.own:
         yield from one.hits.looking()  # again, because the recording may have grown
@@ -104,14 +104,14 @@ def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) ->
 
 
 def _filled(timeline: Timeline, n: int, one: Breakpoint) -> str:
-    moment = Situation(timeline, n, timeline.at(n).node)
+    moment = ConditionEnvironment(timeline, n, timeline.at(n).node)
     parts = [
         text + ("" if name is None else _shown(moment, name)) for text, name, _, _ in Formatter().parse(one.message)
     ]
     return shown("".join(parts))
 
 
-def _shown(moment: Situation, name: str) -> str:
+def _shown(moment: ConditionEnvironment, name: str) -> str:
     return short(moment.stored(name)) if name in ("value", "grad") else str(moment[name])
 
 

@@ -198,7 +198,7 @@ class Reading:
                 elif event.kind == "op":
                     self.nodes.append(self.told(event))
             elif not isinstance(event, (OpSeen, StackSeen, SourceSeen, NodeFreed, Warned)):
-                self.happen(event)
+                self.process(event)
 
     def is_of_optimizer(self, log, place, event):
         """A step's own operations: between a pass and the word that the optimizer stepped."""
@@ -236,7 +236,7 @@ class Reading:
         called = () if op.grad_fn == "CopySlices" else (op.name, op.slots[: len(inputs)])
         return self.labels[event.node], called, inputs, outputs, *flags, line, event.scope
 
-    def happen(self, event):
+    def process(self, event):
         if {getattr(event, "source", 0), getattr(event, "node", 0)} & self.skipped and not isinstance(
             event, StorageWritten
         ):

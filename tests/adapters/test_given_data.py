@@ -55,7 +55,7 @@ class Followed:
         alive = Snapshot()
         for event in self.events:
             if type(event) in MATTERING:
-                alive.happen(event)
+                alive.process(event)
         said_again = [event for event in self.events if type(event) in DEFINITIONS] + alive.said_again()
         for name, tensor in self.tensors.items():
             for events in (self.events, said_again):

@@ -5,7 +5,7 @@ import pytest
 import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.trace.recording.record import Within
+from gviz.trace.recording.record import NestedRecording
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def compute():
 
 
 @pytest.mark.parametrize("ended", [False, True])
-@pytest.mark.parametrize("seen_as", [lambda made: made, Within], ids=["recording", "within"])
+@pytest.mark.parametrize("seen_as", [lambda made: made, NestedRecording], ids=["recording", "within"])
 def test_it_is_drawn_asked_and_shown_in_progress_and_over(made, ended, seen_as, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("gviz.api.show.view", lambda path, at: opened.append(gviz.load(path)))

@@ -31,7 +31,7 @@ def test_a_nan_is_followed_through_the_step_that_wrote_it(engine, place):
     timeline, found = asked("nan_through_a_step", engine, place)
     assert found.kind == "nan-born-backward"
     assert found.text.startswith("the first inf appears in the backward rule of")
-    assert timeline.troubles.first_bad() == found.event == check(timeline)[0].finding.event
+    assert timeline.error_index.first_bad() == found.event == check(timeline)[0].finding.event
     assert "sqrt(x + 1e-8)" in found.fix
 
 
@@ -189,7 +189,7 @@ def test_the_first_nan_is_asked_about_by_that_word(tmp_path):
         (x * x - x * x).sum().backward()
     timeline = load(tmp_path / "run.gviz")
     (found,) = answers(timeline, "nan")
-    assert (found.kind, found.event) == ("nan-born", timeline.troubles.first_bad())
+    assert (found.kind, found.event) == ("nan-born", timeline.error_index.first_bad())
 
 
 def test_a_tensor_called_nan_is_asked_about_by_that_word(tmp_path):

@@ -400,7 +400,7 @@ def test_what_is_sent_at_this_moment_may_be_where_a_nan_is_born():
         torch.where(x > 0, torch.sqrt(x), 0.0).sum().backward()
 
     timeline = timeline_of(program)
-    assert asked(timeline, "", op="sqrt", at=timeline.troubles.first_bad()).kind == "nan-born-backward"
+    assert asked(timeline, "", op="sqrt", at=timeline.error_index.first_bad()).kind == "nan-born-backward"
 
 
 def test_where_the_program_failed_the_question_is_why():

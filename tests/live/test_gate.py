@@ -116,7 +116,7 @@ def shows_phases_at_once(events):
     chapters, shown, log = Chapters(), set(), MemoryLog(events)
     for n in range(1, len(log) + 1):
         if isinstance(event := log.event(n), DECIDING):
-            chapters.happen(n, event)
+            chapters.process(n, event)
             shown.update({n} & {row[1] for row in chapters.rows[-1:]})
     return shown == {row[1] for row in chapters.rows}
 
@@ -466,8 +466,8 @@ def begun(events):
     for event in events:
         if isinstance(event, e.OptimizerStepped) and event.stack not in steps.running:
             said.append(e.OptimizerStarted(event.kind, event.stack))
-            steps.happen(0, said[-1])
-        steps.happen(0, event)
+            steps.process(0, said[-1])
+        steps.process(0, event)
         said.append(event)
     return said
 

@@ -92,5 +92,5 @@ def test_the_first_nan_that_a_thread_makes_is_told_as_that():
     live = Live(Busy(), Session(Cursor(story.timeline(), 1), UNICODE))
     live.run(Command("continue"))
     stop = live.take_report(Held("maybe", thread="worker", number=1))
-    assert stop.position == live.timeline.troubles.first_bad() < len(live.timeline)
+    assert stop.position == live.timeline.error_index.first_bad() < len(live.timeline)
     assert stop.reason.words == "first nan in thread worker"

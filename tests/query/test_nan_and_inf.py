@@ -30,7 +30,7 @@ def recorded(last):
 
 def test_the_moment_nan_is_the_first_nan(word):
     timeline = recorded(word)
-    assert event_at(timeline, "inf") == BORN == timeline.troubles.first_bad()
+    assert event_at(timeline, "inf") == BORN == timeline.error_index.first_bad()
     at = event_at(timeline, "nan")
     assert at == (BORN if word == "inf" else BECAME)
     said = {"inf": "first inf: there is no nan", "nan": f"an infinity came before it: inf is event {BORN}"}

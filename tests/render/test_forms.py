@@ -324,13 +324,13 @@ def test_of_a_large_graph_a_cut_and_the_moment_itself_are_drawn(monkeypatch):
     monkeypatch.setattr("gviz.render.request.FEW_NODES", 3)
     timeline = Timeline(MemoryLog(list(events_of(program))))
     drawn = {}
-    for n in (len(timeline), timeline.troubles.first_bad()):
+    for n in (len(timeline), timeline.error_index.first_bad()):
         options = ExportOptions(note=lambda _: None)
         scene = moment_scene(timeline, n, drawing(timeline, n, options))
         drawn[n] = {timeline.info(box.node).op.name for box in scene.boxes}
         assert drawn[n] >= {"mul", "detach", "sum"}
         assert any("n1" in (edge.source, edge.target) for edge in scene.edges)
-    assert "log" in drawn[timeline.troubles.first_bad()]
+    assert "log" in drawn[timeline.error_index.first_bad()]
 
 
 def test_of_a_large_graph_that_autograd_does_not_follow_all_is_drawn(monkeypatch):

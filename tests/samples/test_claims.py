@@ -177,7 +177,7 @@ def test_nan_in_backward():
     timeline = recording("11_nan_in_backward")
     n = presses(timeline, "c")
     event = timeline.event(n)
-    assert n == timeline.troubles.first_bad()
+    assert n == timeline.error_index.first_bad()
     assert isinstance(event, GradFlowed)
     assert (timeline.info(event.source).op.name, timeline.info(event.node).name) == ("sqrt", "x")
     assert numbers(output(timeline, event.source, presses(timeline, "cS")).incoming) == [0, 1]

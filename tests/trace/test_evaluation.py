@@ -154,7 +154,7 @@ def test_of_a_long_turn_the_newest_results_are_remembered(monkeypatch):
     monkeypatch.setattr(iterations, "_REMEMBERED", 16)
     chapters = Chapters()
     for seq, event in enumerate(events_of(unrolls_a_cell), 1):
-        chapters.happen(seq, event)
+        chapters.process(seq, event)
         assert len(chapters.iterations._evaluation._made) <= 16
     assert len(chapters.iterations.starts) == 1
 

@@ -29,7 +29,7 @@ from gviz.values.value import Value, capture
 
 def written(path, events, **about):
     troubles = []
-    writer = TraceWriter(path, about=about, on_trouble=troubles.append)
+    writer = TraceWriter(path, about=about, on_error=troubles.append)
     for event in events:
         writer.record(event)
     writer.close()
@@ -156,7 +156,7 @@ def test_large_arrays_are_kept_once_in_chunks_with_their_statistics(tmp_path):
 
 
 def test_large_arrays_do_not_pile_up_in_memory(tmp_path):
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail)
     big = e.GradSet(1, 0, "assigned", capture(np.zeros(1000), 8000))
     writer.record(big)
     writer.flush()
@@ -176,7 +176,7 @@ def test_what_is_said_after_the_end_never_reaches_the_file(tmp_path):
     bad = e.GradSet(1, 0, "assigned", capture(np.array([np.nan]), 8))
     ended = []
     ending = Ending("nan", lambda: ended.append(len(ended)))
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail, ending=ending)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail, ending=ending)
     for event in (e.Marked("before"), bad, e.Marked("in the same batch")):
         writer.record(event)
     writer.flush()
@@ -191,7 +191,7 @@ def test_what_is_said_after_the_end_never_reaches_the_file(tmp_path):
 
 
 def test_a_reader_follows_a_file_that_is_still_being_written(tmp_path):
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail)
     timeline = load(tmp_path / "run.gviz")
     assert len(timeline) == 0
     for n in range(1, 4):
@@ -207,7 +207,7 @@ def test_a_reader_follows_a_file_that_is_still_being_written(tmp_path):
 def test_the_write_ahead_log_is_folded_into_the_file_now_and_then(tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "CHECKPOINT_SECONDS", 0.0)
     path = tmp_path / "run.gviz"
-    writer = TraceWriter(path, about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(path, about={}, on_error=pytest.fail)
     writer.record(e.Marked("here"))
     writer.flush()
     deadline = time.monotonic() + 60
@@ -218,7 +218,7 @@ def test_the_write_ahead_log_is_folded_into_the_file_now_and_then(tmp_path, monk
 
 
 def test_events_reach_the_file_by_themselves_soon(tmp_path):
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail)
     writer.record(e.Marked("here"))
     with open_trace(tmp_path / "run.gviz") as log:
         deadline = time.monotonic() + 10
@@ -229,7 +229,7 @@ def test_events_reach_the_file_by_themselves_soon(tmp_path):
 
 
 def test_threads_give_one_order_in_which_each_keeps_its_own(tmp_path):
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail)
 
     def speak(name):
         for n in range(3000):
@@ -252,7 +252,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
     path = tmp_path / "run.gviz"
     path.write_text("mine")
     with pytest.raises(GvizError, match="already exists"):
-        TraceWriter(path, about={}, on_trouble=pytest.fail)
+        TraceWriter(path, about={}, on_error=pytest.fail)
     assert path.read_text() == "mine"
 
 
@@ -260,7 +260,7 @@ CHILD = """
 import sys, os
 from gviz import events as e
 from gviz.trace.file.writer import TraceWriter
-writer = TraceWriter(sys.argv[1], about={}, on_trouble=print)
+writer = TraceWriter(sys.argv[1], about={}, on_error=print)
 n = 0
 while True:
     n += 1

@@ -33,7 +33,7 @@ def sound(tmp_path_factory):
     """The bytes of a trace with a bit of everything in it."""
     path = tmp_path_factory.mktemp("sound") / "run.gviz"
     draw = random.Random(7)
-    writer = TraceWriter(path, about={"gviz": "0.1.0"}, on_trouble=pytest.fail)
+    writer = TraceWriter(path, about={"gviz": "0.1.0"}, on_error=pytest.fail)
     for event in tell([(draw.choice(ACTIONS), *(draw.randrange(41) for _ in range(3))) for _ in range(60)]):
         writer.record(event)
     writer.close()
@@ -70,7 +70,7 @@ def look_at_everything(path):
             [list(timeline.nodes.of(iteration)) for iteration in timeline.iterations],
             timeline.phases,
             timeline.marks,
-            timeline.troubles.first_bad(),
+            timeline.error_index.first_bad(),
             timeline.contexts.node_ends,
             timeline.printed(len(timeline)),
         )
@@ -283,7 +283,7 @@ PASS = e.BackwardStarted(1, ((2, 0),), (ONE,), False, False, (), 0)
 )
 def test_an_event_about_what_is_not_there_is_damage(tmp_path, stray):
     said = [e.OpSeen(1, "add", "AddBackward0", ("a", "b"), ("g", "g"), ()), LEAF, OP, PASS, stray]
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail)
     for event in [*said, e.NodeCreated(4, 1, "leaf", (), (e.Output(ONE, 3),), (), True, "", 0, 0)]:
         writer.record(event)
     writer.close()
@@ -437,7 +437,7 @@ def test_flipped_and_missing_bytes_are_survived(tmp_path, sound, seed):
 
 
 def test_a_trace_copied_without_its_log_opens_with_what_it_has(tmp_path):
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail)
     writer.record(e.Marked("here"))
     writer.flush()
     copy = tmp_path / "copy.gviz"
@@ -478,7 +478,7 @@ def opened_by_nobody(path):
 
 def test_an_unfinished_trace_in_a_folder_without_write_permission_is_explained(open_folder):
     path = open_folder / "run.gviz"
-    writer = TraceWriter(path, about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(path, about={}, on_error=pytest.fail)
     writer.record(e.Marked("here"))
     writer.flush()
     sealed = open_folder / "sealed"

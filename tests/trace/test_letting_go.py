@@ -22,7 +22,7 @@ LONG = 60  # seconds; only a thread that hangs takes them
 @pytest.fixture
 def path(tmp_path):
     """A short trace."""
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail)
     writer.record(e.Marked("here"))
     writer.close()
     return writer.path
@@ -84,7 +84,7 @@ def test_nobody_waits_for_a_writer_that_fails_while_it_tells_of_trouble(tmp_path
 
     ends = []
     monkeypatch.setattr(threading, "excepthook", ends.append)
-    writer = TraceWriter(tmp_path / "troubled.gviz", about={}, on_trouble=fail)
+    writer = TraceWriter(tmp_path / "troubled.gviz", about={}, on_error=fail)
     writer.record("no event")
     for wait in (writer.flush, writer.close, writer.close):
         waiting = threading.Thread(target=wait, daemon=True)
@@ -99,7 +99,7 @@ def test_nobody_waits_for_a_writer_that_fails_while_it_tells_of_trouble(tmp_path
 def test_what_a_writer_was_told_last_does_not_live_on_with_its_thread(tmp_path, no_collector, monkeypatch):
     ended = threading.Event()
     monkeypatch.setattr(Request, "finish", lambda self: ended.wait(LONG))
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail)
     held = e.Marked("held")
     words = partial(lambda held: None, SimpleNamespace(held=held))
     count = sys.getrefcount(held)

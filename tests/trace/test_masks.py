@@ -30,8 +30,8 @@ def written(x):
 @pytest.mark.parametrize("masked", [added, filled, written])
 def test_a_mask_is_no_trouble(masked):
     timeline = timeline_of(lambda: masked(torch.ones(3, 3, requires_grad=True)).sum().backward())
-    assert timeline.troubles.first_bad() == 0
-    assert timeline.troubles.first("nan") == 0
+    assert timeline.error_index.first_bad() == 0
+    assert timeline.error_index.first("nan") == 0
     assert "-inf" in str(timeline.event(event_at(timeline, "inf")).outputs[0].value.array())
     assert "end of recording" in transcript(timeline, "continue")
 
@@ -75,7 +75,7 @@ def of_a_gradient(x):
 )
 def test_what_becomes_infinite_altogether_or_elsewhere_is(program, spoiled):
     timeline = timeline_of(lambda: program(torch.ones(3, 3, requires_grad=True)).sum().backward())
-    event = timeline.event(timeline.troubles.first_bad())
+    event = timeline.event(timeline.error_index.first_bad())
     assert timeline.info(event.node).op.name == spoiled
 
 

@@ -194,7 +194,7 @@ def test_steps_of_two_threads_may_overlap():
     steps = OptimizerSteps()
     events = [OptimizerStarted("SGD", 1), OptimizerStarted("Adam", 2), OptimizerStepped("SGD", (), 1)]
     for seq, event in enumerate([*events, OptimizerStepped("Adam", (), 2)], 1):
-        steps.happen(seq, event)
+        steps.process(seq, event)
     assert steps.rows == [(1, 1, 3, 1), (2, 2, 4, 2)]
     assert not steps.running
 
@@ -250,8 +250,8 @@ def test_what_is_over_can_be_forgotten():
     graphs, whole = Iterations(), Iterations()
     log = MemoryLog(events_of(with_closure))
     for seq in range(1, len(log) + 1):
-        graphs.happen(seq, log.event(seq))
-        whole.happen(seq, log.event(seq))
+        graphs.process(seq, log.event(seq))
+        whole.process(seq, log.event(seq))
         graphs.forget(seq)
         assert graphs.steps.running.keys() == whole.steps.running.keys()
         assert graphs.steps.rows == [row for row in whole.steps.rows if not row[2]]

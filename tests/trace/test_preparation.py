@@ -146,5 +146,5 @@ def test_phases_follow_one_another_without_overlap(program):
 def _chapters(program):
     chapters = Chapters()
     for seq, event in enumerate(events_of(program), 1):
-        chapters.happen(seq, event)
+        chapters.process(seq, event)
     return chapters

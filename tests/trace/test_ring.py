@@ -90,7 +90,7 @@ def kept_from(events, n):
     alive = Snapshot()
     for event in events[:n]:
         if type(event) in MATTERING:
-            alive.happen(event)
+            alive.process(event)
     again = alive.said_again()
     return again, MemoryLog([*again, *events[n:]])
 

@@ -134,7 +134,7 @@ def in_hooks(x):
 @pytest.mark.parametrize("program", [in_threads, in_generators, in_hooks, lambda x: recursion(x, 300)])
 def test_each_stack_is_read_as_it_was_caught(program, tmp_path):
     memory, said = MemoryLog(), []
-    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail)
 
     def listen(event):
         memory.append(event)
@@ -157,7 +157,7 @@ def test_a_deep_recursion_has_a_small_trace(tmp_path):
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(10_000)
     try:
-        writer = TraceWriter(tmp_path / "deep.gviz", about={}, on_trouble=pytest.fail)
+        writer = TraceWriter(tmp_path / "deep.gviz", about={}, on_error=pytest.fail)
         with emit.listening(Whole(writer.record)) as channel, torch.no_grad():
             recursion(torch.ones(2), 1000)
         writer.close()
@@ -227,7 +227,7 @@ FULL = StackSeen(1, (A,) * DEEPEST)
 )
 def test_stacks_that_are_built_on_nothing_are_damage(tmp_path, events, why):
     path = tmp_path / "run.gviz"
-    TraceWriter(path, about={}, on_trouble=pytest.fail).close()
+    TraceWriter(path, about={}, on_error=pytest.fail).close()
     with open_trace(definitions(path, events)) as trace, pytest.raises(GvizError, match="is damaged") as caught:
         len(trace.stacks)
     assert why in caught.value.what
@@ -237,7 +237,7 @@ def test_stacks_that_are_built_on_nothing_are_damage(tmp_path, events, why):
 def test_a_long_chain_of_deep_stacks_takes_no_more_than_its_file(tmp_path):
     """20,000 stacks of 16,384 frames each would be 2.6 GB, if they were put together before they are asked for."""
     path = tmp_path / "run.gviz"
-    TraceWriter(path, about={}, on_trouble=pytest.fail).close()
+    TraceWriter(path, about={}, on_error=pytest.fail).close()
     chain = [StackSeen(n, (msgspec.structs.replace(A, line=n),), n - 1, DEEPEST - 1) for n in range(2, 20_002)]
     with open_trace(definitions(path, [FULL, *chain])) as trace:
         stacks = trace.stacks
@@ -251,6 +251,6 @@ def test_a_long_chain_of_deep_stacks_takes_no_more_than_its_file(tmp_path):
 
 def test_deeper_stacks_of_an_older_recording_are_cut(tmp_path):
     path = tmp_path / "run.gviz"
-    TraceWriter(path, about={}, on_trouble=pytest.fail).close()
+    TraceWriter(path, about={}, on_error=pytest.fail).close()
     with open_trace(definitions(path, [StackSeen(1, (*FULL.frames, A, A)), OpSeen(1, "x", "", (), (), ())])) as trace:
         assert trace.stacks[1] == FULL.frames

@@ -11,7 +11,7 @@ import gviz
 import gviz.engine as torch
 from gviz import events as e
 from gviz.trace import stops
-from gviz.trace.condition_environment import Situation
+from gviz.trace.condition_environment import ConditionEnvironment
 from gviz.trace.log import MemoryLog
 from gviz.trace.places import Fitting, Meant
 from gviz.trace.stops import Hits
@@ -188,7 +188,7 @@ def test_a_nan_and_an_infinity_are_events():
         torch.tensor([1.0]) / 0
 
     timeline = timeline_of(program)
-    first = timeline.troubles.first_bad()
+    first = timeline.error_index.first_bad()
     assert hits(timeline, "on nan")[0] == first
     assert [timeline.info(timeline.event(n).node).op.name for n in hits(timeline, "on inf") if n > first][-1] == "div"
 
@@ -294,7 +294,7 @@ def read_the_short_way(timeline):
     for n in range(1, len(timeline) + 1):
         node = timeline.at(n).node
         if node and isinstance(timeline.event(n), TOLD):
-            moment = Situation(timeline, n, node)
+            moment = ConditionEnvironment(timeline, n, node)
             assert (moment.stored("value"), moment.stored("grad")) == of_state(timeline, n, node), timeline.event(n)
 
 

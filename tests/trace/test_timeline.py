@@ -361,7 +361,7 @@ def test_an_empty_log_has_one_moment():
     moment = timeline.at(0)
     assert (len(timeline), moment.event, moment.state(1), list(timeline.nodes)) == (0, None, None, [])
     assert timeline.iteration_at(0) == Iteration(0, 1, 0)
-    assert timeline.troubles.first_bad() == 0
+    assert timeline.error_index.first_bad() == 0
     with pytest.raises(GvizError, match="there is no node 1"):
         timeline.info(1)
 
@@ -377,11 +377,11 @@ def test_the_first_nan_is_found_wherever_it_is():
     events = tell([(draw.choice(ACTIONS), *(draw.randrange(41) for _ in range(3))) for _ in range(200)])
     log = MemoryLog(events)
     timeline = Timeline(log)
-    assert timeline.troubles.first_bad() == 0
+    assert timeline.error_index.first_bad() == 0
     log.append(e.GradSet(1, 0, "assigned", Value("bfloat16", (1,), b"\xc0\x7f")))
     log.append(e.GradSet(1, 0, "assigned", value(np.inf)))
     timeline.refresh()
-    assert timeline.troubles.first_bad() == len(timeline) - 1
+    assert timeline.error_index.first_bad() == len(timeline) - 1
 
 
 def test_a_full_memory_of_answers_keeps_those_that_are_asked_for(shared_leaf, monkeypatch):

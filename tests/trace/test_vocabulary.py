@@ -145,7 +145,7 @@ snapshot, cache = Snapshot(), NodeCache()
 cache.keep_values = True
 for event in events:
     assert type(event) in MATTERING
-    snapshot.happen(event)
+    snapshot.process(event)
     if type(event) in LEARNED_FROM:
         cache.learn(event)
 print(*(type(event).__name__ for event in snapshot.said_again()))

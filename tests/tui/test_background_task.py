@@ -175,7 +175,7 @@ async def test_values_that_nobody_has_looked_at_are_looked_at_in_parts(slow, mon
     app = app_of(timeline, at=1)
     async with app.run_test(size=(80, 24)) as pilot:
         screen, said = app.screen, []
-        timeline.troubles._searched = 0
+        timeline.error_index._searched = 0
         screen.watch(screen, "remark", lambda remark: said.append(remark))
         screen.run_line(text)
         while screen.busy:

@@ -44,7 +44,7 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
         "backward_passes": sum(phase.kind == "backward" for phase in timeline.phases),
         "losses": [value if isfinite(value) else str(value) for value in loss_values(timeline)],
         "failures": timeline.failures,
-        "first_nan_or_inf": timeline.troubles.first_bad() or None,
+        "first_nan_or_inf": timeline.error_index.first_bad() or None,
         "kinds": dict(kinds.most_common()),
     }
 
@@ -66,7 +66,7 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     if timeline.dropped.events:
         yield f"{'dropped before':<18} {timeline.dropped.words}"
     bad = stats["first_nan_or_inf"]
-    yield f"{'first nan or inf':<18} {f'event {bad} ({timeline.troubles.kind_of_first_bad()})' if bad else 'none'}"
+    yield f"{'first nan or inf':<18} {f'event {bad} ({timeline.error_index.kind_of_first_bad()})' if bad else 'none'}"
     yield ""
     for name, count in stats["kinds"].items():
         yield f"{name:<18} {count:,}"

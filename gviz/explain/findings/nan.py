@@ -138,7 +138,7 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
     Loss scaling may produce a gradient that overflows and is discarded before any step uses it: a ``GradScaler`` skips
     that step, and tries a smaller scale. That is no finding if later steps were taken.
     """
-    timeline, seq = survey.timeline, survey.timeline.troubles.first_bad()
+    timeline, seq = survey.timeline, survey.timeline.error_index.first_bad()
     skipped = _skipped_passes(survey) if seq else frozenset()
     first = next(_reached(survey, skipped), None) if seq else None
     if first is None and timeline.cut_off:  # by the nan with which it would have ended

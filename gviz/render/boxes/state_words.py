@@ -118,7 +118,7 @@ def has_no_gradient(info: NodeInfo, state: NodeState | None, now: Now) -> bool:
 def _bad_value(info: NodeInfo, output: OutputState, now: Now) -> str:
     """Return the nan and inf in a value as text, without infinities that the program wrote into a mask."""
     text = bad_text(output.value)
-    masked = text and "nan" not in text and now.timeline.troubles.is_masked(output.written_by or info.node)
+    masked = text and "nan" not in text and now.timeline.error_index.is_masked(output.written_by or info.node)
     return "" if masked else text
 
 
@@ -136,7 +136,7 @@ def status(info: NodeInfo, states: tuple[State, ...], now: Now) -> str:
     """Return the word for the most important state; empty if no state has a word."""
     state = now.states.get(info.node)
     if now.first_bad == info.node and not has_failed(info.node, state, now.moment):
-        bad = now.timeline.troubles.kind_of_first_bad()
+        bad = now.timeline.error_index.kind_of_first_bad()
         return f"! first {bad}" if {"nan", "inf"} & {*states} else f"! {bad}"
     word, event = state_word(states), now.moment.event
     if word == "waiting" and state is not None:

@@ -136,8 +136,8 @@ class Batches:
         batch = self._batch(bisect_right(self._firsts, seq) - 1)
         try:
             return batch, batch.row(seq)
-        except ValueError as trouble:
-            raise self._unreadable(f"event {seq}", trouble) from trouble
+        except ValueError as error:
+            raise self._unreadable(f"event {seq}", error) from error
 
     def between(self, start: int, stop: int) -> Iterator[tuple[Batch, list[Row]]]:
         """Yield the batches that hold the events ``start <= seq < stop``, each with all its rows."""
@@ -145,8 +145,8 @@ class Batches:
             batch = self._batch(place)
             try:
                 rows = batch.rows
-            except (ValueError, RecursionError) as trouble:
-                raise self._unreadable(f"the events from {batch.first} on", trouble) from trouble
+            except (ValueError, RecursionError) as error:
+                raise self._unreadable(f"the events from {batch.first} on", error) from error
             yield batch, rows
 
     def _batch(self, place: int) -> Batch:
@@ -165,8 +165,8 @@ class Batches:
             raise self._missing(first)
         try:
             return Batch(first, last, *rows[0])
-        except ValueError as trouble:
-            raise self._unreadable(f"the events from {first} on", trouble) from trouble
+        except ValueError as error:
+            raise self._unreadable(f"the events from {first} on", error) from error
 
-    def _unreadable(self, what: str, trouble: Exception) -> GvizError:
-        return damaged(self._connection.path, f"{what} cannot be read: {trouble}")
+    def _unreadable(self, what: str, error: Exception) -> GvizError:
+        return damaged(self._connection.path, f"{what} cannot be read: {error}")

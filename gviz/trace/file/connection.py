@@ -61,8 +61,8 @@ class Connection:
         self._limit.begin()
         try:
             return self._sqlite.execute(sql, tuple(parameters)).fetchall()
-        except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, MemoryError) as trouble:
-            raise damaged(self.path, str(trouble)) from trouble
+        except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, MemoryError) as error:
+            raise damaged(self.path, str(error)) from error
 
     def close(self) -> None:
         """Close the file. Also works at interpreter exit, when finalizers no longer run."""
@@ -72,18 +72,18 @@ class Connection:
     def _connected(self) -> sqlite3.Connection:
         try:
             return self._open("mode=ro")
-        except sqlite3.OperationalError as trouble:
-            if "open" not in str(trouble) and "readonly" not in str(trouble):
-                raise damaged(self.path, str(trouble)) from trouble
+        except sqlite3.OperationalError as error:
+            if "open" not in str(error) and "readonly" not in str(error):
+                raise damaged(self.path, str(error)) from error
             self._refuse_log()
-        except (sqlite3.Error, UnicodeDecodeError) as trouble:
-            raise damaged(self.path, str(trouble)) from trouble
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise damaged(self.path, str(error)) from error
         try:
             return self._open("mode=ro&immutable=1")  # there is only this file: safe to read as it is
-        except (sqlite3.Error, UnicodeDecodeError) as trouble:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             if file_format.has_long_path(self.path):
-                raise _refusal(self.path, *_TOO_LONG) from trouble
-            raise damaged(self.path, str(trouble)) from trouble
+                raise _refusal(self.path, *_TOO_LONG) from error
+            raise damaged(self.path, str(error)) from error
 
     def _refuse_log(self) -> None:
         """Raise GvizError if part of the trace is in a write-ahead log that SQLite could not open here."""
@@ -160,9 +160,9 @@ def _look_at(path: Path) -> None:
         raise _refusal(path, "does not exist", "gviz record SCRIPT -o FILE writes a trace") from None
     except IsADirectoryError:
         raise _refusal(path, "is a folder", "name a trace in it") from None
-    except (OSError, ValueError) as trouble:
-        why = trouble.strerror if isinstance(trouble, OSError) else str(trouble)
-        raise _refusal(path, f"cannot be read: {why}", "look at its permissions") from trouble
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise _refusal(path, f"cannot be read: {why}", "look at its permissions") from error
     if head != file_format.MAGIC:
         raise _not_a_trace(path, "it is empty" if not head else "its first bytes are not those of an SQLite file")
 

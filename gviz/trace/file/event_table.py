@@ -13,7 +13,7 @@ from gviz.trace.file.format import CHUNK_BYTES, HASH_BYTES
 from gviz.trace.file.ring import Ring
 from gviz.values.value import INLINE_BYTES, Value, statistics
 
-Said = tuple[Event, int, int]
+TimedEvent = tuple[Event, int, int]
 """An event, its time (of the writer's clock) and its thread."""
 
 
@@ -26,7 +26,7 @@ class EventTable:
         self._started = started
         self._threads: dict[int, int] = {}
 
-    def put(self, taken: Iterable[Said], before: int, ring: Ring | None) -> list[Event]:
+    def put(self, taken: Iterable[TimedEvent], before: int, ring: Ring | None) -> list[Event]:
         """Write events to batches after event number `before`, and definitions to their table. Returns the events."""
         rows: list[RowFields] = []
         bodies: list[bytes] = []

@@ -56,34 +56,34 @@ def created(path: Path, about: Mapping[str, str], *, share: bool = False) -> tup
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _BY_UMASK if share else _OWNER_ONLY))
     except FileExistsError:
         raise GvizError(f"{path} already exists", hint="choose another name, or allow it to be replaced") from None
-    except OSError as trouble:
-        raise _refusal(path, trouble) from trouble
+    except OSError as error:
+        raise _refusal(path, error) from error
     try:
         lock = Lock(path)
-    except OSError as trouble:
+    except OSError as error:
         with suppress(OSError):
             path.unlink()
-        raise _refusal(path, trouble) from trouble
+        raise _refusal(path, error) from error
     try:
         return _prepared(path, about), lock
-    except (sqlite3.Error, OSError, MemoryError) as trouble:
+    except (sqlite3.Error, OSError, MemoryError) as error:
         with suppress(OSError):
             path.unlink()
         lock.close()
-        raise _refusal(path, trouble) from trouble
+        raise _refusal(path, error) from error
 
 
-def _refusal(path: Path, trouble: Exception) -> GvizError:
+def _refusal(path: Path, error: Exception) -> GvizError:
     """Return the error for a trace that cannot be written."""
     hint = ""
-    if isinstance(trouble, OSError):
-        kind = NoRoom if _is_full(trouble) else GvizError if trouble.errno in _WRONG_NAME else SystemRefusal
-        return kind(f"{path} cannot be written: {trouble.strerror}")
-    if has_long_path(path) and getattr(trouble, "sqlite_errorcode", 0) == sqlite3.SQLITE_CANTOPEN:
+    if isinstance(error, OSError):
+        kind = NoRoom if _is_full(error) else GvizError if error.errno in _WRONG_NAME else SystemRefusal
+        return kind(f"{path} cannot be written: {error.strerror}")
+    if has_long_path(path) and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CANTOPEN:
         kind, hint = GvizError, "choose a shorter path: this may be too long for SQLite"
     else:
-        kind = NoRoom if _is_full(trouble) else SystemRefusal
-    return kind(f"{path} cannot be written: {in_words(trouble)}", hint=hint)
+        kind = NoRoom if _is_full(error) else SystemRefusal
+    return kind(f"{path} cannot be written: {in_words(error)}", hint=hint)
 
 
 def has_long_path(path: Path) -> bool:
@@ -96,17 +96,17 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def in_words(trouble: Exception) -> str:
+def in_words(error: Exception) -> str:
     """Describe why a file cannot be written. SQLite reports a file size limit as a disk error."""
-    if _is_full(trouble):
-        return f"the disk is full, or a limit on the size of files is reached ({trouble})"
-    return str(trouble) if isinstance(trouble, sqlite3.Error | OSError | GvizError) else repr(trouble)
+    if _is_full(error):
+        return f"the disk is full, or a limit on the size of files is reached ({error})"
+    return str(error) if isinstance(error, sqlite3.Error | OSError | GvizError) else repr(error)
 
 
-def _is_full(trouble: Exception) -> bool:
-    if isinstance(trouble, OSError):
-        return trouble.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return isinstance(trouble, sqlite3.Error) and getattr(trouble, "sqlite_errorcode", 0) in _FULL
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) in _FULL
 
 
 def _prepared(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:

@@ -66,8 +66,8 @@ def remove_trace(path: Path) -> None:
     for part in _parts(path):
         try:
             part.unlink(missing_ok=True)
-        except OSError as trouble:
-            raise SystemRefusal(f"{part} cannot be removed", why=trouble.strerror or "") from trouble
+        except OSError as error:
+            raise SystemRefusal(f"{part} cannot be removed", why=error.strerror or "") from error
 
 
 def make_way(path: Path) -> None:
@@ -143,8 +143,8 @@ def is_open(path: Path) -> bool:
     try:
         with closing(_opened(path)) as connection:
             _leave_alone(connection)
-    except sqlite3.Error as trouble:
-        return getattr(trouble, "sqlite_errorcode", 0) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    except sqlite3.Error as error:
+        return getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     return False
 
 
@@ -173,10 +173,8 @@ def _written(path: Path) -> float:
 def _created(folder: Path) -> Path:
     try:
         make_private(folder)
-    except OSError as trouble:
-        raise SystemRefusal(
-            f"cannot make the folder {folder}", why=trouble.strerror or "", hint="name a file"
-        ) from trouble
+    except OSError as error:
+        raise SystemRefusal(f"cannot make the folder {folder}", why=error.strerror or "", hint="name a file") from error
     return folder
 
 

@@ -91,8 +91,8 @@ class Trace:
         again = min(int(count), len(self)) if count.isdecimal() and len(count) < 12 else 0
         try:
             turns = msgspec.json.decode(meta.get("turns", "[]"), type=_TURNS)
-        except msgspec.MsgspecError as trouble:
-            raise damaged(self.path, f"its turns cannot be read: {trouble}") from trouble
+        except msgspec.MsgspecError as error:
+            raise damaged(self.path, f"its turns cannot be read: {error}") from error
         return Dropped(base + again, again, turns)
 
     @property
@@ -162,8 +162,8 @@ class Trace:
         data = b"".join(self._chunks(value))
         try:
             return decode_array(value.dtype, value.shape, data)
-        except ValueError as trouble:
-            raise damaged(self.path, str(trouble)) from trouble
+        except ValueError as error:
+            raise damaged(self.path, str(error)) from error
 
     def index(self) -> Mapping[str, Array] | None:
         """Return the index columns written at a clean close, or None."""
@@ -196,8 +196,8 @@ class Trace:
             raise damaged(self.path, f"{what} is of no known kind")
         try:
             return decode(kind, body)
-        except (ValueError, RecursionError, OverflowError) as trouble:
-            raise damaged(self.path, f"{what} cannot be read: {trouble}") from trouble
+        except (ValueError, RecursionError, OverflowError) as error:
+            raise damaged(self.path, f"{what} cannot be read: {error}") from error
 
     def _chunks(self, value: Value) -> Iterator[bytes]:
         blob, size = value.blob or b"", file_format.HASH_BYTES
@@ -228,8 +228,8 @@ class Trace:
             case StackSeen():
                 try:
                     self._stacks.add(event)
-                except ValueError as trouble:
-                    raise damaged(self.path, str(trouble)) from trouble
+                except ValueError as error:
+                    raise damaged(self.path, str(error)) from error
             case SourceSeen():
                 self._sources[event.path] = event.text
             case _:

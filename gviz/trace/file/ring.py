@@ -76,7 +76,7 @@ class Ring:
         """
         quiet = not self._iterations.running
         if event.__class__ in _DECIDING:
-            self._iterations.happen(seq, event)
+            self._iterations.process(seq, event)
         part = quiet and self._may_begin_part(seq, event)
         if part or fresh:
             self._begun.append(_Kept(seq, quiet))
@@ -163,7 +163,7 @@ class Ring:
             for row in batch.rows:
                 entered = entered + 1 if row.kind in _ENTERING else 0
                 if row.kind in _MATTERING:
-                    self._snapshot.happen(decode(row.kind, batch.body(row)))
+                    self._snapshot.process(decode(row.kind, batch.body(row)))
         self._connection.execute("DELETE FROM batch WHERE first < ?", (first,))
         again = self._snapshot.said_again()
         self._put(again, first - 1 - len(again), time)

@@ -37,7 +37,7 @@ class Snapshot:
         self._scopes: dict[int, list[Ordered]] = {}
         self._open: dict[int, None] = {}
 
-    def happen(self, event: Event) -> None:
+    def process(self, event: Event) -> None:
         """Process the next event, one of `MATTERING`."""
         entry = next(self._orders), event
         for cell, sets in e.EFFECTS[event.__class__]:

@@ -27,7 +27,7 @@ from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import MOST_EVENTS, Batch
 from gviz.trace.file.bounds import UNBOUNDED, Bounds, Until
 from gviz.trace.file.bulk_statistics import shorten
-from gviz.trace.file.event_table import Chunks, EventTable, Said
+from gviz.trace.file.event_table import Chunks, EventTable, TimedEvent
 from gviz.trace.file.format import utc_now
 from gviz.trace.file.paths import fold, remove_trace
 from gviz.trace.file.ring import Ring
@@ -55,7 +55,7 @@ class TraceWriter:
     """Writes one trace. `say` is the listener of a `Channel`.
 
     Events are written to the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program pauses),
-    and at `close`. An error with the file detaches the writer: `on_trouble` is called once with a description, the
+    and at `close`. An error with the file detaches the writer: `on_error` is called once with a description, the
     program continues, and the file keeps what was written. After a fork, the child's copy does nothing.
 
     For elements above `limit` bytes only statistics are kept; None keeps everything. `ending` can end the recording
@@ -70,7 +70,7 @@ class TraceWriter:
         path: str | os.PathLike[str],
         *,
         about: Mapping[str, str],
-        on_trouble: Callable[[str], None],
+        on_error: Callable[[str], None],
         bounds: Bounds = UNBOUNDED,
         limit: int | None = None,
         ending: Ending | None = None,
@@ -78,10 +78,10 @@ class TraceWriter:
     ) -> None:
         self.path = Path(path)
         self.dead = False
-        self._on_trouble = on_trouble
+        self._on_error = on_error
         self._limit = limit
         self._ending = ending
-        self._pending: list[Said] = []
+        self._pending: list[TimedEvent] = []
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._facts: dict[str, str] = {}
         self._due = MOST_EVENTS  # length of `_pending` at which it is handed over
@@ -102,11 +102,11 @@ class TraceWriter:
         try:
             with _signals_blocked(_OF_THE_PROGRAM):  # a new thread inherits the blocked signals
                 self._thread.start()
-        except RuntimeError as trouble:  # the program may be out of threads
+        except RuntimeError as error:  # the program may be out of threads
             self._let_go()
             with suppress(GvizError):
                 remove_trace(self.path)
-            raise SystemRefusal(f"{self.path} cannot be written: {trouble}") from trouble
+            raise SystemRefusal(f"{self.path} cannot be written: {error}") from error
         _open_writers.add(self)
 
     def record(self, event: Event) -> None:
@@ -220,8 +220,8 @@ class TraceWriter:
             self._write_or_give_up(waits=True)
             if not self.dead:
                 self._finish()
-        except Exception as trouble:
-            self._give_up(trouble)
+        except Exception as error:
+            self._give_up(error)
 
     def _let_go(self) -> None:
         """Close the file and release all waiting threads."""
@@ -247,16 +247,16 @@ class TraceWriter:
         self._checkpointed = now
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        except sqlite3.Error as trouble:
-            self._give_up(trouble)
+        except sqlite3.Error as error:
+            self._give_up(error)
 
     def _write_or_give_up(self, *, waits: bool) -> None:
         try:
             if self._pending and not self.dead:
                 self._lock.refuse_closed()
                 self._write(waits=waits)
-        except Exception as trouble:  # the program continues after any error
-            self._give_up(trouble)
+        except Exception as error:  # the program continues after any error
+            self._give_up(error)
 
     def _write(self, *, waits: bool) -> None:
         until = time.monotonic() + LONGEST_ANSWER if waits else 0.0
@@ -302,12 +302,12 @@ class TraceWriter:
         cut = self._ring is not None and self._ring.cut > 0
         finalize(self._connection, self.path, None if cut else self._first_bad)
 
-    def _give_up(self, trouble: Exception) -> None:
+    def _give_up(self, error: Exception) -> None:
         if not self.dead:
             self.dead = True
             self._pending.clear()
             which = "the" if self._ring is None else "the last of the"
-            self._on_trouble(f"{file_format.in_words(trouble)}; the trace holds {which} {self._count:,} events before")
+            self._on_error(f"{file_format.in_words(error)}; the trace holds {which} {self._count:,} events before")
 
 
 def _nothing() -> None:
@@ -343,7 +343,7 @@ def _signals_blocked(numbers: set[signal.Signals]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _complete(batch: list[Said], until: float) -> tuple[Sequence[Said], list[Value]]:
+def _complete(batch: list[TimedEvent], until: float) -> tuple[Sequence[TimedEvent], list[Value]]:
     """Return what precedes the first event whose value has not arrived by the time `until`, and all its values."""
     captured: list[Value] = []
     for place, (event, _, _) in enumerate(batch):
@@ -406,7 +406,7 @@ class Ending:
         self._on_end = on_end
         self._has_come = False
 
-    def up_to_last(self, taken: Sequence[Said], meta: dict[str, str]) -> Sequence[Said]:
+    def up_to_last(self, taken: Sequence[TimedEvent], meta: dict[str, str]) -> Sequence[TimedEvent]:
         """Return the events that still belong to the recording; sets in `meta` what ended it."""
         if self._has_come:
             return ()

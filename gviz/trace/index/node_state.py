@@ -186,7 +186,7 @@ class NodeStates:
         progress = Progress(covering, self.reach, start)
         if covering:
             for seq in self._index.lists["progress"].between(node, start, n + 1):
-                progress.happen(seq, node, self._events.event(seq), self._log)
+                progress.process(seq, node, self._events.event(seq), self._log)
         return progress
 
     def _has_failed(self, pass_nr: int, start: int, n: int) -> bool:
@@ -301,7 +301,7 @@ class Progress:
         """Return how many contributions the output gets before the node can run; 0 once it has run."""
         return 0 if self.complete else self._reach_of(self.pass_nr).expected.get(output, 0)
 
-    def happen(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
+    def process(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
         """Process one event at the node. Events of other passes are ignored."""
         if pass_of(event) != self.pass_nr:
             return

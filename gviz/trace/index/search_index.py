@@ -195,7 +195,7 @@ class _Batch:
     def add(self) -> None:
         whose = self.whose.tolist()
         for seq, event in self.log.select(self.start, self.stop, _DECODED):
-            self._happen(seq, event, whose[seq - self.start])
+            self._process(seq, event, whose[seq - self.start])
         self._add_columns()
         self._add_edges()
         self.tables.origins = joined(self.tables.origins, table_of(OriginTable, self.origins))
@@ -205,9 +205,9 @@ class _Batch:
         self._add_threads()
         self._add_strays()
 
-    def _happen(self, seq: int, event: e.Event, thread: int) -> None:
+    def _process(self, seq: int, event: e.Event, thread: int) -> None:
         if isinstance(event, DECIDING):
-            self.index._threads.happen(seq, event, thread)
+            self.index._threads.process(seq, event, thread)
         kind = event.__class__
         for name, keys in _IN_EVENTS.get(kind, ()):
             self.pairs[name].extend([(key, seq) for key in keys(event)])

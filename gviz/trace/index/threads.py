@@ -87,7 +87,7 @@ class Threads:
         self._passes: list[int] = []
         self._told: dict[int, Growing[_OwnTable]] = {}
 
-    def happen(self, seq: int, event: e.Event, thread: int) -> None:
+    def process(self, seq: int, event: e.Event, thread: int) -> None:
         """Process the next event that may affect phases."""
         own = self._own.get(thread)
         if own is None:
@@ -95,8 +95,8 @@ class Threads:
                 self._own = {first: deepcopy(self.chapters) for first in self._own}
             own = self._own[thread] = Chapters() if self._own else self.chapters
         if own is not self.chapters:
-            self.chapters.happen(seq, event)
-        own.happen(seq, event)
+            self.chapters.process(seq, event)
+        own.process(seq, event)
 
     def enter(self, kind: int, node: int, pass_nr: int, scope: int, thread: int) -> tuple[int, ...]:
         """Process the next event that changes a context. Returns the thread's context and the latest running pass."""
@@ -107,7 +107,7 @@ class Threads:
         context = self._contexts.get(thread)
         if context is None:
             context = self._contexts[thread] = Context()
-        return *context.happen(kind, node, pass_nr, scope), thread, self._passes[-1] if self._passes else 0
+        return *context.process(kind, node, pass_nr, scope), thread, self._passes[-1] if self._passes else 0
 
     def phases(self) -> PhaseTable:
         """Return the phases of all threads, sorted by start."""
@@ -134,7 +134,7 @@ class Context:
         self._steps: list[Edge] = []  # (pass, node)
         self.scopes: list[int] = []
 
-    def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int, int]:
+    def process(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int, int]:
         """Process the next event that changes the context. Returns ``(pass, node of its rule, scope, depth)``."""
         if kind in _RULE:
             self._steps.append((pass_nr, node))

@@ -1,10 +1,10 @@
 """Names that the program gives to results: the targets of assignments, and which part of a value each target gets.
 
 Example: in ``a, (b, *rest) = f(x)`` the target tree is ``("a", ("b", ...))``, and the recording stores the path of each
-tensor in the return value of ``f``. `Claims` combines both: the claim of a call stack on a node is the name of the
-target at that path. Where the outermost statement calls a function of the program, `returned_as` follows the names in
-that function's ``return``. `Turns` counts where several targets take values that one expression creates one after the
-other: ``q, k, v = (f(x) for x in xs)``.
+tensor in the return value of ``f``. `Assignments` combines both: for a call stack, it finds the statement that assigns
+what is created there, and the target at that path. Where the outermost statement calls a function of the program,
+`returned_as` follows the names in that function's ``return``. `Unpacking` counts where several targets take values that
+one expression creates one after the other: ``q, k, v = (f(x) for x in xs)``.
 
 Limits: names are read from the recorded source text. Targets such as ``x[i]`` and ``a.b`` are named as they are
 written. Assignments by ``exec`` have no text and therefore no name.
@@ -46,17 +46,17 @@ Goal = tuple[Target, KeyPath | None]
 
 
 @dataclass(frozen=True, eq=False)  # one for each stack: it is requested for each node
-class Claim:
+class Assignment:
     """A statement that assigns what is created at a stack to `target`; `depth` is the index of its frame in the stack.
 
-    `ways` has for each frame up to there the part that it takes of its value, and the part as which it passes that on.
+    `paths` has for each frame up to there the part that it takes of its value, and the part as which it passes that on.
     `calls` are the frames that may call a library which calls the program again, with whether each folds a sequence.
     The other frames call the function of the frame below them and get its return value. If `gives` names operations,
     the innermost call returns what the last of these creates.
     """
 
     target: Target
-    ways: tuple[tuple[tuple[Key | None, ...], KeyPath], ...]
+    paths: tuple[tuple[tuple[Key | None, ...], KeyPath], ...]
     depth: int
     exact: bool
     lines: tuple[int, int]
@@ -80,7 +80,7 @@ class Claim:
 
     def way(self, path: KeyPath = ()) -> KeyPath | None:
         """Return which part of the assigned value the part at `path` is; None if the text does not show it."""
-        for taken, element in self.ways:
+        for taken, element in self.paths:
             if len(path) < len(taken) or not all(map(_fits, taken, path)):
                 return None
             path = (*element, *path[len(taken) :])
@@ -113,40 +113,40 @@ _OF_OBJECTS = ("forward", "__call__")
 """Names of the functions that run when an object is called."""
 
 
-class Claims:
-    """The claims of a trace's call stacks. A pure function of the trace: nothing is imported or run."""
+class Assignments:
+    """The assignments at a trace's call stacks. A pure function of the trace: nothing is imported or run."""
 
     def __init__(self, stacks: Stacks, sources: Mapping[str, str | None]) -> None:
         self.stacks = stacks
         self._sources = sources
         self._bindings: dict[str, dict[Range, Binding]] = {}
-        self._known: dict[int, Claim | None] = {}
-        self._chains: dict[int, tuple[Claim, ...]] = {}
+        self._known: dict[int, Assignment | None] = {}
+        self._chains: dict[int, tuple[Assignment, ...]] = {}
 
-    def of(self, stack: int) -> Claim | None:
-        """Return the claim on what is created at a stack, None if it is not assigned."""
+    def of(self, stack: int) -> Assignment | None:
+        """Return the assignment of what is created at a stack, None if it is not assigned."""
         if stack not in self._known:
-            self._known[stack] = self._found(stack)
+            self._known[stack] = self._search(stack)
         return self._known[stack]
 
-    def of_caller(self, stack: int, claim: Claim, name: str) -> Claim | None:
-        """Return the claim of a caller's statement on a variable that a claim's function assigns and returns."""
-        frame = self.stacks.frame(self.stacks.place(stack, claim.depth))
+    def of_caller(self, stack: int, assignment: Assignment, name: str) -> Assignment | None:
+        """Return the assignment in a caller of a variable that the function of `assignment` assigns and returns."""
+        frame = self.stacks.frame(self.stacks.place(stack, assignment.depth))
         text = self._sources.get(frame.path)
         part = returned_as(text, frame, name) if text else None
-        return None if part is None else self._found(stack, claim.depth + 1, part)
+        return None if part is None else self._search(stack, assignment.depth + 1, part)
 
-    def chain(self, stack: int) -> tuple[Claim, ...]:
-        """Return all claims on what is created at a stack, or on parts of it: of its own statement and of callers."""
+    def chain(self, stack: int) -> tuple[Assignment, ...]:
+        """Return all assignments of what is created at a stack, or of parts of it, in its own statement and callers."""
         if stack not in self._chains:
-            claim = self.of(stack)
-            self._chains[stack] = tuple(self._and_of_callers(stack, claim)) if claim is not None else ()
+            assignment = self.of(stack)
+            self._chains[stack] = tuple(self._and_of_callers(stack, assignment)) if assignment is not None else ()
         return self._chains[stack]
 
-    def _and_of_callers(self, stack: int, claim: Claim) -> Iterator[Claim]:
-        yield claim
-        for name in claim.names:
-            outer = self.of_caller(stack, claim, name)
+    def _and_of_callers(self, stack: int, assignment: Assignment) -> Iterator[Assignment]:
+        yield assignment
+        for name in assignment.names:
+            outer = self.of_caller(stack, assignment, name)
             if outer is not None:
                 yield from self._and_of_callers(stack, outer)
 
@@ -154,13 +154,13 @@ class Claims:
         """Return the names that the outputs of a node created at a stack can get, unless the node is an intermediate
         step.
         """
-        return tuple(dict.fromkeys(name for claim in self.chain(stack) for name in claim.names))
+        return tuple(dict.fromkeys(name for assignment in self.chain(stack) for name in assignment.names))
 
-    def _found(self, stack: int, since: int = 0, part: KeyPath = ()) -> Claim | None:
-        """Return the first claim of a frame from depth `since` on; `part` is the part of the value it gets."""
+    def _search(self, stack: int, since: int = 0, part: KeyPath = ()) -> Assignment | None:
+        """Return the assignment in the first frame that has one, from depth `since` on; it gets `part` of the value."""
         stacks = self.stacks
         exact, calls = True, []
-        ways: list[tuple[tuple[Key | None, ...], KeyPath]] = [((), part)] if since else []
+        paths: list[tuple[tuple[Key | None, ...], KeyPath]] = [((), part)] if since else []
         gives: tuple[str, ...] = ()
         within = stacks.frame(stacks.place(stack, since - 1)) if since else None
         for depth, place in enumerate(stacks.outward(stacks.place(stack, since)), since):
@@ -173,8 +173,8 @@ class Claims:
                 return None
             gives = gives if depth else binding.gives
             exact = exact and binding.exact
-            is_turn = bool(ways and ways[-1][1][:1] == (TURN,))
-            ways.append((binding.taken, (TURN, *binding.element) if _function(frame) == _NEXT else binding.element))
+            is_turn = bool(paths and paths[-1][1][:1] == (TURN,))
+            paths.append((binding.taken, (TURN, *binding.element) if _function(frame) == _NEXT else binding.element))
             is_called = plain(below) in binding.called
             if depth == since or not (is_called or is_turn):
                 calls.append((depth, binding.folds))
@@ -184,7 +184,9 @@ class Claims:
                 if binding.stored is not None and self._is_of_a_tensor(place, binding.stored):
                     return None  # an item of a tensor is a view, and the value is copied into it
                 called = binding.called if not depth else ()
-                return Claim(binding.target, tuple(ways), depth, exact, binding.lines, called, tuple(calls), gives)
+                return Assignment(
+                    binding.target, tuple(paths), depth, exact, binding.lines, called, tuple(calls), gives
+                )
         return None
 
     def _is_of_a_tensor(self, place: int, item: Range) -> bool:
@@ -232,7 +234,7 @@ class _Function:
     name: str
     first: int
     last: int
-    given: dict[str, KeyPath]
+    variables: dict[str, KeyPath]
 
 
 def returned_as(text: str, frame: Frame, name: str) -> KeyPath | None:
@@ -242,7 +244,7 @@ def returned_as(text: str, frame: Frame, name: str) -> KeyPath | None:
     """
     own = frame.function.rpartition(".")[2]
     around = [one for one in _functions(text) if one.name == own and one.first <= frame.line <= one.last]
-    return max(around, key=lambda one: one.first).given.get(name) if around else None
+    return max(around, key=lambda one: one.first).variables.get(name) if around else None
 
 
 @lru_cache(maxsize=64)
@@ -257,12 +259,12 @@ def _functions(text: str) -> tuple[_Function, ...]:
 
 def _returned(function: ast.AST) -> dict[str, KeyPath]:
     """Return the variables that are the same part in every ``return``: the text does not show which one runs."""
-    ways = [dict(_told_once(_variables(value, ()))) for value in _returns(function)]
-    first, *others = ways or [{}]
+    paths = [dict(_unique(_variables(value, ()))) for value in _returns(function)]
+    first, *others = paths or [{}]
     return {name: path for name, path in first.items() if all(other.get(name) == path for other in others)}
 
 
-def _told_once(named: Iterable[tuple[str, KeyPath]]) -> Iterator[tuple[str, KeyPath]]:
+def _unique(named: Iterable[tuple[str, KeyPath]]) -> Iterator[tuple[str, KeyPath]]:
     parts = [*named]
     counts = Counter(name for name, _ in parts)
     return ((name, path) for name, path in parts if counts[name] == 1)
@@ -295,40 +297,40 @@ _ITS_OWN = ("<genexpr>", "<listcomp>")
 """The functions in which parts of a statement run as frames of their own."""
 
 
-class Turns:
+class Unpacking:
     """Tuple unpacking of values that are created one after another.
 
     A statement that runs once creates as many results as it has variables, one after another. If it created more or
     fewer, for example because a function returned its argument, the assignment is ambiguous.
     """
 
-    def __init__(self, claims: Claims, calls: Calls) -> None:
-        self._claims, self._calls = claims, calls
+    def __init__(self, assignments: Assignments, calls: Calls) -> None:
+        self._assignments, self._calls = assignments, calls
         self._known: dict[int, int] = {}
 
-    def of(self, at: int, claim: Claim, is_result: Callable[[int, Claim], bool]) -> int | None:
+    def of(self, at: int, assignment: Assignment, is_result: Callable[[int, Assignment], bool]) -> int | None:
         """Return the turn, counted from 0, in which the result at a place in the thread order was created; None if
         unknown.
         """
         if at not in self._known:
-            results_so_far = self._around(at, claim)
-            results = [place for place in results_so_far.places if self._is_another(place, claim, is_result)]
-            is_told = len(results) == claim.turns and not results_so_far.is_open
-            self._known |= {place: turn if is_told else -1 for turn, place in enumerate(results)}
+            results_so_far = self._around(at, assignment)
+            results = [place for place in results_so_far.places if self._is_another(place, assignment, is_result)]
+            is_certain = len(results) == assignment.turns and not results_so_far.is_open
+            self._known |= {place: turn if is_certain else -1 for turn, place in enumerate(results)}
         turn = self._known.setdefault(at, -1)
         return turn if turn >= 0 else None
 
-    def _is_another(self, place: int, claim: Claim, is_result: Callable[[int, Claim], bool]) -> bool:
-        other = self._claims.of(self._calls.stacks.item(place))
-        if other is None or (other.goal, other.lines) != (claim.goal, claim.lines):
+    def _is_another(self, place: int, assignment: Assignment, is_result: Callable[[int, Assignment], bool]) -> bool:
+        other = self._assignments.of(self._calls.stacks.item(place))
+        if other is None or (other.goal, other.lines) != (assignment.goal, assignment.lines):
             return False
         return is_result(place, other)
 
-    def _around(self, at: int, claim: Claim) -> Call:
+    def _around(self, at: int, assignment: Assignment) -> Call:
         """Return the uninterrupted run of nodes that the same statement created around a place."""
-        stacks, stack = self._claims.stacks, self._calls.stacks.item(at)
-        function = stacks.frame(stacks.place(stack, claim.depth)).function
-        depth = claim.depth + (function.rpartition(".")[2] in _ITS_OWN)
+        stacks, stack = self._assignments.stacks, self._calls.stacks.item(at)
+        function = stacks.frame(stacks.place(stack, assignment.depth)).function
+        depth = assignment.depth + (function.rpartition(".")[2] in _ITS_OWN)
         statement, outer = stacks.frame(stacks.place(stack, depth)), stacks.place(stack, depth + 1)
         outside = stacks.count(outer)
 
@@ -336,12 +338,12 @@ class Turns:
             at = stacks.count(stacks.place(other)) - outside - 1
             if at < 0 or stacks.place(other, at + 1) != outer:
                 return False
-            return within(stacks.frame(stacks.place(other, at)), statement, claim.lines)
+            return is_part_of(stacks.frame(stacks.place(other, at)), statement, assignment.lines)
 
         return self._calls.around(at, is_within)
 
 
-def within(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:
+def is_part_of(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:
     """Return whether a frame runs a part of the statement on these lines."""
     same = frame.path == statement.path and frame.function == statement.function
     return same and lines[0] <= frame.line <= lines[1]

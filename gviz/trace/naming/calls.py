@@ -123,7 +123,7 @@ class Calls:
         is_last = self._is_at_the_end(end)
         return Call(range(start, end), is_last, is_last and self._goes_on)
 
-    def goes_on_elsewhere(self, place: int, call: Call) -> bool:
+    def continues_elsewhere(self, place: int, call: Call) -> bool:
         """Return whether a call, after it created this node, continues in another of the modules it calls."""
         if place == call.places[-1]:
             return False

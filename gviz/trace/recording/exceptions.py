@@ -25,8 +25,8 @@ def message(error: BaseException) -> str:
     """Return the text of an exception, or a substitute if its ``__str__`` raises."""
     try:
         return str(error)
-    except Exception as trouble:
-        return f"its text could not be made ({type(trouble).__name__})"
+    except Exception as error:
+        return f"its text could not be made ({type(error).__name__})"
 
 
 def printed(error: BaseException) -> str:

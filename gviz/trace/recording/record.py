@@ -1,6 +1,6 @@
 """Recordings: the `with` block, its options (`Kept`), and the part of the program that it covers (`Window`).
 
-A recording inside the recording of a whole program (`Within`) creates no file of its own.
+A recording inside the recording of a whole program (`NestedRecording`) creates no file of its own.
 """
 
 from __future__ import annotations
@@ -163,11 +163,11 @@ class Recording(Displayed):
         emit.refuse_second()  # before a file is created or removed
         try:
             self._begin()
-        except Exception as trouble:  # the program continues after any error
-            if isinstance(trouble, GvizError) and not isinstance(trouble, SystemRefusal):
+        except Exception as error:  # the program continues after any error
+            if isinstance(error, GvizError) and not isinstance(error, SystemRefusal):
                 raise
-            why = f": {trouble.why}" if isinstance(trouble, GvizError) and trouble.why else ""
-            notice.show(f"gviz: warning: nothing is recorded: {file_format.in_words(trouble)}{why}")
+            why = f": {error.why}" if isinstance(error, GvizError) and error.why else ""
+            notice.show(f"gviz: warning: nothing is recorded: {file_format.in_words(error)}{why}")
         return self
 
     def _begin(self) -> None:
@@ -178,7 +178,7 @@ class Recording(Displayed):
             make_way(self.path)
         kept, limit = self._kept, emit.limit_of(self._kept.keep, self._kept.limit)
         writer = self._writer = TraceWriter(
-            self.path, about=about(self.framework), on_trouble=self._detached, bounds=kept.bounds, limit=limit,
+            self.path, about=about(self.framework), on_error=self._detached, bounds=kept.bounds, limit=limit,
             ending=Ending(kept.until, self._ended) if kept.until else None, share=kept.share,
         )  # fmt: skip
         self.channel = Channel(
@@ -261,8 +261,8 @@ class Recording(Displayed):
             emit.refuse_second()
             self._begin()
             _program = self
-        except file_format.NoRoom as trouble:
-            self._warn(str(trouble))
+        except file_format.NoRoom as error:
+            self._warn(str(error))
 
     def __len__(self) -> int:
         """Return the number of events written to the file."""
@@ -302,8 +302,8 @@ class Recording(Displayed):
             if self.active and (last_words := self.channel.last_words) is not None:
                 last_words()
             self._joined.close()
-        except Exception as trouble:  # a framework's listener could not be removed
-            self._warn(file_format.in_words(trouble))
+        except Exception as failure:  # a framework's listener could not be removed
+            self._warn(file_format.in_words(failure))
         if self._writer is not None:
             self._writer.close(partial(self._end, error))
         self._open.close()  # needed in a forked child, whose writer does nothing
@@ -316,17 +316,17 @@ class Recording(Displayed):
         finally:
             self._open.close()
 
-    def _detached(self, trouble: str) -> None:
+    def _detached(self, error: str) -> None:
         self._ended()
-        self._warn(trouble)
+        self._warn(error)
 
     def _ended(self) -> None:
         """Stop recording; the program continues."""
         if emit.channel is self.channel:
             emit.detach()
 
-    def _warn(self, trouble: str) -> None:
-        notice.show(f"gviz: warning: recording of {self.path} has ended: {trouble}")
+    def _warn(self, error: str) -> None:
+        notice.show(f"gviz: warning: recording of {self.path} has ended: {error}")
 
 
 def _straight(writer: TraceWriter) -> Listener:
@@ -335,21 +335,21 @@ def _straight(writer: TraceWriter) -> Listener:
 
 def record(
     path: str | os.PathLike[str] | None = None, kept: Kept = EVERYTHING, *, force: bool = False, framework: str = OWN
-) -> Recording | Within:
+) -> Recording | NestedRecording:
     """Record a ``with`` block to a trace at `path`; without a path, to one in the user's cache folder.
 
     Raises GvizError if the file exists, unless `force` is set. Records only gviz's own engine; users call
     `gviz.record`.
     """
     if _program is not None and emit.channel is _program.channel:
-        return Within(_program)
+        return NestedRecording(_program)
     force, framework = argument_checks.flag("force", force), argument_checks.text("framework", framework)
     if path is not None:
         return recording_to(Path(argument_checks.new_path("path", path)), kept, force=force, framework=framework)
     try:
         trace_path = new_trace(sys.argv[0])
-    except (SystemRefusal, OSError) as trouble:  # there is no cache, for example because the home folder is read-only
-        return Recording(traces() / "unwritten.gviz", kept, framework, refused=trouble)
+    except (SystemRefusal, OSError) as error:  # there is no cache, for example because the home folder is read-only
+        return Recording(traces() / "unwritten.gviz", kept, framework, refused=error)
     return recording_to(trace_path, kept, force=force, framework=framework)
 
 
@@ -383,14 +383,14 @@ def mark(name: str) -> None:
     end_at(name)
 
 
-class Within(Displayed):
+class NestedRecording(Displayed):
     """Replaces a recording inside a program that is already recorded as a whole: a part of that recording."""
 
     def __init__(self, outer: Recording) -> None:
         self._outer = outer
         notice.show(f"gviz: already recording to {outer.path}; this inner recording is left out")
 
-    def __enter__(self) -> Within:
+    def __enter__(self) -> NestedRecording:
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -410,7 +410,7 @@ class Within(Displayed):
         """Whether the program is still recorded."""
         return self._outer.active
 
-    def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Within:
+    def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> NestedRecording:
         """Do nothing: the recording of the program has its own listeners."""
         return self
 

@@ -59,10 +59,10 @@ def _in_an_archive(path: str) -> str | None:
 
 def write(log: MemoryLog, path: Path) -> None:
     """Write a log to a new trace. Raises GvizError if it cannot be written completely."""
-    troubles: list[str] = []
-    writer = TraceWriter(path, about=about(log.framework), on_trouble=troubles.append)
+    errors: list[str] = []
+    writer = TraceWriter(path, about=about(log.framework), on_error=errors.append)
     for event in log.everything():
         writer.record(event)
     writer.close()
-    if troubles:
-        raise GvizError(f"cannot write {path}", why=troubles[0])
+    if errors:
+        raise GvizError(f"cannot write {path}", why=errors[0])

@@ -180,13 +180,13 @@ def _planned(session: Session, _: str) -> Iterator[str]:
 
 def _stats(session: Session, _: str) -> Iterator[str | Far]:
     timeline = session.timeline
-    yield from timeline.troubles.looking_for_bad()
+    yield from timeline.error_index.looking_for_bad()
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
     yield f"{len(timeline)} events, {len(timeline.nodes)} nodes, {len(timeline.iterations)} iterations, {passes} passes"
     yield f"failed at event {timeline.failures[0]}" if timeline.failures else "no failure"
     if timeline.dropped.events:
         yield timeline.dropped.words
-    firsts = {bad: timeline.troubles.first(bad) for bad in BAD}
+    firsts = {bad: timeline.error_index.first(bad) for bad in BAD}
     found = sorted((seq, bad) for bad, seq in firsts.items() if seq)
     yield ", ".join(f"first {bad} at event {seq}" for seq, bad in found) or "no nan or inf"
 

@@ -124,7 +124,7 @@ class Landmarks:
 
 def landmarks(timeline: Timeline) -> Landmarks:
     """Return the landmarks of a recording."""
-    first_bad = timeline.troubles.first_bad() if len(timeline) <= SEARCHED else 0
+    first_bad = timeline.error_index.first_bad() if len(timeline) <= SEARCHED else 0
     return Landmarks(
         len(timeline),
         tuple(

@@ -85,8 +85,8 @@ def _first_keys(timeline: Timeline) -> Iterator[tuple[str, str]]:
     ahead = next(iter(stops(timeline)), 0) if len(timeline) <= SEARCHED else 0
     if ahead in timeline.errors:
         yield "c", f"the error at event {ahead}"
-    elif ahead and ahead == timeline.troubles.first_bad():
-        yield "c", f"the first {timeline.troubles.kind_of_first_bad()} at event {ahead}"
+    elif ahead and ahead == timeline.error_index.first_bad():
+        yield "c", f"the first {timeline.error_index.kind_of_first_bad()} at event {ahead}"
     yield ">", "the end"
 
 
@@ -187,10 +187,10 @@ def _rows(found: Progress) -> Iterator[Sequence[float | None]]:
 
 def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Line]:
     """Yield the cause and the fix where the first nan or infinity appears; nothing at any other moment."""
-    if not moment.actor or len(timeline) > SEARCHED or moment.n != timeline.troubles.first_bad():
+    if not moment.actor or len(timeline) > SEARCHED or moment.n != timeline.error_index.first_bad():
         return
     found = timeline.once(_why_nonfinite, moment.n)
-    kind = timeline.troubles.kind_of_first_bad()
+    kind = timeline.error_index.kind_of_first_bad()
     yield from wrapped(line((f"the first {kind} appears here", "error")), width)
     yield from labelled("why", [(found.parts[0].text if found.parts else found.text, "")], width)
     if found.fix:
