@@ -77,6 +77,11 @@ class Comparison:
         return sum(any(value is None or not value.is_known for value in (*mine, *other)) for mine, other in both)
 
     @property
+    def outside(self) -> int:
+        """The number of operations outside the loop, which were not compared."""
+        return sum(len(side.outside) for side in (self.a, self.b) if side.in_loop)
+
+    @property
     def programs(self) -> tuple[SourceChange, ...]:
         """The differences in the source texts of the two programs."""
         return source_changes(self.a.timeline.sources, self.b.timeline.sources)
@@ -88,7 +93,12 @@ class Comparison:
 
 
 def compare(a: Side, b: Side, tolerance: Tolerance | None = None, pairs: tuple[Pair, ...] | None = None) -> Comparison:
-    """Compare two sides. Aligns them unless `pairs` is given; without a tolerance, each dtype has its own."""
+    """Compare two sides. Aligns them unless `pairs` is given; without a tolerance, each dtype has its own.
+
+    Of two different iterations only what is in the loop counts: one of them may contain the set-up before it.
+    """
+    if a.number != b.number:
+        a, b = (replace(side, in_loop=True) for side in (a, b))
     pairs = align(a, b) if pairs is None else pairs
     partners = {x: y for x, y in pairs if x and y}
     sides = _Sides(a, b, tolerance or Tolerance())

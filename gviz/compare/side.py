@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gviz.errors import GvizError
-from gviz.events import OptimizerStepped
+from gviz.events import BackwardStarted, OptimizerStepped
+from gviz.source.site import Frame
+from gviz.source.syntax import loops
 from gviz.trace.graph_state import NodeInfo, NodeState, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
@@ -24,12 +26,14 @@ class Side:
     """An iteration of a recording (`number` from 1), with its nodes in order of creation.
 
     Gradients are read at the end of the iteration. With `at_step` they are read at its last optimizer step, because
-    they may be cleared afterwards.
+    they may be cleared afterwards. With `in_loop` only the operations in the loop of its backward pass count: the first
+    iteration also contains the set-up before the loop, and the last one what follows.
     """
 
     timeline: Timeline
     number: int
     at_step: bool = False
+    in_loop: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.timeline.iterations)
@@ -118,7 +122,39 @@ class Side:
 
     def made(self, node: int) -> bool:
         """Return whether an operation of this iteration created the node."""
-        return self.infos[node].created.kind == "op" and self.infos[node].iteration == self.number - 1
+        info = self.infos[node]
+        is_here = info.created.kind == "op" and info.iteration == self.number - 1
+        return is_here and (not self.in_loop or node not in self.outside)
+
+    @cached_property
+    def outside(self) -> frozenset[int]:
+        """The operations of this iteration that are not in the loop of its first backward pass.
+
+        Where the stacks of both first differ, there is no loop around both lines, but one around the pass, there or
+        further in. Example: the set-up is on line 3, and line 9 calls ``train()``, which has the loop.
+        """
+        iteration = self.timeline.iterations[self.number - 1]
+        started = next(iter(self.timeline.select([BackwardStarted], iteration.start, iteration.end + 1)), None)
+        if started is None:
+            return frozenset()
+        stacks = {info.created.stack for info in self.infos.values() if info.iteration == self.number - 1}
+        call = self.timeline.stack(started[1].stack)[::-1]
+        outside = {stack for stack in stacks if self._is_outside(self.timeline.stack(stack)[::-1], call)}
+        return frozenset(
+            node for node, info in self.infos.items() if info.created.kind == "op" and info.created.stack in outside
+        )
+
+    def _is_outside(self, frames: Sequence[Frame], call: Sequence[Frame]) -> bool:
+        """Return whether a stack is outside the loop of a `call` of backward. Both begin with the outermost frame."""
+        place = next((at for at, (one, other) in enumerate(zip(frames, call, strict=False)) if one != other), -1)
+        if place < 0 or (frames[place].path, frames[place].function) != (call[place].path, call[place].function):
+            return False
+        line = frames[place].line
+        around = [self._loops_at(frame) for frame in call[place:]]
+        return any(around) and not any(line in loop for loop in around[0])
+
+    def _loops_at(self, frame: Frame) -> list[range]:
+        return [loop for loop in loops(self.timeline.source(frame.path) or "") if frame.line in loop]
 
     @cached_property
     def ops(self) -> list[int]:

@@ -86,9 +86,11 @@ def summary(comparison: Comparison) -> Iterator[str]:
 
 
 def _unknown(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence if some numbers could not be compared."""
+    """Yield a sentence if some numbers could not be compared, or some operations run only once."""
     if count := comparison.unknown:
         yield f"the numbers of {count} node{'s' * (count != 1)} were not compared: they are not known on both sides."
+    if count := comparison.outside:
+        yield f"{count} operation{'s' * (count != 1)} outside the loop {'were' if count != 1 else 'was'} not compared."
 
 
 def _is_before(step: OtherStep, difference: Difference) -> bool:

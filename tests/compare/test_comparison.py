@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from explain.programs import recorded_text
 from hypothesis import given
 from hypothesis import strategies as st
 from recording import timeline_of
@@ -663,3 +664,96 @@ def test_a_result_that_keeps_its_gradient_has_the_same_one():
         return run
 
     assert compare(side_of(program(True)), side_of(program(False))).differences == ()
+
+
+SET_UP = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+x = torch.tensor([3.0, 4.0]) * 2
+x = x - x.mean()
+for step in range(3):
+    loss = (w * x).sum()
+    loss.backward()
+with torch.no_grad():
+    (w * 2).sum()
+"""
+IN_FUNCTIONS = """
+import torch
+def prepare():
+    return torch.tensor([3.0, 4.0]) * 2
+
+def step(w, x):
+    (w * x).sum().backward()
+
+def train(w, x):
+    for _ in range(3):
+        step(w, x)
+
+def main():
+    x = prepare()
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    train(w, x)
+main()
+"""
+ONCE_IN_THE_LOOP = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+x = torch.tensor([3.0, 4.0])
+for step in range(3):
+    if not step:
+        x = x * 2
+    loss = (w * x).sum()
+    loss.backward()
+"""
+PER_EPOCH = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+for epoch in range(2):
+    x = torch.tensor([3.0, 4.0]) * 2
+    for _ in range(2):
+        (w * x).sum().backward()
+"""
+CALLED_BY_A_LOOP = """
+import torch
+def step(w):
+    x = torch.tensor([3.0, 4.0]) * 2
+    (w * x).sum().backward()
+
+def first(w):
+    x = torch.tensor([3.0, 4.0]) * 2 + 1
+    step(w)
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+for call in (first, step, step):
+    call(w)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "outside", "missing"),
+    [
+        (SET_UP, (1, 2), 3, 0),
+        (SET_UP, (2, 3), 2, 0),
+        (SET_UP, (1, 3), 5, 0),
+        (IN_FUNCTIONS, (1, 2), 1, 0),
+        (ONCE_IN_THE_LOOP, (1, 2), 0, 1),
+        (PER_EPOCH, (1, 2), 0, 1),
+        (CALLED_BY_A_LOOP, (1, 2), 0, 2),
+    ],
+)
+def test_two_iterations_are_compared_without_what_is_outside_their_loop(text, numbers, outside, missing, tmp_path):
+    timeline = recorded_text(text, tmp_path)
+    comparison = compare(*(Side(timeline, number) for number in numbers))
+    ops = {*comparison.a.ops, *comparison.b.ops}
+    assert comparison.outside == outside
+    assert sum(one.kind == "missing" and not ops.isdisjoint(one.pair) for one in comparison.differences) == missing
+    assert any("outside the loop" in line for line in summary(comparison)) == bool(outside)
+
+
+def test_the_set_up_of_two_recordings_is_compared(tmp_path):
+    texts = {"double": SET_UP, "triple": SET_UP.replace("* 2\n", "* 3\n", 1)}
+    for folder in texts:
+        (tmp_path / folder).mkdir()
+    one, other = (recorded_text(text, tmp_path / folder) for folder, text in texts.items())
+    comparison = compare(Side(one, 1), Side(other, 1))
+    assert comparison.outside == 0
+    assert comparison.first("value").distance.largest == 1.0  # the factor itself
