@@ -98,7 +98,12 @@ def as_data(format: str, inputs: Recordings, rank_findings: list[RankFinding]) -
     from gviz.cli import json_form, sarif
 
     if format == "sarif":
-        return sarif.text(rank_findings, partial(_whose, inputs))
+        from gviz.explain.program_text import line_text
+
+        timelines = list(inputs.timelines)
+        return sarif.text(
+            rank_findings, partial(_whose, inputs), lambda one: partial(line_text, timelines[one.ranks[0]])
+        )
     checked = [one.checked for one in rank_findings]
     if not inputs.in_folder:
         return json_form.text(events=sum(map(len, inputs.timelines)), findings=checked)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from gviz.explain.check import RankFinding
 from gviz.explain.edit import Edit
 from gviz.explain.finding import Finding, edit_of, lines, whole
 from gviz.explain.kinds import Kind, findable
 from gviz.source.site import Frame
-from gviz.values.plain_text import shown, shown_json
+from gviz.values.plain_text import shown_json
 from gviz.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -24,16 +27,20 @@ _NOWHERE = {"physicalLocation": {"artifactLocation": {"uri": "unknown"}, "region
 """The place of a finding without one: code hosts reject a log with a result that has no place."""
 
 
-def text(findings: list[RankFinding], ranks: Callable[[RankFinding], str]) -> str:
+Rows = Callable[[Frame], str]
+"""Returns the line of the program at a frame, empty if it is unknown."""
+
+
+def text(findings: list[RankFinding], ranks: Callable[[RankFinding], str], rows: Callable[[RankFinding], Rows]) -> str:
     """Return one SARIF log with one run. Paths below the working directory are relative.
 
-    The text of `ranks` is appended to the first line of a finding.
+    The text of `ranks` is appended to the first line of a finding; `rows` returns the lines of its program.
     """
     rules = [_rule(kind) for kind in findable()]
     driver = {"name": "gviz", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
-        "results": [_result(one, ranks(one)) for one in findings],
+        "results": [_result(one, ranks(one), rows(one)) for one in findings],
         "columnKind": "unicodeCodePoints",
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -47,7 +54,7 @@ def _rule(kind: Kind) -> dict[str, Any]:
             "defaultConfiguration": level}  # fmt: skip
 
 
-def _result(rank_finding: RankFinding, ranks: str) -> dict[str, Any]:
+def _result(rank_finding: RankFinding, ranks: str, rows: Rows) -> dict[str, Any]:
     one, finding = rank_finding.checked, rank_finding.checked.finding
     first, *rest = (text for _, text, _ in lines(finding))
     at = finding.at or next((part.at for part in _placed(finding)), None)
@@ -55,10 +62,10 @@ def _result(rank_finding: RankFinding, ranks: str) -> dict[str, Any]:
         "ruleId": finding.kind,
         "level": _LEVELS[one.level],
         "message": {"text": "\n".join([f"{first}{ranks}", *rest])},
-        "locations": [_location(at)] if at is not None else [_NOWHERE],
+        "locations": [_location(at, rows)] if at is not None else [_NOWHERE],
     }
     related = [
-        {"message": {"text": part.text}, **_location(part.at)} for part in _placed(finding) if part.at is not None
+        {"message": {"text": part.text}, **_location(part.at, rows)} for part in _placed(finding) if part.at is not None
     ]
     if (edit := edit_of(finding)) is not None:
         result["fixes"] = [_fix(edit, finding.fix)]
@@ -79,15 +86,28 @@ def _placed(finding: Finding) -> Iterator[Finding]:
     return (part for part in whole(finding) if part is not finding and part.at is not None)
 
 
-def _location(frame: Frame) -> dict[str, Any]:
-    region = {"startLine": frame.line, "endLine": frame.end_line}
+def _location(frame: Frame, rows: Rows) -> dict[str, Any]:
+    region = {"startLine": frame.line, "endLine": frame.end_line, **_columns(frame, rows)}
     return {"physicalLocation": {"artifactLocation": {"uri": _uri(frame.path)}, "region": region}}
 
 
+def _columns(frame: Frame, rows: Rows) -> dict[str, int]:
+    """Return the columns of an expression, counted in characters from 1; a frame counts the bytes of UTF-8 from 0."""
+    last = frame if frame.end_line == frame.line else msgspec.structs.replace(frame, line=frame.end_line)
+    first_row, last_row = rows(frame).encode(), rows(last).encode()
+    if not 0 <= frame.column <= len(first_row) or not 0 < frame.end_column <= len(last_row):
+        return {}
+    start, end = (
+        len(row[:column].decode(errors="replace"))
+        for row, column in ((first_row, frame.column), (last_row, frame.end_column))
+    )
+    return {"startColumn": start + 1, "endColumn": end + 1}
+
+
 def _uri(path: str) -> str:
-    """Return a path below the working directory as a relative URI, any other as it is."""
-    here = Path.cwd()
-    whole = Path(shown(path))
+    """Return a path below the working directory as a relative URI, any other as it is. All else is percent-encoded."""
+    here, whole = Path.cwd(), Path(path)
     if whole.is_absolute() and whole.is_relative_to(here):
-        return quote(whole.relative_to(here).as_posix())
-    return whole.as_uri() if whole.is_absolute() else quote(whole.as_posix())
+        whole = whole.relative_to(here)
+    name = quote(os.fsencode(whole.as_posix()))
+    return f"file://{name}" if whole.is_absolute() else name

@@ -133,7 +133,9 @@ def test_sarif_points_at_lines(trace, capsys, monkeypatch):
     (result,) = run["results"]
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "bugs/lost_leaf.py"
-    assert place["region"]["startLine"] == line_of(BUGS / "lost_leaf.py")
+    region, row = place["region"], (BUGS / "lost_leaf.py").read_text().splitlines()[place["region"]["startLine"] - 1]
+    assert region["startLine"] == line_of(BUGS / "lost_leaf.py")
+    assert row[region["startColumn"] - 1 : region["endColumn"] - 1] == "w.double()"
     assert result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 5
     assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     assert result["level"] == "warning"
@@ -203,7 +205,7 @@ def test_sarif_is_what_code_hosts_take(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     at = Frame(str(tmp_path / "my models" / "net.py"), "f", 7, 7, 0, 3)
     found = [Checked(Finding("failed", "it failed"), "error"), Checked(Finding("failed", "there", at=at), "note")]
-    (run,) = json.loads(sarif(check_ranks([found]), lambda one: ""))["runs"]
+    (run,) = json.loads(sarif(check_ranks([found]), lambda one: "", lambda one: lambda frame: ""))["runs"]
     places = [one["locations"][0]["physicalLocation"] for one in run["results"]]
     assert [place["artifactLocation"]["uri"] for place in places] == ["unknown", "my%20models/net.py"]
     assert [place["region"]["startLine"] for place in places] == [1, 7]
@@ -212,6 +214,46 @@ def test_sarif_is_what_code_hosts_take(tmp_path, monkeypatch):
         assert rule["id"]
         assert all(rule[part]["text"] for part in ("shortDescription", "fullDescription", "help"))
         assert rule["defaultConfiguration"]["level"] in {"error", "warning", "note"}
+
+
+ROW = "    ünïcode, y = '⚡', x.exp()"
+START, BYTES = ROW.index("x.exp()"), ROW.encode().index(b"x.exp()")
+
+
+@pytest.mark.parametrize(
+    ("frame", "region"),
+    [
+        (Frame("net.py", "f", 7, 7, BYTES, BYTES + 7), (7, 7, START + 1, START + 8)),
+        (Frame("net.py", "f", 7, 8, BYTES, 12), (7, 8, START + 1, 11)),
+        (Frame("net.py", "f", 7, 7, 0, len(ROW.encode())), (7, 7, 1, len(ROW) + 1)),
+        (Frame("net.py", "f", 7, 7, -1, -1), (7, 7, None, None)),
+        (Frame("net.py", "f", 7, 7, 0, 99), (7, 7, None, None)),
+        (Frame("net.py", "f", 7, 7, 99, 5), (7, 7, None, None)),
+        (Frame("net.py", "f", 9, 9, 0, 3), (9, 9, None, None)),
+    ],
+)
+def test_sarif_counts_columns_in_characters(frame, region):
+    rows = {7: ROW, 8: "  é(ï + 1)"}
+    found = check_ranks([[Checked(Finding("failed", "it failed", at=frame), "error")]])
+    (run,) = json.loads(sarif(found, lambda one: "", lambda one: lambda at: rows.get(at.line, "")))["runs"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]["region"]
+    assert tuple(map(place.get, ("startLine", "endLine", "startColumn", "endColumn"))) == region
+    assert run["columnKind"] == "unicodeCodePoints"
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("a\nb.py", "a%0Ab.py"),
+        ("/elsewhere/é#1?.py", "file:///elsewhere/%C3%A9%231%3F.py"),
+        ("/elsewhere/\udcff.py", "file:///elsewhere/%FF.py"),
+        ("50%.py", "50%25.py"),
+    ],
+)
+def test_a_path_in_sarif_is_a_uri(path, uri):
+    found = check_ranks([[Checked(Finding("failed", "it failed", at=Frame(path, "f", 1, 1, -1, -1)), "error")]])
+    (run,) = json.loads(sarif(found, lambda one: "", lambda one: lambda frame: ""))["runs"]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 
 
 def test_the_kinds_are_listed(capsys):
