@@ -280,7 +280,7 @@ def recorded(program: Program) -> Iterator[Recordings]:
     `GvizError` where there is nothing in them to ask about.
     """
     with trace_of(program) as trace, recordings.opened(trace) as inputs:
-        if not any(timeline.nodes for timeline in inputs.timelines):
+        if not any(timeline.nodes or timeline.failures for timeline in inputs.timelines):
             raise GvizError(
                 "no tensor operation was recorded, so there is nothing to report",
                 hint="the script must run the operations itself: call the function that contains them",

@@ -443,6 +443,16 @@ def test_a_script_that_computes_nothing_is_not_called_healthy(tmp_path, command)
     assert err.startswith("gviz: error: no tensor operation was recorded")
 
 
+def test_a_script_that_fails_before_its_first_operation_is_a_finding(tmp_path):
+    (tmp_path / "fails.py").write_text("import torch\ntorch.optim.SGD([], lr=0.1)\n")
+    code, out, _ = gviz("check", "fails.py", cwd=tmp_path)
+    assert code == 1
+    assert out.startswith("fails.py:2: error: this optimizer gets no parameters [failed]")
+    code, out, err = gviz("why", "w.grad", "fails.py", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert "gviz: error: this recording holds no nodes" in err
+
+
 def test_a_run_that_keeps_only_its_last_part_says_why_it_is_not_held(tmp_path):
     (tmp_path / "long.py").write_text(LONG)
     code, out, err = gviz(
