@@ -243,10 +243,8 @@ def _recorded(path: Path, trace: Path, engine: Engine) -> str:
             record(trace, Kept(), framework="torch" if engine == "torch" else "gviz.engine") as recording,
             redirect_stdout(StringIO()),
             redirect_stderr(StringIO()),
-            warnings.catch_warnings(),
             ExitStack() as listening,
         ):
-            warnings.simplefilter("ignore")
             if engine == "torch":
                 from gviz.adapters.pytorch.attachment import Attached
 

@@ -868,6 +868,50 @@ def _written_by(text: _Text, call: ast.Call) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """A generator that a line reads: its variable, the line that made it, the line that read it first, and an edit.
+
+    The edit makes a list of it, which can be read again.
+    """
+
+    name: str
+    at: Frame
+    first: Frame | None
+    edit: Edit | None
+
+
+_GENERATORS = (
+    "parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules",
+    "named_modules", "map", "filter", "zip", "iter", "chain",
+)  # fmt: skip
+
+
+def generator_read(timeline: Timeline, at: Frame | None) -> Generator | None:
+    """Return the generator that a line reads, if the last line before it that assigns its variable made one."""
+    found = _found(timeline, at)
+    if found is None or at is None:
+        return None
+    text, here = found
+    for name in sorted(_read(here.node)):
+        made = [one for one in text.statements if one.first < here.first and name in _names_of(one.node)]
+        value = getattr(made[-1].node, "value", None) if made else None
+        if not (isinstance(value, ast.GeneratorExp) or (isinstance(value, ast.Call) and _called(value) in _GENERATORS)):
+            continue
+        since = (one for one in text.statements if made[-1].first < one.first < here.first)
+        first = next((one for one in since if not getattr(one.node, "body", None) and name in _read(one.node)), None)
+        inner = text.segment(value)
+        if isinstance(value, ast.GeneratorExp):
+            inner = inner[1:-1]
+        edit = text.instead(value, f"list({inner})")
+        return Generator(name, _frame(at, made[-1].first, text), _frame(at, first.first, text) if first else None, edit)
+    return None
+
+
+def _names_of(node: ast.stmt) -> set[str]:
+    return {target.id for target in _targets(node) if isinstance(target, ast.Name)}
+
+
 _NUMBERS = ("item", "tolist", "numpy", "float", "int")
 
 

@@ -141,6 +141,12 @@ KINDS: tuple[Kind, ...] = (
         find=optimizer_step.scaled_step,
     ),
     Kind(
+        "repeated-step",
+        "warning",
+        "an optimizer step with gradients that an earlier step has used",
+        find=optimizer_step.repeated_step,
+    ),
+    Kind(
         "summed-passes",
         "note",
         "backward passes that add up before each step, each for the mean of a part",

@@ -12,11 +12,13 @@ from gviz.events import Warned
 from gviz.explain.display_names import innermost, takes_shape
 from gviz.explain.edit import (
     Edit,
+    after,
     called_at,
     renamed_call,
     statement_instead,
     switch_of,
     switched_off_for_good,
+    target_of,
     with_keyword,
     without_arrays,
     without_attribute,
@@ -88,11 +90,37 @@ def mend(timeline: Timeline, info: NodeInfo) -> Mend:
             edit = without_arrays(timeline, at) or without_method(timeline, at, "detach")
         case "data":
             edit = without_attribute(timeline, at, "data")
+        case "dtype" if info.op.base_name in ("argmin", "argmax"):
+            return _straight_through(timeline, info) or Mend(_FIXES[why])
         case "numbers" if info.op.name == "grad":
             return Mend(CREATE_GRAPH, edit=with_keyword(timeline, at, "grad", "create_graph", "True"))
         case "numbers" if info.op.name == "tensor":
             edit = renamed_call(timeline, at, "tensor", "stack")
     return Mend(_FIXES.get(why, ""), edit=edit)
+
+
+_LOOKUPS = frozenset({"embedding", "index", "getitem", "index_select", "gather", "take_along_dim"})
+
+
+def _straight_through(timeline: Timeline, info: NodeInfo) -> Mend | None:
+    """Return the fix of a choice by index from a table, as of a codebook: the gradient passes the choice unchanged.
+
+    The tensor that chooses is the nearest named result with the shape of what is chosen.
+    """
+    chosen = [timeline.info(user) for user in timeline.nodes.users(info.node)]
+    lookup = next((one for one in chosen if one.op.base_name in _LOOKUPS and one.name.isidentifier()), None)
+    at = innermost(lookup) if lookup is not None else None
+    if lookup is None or lookup.created.first_value is None or target_of(timeline, at) != lookup.name:
+        return None
+    for node in ancestors(timeline, info.node):
+        source = timeline.info(node)
+        value = source.created.first_value
+        is_like = value is not None and value.shape == lookup.created.first_value.shape
+        if is_like and source.created.kind == "op" and source.created.requires_grad and source.name.isidentifier():
+            through = f"{lookup.name} = {source.name} + ({lookup.name} - {source.name}).detach()"
+            fix = f"{through} (straight-through); what it chooses from then needs a loss of its own"
+            return Mend(fix, at, after(timeline, at, through))
+    return None
 
 
 def _switched_off(timeline: Timeline, info: NodeInfo) -> Mend:

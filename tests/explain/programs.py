@@ -51,7 +51,8 @@ def recorded_text(text, folder, engine="builtin"):
     trace.unlink(missing_ok=True)
     before = sys.modules["__main__"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda *_, **__: None  # they are recorded, and not printed
         sys.modules["__main__"] = main
         try:
             with (

@@ -76,6 +76,25 @@ CHANGES = [
 ]  # fmt: skip
 
 
+GENERATORS = [
+    ("p = net.parameters()\nf(p)\ng(p)\n", "p = list(net.parameters())\nf(p)\ng(p)\n", 2),
+    ("p = (a for a in b)\nf(p)\ng(p)\n", "p = list(a for a in b)\nf(p)\ng(p)\n", 2),
+    ("p = map(f, q)\nfor a in p:\n    h(p)\ng(q, p)\n", "p = list(map(f, q))\nfor a in p:\n    h(p)\ng(q, p)\n", 3),
+    ("p = net.parameters()\nx = 1\ng(p)\n", "p = list(net.parameters())\nx = 1\ng(p)\n", None),
+    ("p = net.parameters()\np = [a]\ng(p)\n", None, None),
+    ("p = list(net.parameters())\nf(p)\ng(p)\n", None, None),
+    ("g(p)\np = net.parameters()\n", None, None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected", "first"), GENERATORS)
+def test_a_generator_that_a_line_reads_becomes_a_list(text, expected, first):
+    last = next(number for number, row in enumerate(text.splitlines(), 1) if row.startswith("g("))
+    read = edits.generator_read(Text(text), at(last))
+    assert (read and read.edit.applied(text)) == expected
+    assert (read and read.first and read.first.line) == first
+
+
 @pytest.mark.parametrize(("make", "arguments", "text", "expected"), CHANGES)
 def test_what_a_change_writes(make, arguments, text, expected):
     assert after(text, make, *arguments) == expected

@@ -16,6 +16,43 @@ torch.manual_seed(0)
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 
 MISTAKES = {
+    "clipping of a generator that was read": """
+net = nn.Linear(3, 1)
+params = (p for p in net.parameters())
+opt = torch.optim.SGD(params, lr=0.1)
+for i in range(2):
+    loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(params, 0.1)
+    opt.step()
+""",
+    "optimizer of a generator that was read": """
+net = nn.Linear(3, 1)
+params = net.parameters()
+first = torch.optim.SGD(params, lr=0.1)
+second = torch.optim.Adam(params, lr=0.1)
+""",
+    "two steps with one gradient": """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(2):
+    loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(loss); opt.step()
+""",
+    "a codebook without a way back": """
+enc, dec = nn.Linear(3, 2), nn.Linear(2, 3)
+book = nn.Embedding(4, 2)
+x = torch.randn(6, 3)
+z = enc(x)
+code = (z.unsqueeze(1) - book.weight).pow(2).sum(-1).argmin(1)
+q = book(code)
+loss = (dec(q) - x).pow(2).mean()
+loss.backward()
+""",
     "checkpoint of data": """
 from torch.utils.checkpoint import checkpoint
 
@@ -284,6 +321,34 @@ for i in range(3):
 """,
 }
 EXPECTED = {
+    "clipping of a generator that was read": (
+        "warning",
+        "clipped-early",
+        ["params is a generator", "was made at program.py:9, and read to its end at program.py:10"],
+        "params = list(...)",
+        "clip_grad_norm_(params",
+    ),
+    "optimizer of a generator that was read": (
+        "error",
+        "failed",
+        ["params is a generator", "was made at program.py:9, and read to its end at program.py:10"],
+        "params = list(...)",
+        "second = ",
+    ),
+    "two steps with one gradient": (
+        "warning",
+        "repeated-step",
+        ["2 times", "no backward has run since the step at program.py:14"],
+        "one step() after each backward()",
+        "print(loss); opt.step()",
+    ),
+    "a codebook without a way back": (
+        "warning",
+        "cut",
+        ["its dtype cannot have a gradient", "q = z + (q - z).detach()"],
+        "",
+        "q = book(code)",
+    ),
     "checkpoint of a model that is made anew": (
         "warning",
         "cut",
@@ -392,6 +457,33 @@ EXPECTED = {
 }
 ONLY_TORCH = {"clipped before unscale_"}
 HEALTHY = {
+    "a step of an optimizer that wraps another": """
+class Slow(torch.optim.Optimizer):
+    def __init__(self, params, inner):
+        super().__init__(params, {})
+        self.inner = inner
+    def step(self, closure=None):
+        self.inner.step()
+net = nn.Linear(3, 1)
+opt = Slow(net.parameters(), torch.optim.SGD(net.parameters(), lr=0.1))
+for i in range(2):
+    loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "two steps, each with a gradient of its own": """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(2):
+    loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    for p in net.parameters():
+        p.grad = torch.randn_like(p) * 0.01
+    opt.step()
+""",
     "10b": """
 from torch.utils.checkpoint import checkpoint
 

@@ -12,7 +12,9 @@ from gviz.events import GradCaptured, RequiresGradSet, StepStarted
 from gviz.explain.computation import computation
 from gviz.explain.display_names import MOST_TITLE, innermost, label, label_at, made_at, titled, why_untracked
 from gviz.explain.edit import (
+    Generator,
     after,
+    generator_read,
     keyword_or_argument,
     leaf_last,
     numbers_read,
@@ -176,6 +178,7 @@ def _shape(text: str) -> str:
 # Any other error
 
 _NO_LEAF = r"can't optimize a non-leaf Tensor"
+_NO_PARAMETERS = r"optimizer got an empty parameter list"
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"appears to not have been used in the graph|should be used in the graph",
@@ -203,6 +206,8 @@ def explain_other(failure: Failure) -> Finding:
         return frozen
     if failure.says(_NO_LEAF) and (result := _result_on_its_line(failure)) is not None:
         return _for_an_optimizer(failure, result)
+    if failure.says(_NO_PARAMETERS):
+        return _without_parameters(failure)
     whole, node = f"{failure.ended} with {shown(failure.error)}: {clipped(shown(failure.message), 120)}", failure.node
     text = clipped(cause or whole, MOST_TITLE)
     parts = (Finding("message", whole, failure.seq, node),) if text != whole else ()
@@ -240,6 +245,24 @@ def _for_an_optimizer(failure: Failure, result: NodeInfo) -> Finding:
     at = innermost(result) or failure.at
     edit = leaf_last(failure.timeline, at)
     return Finding("failed", text, failure.seq, result.node, (part,), fix, at, edit=edit)
+
+
+def _without_parameters(failure: Failure) -> Finding:
+    """Return the finding about an optimizer without parameters, because another line has read their generator."""
+    read = generator_read(failure.timeline, failure.at)
+    if read is None:
+        fix = "give it the parameters() of a module that has layers as attributes, or in an nn.ModuleList"
+        return Finding("failed", "this optimizer gets no parameters", failure.seq, fix=fix, at=failure.at)
+    text = titled("this optimizer gets no parameters: {} is a generator and used up", shown(read.name))
+    fix = f"make it a list, which can be read again: {read.name} = list(...)"
+    return Finding("failed", text, failure.seq, 0, (used_up(read, failure.seq),), fix, failure.at, edit=read.edit)
+
+
+def used_up(read: Generator, seq: int) -> Finding:
+    """Return the fact about the line that made a generator, and the line that read it to its end."""
+    made = f"{shown(read.name)} was made at {file_line(read.at.path, read.at.line)}"
+    first = f", and read to its end at {file_line(read.first.path, read.first.line)}" if read.first is not None else ""
+    return Finding("used-up", f"{made}{first}", seq, at=read.at)
 
 
 _RETURNED_NAN = r"Function '(\w+)' returned nan values"

@@ -21,6 +21,7 @@ from gviz.events import (
     OptimizerStarted,
     OptimizerStepped,
     StorageWritten,
+    Warned,
     grad_left,
 )
 from gviz.explain.backward_passes import loss_scale, pass_started
@@ -32,6 +33,7 @@ from gviz.explain.edit import (
     assignment,
     before,
     divided,
+    generator_read,
     in_block,
     moved,
     optimizer_named,
@@ -40,6 +42,7 @@ from gviz.explain.edit import (
     statement_instead,
 )
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.error import used_up
 from gviz.explain.grad_history import is_zero
 from gviz.explain.operation_sets import LOSSES
 from gviz.explain.parameter_updates import Steps, all_frozen, next_step, steps_by, why_nothing, write_place
@@ -396,6 +399,58 @@ def _brief(value: Value | None) -> str:
     return share(value, _ROOM) if value is not None else grad(value)
 
 
+# Two steps with one gradient: backward has brought nothing new in between
+#
+# Steps within a step are those of an optimizer that wraps another, and a closure may step by itself: only steps that
+# follow each other count. A gradient that the program has set by itself since is a new one.
+
+
+def repeated_step(survey: Survey) -> Iterator[Finding | None]:
+    """Yield calls of ``step()`` that use only gradients that an earlier step has used already."""
+    timeline = survey.timeline
+    used: dict[int, int] = {}
+    first: dict[int, tuple[int, int]] = {}
+    counts: defaultdict[int, int] = defaultdict(int)
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
+        yield None
+        match event:
+            case GradAccumulated(node=node):
+                used[node] = 0
+            case GradSet(node=node):
+                used.pop(node, None)
+            case OptimizerStepped(parameters=parameters, raised="", stack=stack) if parameters:
+                before = {used.get(node, 0) for node in parameters}
+                if 0 not in before and not any(_is_within(timeline, seq, other) for other in before):
+                    first.setdefault(stack, (seq, max(before)))
+                    counts[stack] += 1
+                used |= {node: seq for node in parameters if node in used}
+    for stack, (seq, earlier) in first.items():
+        yield _repeated_finding(survey, seq, earlier, counts[stack])
+
+
+def _is_within(timeline: Timeline, seq: int, earlier: int) -> bool:
+    """Return whether the step that event `seq` ends began before event `earlier`, the end of another."""
+    return any(step.said < earlier for step in timeline.contexts.steps_at(seq))
+
+
+def _repeated_finding(survey: Survey, seq: int, earlier: int, count: int) -> Finding:
+    timeline = survey.timeline
+    step, before = timeline.event(seq), timeline.event(earlier)
+    assert isinstance(step, OptimizerStepped)
+    assert isinstance(before, OptimizerStepped)
+    node = step.parameters[0]
+    at, first = (next(iter(timeline.stack(event.stack)), None) for event in (step, before))
+    often = f", {count} times" if count > 1 else ""
+    text = f"this step uses gradients that an earlier step has used{often}"
+    since = f"no backward has run since the step{made_at(timeline.stack(before.stack))} used the .grad of"
+    part = Finding("used", f"{since} {label(timeline, node)}", earlier, node)
+    same = at is not None and first is not None and (at.path, at.line) == (first.path, first.line)
+    fix = "one step() after each backward()"
+    edit = None if same or step.kind != before.kind else removed(timeline, at)
+    numbers = (Number("repeated steps", count),)
+    return Finding("repeated-step", text, seq, node, (part,), fix, at, numbers, suspected=count < 2, edit=edit)
+
+
 # A gradient that was cleared before the step that should use it
 
 
@@ -601,9 +656,31 @@ _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
 
 def clipped_early(survey: Survey) -> Iterator[Finding | None]:
-    """Yield the first update with gradients that came after the clipping, or that were clipped while scaled."""
+    """Yield clippings that had nothing to clip or came before the gradients, and one of gradients still scaled."""
+    yield from _clipped_nothing(survey)
     yield from _clipped_before_backward(survey)
     yield from _clipped_while_scaled(survey)
+
+
+def _clipped_nothing(survey: Survey) -> Iterator[Finding]:
+    """Yield the clippings that were given no parameters, because their generator was used up: PyTorch warns of them."""
+    timeline = survey.timeline
+    for seq, event in timeline.select((Warned,)):
+        frames = timeline.stack(event.stack)
+        at = frames[0] if frames else None
+        if _EMPTY_CLIPPING not in event.message or called_function(timeline, at) not in _CLIPPING:
+            continue
+        text, read = "this clipping has nothing to clip: it gets no parameters", generator_read(timeline, at)
+        if read is None:
+            fix = "give it a list of the parameters, or net.parameters() anew each time"
+            yield Finding("clipped-early", text, seq, fix=fix, at=at)
+            continue
+        text = titled("this clipping has nothing to clip: {} is a generator and used up", shown(read.name))
+        fix = f"make it a list, which can be read again: {shown(read.name)} = list(...)"
+        yield Finding("clipped-early", text, seq, 0, (used_up(read, seq),), fix, at, edit=read.edit)
+
+
+_EMPTY_CLIPPING = "`parameters` is an empty generator"
 
 
 def _clipped_while_scaled(survey: Survey) -> Iterator[Finding | None]:
