@@ -102,9 +102,9 @@ INSIDE = {
     "explain": """
         edit finding question operation_sets formula program_text grad_history parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
-        outgoing_gradients contributions findings._nan_operation findings.nan findings.optimizer_step
-        findings.gradient_sources findings.zero_gradient findings.value_sources findings.no_gradient
-        findings.in_place findings.second_backward findings.error findings.loss findings.loop
+        outgoing_gradients contributions findings._nan_operation findings.nan findings.error
+        findings.optimizer_step findings.gradient_sources findings.zero_gradient findings.value_sources
+        findings.no_gradient findings.in_place findings.second_backward findings.loss findings.loop
         findings.vanishing_exploding findings.parameters findings.train_eval_mode findings.custom_function kinds
         why check node_facts event_description gradcheck_report whatif""",
     "engine": """

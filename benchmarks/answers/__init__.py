@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from benchmarks.table import Row, duration
 
 if TYPE_CHECKING:
-    from gviz.trace.timeline import Timeline
+    from gviz.explain.check import Checked
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
@@ -130,13 +130,12 @@ def _program(part: str) -> Program:
     return Program(first.strip(), text, lines=marked, cause=cause, right=right if said["right"] else "", **one)
 
 
-def findings_in(timeline: Timeline, path: str) -> tuple[Found, ...]:
-    """What a check finds in the recording of a program at `path`; its edits are of its own file."""
-    from gviz.explain.check import check
+def findings_in(checked: list[Checked], path: str) -> tuple[Found, ...]:
+    """What a check has found in the recording of a program at `path`; its edits are of its own file."""
     from gviz.explain.finding import edit_of
 
     found = []
-    for one in check(timeline):
+    for one in checked:
         finding, edit = one.finding, edit_of(one.finding)
         line = finding.at.line if finding.at is not None and finding.at.path == path else 0
         carried = asdict(edit) if edit is not None and edit.path == path else None
@@ -209,6 +208,7 @@ def _mends(program: dict[str, Any], edit: dict[str, Any], engine: Engine) -> boo
 
 
 def _checked(text: str, engine: Engine) -> dict[str, Any]:
+    from gviz.explain.check import check
     from gviz.trace import load
 
     with TemporaryDirectory() as folder:
@@ -217,7 +217,7 @@ def _checked(text: str, engine: Engine) -> dict[str, Any]:
         before = time.perf_counter()
         error = _recorded(path, trace, engine)
         between = time.perf_counter()
-        found = findings_in(load(trace), str(path))
+        found = findings_in(check(load(trace)), str(path))
         after = time.perf_counter()
     return {"found": [asdict(one) for one in found], "error": error, "run": between - before, "check": after - between}
 

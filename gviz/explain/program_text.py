@@ -152,12 +152,13 @@ def variable_owners(text: str) -> Mapping[Variable, str]:
         return {}
 
 
-def variables_read(text: str, attribute: str) -> set[Variable]:
+@lru_cache(64)
+def variables_read(text: str, attribute: str) -> frozenset[Variable]:
     """Return the variables of a program whose attribute is read."""
     try:
-        return set(_attribute_reads(syntax.program(text), attribute, (MODULE,), variable_owners(text)))
+        return frozenset(_attribute_reads(syntax.program(text), attribute, (MODULE,), variable_owners(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+        return frozenset()
 
 
 def _owners(

@@ -1,20 +1,32 @@
 """Runs a program from a file under the engine (or real PyTorch) while it is recorded, as a user's script runs."""
 
+import os
+import pickle
 import runpy
 import sys
 import warnings
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
+from hashlib import sha1
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
 import gviz.engine
+from gviz.events import Failed
+from gviz.explain.check import check
 from gviz.program.torch_alias import BuiltinTorch
+from gviz.source.site import hide
 from gviz.trace import load
 from gviz.trace.recording.record import Kept, record
 
 HERE = Path(__file__).parent
+for _package in ("_pytest", "pluggy", "xdist", "execnet"):  # else each check reads the sources of all callers, too
+    if (_found := find_spec(_package)) is not None:
+        hide(str(Path(_found.origin).parent))
+hide(__file__)
 
 
 def line_of(path, marker="# cause"):
@@ -65,6 +77,49 @@ def recorded_text(text, folder, engine="builtin"):
             sys.modules["__main__"] = before
             _reset_modes()
         return load(trace)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check found in a program at a path, the errors that ended it or a pass, and the texts of its files."""
+
+    path: str
+    found: list
+    errors: list
+    sources: dict
+
+    def source(self, path):
+        return self.sources.get(path)
+
+
+class Checks:
+    """Outcomes of programs, in files of a folder: an engine runs each program once, for all tests that look at it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.known = {}
+
+    def of_text(self, text, engine):
+        folder = self.folder / f"{sha1(text.encode()).hexdigest()}-{engine}"
+        return self._outcome(folder, str(folder / "program.py"), lambda: recorded_text(text, folder, engine))
+
+    def of_file(self, folder, name, engine):
+        path = str(HERE / folder / f"{name}.py")
+        return self._outcome(self.folder / f"{folder}-{name}-{engine}", path, lambda: recorded(folder, name, engine))
+
+    def _outcome(self, folder, path, record):
+        if folder not in self.known:
+            folder.mkdir(parents=True, exist_ok=True)
+            kept = folder / "outcome"
+            if not kept.exists():
+                timeline = record()
+                errors = [event.error for _, event in timeline.select((Failed,))]
+                sources = {name: timeline.source(name) for name in timeline.sources}
+                own = folder / f"outcome-{os.getpid()}"  # another worker may be at the same program
+                own.write_bytes(pickle.dumps(Outcome(path, check(timeline), errors, sources)))
+                own.replace(kept)
+            self.known[folder] = pickle.loads(kept.read_bytes())
+        return self.known[folder]
 
 
 def _reset_modes():

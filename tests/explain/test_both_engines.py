@@ -1,11 +1,8 @@
 """Every program of this folder on both engines: they give the same findings, on the same lines."""
 
 import pytest
-from explain.programs import HERE, recorded, recorded_text
+from explain.programs import HERE
 from explain.test_silent_mistakes import HEAD, HEALTHY, MISTAKES, ONLY_TORCH
-
-from gviz.events import Failed
-from gviz.explain.check import check
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -17,27 +14,26 @@ ONLY_PYTORCH = dict.fromkeys(ONLY_TORCH, "torch.amp.GradScaler")
 """The programs that the built-in engine cannot run, each with what it lacks."""
 
 
-def findings(timeline):
-    found = (one.finding for one in check(timeline))
+def findings(outcome):
+    found = (one.finding for one in outcome.found)
     return sorted((one.kind, one.suspected, one.at.line if one.at else 0) for one in found)
 
 
 @pytest.mark.parametrize(("folder", "name"), PROGRAMS)
-def test_both_engines_give_the_same_findings(folder, name):
-    ours, theirs = (findings(recorded(folder, name, engine)) for engine in ("builtin", "torch"))
+def test_both_engines_give_the_same_findings(folder, name, checks):
+    ours, theirs = (findings(checks.of_file(folder, name, engine)) for engine in ("builtin", "torch"))
     assert ours == theirs
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if name not in ONLY_PYTORCH])
-def test_both_engines_give_the_same_findings_for_a_text(name, tmp_path):
-    ours, theirs = (findings(recorded_text(HEAD + TEXTS[name], tmp_path, engine)) for engine in ("builtin", "torch"))
+def test_both_engines_give_the_same_findings_for_a_text(name, checks):
+    ours, theirs = (findings(checks.of_text(HEAD + TEXTS[name], engine)) for engine in ("builtin", "torch"))
     assert ours == theirs
 
 
 @pytest.mark.parametrize("name", ONLY_PYTORCH)
-def test_what_a_program_needs_is_lacking(name, tmp_path):
-    errors = [event.error for _, event in recorded_text(HEAD + TEXTS[name], tmp_path).select((Failed,))]
-    assert len(errors) == 1
+def test_what_a_program_needs_is_lacking(name, checks):
+    assert len(checks.of_text(HEAD + TEXTS[name], "builtin").errors) == 1
 
 
 def test_every_folder_of_programs_is_among_them():

@@ -4,7 +4,7 @@ import sys
 from contextlib import nullcontext
 
 import pytest
-from explain.programs import builtin, recorded_text
+from explain.programs import builtin
 
 from benchmarks.answers import edit_for, findings_in, mends, programs
 from gviz.explain import edit as edits
@@ -174,6 +174,12 @@ checkpoint_reentrant clip_scaled sampled_not_reparameterized
 WITHOUT_BUILTIN = {"checkpoint_reentrant", "clip_scaled", "sampled_not_reparameterized"}
 """The built-in engine lacks what these programs use."""
 
+
+def found_in(checks, text, engine):
+    outcome = checks.of_text(text, engine)
+    return findings_in(outcome.found, outcome.path)
+
+
 BY_NAME = {program.name: program for program in programs("sick")}
 
 
@@ -199,9 +205,9 @@ def gradients_on():
         *(pytest.param(name, "torch", marks=pytest.mark.torch) for name in EDITED),
     ],
 )
-def test_a_program_is_right_with_the_edit_that_is_advised(name, engine, tmp_path):
+def test_a_program_is_right_with_the_edit_that_is_advised(name, engine, checks):
     program = BY_NAME[name]
-    found = findings_in(recorded_text(program.text, tmp_path, engine), str(tmp_path / "program.py"))
+    found = found_in(checks, program.text, engine)
     edit = edit_for(program, found)
     assert edit is not None
     switch_on()
@@ -226,30 +232,28 @@ HEALTHY = {program.name: program for program in programs("healthy")}
 
 @pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("name", KINDS)
-def test_a_mistake_is_found_as_its_kind(name, engine, tmp_path):
-    timeline = recorded_text(BY_NAME[name].text, tmp_path, engine)
-    found = {one.kind for one in findings_in(timeline, str(tmp_path / "program.py"))}
+def test_a_mistake_is_found_as_its_kind(name, engine, checks):
+    found = {one.kind for one in found_in(checks, BY_NAME[name].text, engine)}
     assert KINDS[name] in found
 
 
 @pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("name", QUIET)
-def test_what_looks_like_it_is_not_found(name, engine, tmp_path):
-    found = findings_in(recorded_text(HEALTHY[name].text, tmp_path, engine), str(tmp_path / "program.py"))
+def test_what_looks_like_it_is_not_found(name, engine, checks):
+    found = found_in(checks, HEALTHY[name].text, engine)
     assert not {one.kind for one in found} & {*KINDS.values(), "scaled-step"}
 
 
 @pytest.mark.torch
-def test_a_step_with_scaled_gradients_is_found_and_one_of_the_scaler_is_not(tmp_path):
-    path = str(tmp_path / "program.py")
-    sick = findings_in(recorded_text(BY_NAME["scaled_but_stepped"].text, tmp_path, "torch"), path)
+def test_a_step_with_scaled_gradients_is_found_and_one_of_the_scaler_is_not(checks):
+    sick = found_in(checks, BY_NAME["scaled_but_stepped"].text, "torch")
     assert [one.kind for one in sick if one.names(BY_NAME["scaled_but_stepped"])] == ["scaled-step"]
-    assert findings_in(recorded_text(HEALTHY["amp_with_scaler"].text, tmp_path, "torch"), path) == ()
+    assert found_in(checks, HEALTHY["amp_with_scaler"].text, "torch") == ()
 
 
 @pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
-def test_the_line_that_registered_a_hook_is_named(engine, tmp_path):
+def test_the_line_that_registered_a_hook_is_named(engine, checks):
     for name in ("hook_zero", "hook_flip", "module_hook_zero"):
         program = BY_NAME[name]
-        found = findings_in(recorded_text(program.text, tmp_path, engine), str(tmp_path / "program.py"))
+        found = found_in(checks, program.text, engine)
         assert any(one.kind == "changed-by-hook" and one.names(program) for one in found), name

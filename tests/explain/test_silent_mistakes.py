@@ -1,9 +1,7 @@
 """Mistakes that raise nothing, each with its line and fix, and programs that nearly have them."""
 
 import pytest
-from explain.programs import recorded_text
 
-from gviz.explain.check import check
 from gviz.explain.finding import lines
 
 HEAD = """
@@ -721,10 +719,10 @@ def pairs():
 
 
 @pytest.mark.parametrize(("name", "engine"), pairs())
-def test_a_silent_mistake_is_found_with_its_line_and_fix(name, engine, tmp_path):
+def test_a_silent_mistake_is_found_with_its_line_and_fix(name, engine, checks):
     level, kind, words, fix, line = EXPECTED[name]
     text = HEAD + MISTAKES[name]
-    found = {one.finding.kind: one for one in check(recorded_text(text, tmp_path, engine))}
+    found = {one.finding.kind: one for one in checks.of_text(text, engine).found}
     one = found[kind]
     said = "\n".join(row for _, row, _ in lines(one.finding))
     assert one.level == level
@@ -735,5 +733,5 @@ def test_a_silent_mistake_is_found_with_its_line_and_fix(name, engine, tmp_path)
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", HEALTHY)
-def test_what_nearly_is_such_a_mistake_is_not_found(name, engine, tmp_path):
-    assert [str(one) for one in check(recorded_text(HEAD + HEALTHY[name], tmp_path, engine))] == []
+def test_what_nearly_is_such_a_mistake_is_not_found(name, engine, checks):
+    assert [str(one) for one in checks.of_text(HEAD + HEALTHY[name], engine).found] == []

@@ -1,10 +1,9 @@
 """The form of a finding: a title below 80 characters, its source line, a line of numbers and a line of the fix."""
 
 import pytest
-from explain.programs import HERE, recorded, recorded_text
+from explain.programs import HERE
 
 from benchmarks.answers import programs
-from gviz.explain.check import check
 from gviz.explain.display_names import MOST_TITLE, titled
 from gviz.explain.finding import fix_of, lines, main_facts, short_lines
 from gviz.explain.program_text import underlined
@@ -18,9 +17,9 @@ WITHOUT_A_LINE = {"nan-born", "nan-seed"}
 """Kinds that may have no line: a number of an unknown origin, and one that backward was given."""
 
 
-def misshapen(timeline):
-    """What is wrong with the form of the findings of a recording."""
-    for one in check(timeline):
+def misshapen(outcome):
+    """What is wrong with the form of the findings of a program."""
+    for one in outcome.found:
         finding = one.finding
         rows = [text for _, text, _ in short_lines(finding)]
         facts = main_facts(finding)
@@ -30,7 +29,7 @@ def misshapen(timeline):
             yield f"a line break in {finding.text}"
         if len(facts) > 2 or len(rows) != 1 + len(facts) + bool(fix_of(finding)):
             yield f"{len(rows)} rows: {rows}"
-        if finding.kind not in WITHOUT_A_LINE and not underlined(timeline, finding.at):
+        if finding.kind not in WITHOUT_A_LINE and not underlined(outcome, finding.at):
             yield f"no source line: {finding.text}"
         if len(facts) == 2 and facts[1].at is None:
             yield f"a second fact without a place: {facts[1].text}"
@@ -38,16 +37,18 @@ def misshapen(timeline):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("start", range(0, len(FILES), CHUNK))
-def test_a_finding_has_a_title_and_few_lines(start, engine):
-    wrong = {name: list(misshapen(recorded(folder, name, engine))) for folder, name in FILES[start : start + CHUNK]}
+def test_a_finding_has_a_title_and_few_lines(start, engine, checks):
+    wrong = {
+        name: list(misshapen(checks.of_file(folder, name, engine))) for folder, name in FILES[start : start + CHUNK]
+    }
     assert {name: found for name, found in wrong.items() if found} == {}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("start", range(0, len(TEXTS), CHUNK))
-def test_a_finding_of_the_benchmark_has_a_title_and_few_lines(start, engine, tmp_path):
+def test_a_finding_of_the_benchmark_has_a_title_and_few_lines(start, engine, checks):
     chunk = TEXTS[start : start + CHUNK]
-    wrong = {one.name: list(misshapen(recorded_text(one.text, tmp_path, engine))) for one in chunk}
+    wrong = {one.name: list(misshapen(checks.of_text(one.text, engine))) for one in chunk}
     assert {name: found for name, found in wrong.items() if found} == {}
 
 
