@@ -58,7 +58,7 @@ class Checked:
 def check(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> list[Checked]:
     """Return the problems of a recording, the most severe first.
 
-    Findings of one kind and line are merged into the first of them.
+    Findings of one kind and line are merged into the first of them; sources of nan only if they have one fix, too.
     """
     return finished(checking(timeline, kinds))
 
@@ -74,10 +74,15 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[C
         one = _checked(found) if found.kind in wanted else None
         if one is None:
             continue
-        at = one.finding.at
-        key = one.finding.kind, one.level, (at.path, at.line) if at is not None else one.finding.node
+        key = *_common(one), one.finding.node * (one.finding.at is None)
         kept[key] = _with_another(timeline, kept[key], one.finding) if key in kept else one
     return sorted(kept.values(), key=lambda one: (LEVELS.index(one.level), one.finding.event))
+
+
+def _common(one: Checked) -> tuple[object, ...]:
+    """Return what findings have in common that are reported as one: kind, level, line, and of a nan also the fix."""
+    at, is_bad_number = one.finding.at, one.finding.kind in ("nan-born", "nan-born-backward")
+    return one.finding.kind, one.level, at and (at.path, at.line), one.finding.fix * is_bad_number
 
 
 def _with_another(timeline: Timeline, first: Checked, other: Finding) -> Checked:
@@ -254,8 +259,7 @@ def check_ranks(found: Sequence[Sequence[Checked]]) -> list[RankFinding]:
     kept: dict[tuple[object, ...], RankFinding] = {}
     for rank, findings in enumerate(found):
         for one in findings:
-            at = one.finding.at
-            key = one.finding.kind, one.level, (at.path, at.line) if at is not None else one.finding.text
+            key = *_common(one), one.finding.text * (one.finding.at is None)
             first = kept.setdefault(key, RankFinding(one, ()))
             ranks = tuple(dict.fromkeys((*first.ranks, rank)))
             kept[key] = replace(first, ranks=ranks, is_alike=first.is_alike and first.checked == one)

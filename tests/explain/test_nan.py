@@ -11,7 +11,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import GradFlowed
 from gviz.explain.check import answers, check
-from gviz.explain.finding import whole
+from gviz.explain.finding import lines, whole
 from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.record import record
@@ -322,7 +322,9 @@ def test_what_is_made_of_all_elements_names_none():
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(("number", "said"), [("87506.4", "it is a number beyond float16"), ("inf", "constant data")])
+@pytest.mark.parametrize(
+    ("number", "said"), [("87506.4", "it is a number beyond float16"), ("inf", "(x) * inf = [inf inf]")]
+)
 def test_a_number_of_the_program_may_be_beyond_half_precision(tmp_path, number, said):
     program = f"import torch\ninf = float('inf')\nx = torch.ones(2, dtype=torch.float16)\ny = x * {number}\n"
     (tmp_path / "half.py").write_text(program)
@@ -559,3 +561,79 @@ def test_a_pass_that_starts_with_nan_names_its_line(tmp_path):
     (found,) = texts(program, tmp_path)
     assert (found.kind, found.at.line) == ("nan-seed", 3)
     assert found.text == "backward started with the gradient [nan 1]"
+
+
+ON_A_LINE = """
+import torch
+a, b = torch.tensor([[-1.0, 4.0], [-2.0, 3.0]], requires_grad=True).unbind()
+loss = SUM
+loss.backward()
+"""
+WRITTEN = "write a finite number"
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("terms", "found"),
+    [
+        ("a.sqrt().sum() + b.log().sum()", [("the first nan", "Sqrt", "sqrt("), ("another nan", "Log", "log(")]),
+        ("a.log().sum() + b.log().sum()", [("the first nan", "Log", "log(")]),
+        ("(b.abs() - b.abs()) * float('inf')", [("the first nan", "Mul", WRITTEN)]),
+        ("(b.relu() * float('Inf')).sum()", [("the first nan", "Mul", WRITTEN)]),
+        ("(b * float('nan')).sum()", [("the first nan", "Mul", "instead of nan")]),
+        ("(b - torch.inf).sum()", [("the first -inf", "Sub", WRITTEN)]),
+        ("((a.sqrt() - torch.inf) * 2).sum()", [("the first nan", "Sqrt", "sqrt(")]),
+    ],
+)
+def test_each_source_of_nan_in_a_line_is_found(terms, found, engine, tmp_path):
+    told = check(recorded_text(ON_A_LINE.replace("SUM", f"({terms}).sum()"), tmp_path, engine))
+    rows = [(one.finding.text, one.finding.fix) for one in told if one.finding.kind == "nan-born"]
+    assert len(rows) == len(found)
+    for (text, fix), (start, operation, words) in zip(rows, found, strict=True):
+        assert text.startswith(start)
+        assert operation in text
+        assert words in fix
+
+
+@ENGINES
+def test_the_numbers_that_meet_a_written_infinity_are_shown(engine, tmp_path):
+    (one,) = check(recorded_text(ON_A_LINE.replace("SUM", "(b.relu() * float('inf')).sum()"), tmp_path, engine))
+    assert "0 * inf in 1 of 2 elements" in one.finding.parts[0].text
+
+
+ROWS = """
+import torch
+w = torch.ones(2, 3, requires_grad=True)
+mask = torch.tensor([[True, False, False], [True, True, True]])
+s = FILLED
+loss = LOSS
+loss.backward()
+"""
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("filled", "loss", "fact"),
+    [
+        (
+            "w.masked_fill(mask, -torch.inf)",
+            "s.logsumexp(1).sum()",
+            "it is still -inf in {} at program.py:6",
+        ),
+        (
+            "w.masked_fill(mask, -torch.inf)",
+            "torch.log_softmax(s, 1)[:, 1].sum()",
+            "it became nan in {} at program.py:6",
+        ),
+        ("w + torch.where(mask, -torch.inf, 0.0)", "s.softmax(1).log().mean()", "it became nan in {} at program.py:6"),
+    ],
+)
+def test_a_row_that_is_masked_as_a_whole_is_named(filled, loss, fact, engine, tmp_path):
+    (one,) = check(recorded_text(ROWS.replace("FILLED", filled).replace("LOSS", loss), tmp_path, engine))
+    said = "\n".join(text for _, text, _ in lines(one.finding))
+    before, after = fact.split("{}")
+    assert one.finding.at.line == 5
+    assert before in said
+    assert after in said
+    assert "s[1, :] is all -inf" in said
+    assert "leave one element of each row unmasked" in one.finding.fix

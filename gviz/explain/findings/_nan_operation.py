@@ -11,11 +11,12 @@ import numpy as np
 from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Computation, computation
 from gviz.explain.contributions import arriving_gradient, outgoing_of
-from gviz.explain.display_names import label, made_at, symbol
+from gviz.explain.display_names import innermost, label, made_at, symbol
 from gviz.explain.finding import Finding
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import MASKING, NONFINITE_ELEMENTWISE, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.parameter_updates import step_of
+from gviz.explain.program_text import line_text
 from gviz.explain.tracking import ancestors
 from gviz.source.syntax import ARITHMETIC
 from gviz.trace.graph_state import Contribution, NodeInfo
@@ -113,7 +114,7 @@ def _element_at(timeline: Timeline, value: Value | None, like: Array, place: tup
 
 def meeting_numbers(timeline: Timeline, node: int) -> str:
     """Return ``0 * -inf in 40 of 64 elements``; empty if the arrays were not stored, or no two numbers met."""
-    if timeline.info(node).op.base_name in SOFTMAXES:
+    if timeline.info(node).op.base_name in SOFTMAXES | {"logsumexp"}:
         return _hidden(timeline, node)
     return _pairs(timeline, node)
 
@@ -122,6 +123,7 @@ def _hidden(timeline: Timeline, node: int) -> str:
     """Return ``scores[2, 0, :] is all -inf, as are 4 more``: the rows whose softmax is nan."""
     (operand, *_), dim = computation(timeline, node).operands, dict(timeline.info(node).created.attrs).get("dim")
     array = timeline.array(operand.value) if operand.value is not None else None
+    dim = dim[0] if isinstance(dim, tuple | list) and len(dim) == 1 else dim
     if array is None or array.dtype.kind != "f" or not isinstance(dim, int) or not -array.ndim <= dim < array.ndim:
         return ""
     rows = np.argwhere(np.isneginf(array).all(axis=dim, keepdims=True))
@@ -195,6 +197,33 @@ def _equal_pair(array: Array, what: str) -> str:
     row, place = (int(at) for at in close[0])
     pair = " and ".join(number(float(each)) for each in rows[row, place : place + 2])
     return f"two {what} are equal, {pair}: the rule divides by their difference"
+
+
+# A nan or inf that the program writes as a number into the expression: ``x * float("inf")``
+
+_IS_WRITTEN = re.compile(r"inf|nan", re.IGNORECASE)
+
+
+def is_written(timeline: Timeline, node: int, user: int) -> bool:
+    """Return whether an input of an operation is a nan or inf that its own expression writes."""
+    info, at = timeline.info(node), innermost(timeline.info(user))
+    value = info.created.first_value
+    if info.created.kind != "constant" or value is None or value.shape != () or not bad_text(value) or at is None:
+        return False
+    return innermost(info) == at and bool(_IS_WRITTEN.search(line_text(timeline, at)))
+
+
+def written_fix(timeline: Timeline, node: int) -> str:
+    """Return what to write instead of the nan or inf in the expression of an operation; empty if it has none."""
+    operands = computation(timeline, node).operands
+    written = [one.value for one in operands if one.node and is_written(timeline, one.node, node)]
+    if not written:
+        return ""
+    return _NO_NAN if "nan" in bad_text(written[0]) else _NO_INFINITY
+
+
+_NO_NAN = "write a number instead of nan, or leave these elements out of the loss"
+_NO_INFINITY = "write a finite number: 0 * inf and inf - inf are nan; masked_fill or where leaves elements out"
 
 
 # The usual fix

@@ -47,6 +47,7 @@ from gviz.explain.findings._nan_operation import (
     is_behind_where,
     is_beyond,
     is_of_size,
+    is_written,
     made_at_element,
     made_of,
     meeting_numbers,
@@ -56,6 +57,7 @@ from gviz.explain.findings._nan_operation import (
     sent_at_element,
     undefined_there,
     usual_fix,
+    written_fix,
 )
 from gviz.explain.grad_history import GradWrite, write_at
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS
@@ -64,6 +66,7 @@ from gviz.explain.program_text import called_function, line_text
 from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
+from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.log import expect
 from gviz.trace.timeline import Moment, Timeline
@@ -162,13 +165,13 @@ _MOST_SOURCES, _MOST_TRACED = 5_000, 20
 
 
 def _further_sources(survey: Survey, skipped: frozenset[int], first: Finding) -> Iterator[Finding]:
-    """Yield the other places where nan or inf appeared that reached a loss or a ``.grad``, one for each line.
+    """Yield the other places where nan or inf appeared that reached a loss or a ``.grad``, one for each expression.
 
     An operation is a source if it made a bad number out of good ones. Once a step has put a nan into parameters, the
-    operations after it have a bad input.
+    operations after it have a bad input. A backward rule is one on another line only: on the same it mostly follows.
     """
     timeline, places = survey.timeline, list(islice(_reached(survey, skipped), _MOST_TRACED))
-    lines = {_line_of(first)}
+    seen = {first.at}
     roots = [node for aspect, node, _ in places if aspect == "value"]
     bad = (node for node in (*roots, *ancestors(timeline, *roots)) if _is_bad_result(timeline, node))
     earliest_first = sorted(islice(bad, _MOST_SOURCES))
@@ -176,19 +179,21 @@ def _further_sources(survey: Survey, skipped: frozenset[int], first: Finding) ->
         _born(timeline, node)
         for node in earliest_first
         if (at := innermost(timeline.info(node))) is not None
-        and (at.path, at.line) not in lines
+        and at not in seen
         and not _bad_operand(timeline, node)
         and not _is_a_mask(timeline, node)
     )
     backward = (trace_back(timeline, place) for place in places if place[0] == "grad")
     for found in chain(forward, backward):
-        if found.at is not None and _line_of(found) not in lines and found.kind in ("nan-born", "nan-born-backward"):
-            lines.add(_line_of(found))
+        if found.at is None or found.at in seen or found.kind not in ("nan-born", "nan-born-backward"):
+            continue
+        if found.kind == "nan-born" or not any(_is_on_line(found.at, at) for at in seen):
+            seen.add(found.at)
             yield replace(found, text=found.text.replace("the first ", "another ", 1))
 
 
-def _line_of(found: Finding) -> tuple[str, int]:
-    return (found.at.path, found.at.line) if found.at is not None else ("", found.node)
+def _is_on_line(at: Frame, other: Frame | None) -> bool:
+    return other is not None and (at.path, at.line) == (other.path, other.line)
 
 
 def _is_bad_result(timeline: Timeline, node: int) -> bool:
@@ -415,7 +420,8 @@ def _inputs_of_contribution(timeline: Timeline, part: Contribution) -> Iterator[
     node, born = part.source, timeline.info(part.source).born
     yield ("grad", node, part.seq), arriving_gradient(timeline, part)
     computed = computation(timeline, node)
-    yield from ((("value", operand.node, born - 1), operand.value) for operand in computed.operands if operand.node)
+    inputs = (one for one in computed.operands if one.node and not is_written(timeline, one.node, node))
+    yield from ((("value", one.node, born - 1), one.value) for one in inputs)
     yield ("value", node, born), computed.result
 
 
@@ -455,9 +461,10 @@ def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
 
 
 def _bad_operand(timeline: Timeline, node: int, excluded: int = 0) -> int:
-    """Return the input of a node whose value was bad when it was used; 0 if none was."""
+    """Return the input of a node whose value was bad when it was used; 0 if none was, except as a written number."""
     known = _known_operands(timeline, node)
-    return worst((o.node, o.value) for o in known if o.node and o.node != excluded) or 0
+    inputs = ((o.node, o.value) for o in known if o.node and o.node != excluded)
+    return worst((source, value) for source, value in inputs if not is_written(timeline, source, node)) or 0
 
 
 def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
@@ -486,6 +493,10 @@ def _born(timeline: Timeline, node: int) -> Finding:
         older = Finding("older", "it may be older: not all that went into it was recorded", info.born, node)
         return Finding("nan-born", text, info.born, node, (numbers, older), RECORD_ALL, innermost(info))
     text = titled(f"{_first(made)} in {{}}{_share(made)}", label(timeline, node))
+    if info.op.base_name not in MASKING and (remedy := written_fix(timeline, node)):
+        met = meeting_numbers(timeline, node)
+        numbers = replace(numbers, text=f"{numbers.text}{f': {met}' * bool(met)}")
+        return Finding("nan-born", text, info.born, node, (numbers,), remedy, innermost(info))
     remedy = _fix(timeline, info, made)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
     leap = parameter_leap(timeline, node, info.born) if is_of_size(remedy) else None
@@ -726,11 +737,23 @@ def path_findings(timeline: Timeline, path: list[Place]) -> Iterator[Finding]:
 def _became(timeline: Timeline, path: list[Place]) -> tuple[Finding, ...]:
     """Return where an infinity became a nan, on a path that ends at the infinity."""
     texts = [bad_text(bad_at(timeline, place)) for place in path]
-    if "nan" in texts[-1] or "nan" not in "".join(texts):
+    if "nan" in texts[-1]:
         return ()
+    if "nan" not in "".join(texts):
+        return _whole_rows(timeline, path)
     last = max(i for i, text in enumerate(texts) if "nan" in text)
     where, node, n = _changed(timeline, path[last], path[last + 1])
     return (Finding("became-nan", f"it became nan in {where}", n, node, at=innermost(timeline.info(node))),)
+
+
+def _whole_rows(timeline: Timeline, path: list[Place]) -> tuple[Finding, ...]:
+    """Return where whole rows of -inf became -inf, on a path that ends at the infinities of a mask."""
+    for _, node, _ in reversed(path[:-1]):
+        info = timeline.info(node)
+        if info.op.base_name == "logsumexp" and (rows := meeting_numbers(timeline, node)):
+            text = f"it is still -inf in {label_at(timeline, node)}: {rows}"
+            return (Finding("became-inf", text, info.born, node, at=innermost(info)),)
+    return ()
 
 
 def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int, int]:
