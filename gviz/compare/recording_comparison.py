@@ -288,7 +288,7 @@ def _other_options(a: OptimizerStarted, b: OptimizerStarted) -> Iterator[OtherOp
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RepeatedOperations:
     """Consecutive operations on one side only: the ops of `period`, repeated `times` times, from node `first` on.
 
     `known` is True if the other side has the same period just before: it ran fewer iterations of the same loop.
@@ -302,7 +302,7 @@ class Run:
     known: bool
 
 
-def one_sided_runs(comparison: Comparison) -> Iterator[Run]:
+def one_sided_runs(comparison: Comparison) -> Iterator[RepeatedOperations]:
     """Yield the runs in order."""
     ops = {*comparison.a.ops}, {*comparison.b.ops}
     pairs = [(x, y) for x, y in comparison.pairs if x in ops[0] or y in ops[1]]
@@ -317,4 +317,6 @@ def one_sided_runs(comparison: Comparison) -> Iterator[Run]:
         period = names[: smallest_period(names)]
         first = members[0][which == "b"]
         known = before[-len(period) :] == period
-        yield Run("b" if which == "b" else "a", first, len(names), tuple(period), len(names) // len(period), known)
+        yield RepeatedOperations(
+            "b" if which == "b" else "a", first, len(names), tuple(period), len(names) // len(period), known
+        )

@@ -91,7 +91,7 @@ class Example:
     attrs: Attrs
 
 
-class Call:
+class RuleCall:
     """A rule prepared for calls: which saved tensors and attributes its parameters are.
 
     A joint rule is called once per step and returns a tuple, in the order of its `slots`.
@@ -204,7 +204,7 @@ def _written_out(op: Op) -> Vjp:
     return vjp
 
 
-def _part(slot: int, call: Call | None, saved_names: Sequence[str]) -> str:
+def _part(slot: int, call: RuleCall | None, saved_names: Sequence[str]) -> str:
     """Return the gradient of one slot as an expression."""
     if call is None:
         return "None"
@@ -225,7 +225,7 @@ def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool)
     if op.variadic:
         (call,) = op.calls
         return list(call(g, saved, node.attrs)) if call else []
-    joint: dict[Call, dict[str, Grad | None]] = {}
+    joint: dict[RuleCall, dict[str, Grad | None]] = {}
     parts: list[Grad | None] = []
     for slot, edge, call in zip(op.slots, node.next_edges, op.calls, strict=True):
         if edge is None or call is None:
@@ -654,7 +654,9 @@ class Op:
         self.saves_outputs = any(name in self.outputs for name in self.saved_names)
         self._sized_slots = tuple((i, slot + SIZES) for i, slot in enumerate(self.slots) if slot + SIZES in named)
         self.keeps_sizes = bool(self._sized_slots) or (self.variadic and "sizes" in named)
-        calls = {slot: call for rule in self.rules for call in (Call(rule, self.saved_names),) for slot in rule.slots}
+        calls = {
+            slot: call for rule in self.rules for call in (RuleCall(rule, self.saved_names),) for slot in rule.slots
+        }
         self.calls = tuple(calls.get(slot) for slot in self.slots)
         self.partial = not self.variadic and None in self.calls
         self.saves_inputs = self.saved_names == self.slots

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from gviz import events as e
-from gviz.live.node_cache import Kind, NodeCache
+from gviz.live.node_cache import NodeCache, Origin
 from gviz.trace.codec import subject
 from gviz.trace.condition_environment import Absent, word_of
 from gviz.trace.nonfinite import may_be_nonfinite
@@ -102,7 +102,7 @@ class Prefilter:
         self._begun.add(begun)
         return not known
 
-    def _may_be_named(self, place: Place, node: int, kind: Kind) -> bool:
+    def _may_be_named(self, place: Place, node: int, kind: Origin) -> bool:
         """Return whether the place may refer to a node by its own name or operation."""
         cache = self._cache
         if node in cache.gradients or node in cache.parts:
@@ -142,7 +142,7 @@ class Prefilter:
             fits = self._fits[number] = bool(number) and self._fits_kind(place, cache.kinds[number])
         return fits
 
-    def _fits_kind(self, place: Place, kind: Kind) -> bool:
+    def _fits_kind(self, place: Place, kind: Origin) -> bool:
         return place.names(self._cache.possible(kind)) or self._cache.is_of_module(kind, place)
 
     def _memory(self, place: Place) -> set[int]:

@@ -16,7 +16,7 @@ from gviz.where.module_owner import is_of_module
 from gviz.where.place import Place, Possible
 
 
-class Kind(NamedTuple):
+class Origin(NamedTuple):
     """What nodes of one operation at one place have in common: all that a breakpoint can check on a new node."""
 
     op: int
@@ -48,7 +48,7 @@ class NodeCache:
         self.gradients: set[int] = set()
         self.parts: set[int] = set()
         """Nodes whose outputs are parts of a call's return value."""
-        self.kinds: list[Kind] = [Kind(0, 0, 0, False)]
+        self.kinds: list[Origin] = [Origin(0, 0, 0, False)]
         self.kind_of = array("I", [0])
         self.storage_of = array("I", [0])
         self.more_storages: dict[int, tuple[int, ...]] = {}
@@ -61,7 +61,7 @@ class NodeCache:
         self.set_data: dict[int, Value] = {}
         """The values of tensors that were given other data, by node."""
         self._lying_in: Counter[int] = Counter()
-        self._numbers: dict[Kind, int] = {}
+        self._numbers: dict[Origin, int] = {}
         self._sources: dict[str, str | None] = {}
         self._assignments = Assignments(self.stacks, self._sources)
 
@@ -71,18 +71,18 @@ class NodeCache:
             for key, content in sets(event):
                 take(self, key, content)
 
-    def possible(self, kind: Kind, node: int = 0) -> Possible:
+    def possible(self, kind: Origin, node: int = 0) -> Possible:
         """Return the possible names of a node of this kind, with its operation, module and stack."""
         names = self.given.get(node) or self._assignments.possible(kind.stack)
         op = self.ops.get(kind.op, UNKNOWN_OP)
         return Possible(node, names, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
 
-    def is_of_module(self, kind: Kind, place: Place) -> bool:
+    def is_of_module(self, kind: Origin, place: Place) -> bool:
         """Return whether a place refers to a module that creates nodes of this kind."""
         path, frames = self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ())
         return is_of_module(place, path, frames, self._sources.get)
 
-    def call(self, kind: Kind, place: Place) -> int:
+    def call(self, kind: Origin, place: Place) -> int:
         """Return the outermost matching module call around nodes of this kind; 0 if there is none."""
         around, outermost = kind.scope, 0
         while around:
@@ -137,7 +137,7 @@ class NodeCache:
         return remembered is not None and (remembered.storage in self.written or node in self.set_data)
 
     def _create(self, node: int, event: e.NodeCreated) -> None:
-        key = Kind(event.op, event.stack, event.scope, bool(event.during[0]))
+        key = Origin(event.op, event.stack, event.scope, bool(event.during[0]))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.kinds)

@@ -59,7 +59,7 @@ _LONGEST_FOLDER = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class OutputWritten:
     """Any part of the program wrote to its terminal."""
 
     data: bytes
@@ -82,7 +82,7 @@ class Ended:
             return f"the program was killed by signal {-self.code}"
 
 
-Report = Ready | Held | Released | Written | Ended
+Report = Ready | Held | Released | OutputWritten | Ended
 
 
 class ControlledProgram:
@@ -227,7 +227,7 @@ class ControlledProgram:
     def _read(self) -> None:
         while data := self._terminal.read():
             self.printed.append(data)
-            self._on_report(Written(data))
+            self._on_report(OutputWritten(data))
         self._process.wait()  # it may have closed its ends; closing ours would hang it up
         self._terminal.close()
 

@@ -11,7 +11,7 @@ from gviz.compare.recording_comparison import (
     Difference,
     Kind,
     OtherStep,
-    Run,
+    RepeatedOperations,
     one_sided_runs,
     without_addresses,
 )
@@ -197,7 +197,7 @@ def _counted(comparison: Comparison) -> str:
     return f"{ops} operation{'s' * (ops != 1)} and {others} other node{'s' * (others != 1)} on each side"
 
 
-def _run(comparison: Comparison, run: Run) -> str:
+def _run(comparison: Comparison, run: RepeatedOperations) -> str:
     side = comparison.a if run.side == "a" else comparison.b
     ops = clipped(", ".join(run.period), 60)
     what = ops if run.times == 1 else f"{run.times} {'more ' * run.known}times {ops}"

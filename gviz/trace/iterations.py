@@ -26,7 +26,7 @@ two loops, one after the other                 a a b b      ``a | a | b | b``
 
 Limits: ``a a b a a b`` is six iterations, because lines do not show whether the inner loop is one step or several.
 Until the first turn has ended, each graph is its own iteration; then the graphs of the turn are joined. A program
-without any pass is divided by module calls, see `Evaluation`.
+without any pass is divided by module calls, see `EvaluationLoop`.
 
 States
 ------
@@ -127,7 +127,7 @@ class Iterations:
         """The passes in progress."""
         self.state = _OPEN if self.loop.turns else _EVALUATING
         self._preparation = Preparation(self.steps)
-        self._evaluation = Evaluation()
+        self._evaluation = EvaluationLoop()
         self._validation: Validation | None = None  # while UNCERTAIN
         self._aside: set[int] = set()  # the call sites of first operations that turned out to be validation
         self._has_operation = False
@@ -181,7 +181,7 @@ class Iterations:
         if not self.running:
             if self._validation is not None and self._validation.begin_pass(started.roots):
                 self._aside.add(self._validation.place)
-            self._validation, self._evaluation = None, Evaluation()  # frees what it remembers
+            self._validation, self._evaluation = None, EvaluationLoop()  # frees what it remembers
             self.loop.begin_pass(started.stack)
             self.state, self._creates_graph = _BACKWARD, started.create_graph
         self.running.append(started.pass_nr)
@@ -203,7 +203,7 @@ class Iterations:
             self._has_operation, start = False, self._preparation.start or seq
             self.loop.begin(start)
         if is_operation and before in (_EVALUATING, _OPEN, _PASSED):
-            self._has_operation, self._evaluation = True, Evaluation()
+            self._has_operation, self._evaluation = True, EvaluationLoop()
             self._begin_operations(seq, created, aside)
         if is_operation and self._validation is not None:
             start = self._validation.compute(seq, created) or start
@@ -479,7 +479,7 @@ _REMEMBERED = 1 << 16
 """The number of results of a turn that are remembered. What uses older ones also uses newer ones."""
 
 
-class Evaluation:
+class EvaluationLoop:
     """Divides a program that only evaluates: autograd tracks no operation, so there are no passes to divide it by.
 
     Example: a loop that generates text, ``logits = model(token); token = logits.argmax()``. Each turn starts with a

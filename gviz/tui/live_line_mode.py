@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import TextIO
 
 from gviz.errors import GvizError
-from gviz.live.program_control import Ended, Report, Written
+from gviz.live.program_control import Ended, OutputWritten, Report
 from gviz.tui import line_mode
 from gviz.tui.commands.session_file import set_again
 from gviz.tui.cursor import Cursor
@@ -142,7 +142,7 @@ class _Conversation:
         """Handle what the program has reported while a command was typed."""
         while not self._reports.empty():
             report = self._reports.get()
-            if isinstance(report, Written):
+            if isinstance(report, OutputWritten):
                 self._print_all(self._lines(report.data))
             self.live.take_report(report)
 
@@ -189,7 +189,7 @@ class _Conversation:
             except KeyboardInterrupt:
                 self.live.pause()
                 continue
-            if isinstance(report, Written):
+            if isinstance(report, OutputWritten):
                 yield from self._lines(report.data)
             arrival = self.live.take_report(report)
             if arrival is not None:

@@ -10,11 +10,11 @@ The states of `Live`, each with the `word` that the status row shows:
     running   `pause`                                        the program is asked to pause             pausing
     running   `Held`, as the purpose asks                    the cursor moves there (unless the user   held
                                                              has moved it away), `Arrival`
-    running   `Held`, but no stop matches (`_first_stop` is None)   the same wish is sent again               running
+    running   `Held`, no stop matches (`_first_stop` is None)  the same wish is sent again             running
     running   `Held`, and the command has a count left       the purpose is sent again, one less       running
-    running   `Written`, `follow`                            output and events are read                running
+    running   `OutputWritten`, `follow`                      output and events are read                running
     pausing   as running                                     as running
-    held      a command that Live `resumes`                    its `Purpose` is sent                     running
+    held      a command that Live `resumes`                  its `Purpose` is sent                     running
     held      any other command that moves in time           the cursor moves in the recording         held
     held      `Released` (a signal ended the wait)           nothing                                   running
     any       `Ended`                                        names are final, `Arrival` at the end     ended
@@ -41,7 +41,7 @@ from msgspec import structs
 
 from gviz.errors import GvizError
 from gviz.explain.display_names import frame_text
-from gviz.live.program_control import ControlledProgram, Ended, Report, Written, exit_code
+from gviz.live.program_control import ControlledProgram, Ended, OutputWritten, Report, exit_code
 from gviz.live.protocol import ASKED_FOR, CallSite, Held, Mode, Released, Wish
 from gviz.source.site import Frame
 from gviz.trace.stops import Hits
@@ -213,7 +213,7 @@ class Live:
                 return self._ended()
             case Released():
                 self.running = True
-            case Written(data=data):
+            case OutputWritten(data=data):
                 self._pace.wrote(data)
         return None
 

@@ -128,7 +128,7 @@ class Whole(Value, frozen=True, array_like=True, gc=False):
         return True
 
 
-class Answer(Protocol):
+class DeviceRequest(Protocol):
     """A pending request to a device about one array."""
 
     @property
@@ -146,7 +146,7 @@ class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False)
     """
 
     @classmethod
-    def of(cls, dtype: str, shape: Shape, answer: Answer) -> Awaited:
+    def of(cls, dtype: str, shape: Shape, answer: DeviceRequest) -> Awaited:
         """Return a value without elements and statistics, which `answer` will deliver."""
         value = cls(dtype, shape)
         value.__dict__.update(answer=answer, then=[], stays_whole=False)
@@ -165,7 +165,7 @@ class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False)
     @property
     def keeps_elements(self) -> bool:
         """Whether it will have elements, rather than only statistics."""
-        answer: Answer | None = self.__dict__["answer"]
+        answer: DeviceRequest | None = self.__dict__["answer"]
         return self.data is not None if answer is None else answer.keeps_elements
 
     def reshaped(self, shape: Shape) -> Value:

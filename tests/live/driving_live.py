@@ -4,7 +4,7 @@ import os
 import queue
 from pathlib import Path
 
-from gviz.live.program_control import ControlledProgram, Ended, Written
+from gviz.live.program_control import ControlledProgram, Ended, OutputWritten
 from gviz.live.protocol import Held, Wish
 from gviz.program.recording_request import Order, start
 from gviz.trace.file.reader import open_trace
@@ -31,7 +31,7 @@ class Driver:
 
     def next(self):
         """The next report but for output, which is collected."""
-        while isinstance(report := self.reports.get(timeout=PATIENCE), Written):
+        while isinstance(report := self.reports.get(timeout=PATIENCE), OutputWritten):
             self.printed += report.data
         return report
 
@@ -43,7 +43,7 @@ class Driver:
     def until_printed(self, text):
         while text not in self.printed.decode():
             report = self.reports.get(timeout=PATIENCE)
-            assert isinstance(report, Written), report
+            assert isinstance(report, OutputWritten), report
             self.printed += report.data
 
     def end(self):

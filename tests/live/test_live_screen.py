@@ -13,7 +13,7 @@ from driving_live import PATIENCE, is_gone
 from gviz.cli.debugger import Launcher
 from gviz.cli.program_run import Program
 from gviz.explain.why import why
-from gviz.live.program_control import Written
+from gviz.live.program_control import OutputWritten
 from gviz.tui import debug_live
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config
@@ -301,7 +301,7 @@ def test_a_report_on_its_way_while_the_screen_opens_is_heard(tmp_path, monkeypat
     class Late(LiveScreen):
         def on_mount(self, event=None):
             self._reports = OnItsWay()
-            threading.Thread(target=self._report, args=(Written(b"more"),)).start()
+            threading.Thread(target=self._report, args=(OutputWritten(b"more"),)).start()
             super().on_mount(event)
 
     async def scenario(running):

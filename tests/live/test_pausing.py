@@ -2,7 +2,7 @@
 
 from stories import Story, demo
 
-from gviz.live.program_control import Written
+from gviz.live.program_control import OutputWritten
 from gviz.live.protocol import Held
 from gviz.source.site import Frame
 from gviz.tui.cursor import Cursor
@@ -45,7 +45,7 @@ def test_a_pause_of_a_program_that_asks_keeps_its_question(monkeypatch):
     monkeypatch.setattr("gviz.tui.live_session.QUIET_SECONDS", -1.0)
     live = Live(Busy(), Session(Cursor(demo(), 0), UNICODE))
     live.running = True
-    live.take_report(Written(b"hello\r\nname? "))
+    live.take_report(OutputWritten(b"hello\r\nname? "))
     assert live.progress() == "A answers: name?"
     live.pause()
     assert live.progress() == "A answers, then it pauses: name?"

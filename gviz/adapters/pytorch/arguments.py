@@ -10,14 +10,14 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch import operations
-from gviz.adapters.pytorch.creation import Call, Operand, Untracked
+from gviz.adapters.pytorch.creation import Operand, OperationCall, Untracked
 from gviz.adapters.pytorch.private_api import schemas_of
 from gviz.adapters.pytorch.tensor_properties import is_cut_off
 from gviz.adapters.pytorch.values import name_of
 
 
-def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> Call:
-    """Return the `Call` that describes a function call in events."""
+def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> OperationCall:
+    """Return the `OperationCall` that describes a function call in events."""
     called = operations.called(function)
     operands: list[tuple[str, Operand]] = []
     attrs: list[tuple[str, Any]] = []
@@ -43,7 +43,7 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
         del operands[1:]
     no_gradient = [Untracked(name, operand) for name, operand in operands if not _leads_on(operand)]
     tensors = _named_tensors(names, args, kwargs) if is_own else ()
-    return Call(called, [operand for _, operand in operands], tuple(attrs), in_place, no_gradient, tensors)
+    return OperationCall(called, [operand for _, operand in operands], tuple(attrs), in_place, no_gradient, tensors)
 
 
 def _named_tensors(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import torch
 
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.autograd_graph import mark_of
-from gviz.adapters.pytorch.creation import Call, untracked
+from gviz.adapters.pytorch.creation import OperationCall, untracked
 from gviz.adapters.pytorch.gradient_hooks import emit_added, emit_if_replaced
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
@@ -89,7 +89,7 @@ def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
     result = function(*args)
     with without_overrides():
         if tracked:
-            cut = untracked(session, Call("detach_", (tensor,), in_place=True), (tensor,), "detach")
+            cut = untracked(session, OperationCall("detach_", (tensor,), in_place=True), (tensor,), "detach")
             session.marks.remember(tensor, cut)
         else:
             _emit_switched(session, tensor, before=before)

@@ -22,8 +22,8 @@ from gviz.adapters.pytorch import operations, private_api
 from gviz.adapters.pytorch.creation import (
     NO_CALL,
     TENSOR,
-    Call,
     Operand,
+    OperationCall,
     Untracked,
     dtype_beside,
     emit_created,
@@ -121,7 +121,7 @@ def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> M
     """Announce a view that was made unobserved: as expand if it has more elements than its base, else as view."""
     shown = as_it_lies(tensor)
     name = "expand" if shown.numel() > as_it_lies(base).numel() else "view"
-    call = Call(name, (base,), (("size", tuple(shown.shape)),))
+    call = OperationCall(name, (base,), (("size", tuple(shown.shape)),))
     mark = untracked(session, call, (tensor,), "no_grad" if base.requires_grad else "inputs")
     session.marks.remember(tensor, mark)
     return mark
@@ -135,7 +135,7 @@ def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
         session.channel.emit(GradSet(mark.node, 0, "assigned", session.value(grad)))
 
 
-def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
+def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: OperationCall) -> Mark:
     """Announce a graph node that `call` made, and first everything it depends on; `outputs` are its known outputs."""
     of_node = session.marks.of_node
     stack, alone, place = [node], True, session.channel.stack()
@@ -177,7 +177,7 @@ def widths(session: Session, roots: Sequence[Any]) -> dict[Any, int]:
     return counts
 
 
-def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
+def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: OperationCall) -> Mark:
     """Announce a graph node without its dependencies, for recordings of only a part of the graph."""
     of_node = session.marks.of_node
     ends = [(None if before is None else of_node(before), nr) for before, nr in node.next_functions]
@@ -185,7 +185,7 @@ def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], cal
 
 
 def _announce_node(
-    session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.Tensor], call: Call, place: int, *,
+    session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.Tensor], call: OperationCall, place: int, *,
     alone: bool,
 ) -> Mark:  # fmt: skip
     """Announce a graph node made at a source position. A node without `outputs` is internal to the call."""
@@ -226,7 +226,9 @@ def _announce_node(
 _CONVERTING = {"ToCopyBackward0", "CopyBackwards"}
 
 
-def _converted(node: Any, outputs: Mapping[int, torch.Tensor]) -> tuple[operations.Kind, operations.Kind] | None:
+def _converted(
+    node: Any, outputs: Mapping[int, torch.Tensor]
+) -> tuple[operations.TensorType, operations.TensorType] | None:
     """Return the input and output of a conversion node, or None if either is unknown."""
     before, output_nr = node.next_functions[-1]
     known = getattr(before, "_input_metadata", ())
@@ -237,7 +239,7 @@ def _converted(node: Any, outputs: Mapping[int, torch.Tensor]) -> tuple[operatio
     return None if source is None or result is None else (source, result)
 
 
-def _given(session: Session, node: Any, call: Call, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:
+def _given(session: Session, node: Any, call: OperationCall, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:
     """Return the input values of one of the first calls of a custom function, as they were passed in."""
     if not call.given:
         return ()
@@ -284,8 +286,8 @@ class Inputs(NamedTuple):
 
 
 def inputs_of(
-    session: Session, node: Any, ends: Ends, operation: Operation, call: Call, outputs: Mapping[int, torch.Tensor], *,
-    alone: bool,
+    session: Session, node: Any, ends: Ends, operation: Operation, call: OperationCall,
+    outputs: Mapping[int, torch.Tensor], *, alone: bool,
 ) -> Inputs:  # fmt: skip
     """Return the inputs of a node that `call` made, `alone` or with others. `outputs` are known if it is the result."""
     edges = _at_ends(ends, operation)
@@ -367,7 +369,7 @@ def _is_of(saved: torch.Tensor, operand: Operand) -> bool:
 
 def _edge_of_saved(session: Session, saved: torch.Tensor, operand: Operand, inputs: Inputs) -> Edge:
     if isinstance(operand, torch.Tensor) and as_it_lies(saved).dtype is not as_it_lies(operand).dtype:
-        inputs.kept.append(untracked(session, Call("to", (operand,)), (saved,), "inputs"))
+        inputs.kept.append(untracked(session, OperationCall("to", (operand,)), (saved,), "inputs"))
         return inputs.kept[-1].node, 0
     return session.edge_of(saved)
 

@@ -41,7 +41,7 @@ class Untracked:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OperationCall:
     """A call that made nodes: its name, its tensors and numbers in order, and its other arguments by name.
 
     `tensors` and `given` are set for custom functions only. `tensors` are the names of the arguments that are tensors.
@@ -61,7 +61,7 @@ class Call:
     is_last: bool = True
 
 
-NO_CALL = Call("", ())
+NO_CALL = OperationCall("", ())
 
 
 def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
@@ -85,7 +85,7 @@ def mask(session: Session, drawn: torch.Tensor) -> Mark:
     return mark
 
 
-def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
+def untracked(session: Session, call: OperationCall, outputs: Sequence[torch.Tensor], why: str) -> Mark:
     """Announce an operation that autograd does not track, whose results are new tensors."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     attrs, names = call.attrs, tuple(name for name, _ in call.attrs)

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode, handle_torch_function
 from gviz.adapters.pytorch import attribute_writes, in_place_writes, operations, private_api
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.autograd_graph import edge_of, enter, visit, widths
-from gviz.adapters.pytorch.creation import NO_CALL, Call, Given, emit_returned, switched_off, untracked
+from gviz.adapters.pytorch.creation import NO_CALL, Given, OperationCall, emit_returned, switched_off, untracked
 from gviz.adapters.pytorch.cuda_graphs import note_results
 from gviz.adapters.pytorch.private_api import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
 from gviz.adapters.pytorch.recording_state import Session, clock
@@ -181,7 +181,7 @@ _RENORMALIZING = {"embedding", "embedding_bag"}
 """Functions that renormalize rows of their second argument in place before they use it."""
 
 
-def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor]) -> None:
+def _announce_loose(session: Session, call: OperationCall, outputs: Sequence[torch.Tensor]) -> None:
     """Announce results that autograd does not track."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     fresh = [tensor for tensor in outputs if not any(tensor is operand for operand in tensors)]

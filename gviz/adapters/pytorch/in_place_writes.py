@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 
 from gviz.adapters.pytorch import private_api
 from gviz.adapters.pytorch.autograd_graph import edge_of, mark_of, visit
-from gviz.adapters.pytorch.creation import Call, switched_off, untracked
+from gviz.adapters.pytorch.creation import OperationCall, switched_off, untracked
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
@@ -21,7 +21,7 @@ from gviz.events import DataSet, GradSet, StorageWritten
 from gviz.values.value import Awaited, Value
 
 
-def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "") -> None:
+def wrote(session: Session, target: torch.Tensor, call: OperationCall, *, silent: str = "") -> None:
     """Record that an operation wrote to the memory of `target`.
 
     `silent` operations are PyTorch's own and get no node.
@@ -183,7 +183,7 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     return result
 
 
-def _tracked_write(session: Session, target: torch.Tensor, call: Call) -> None:
+def _tracked_write(session: Session, target: torch.Tensor, call: OperationCall) -> None:
     """Announce a tracked in-place write, which made the tensor, or its base, an output of the operation."""
     base = private_api.base_of(target) if private_api.is_view(target) else None
     if base is not None and base.grad_fn is not None and session.marks.of_node(base.grad_fn) is None:

@@ -108,7 +108,7 @@ def _may_share(one: torch.Tensor, written: torch.Tensor) -> bool:
     return overlap(as_it_lies(one), written)
 
 
-class Written(NamedTuple):
+class MemoryWrite(NamedTuple):
     """A write to memory `number` (0: no recorded output is in it), and the tensors affected.
 
     `whole` is a tensor that covers the whole memory, in the dtype to record; None if only `parts` cover it. `parts` are
@@ -265,11 +265,11 @@ class Marks:
             alive = [(known, known()) for known in memory.parts]
             memory.parts = (*[known for known, it in alive if it is not None and it is not tensor], part)
 
-    def written(self, tensor: torch.Tensor) -> Written:
+    def written(self, tensor: torch.Tensor) -> MemoryWrite:
         """Return what to record for a write to the memory of a tensor."""
         memory = self._memory(tensor)
         if memory is None:
-            return Written(self.channel.next_storage(), None, [], [])
+            return MemoryWrite(self.channel.next_storage(), None, [], [])
         memory.transposed = None
         here = as_it_lies(tensor)
         moved = [it for known in memory.moved if (it := _present(memory, known)) is not None and _may_share(it, here)]
@@ -281,7 +281,7 @@ class Marks:
             known.is_apart = True
             parts.append(part)
         whole = None if memory.whole is None else _present(memory, memory.whole)
-        return Written(memory.number, tensor if whole is None and not memory.parts else whole, moved, parts)
+        return MemoryWrite(memory.number, tensor if whole is None and not memory.parts else whole, moved, parts)
 
     def move(self, tensor: torch.Tensor) -> None:
         """Note that a tensor got other memory, or changed its shape in place, after it was announced."""

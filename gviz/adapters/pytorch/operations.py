@@ -167,7 +167,7 @@ CONVERSIONS = frozenset(
 """Functions that convert a tensor to another dtype or device."""
 
 
-class Kind(Protocol):
+class TensorType(Protocol):
     """The dtype and device of a tensor, or of a graph node's metadata."""
 
     @property
@@ -176,7 +176,7 @@ class Kind(Protocol):
     def device(self) -> torch.device: ...
 
 
-def conversion(operation: Operation, source: Kind, result: Kind) -> tuple[Operation, dict[str, str]]:
+def conversion(operation: Operation, source: TensorType, result: TensorType) -> tuple[Operation, dict[str, str]]:
     """Return the operation for a conversion, and its arguments: the dtype, and the devices from `source` to `device`.
 
     A program can write them in many ways, such as ``x.to(other)`` and ``x.double()``; the result shows what they were.
@@ -199,7 +199,7 @@ def _converted_slot(operation: Operation) -> str:
     return "src" if "src" in operation.slots else next(iter(operation.slots), "input")
 
 
-def _kind(it: Kind) -> tuple[torch.dtype, torch.device]:
+def _kind(it: TensorType) -> tuple[torch.dtype, torch.device]:
     return (dtype_of(it), device_of(it)) if isinstance(it, torch.Tensor) else (it.dtype, it.device)
 
 
