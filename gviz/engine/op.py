@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import inspect
 from ast import literal_eval
+from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -652,6 +653,9 @@ class Op:
             if name in self.outputs[: self.differentiable_outputs]  # the others are leaves, saved like inputs
         }
         self.saves_outputs = any(name in self.outputs for name in self.saved_names)
+        # PyTorch skips saving an input that only the rule of a missing edge uses, but no other tensor.
+        uses = Counter(name for rule in self.rules for name in rule.names)
+        self._always_saved = frozenset(n for n in self.saved_names if n in self.outputs or uses[n] > 1)
         self._sized_slots = tuple((i, slot + SIZES) for i, slot in enumerate(self.slots) if slot + SIZES in named)
         self.keeps_sizes = bool(self._sized_slots) or (self.variadic and "sizes" in named)
         calls = {
@@ -701,9 +705,9 @@ class Op:
             results = [t._alias() for t in outputs[: self.differentiable_outputs]]
             candidates = (*inputs, *results, *outputs[len(results) :])
         saved: Sequence[Tensor | None] = candidates if self.saves_inputs else self._pick_saved(candidates)
-        if None in node.next_edges:  # tensors used only by rules of missing edges are not saved
+        if None in node.next_edges:  # inputs used only by the rule of a missing edge are not saved
             pairs = zip(node.next_edges, self.calls, strict=False)
-            wanted = {name for edge, call in pairs if edge and call for name in call.needs}
+            wanted = self._always_saved.union(*[call.needs for edge, call in pairs if edge and call])
             saved = tuple([t if n in wanted else None for n, t in zip(self.saved_names, saved, strict=True)])
         node.saved = saved
         node.versions = [0 if t is None else t._counter[0] for t in saved]

@@ -22,7 +22,7 @@ from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, freed, pack, plain_name, remember_write
 from gviz.engine.op import Attrs, Op, OpNode, Overlap, compute, edges_of, operands, start_node, why_untracked
-from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, replace_part, rows_overlap
+from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, repeats, replace_part, rows_overlap
 from gviz.engine.pointwise_blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.events import OpSeen
@@ -52,6 +52,8 @@ class CopySlices(Node):
         if g is None:
             return [None] * len(self.next_edges)
         into_view, *others = inner.vjp([read_part(g, geometry=self.geometry)], create_graph)
+        if into_view is not None and repeats(self.geometry.shape, self.geometry.strides):
+            raise RuntimeError(messages.OVERLAPPING_WRITE)  # PyTorch writes this gradient into an equally expanded one
         through = None if into_view is None else replace_part(g, into_view, geometry=self.geometry)
         return [through, *others]
 

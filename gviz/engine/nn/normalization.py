@@ -393,11 +393,12 @@ def rms_norm(
             f"Mismatch dtype between input and weight: input dtype = {input.dtype.cpp_name}, weight dtype = "
             f"{weight.dtype.cpp_name}, Cannot dispatch to fused implementation."
         )
-    small = float(np.finfo(input._array.dtype).eps) if eps is None else eps
+    wide = input.float() if input._array.dtype == np.float16 else input
+    small = float(np.finfo(wide._array.dtype).eps) if eps is None else eps
     dims = tuple(range(input.ndim - len(shape), input.ndim))
-    mean = apply_in_place(plus_number, (input.pow(2).mean(dims, keepdim=True),), {"other": small})
-    result = input * mean.rsqrt()
-    return result if weight is None else (result * weight).to(input.dtype)
+    mean = apply_in_place(plus_number, (wide.pow(2).mean(dims, keepdim=True),), {"other": small})
+    result = wide * mean.rsqrt()
+    return (result if weight is None else result * weight).to(input.dtype)
 
 
 def _normalized_shape(name: str, normalized_shape: Any) -> tuple[int, ...]:

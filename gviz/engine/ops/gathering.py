@@ -339,7 +339,7 @@ def _check_shapes(self: Tensor, axis: int, index: Tensor, src: Tensor | None) ->
         if tensor is not None and max(index.ndim, 1) != max(tensor.ndim, 1):
             raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
     wide = [d for d in range(min(index.ndim, self.ndim)) if d != axis and index.shape[d] > self.shape[d]]
-    beyond = src is not None and any(n > m for n, m in zip(index.shape, src.shape, strict=False))
+    beyond = src is not None and any(n > m for n, m in zip(index.shape, src.shape or (1,), strict=False))
     if wide or beyond:
         also = "" if src is None else f" and to be no larger size than src {list(src.shape)}"
         raise RuntimeError(
@@ -360,6 +360,8 @@ def scatter(
 ) -> Prepared:
     """Writes `src` or a number, or with `reduce` adds or multiplies it, at `index` along `dim`."""
     source = value if src is None else src
+    if reduce is not None and isinstance(source, Tensor):
+        messages.warn_once(messages.SCATTER_REDUCE)
     axis = check_places(self, dim, index, source if isinstance(source, Tensor) else None, name="scatter")
     if reduce not in (None, "add", "multiply"):
         check_overlap(self, (), "apart")
@@ -368,7 +370,6 @@ def scatter(
     if isinstance(source, Tensor):
         if reduce is None:
             return scatter_op, (self, source, index), {"dim": axis}, check
-        messages.warn_once(messages.SCATTER_REDUCE)
         return scatter_combined, (self, source, index), {"dim": axis, "reduce": reduce}, check
     if reduce is None:
         return scatter_value, (self, index), {"dim": axis, "value": source}, check

@@ -196,8 +196,11 @@ def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
     if not self.ndim and array.size != 1:
         raise RuntimeError("index_select(): Index to scalar can have only 1 value, got " + f"{array.size} value(s)")
     length = self.shape[axis] if self.ndim else 1
+    nowhere = self.ndim > 1 and not self._array.size
+    if nowhere and array.size and not length:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     if array.size and not (array.min() >= 0 and array.max() < length):
-        if axis == 1:  # PyTorch uses another kernel for it
+        if axis == 1 or nowhere:  # PyTorch uses another kernel for these
             outside = next(i for i in array.reshape(-1).tolist() if not 0 <= i < length)
             raise RuntimeError(f"INDICES element is out of DATA bounds, id={outside} axis_dim={length}")
         raise IndexError("index out of range in self")

@@ -751,6 +751,10 @@ def _contracted(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims) -> Tensor:
         raise RuntimeError("both inputs should have same dtype")
     inner_size = 1
     for given_a, given_b in zip(dims_a, dims_b, strict=True):
+        for tensor, given in ((a, given_a), (b, given_b)):
+            if not tensor.ndim:
+                raise IndexError(f"Dimension specified as {given} but tensor has no dimensions")
+            normal_dims(given, tensor.ndim)
         (p,), (q,) = normal_dims(given_a, a.ndim), normal_dims(given_b, b.ndim)
         m, n = a.shape[p], b.shape[q]
         if n == 1:

@@ -24,7 +24,7 @@ from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import all_in_rows, in_rows, only, refuse_unless
 from gviz.engine.ops.arithmetic import absolute, over_number, sign, times_number
-from gviz.engine.ops.comparison import isnan, where_op
+from gviz.engine.ops.comparison import eq, isnan, where_op
 from gviz.engine.ops.copying import copy_
 from gviz.engine.ops.elementary_functions import exp
 from gviz.engine.ops.gathering import scatter_along
@@ -229,7 +229,7 @@ def _nansum(self: Array, dim: Shape | None, keepdim: bool, dtype: str | None = N
 
 def _through_nansum(g: Any, self: Any, dim: Shape | None, keepdim: bool) -> Any:
     dims = tuple(range(len(self.shape))) if dim is None else dim
-    return where_op(isnan(self), zeros(g, ()), spread(g, tuple(self.shape), dims, keepdim))
+    return spread(g, tuple(self.shape), dims, keepdim) * eq(self, self)  # a product: an infinite gradient is nan there
 
 
 nansum_op: Op = Op(
@@ -375,7 +375,7 @@ def _dims(input: Tensor, dim: Dims) -> tuple[int, ...] | None:
 
 
 def _all_dims(self: Any, dim: Shape | None) -> Shape:
-    return tuple(range(len(self.shape))) if dim is None else dim
+    return dim or tuple(range(len(self.shape)))
 
 
 def _freedom(self: Any, dim: Shape, correction: Number | None) -> Number:
@@ -402,7 +402,7 @@ def _centered(self: Any, dim: Shape) -> Any:
 
 def _through_var(g: Any, self: Any, dim: Shape | None, correction: Number | None, keepdim: bool) -> Any:
     dims = _all_dims(self, dim)
-    freedom = _freedom(self, dims, correction)
+    freedom = _freedom(self, () if dim == () else dims, correction)  # PyTorch counts nothing for ``var(())``
     incoming, centered = kept(g, dims, keepdim), _centered(self, dims)
     if freedom <= 0 and (dim is None or not self.shape):
         steep = zeros(g, ()) + float("inf")
@@ -515,7 +515,8 @@ def _run(op: Op, self: Tensor, dim: Dims, correction: Number | None, keepdim: bo
             f"{op.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided by output numel).",
         )
-    attrs = {"dim": None if dim in (None, ()) else dims, "correction": correction, "keepdim": keepdim}
+    listed = () if isinstance(dim, Sequence) and not dim else dims
+    attrs = {"dim": None if dim is None else listed, "correction": correction, "keepdim": keepdim}
     return apply(op, (self,), attrs)
 
 

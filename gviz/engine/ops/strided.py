@@ -78,7 +78,12 @@ def _in_items(array: Array) -> tuple[int, ...]:
 
 def overlaps_itself(array: Array) -> bool:
     """Whether several elements of `array` share memory, as after `expand`."""
-    return array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
+    return array.size > 1 and repeats(array.shape, array.strides)
+
+
+def repeats(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether several elements along a dimension are in the same place."""
+    return 0 in [stride for stride, n in zip(strides, shape, strict=True) if n > 1]
 
 
 def rows_overlap(array: Array) -> bool:
