@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gviz.adapters.recording_scope import Compiled, Phase, Wanted
+from gviz.adapters.recording_scope import Compiled, Phase, RecordingScope
 from gviz.errors import GvizError
 from gviz.system import notice
 from gviz.system.import_hook import when_imported
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 class Framework:
     """A package for tensor computation.
 
-    `adapter` is a module whose ``Attached(channel, model, wanted)`` observes the package within a ``with`` block. Its
+    `adapter` is a module whose ``Attached(channel, model, scope)`` observes the package within a ``with`` block. Its
     ``spent`` is the time in nanoseconds that this took on the program's threads, and ``node_of`` returns a tensor's
     node. `sentinel` is a module whose ``Monitored(attached, budget, write)`` does so within a budget.
-    `behind` is a module whose ``events_behind`` describes the existing graph of objects that are tensors
+    `existing_graph` is a module whose ``events_of_graph`` describes the existing graph of objects that are tensors
     (``is_tensor``).
     """
 
@@ -45,7 +45,7 @@ class Framework:
     name: str
     adapter: str
     sentinel: str
-    behind: str
+    existing_graph: str
     install: str
 
     @property
@@ -69,15 +69,15 @@ class Framework:
         return GvizError(f"{self.name} is not installed", hint=hint, exit_code=4)
 
     @contextmanager
-    def attached(self, began: Recording, model: Any, wanted: Wanted) -> Iterator[object]:
+    def attached(self, began: Recording, model: Any, scope: RecordingScope) -> Iterator[object]:
         """Observe the framework for a recording."""
-        attached, budget = import_module(self.adapter).Attached(began.channel, model, wanted), wanted.within()
+        attached, budget = import_module(self.adapter).Attached(began.channel, model, scope), scope.new_budget()
         if budget is not None:
             attached = import_module(self.sentinel).Monitored(attached, budget, partial(began.set_fact, "monitored"))
         with attached as it:
-            began.known_by(it.node_of)
+            began.add_lookup(it.node_of)
             if budget is None:
-                began.met_by(it.meet)
+                began.add_announcer(it.announce)
             yield it
         began.set_fact("listening", str(it.spent))
 
@@ -136,8 +136,8 @@ def record(
     if not (model is None or hasattr(model, "_parameters") or any(one.owns(model) for one in FOREIGN)):
         hint = "it is a torch.nn.Module, whose parameters get their names"
         raise GvizError(f"model cannot be of type {type(model).__name__}", hint=hint, exit_code=2)
-    wanted = Wanted(phase, module, compiled, budget, from_iteration)
-    if (wanted.is_limited or wanted.within()) and not any(one.possible for one in FOREIGN):
+    scope = RecordingScope(phase, module, compiled, budget, from_iteration)
+    if (scope.is_limited or scope.new_budget()) and not any(one.possible for one in FOREIGN):
         raise GvizError(
             "phase, module, budget and from_iteration are for PyTorch",
             why="gviz's own engine is recorded whole",
@@ -148,9 +148,9 @@ def record(
     made = recording.record(path, kept, force=force, framework=framework or present)
     for one in FOREIGN:
         if one.imported or one.owns(model):
-            made.along_with(partial(one.attached, model=model, wanted=wanted))
+            made.along_with(partial(one.attached, model=model, scope=scope))
         elif one.package not in sys.modules:
-            made.along_with(partial(_when_imported, one, wanted))
+            made.along_with(partial(_when_imported, one, scope))
     return made
 
 
@@ -161,34 +161,34 @@ def attach(
     return record(path, model=model, **options).__enter__()
 
 
-def events_behind(tensors: Sequence[object], params: Any = ()) -> list[Any] | None:
+def events_of_graph(tensors: Sequence[object], params: Any = ()) -> list[Any] | None:
     """Return the existing graph of another framework's tensors, as events; None for anything else."""
     for one in FOREIGN:
         if tensors and one.imported and all(map(one.owns, tensors)):
-            behind = import_module(one.behind)
-            if all(map(behind.is_tensor, tensors)):
-                return list(behind.events_behind(tensors, params))
+            graph = import_module(one.existing_graph)
+            if all(map(graph.is_tensor, tensors)):
+                return list(graph.events_of_graph(tensors, params))
     return None
 
 
-def check_wanted(**wanted: str) -> None:
+def check_scope(**scope: str) -> None:
     """Raise GvizError for an option that `follow` would refuse."""
-    Wanted(**wanted)
+    RecordingScope(**scope)
 
 
-def follow(began: Recording, **wanted: Any) -> None:
-    """Record what is wanted of a foreign framework once the program imports it."""
+def follow(began: Recording, **scope: Any) -> None:
+    """Record what is requested of a foreign framework once the program imports it."""
     for one in FOREIGN:
-        began.join(_when_imported(one, Wanted(**wanted), began))
+        began.join(_when_imported(one, RecordingScope(**scope), began))
 
 
-def _when_imported(framework: Framework, wanted: Wanted, began: Recording) -> AbstractContextManager[None]:
+def _when_imported(framework: Framework, scope: RecordingScope, began: Recording) -> AbstractContextManager[None]:
     def join() -> None:
         if not began.is_open:
             return
         try:
             began.set_fact("framework", framework.package)
-            began.join(framework.attached(began, None, wanted))
+            began.join(framework.attached(began, None, scope))
         except Exception as trouble:  # the program continues, whatever the error
             why = f"{type(trouble).__name__}: {trouble}"
             notice.show(f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}")

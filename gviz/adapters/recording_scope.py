@@ -14,7 +14,7 @@ Compiled = Literal["opaque", "eager"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordingScope:
     """What to record. `phase` is ``all``, or ``backward`` for backward passes only.
 
     `module` limits the recording to calls of the modules with this path or class. `compiled` is the treatment of
@@ -35,9 +35,9 @@ class Wanted:
             hint = "it is the path or class of a module: encoder.*, Conv2d"
             raise GvizError(f"module is a text, not {type(self.module).__name__}", hint=hint, exit_code=2)
         refuse_unknown("compiled", self.compiled, get_args(Compiled))
-        self.within()
+        self.new_budget()
 
-    def within(self) -> Budget | None:
+    def new_budget(self) -> Budget | None:
         """Return a new budget, where the recording pauses between iterations."""
         if self.from_iteration not in ("", 1, "1"):
             text = str(self.from_iteration)
@@ -57,4 +57,4 @@ class Wanted:
         return any(name and fnmatchcase(name, self.module) for name in (path, within, kind))
 
 
-EVERYTHING = Wanted()
+EVERYTHING = RecordingScope()

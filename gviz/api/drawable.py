@@ -137,11 +137,11 @@ def _named(params: object) -> Named:
 
 
 def _as_it_stands(thing: Any, named: Named) -> Drawn:
-    events = frameworks.events_behind(thing if isinstance(thing, tuple) else (thing,), named)
+    events = frameworks.events_of_graph(thing if isinstance(thing, tuple) else (thing,), named)
     if events is None:
-        from gviz.engine.existing_graph import events_behind  # only needed for the engine
+        from gviz.engine.existing_graph import events_of_graph  # only needed for the engine
 
-        events = events_behind(thing, named)
+        events = events_of_graph(thing, named)
     timeline = Timeline(MemoryLog(events))
     return Drawn(timeline, len(timeline), recorded=False, title="graph")
 

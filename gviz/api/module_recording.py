@@ -175,7 +175,7 @@ def _meet(recording: Recording | NestedRecording, tensor: Any) -> None:
 
         emission.seen(recording.channel, tensor)
     else:
-        recording.meet(tensor)
+        recording.announce(tensor)
 
 
 def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

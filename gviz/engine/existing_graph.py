@@ -20,7 +20,7 @@ Drawable = StaticGraph | TracedFunction | TracedModule
 Params = Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]
 
 
-def events_behind(thing: Any, params: Params = ()) -> list[Event]:
+def events_of_graph(thing: Any, params: Params = ()) -> list[Event]:
     """The events for the graph of a tensor, several tensors, or a traced function. Raises GvizError for anything else.
 
     `params` names leaves of the graph. The last event is a mark.

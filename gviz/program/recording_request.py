@@ -159,6 +159,6 @@ def _options_in(words: Sequence[str]) -> Iterator[str]:
 
 def refuse_scope(**options: str) -> None:
     """Raise GvizError for text that does not describe a part of a PyTorch program, before the program runs."""
-    from gviz.frameworks import check_wanted  # which loads much that this module's other readers do without
+    from gviz.frameworks import check_scope  # which loads much that this module's other readers do without
 
-    check_wanted(**options)
+    check_scope(**options)

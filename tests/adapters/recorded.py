@@ -16,7 +16,7 @@ def events_of(program, wanted=None, **options) -> list[Event]:
 
     log: list[Event] = []
     channel = emit.Channel(log.append, **options)
-    with emit.listening(channel), Attached(channel, wanted=wanted or EVERYTHING):
+    with emit.listening(channel), Attached(channel, scope=wanted or EVERYTHING):
         kept = program()
     del kept
     return log

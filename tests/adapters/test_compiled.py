@@ -61,7 +61,7 @@ def test_parameters_that_a_compiled_function_alone_holds_are_named(held):
 def test_what_was_compiled_before_a_recording_runs_as_written_where_that_is_wanted():
     import torch
 
-    from gviz.adapters.recording_scope import Wanted
+    from gviz.adapters.recording_scope import RecordingScope
 
     doubled = in_memory(lambda x: (x * 2).sin().sum())
     doubled(torch.ones(2, requires_grad=True)).backward()
@@ -71,7 +71,7 @@ def test_what_was_compiled_before_a_recording_runs_as_written_where_that_is_want
         doubled(w).backward()
         return w
 
-    log = events_of(program, Wanted(compiled="eager"))
+    log = events_of(program, RecordingScope(compiled="eager"))
     assert operations(log) == ["MulBackward0", "SinBackward0", "SumBackward0"]
     assert not of_kind(log, Warned)
     assert operations(events_of(program)) == ["CompiledFunctionBackward"]  # and is compiled again afterwards

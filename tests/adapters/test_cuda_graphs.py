@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from gviz import events as e
-from gviz.adapters.recording_scope import Wanted
+from gviz.adapters.recording_scope import RecordingScope
 from gviz.explain.check import check
 from gviz.explain.event_description import description
 from gviz.trace.log import MemoryLog
@@ -396,7 +396,7 @@ def test_threads_that_copy_at_once_leave_the_mode_as_it_was(device):
 
 
 def test_grads_of_a_replay_are_said_where_only_passes_are_recorded(device):
-    log = events_of(training, wanted=Wanted(phase="backward"))
+    log = events_of(training, wanted=RecordingScope(phase="backward"))
     assert len(said(log)) == 1
     grads = values_after(log, lambda it: isinstance(it, e.GradSet))
     assert grads[:2] == [[1.0] * 8, [2.0] * 8]

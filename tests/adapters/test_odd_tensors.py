@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 import gviz
-from gviz.adapters.recording_scope import Wanted
+from gviz.adapters.recording_scope import RecordingScope
 from gviz.emit import Channel
 from gviz.events import (
     BackwardFinished,
@@ -57,7 +57,7 @@ def test_a_backward_pass_through_nested_tensors():
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-@pytest.mark.parametrize("wanted", [None, Wanted(phase="backward")])
+@pytest.mark.parametrize("wanted", [None, RecordingScope(phase="backward")])
 def test_a_gradient_that_a_rule_passes_on_is_jagged(wanted):
     """Its lengths are symbols, of which PyTorch compares no two."""
     linear = torch.nn.Linear(2, 2)
@@ -100,7 +100,7 @@ def test_memory_that_was_given_back_is_not_read():
     assert (made[-1].shape, made[-1].data) == ((5,), None)
 
 
-@pytest.mark.parametrize("wanted", [None, Wanted(phase="backward"), Wanted(module="*Linear")])
+@pytest.mark.parametrize("wanted", [None, RecordingScope(phase="backward"), RecordingScope(module="*Linear")])
 def test_lazy_modules_get_their_names_when_they_have_shapes(wanted):
     def program():
         model = torch.nn.Sequential(torch.nn.LazyLinear(2), torch.nn.LazyBatchNorm1d())

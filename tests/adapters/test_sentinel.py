@@ -9,7 +9,7 @@ from cli.programs import python
 
 import gviz
 from gviz import emit
-from gviz.adapters.recording_scope import Wanted
+from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Marked, NodeCreated, Warned
 from gviz.trace.file.reader import open_trace
@@ -178,7 +178,7 @@ def test_what_is_no_budget_is_refused(tmp_path, options):
     with pytest.raises(GvizError):
         gviz.record(tmp_path / "a.gviz", **options)
     with pytest.raises(GvizError):
-        Wanted(**options)
+        RecordingScope(**options)
 
 
 PROGRAM = """

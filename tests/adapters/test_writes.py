@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from replay import replay
 
-from gviz.adapters.recording_scope import Wanted
+from gviz.adapters.recording_scope import RecordingScope
 from gviz.events import DataSet, GradSet, Named, NodeCreated, StorageWritten
 from gviz.explain.outgoing_gradients import outgoing_gradients
 from gviz.trace.log import MemoryLog
@@ -274,7 +274,7 @@ def test_parameters_that_are_given_one_memory():
     assert [held[node] for node in parameters(log)] == [[4.0, 4.0], [5.0, 5.0]]
 
 
-@pytest.mark.parametrize("wanted", [None, Wanted(phase="backward")])
+@pytest.mark.parametrize("wanted", [None, RecordingScope(phase="backward")])
 def test_tensors_are_swapped_as_they_are_alone(wanted):
     def program():
         one, other = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.zeros(2))

@@ -42,7 +42,7 @@ from gviz.adapters.pytorch.in_place_writes import set_data
 from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import version_of
-from gviz.adapters.recording_scope import EVERYTHING, Wanted
+from gviz.adapters.recording_scope import EVERYTHING, RecordingScope
 from gviz.emit import Channel
 from gviz.source import site
 
@@ -57,8 +57,10 @@ class Attached:
     Observes the thread that enters it and every thread started afterwards.
     """
 
-    def __init__(self, channel: Channel, model: torch.nn.Module | None = None, wanted: Wanted = EVERYTHING) -> None:
-        self.session = Session(channel, wanted)
+    def __init__(
+        self, channel: Channel, model: torch.nn.Module | None = None, scope: RecordingScope = EVERYTHING
+    ) -> None:
+        self.session = Session(channel, scope)
         self.session.edge_of = partial(edge_of, self.session)
         self._model = model
         self._open = ExitStack()
@@ -67,7 +69,7 @@ class Attached:
 
     def __enter__(self) -> Attached:
         with ExitStack() as leaving, ExitStack() as staying:  # if anything below fails, PyTorch is restored
-            lacks = self._put_in(parts(self.session.wanted.phase), leaving, staying)
+            lacks = self._put_in(parts(self.session.scope.phase), leaving, staying)
             for name, lack in private_api.missing.items():
                 if name not in private_api.SINCE:
                     lacks.setdefault(lack, f"torch has no {name}")
@@ -102,7 +104,7 @@ class Attached:
         """Listen again, unless another recording listens."""
         if emit.channel is not None:
             return
-        again = {name: put_in for name, put_in in parts(self.session.wanted.phase).items() if name != _OF_STEPS}
+        again = {name: put_in for name, put_in in parts(self.session.scope.phase).items() if name != _OF_STEPS}
         with ExitStack() as leaving:
             self._put_in(again, leaving, self._stays)
             compilation.put_in(self.session, leaving)
@@ -128,7 +130,7 @@ class Attached:
         mark = self.session.marks.of(tensor) if isinstance(tensor, torch.Tensor) else None
         return mark.node if mark is not None else 0
 
-    def meet(self, tensor: object) -> None:
+    def announce(self, tensor: object) -> None:
         """Announces a tensor now instead of at its first use, which may be deep inside a module."""
         if isinstance(tensor, torch.Tensor):
             with without_overrides():
@@ -176,7 +178,7 @@ def _put_in_threads(session: Session, leaving: ExitStack) -> None:
 
     @wraps(begin)
     def listening(thread: threading.Thread) -> None:
-        if not session.is_heard or not session.hears_operations or thread.name.startswith("gviz"):
+        if not session.is_recording or not session.hears_operations or thread.name.startswith("gviz"):
             begin(thread)
             return
         with Listening(session):
@@ -191,7 +193,7 @@ def _put_in_processes(session: Session, leaving: ExitStack) -> None:
 
     @wraps(start)
     def listened(process: BaseProcess) -> None:
-        if session.is_heard:
+        if session.is_recording:
             session.not_seen("processes")
         start(process)
 
@@ -217,8 +219,10 @@ def _put_in_module_hooks(session: Session, leaving: ExitStack) -> None:
         register = getattr(torch.nn.Module, name)
 
         def listened(module: torch.nn.Module, hook: Any, *args: Any, register: Any = register, **options: Any) -> Any:
-            is_heard = session.is_heard and not session.is_outside and callable(hook)
-            return register(module, module_calls.heard_hook(session, hook) if is_heard else hook, *args, **options)
+            is_recording = session.is_recording and not session.is_outside and callable(hook)
+            return register(
+                module, module_calls.recorded_hook(session, hook) if is_recording else hook, *args, **options
+            )
 
         replace(torch.nn.Module, name, wraps(register)(listened), leaving)
 
@@ -234,10 +238,10 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
     def listened(cls: Any, *args: Any, **options: Any) -> Any:
         if private_api.is_bookkeeping(cls):
             return bound_to(None, cls)(*args, **options)
-        given = _given(session, cls, args, options) if session.is_heard and not session.is_outside else None
+        given = _given(session, cls, args, options) if session.is_recording and not session.is_outside else None
         result = bound_to(None, cls)(*args, **options)
         outputs = (result,) if isinstance(result, torch.Tensor) else result
-        if session.is_heard and not session.is_outside and isinstance(outputs, (tuple, list)):
+        if session.is_recording and not session.is_outside and isinstance(outputs, (tuple, list)):
             tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
             with without_overrides():
                 observe(session, cls, args, options, tensors, "", given)
@@ -267,7 +271,7 @@ def _put_in_parameters(session: Session, leaving: ExitStack) -> None:
     @wraps(make)
     def listened(cls: type[torch.nn.Parameter], *args: Any, **options: Any) -> Any:
         parameter = make(cls, *args, **options)
-        if not is_compiling() and session.is_heard:
+        if not is_compiling() and session.is_recording:
             session.marks.bear(parameter, session.channel.stack())
         return parameter
 
@@ -296,7 +300,7 @@ def _put_in_set(session: Session, leaving: ExitStack) -> None:
 
     @wraps(set_it)
     def listened(tensor: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
-        if not session.is_heard or session.is_outside:
+        if not session.is_recording or session.is_outside:
             return set_it(tensor, *args, **options)
         set_data(session, set_it, (tensor, *args), options)
         return tensor
@@ -309,15 +313,15 @@ def _put_in_modules(session: Session, leaving: ExitStack) -> None:
     is_compiling = torch.compiler.is_compiling  # a constant to Dynamo, which then sees hooks that do nothing
 
     def before(module: torch.nn.Module, args: Any) -> None:
-        if not is_compiling() and session.is_heard:
+        if not is_compiling() and session.is_recording:
             module_calls.enter(session, module)
 
     def after(module: torch.nn.Module, args: Any, result: Any) -> None:
-        if not is_compiling() and session.is_heard:
+        if not is_compiling() and session.is_recording:
             module_calls.leave(session, module, result)
 
     def registered(module: torch.nn.Module, name: str, parameter: Any) -> None:
-        if session.is_heard and isinstance(parameter, torch.nn.Parameter):
+        if session.is_recording and isinstance(parameter, torch.nn.Parameter):
             session.marks.bear(parameter, session.channel.stack())
 
     hooks = torch.nn.modules.module
@@ -347,7 +351,7 @@ def _put_in_names(session: Session, leaving: ExitStack) -> None:
     hooks = torch.nn.modules.module
 
     def before(module: torch.nn.Module, args: Any) -> None:
-        if not torch.compiler.is_compiling() and session.is_heard:
+        if not torch.compiler.is_compiling() and session.is_recording:
             module_calls.name_unnamed(session, module)
 
     def look(wanted: bool) -> None:
@@ -363,11 +367,11 @@ def _put_in_names(session: Session, leaving: ExitStack) -> None:
 
 def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if session.is_heard:
+        if session.is_recording:
             optimizers.stepped(session, optimizer)
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
-        if not session.is_heard:
+        if not session.is_recording:
             return None
         optimizers.starts(session, optimizer)
         return optimizers.with_closure(session, optimizer, args, kwargs)

@@ -111,7 +111,7 @@ def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs
 def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, stack: int) -> Any:
     """Return a hook that records its run, its result, and the `stack` at which it was registered."""
 
-    def heard(grad: torch.Tensor) -> Any:
+    def observed(grad: torch.Tensor) -> Any:
         current = session.current_pass()
         if current is None:
             return hook(grad)
@@ -133,7 +133,7 @@ def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, s
         _emit_ran(session, hook, ran, result if replaced else grad, changed)
         return result
 
-    return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
+    return wraps(hook)(observed) if hasattr(hook, "__name__") else observed
 
 
 def _emit_ran(session: Session, hook: Any, ran: HookRan, grad: torch.Tensor, changed: bool) -> None:

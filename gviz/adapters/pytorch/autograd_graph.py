@@ -25,7 +25,7 @@ from gviz.adapters.pytorch.creation import (
     Operand,
     OperationCall,
     Untracked,
-    dtype_beside,
+    dtype_for_number,
     emit_created,
     is_accumulator,
     mask,
@@ -39,7 +39,7 @@ from gviz.adapters.pytorch.gradient_hooks import watch_accumulator, watch_node
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.recording_state import Session
-from gviz.adapters.pytorch.tensor_properties import grad_fn_of, held_grad, is_leaf, version_of
+from gviz.adapters.pytorch.tensor_properties import grad_attribute, grad_fn_of, is_leaf, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
 from gviz.source import variables
@@ -74,7 +74,7 @@ def _meet(session: Session, tensor: torch.Tensor) -> Mark:
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     # it may belong to a model that is never called, such as a copy of one
     if is_parameter and session.look_for_names is None:
-        session.marks.met_unnamed(tensor)
+        session.marks.add_unnamed(tensor)
     name = variables.global_name(tensor) if is_parameter else _first_name(session, tensor)
     if name:
         session.channel.emit(Named(mark.node, name))
@@ -129,7 +129,7 @@ def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> M
 
 def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
     """Record the ``.grad`` that a leaf already has."""
-    grad = held_grad(tensor)
+    grad = grad_attribute(tensor)
     if grad is not None:
         session.marks.own(grad, tensor)
         session.channel.emit(GradSet(mark.node, 0, "assigned", session.value(grad)))
@@ -211,7 +211,7 @@ def _announce_node(
         attrs = tuple(({name: it for name, it in attrs if not name.startswith("argument")} | facts).items())
     elif kept_for_rule.grad_fn in _CONVERTING:
         operation = operations.unknown_conversion(operation)
-    shown = operations.as_given(operation, len(inputs.edges), tuple(inputs.further))
+    shown = operations.with_inputs(operation, len(inputs.edges), tuple(inputs.further))
     emit_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,
         attrs=attrs, requires_grad=True, stack=place, given=_given(session, node, own, inputs.edges),
@@ -264,7 +264,7 @@ def _enter_accumulator(session: Session, node: Any) -> None:
     leaf = node.variable
     mark = session.marks.of_tensor(leaf) or _meet(session, leaf)
     if not mark.named and isinstance(leaf, torch.nn.Parameter):
-        session.marks.met_unnamed(leaf)
+        session.marks.add_unnamed(leaf)
     mark.uses = 0
     watch_accumulator(session, node, mark, leaf)
 
@@ -391,7 +391,7 @@ def _link_arguments(
 def _edge_of_operand(session: Session, operand: Operand, result: torch.Tensor, inputs: Inputs) -> Edge:
     if isinstance(operand, torch.Tensor):
         return session.edge_of(operand)
-    inputs.kept.append(number(session, operand, dtype_beside(result)))
+    inputs.kept.append(number(session, operand, dtype_for_number(result)))
     return inputs.kept[-1].node, 0
 
 

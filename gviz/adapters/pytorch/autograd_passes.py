@@ -26,7 +26,7 @@ _TRACING = {"FakeTensor", "FunctionalTensor"}
 
 def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args: Sequence[Any], options: Any) -> Any:
     """Run PyTorch's engine and record the pass. The arguments are those of ``_engine_run_backward``."""
-    if not session.is_heard or any(type(root).__name__ in _TRACING for root in roots):
+    if not session.is_recording or any(type(root).__name__ in _TRACING for root in roots):
         return engine(roots, *args, **options)
     seeds, retain_graph, create_graph, inputs = (*args[:4],) if len(args) > 3 else (*args[:3], ())
     captures = bool(inputs) and not options.get("accumulate_grad", args[5] if len(args) > 5 else False)
@@ -44,7 +44,7 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         with _listening(session):  # the caller's mode is off while ``Tensor.backward`` is handled
             result = engine(roots, *args, **options)
         error = "", ""
-        if session.is_heard:
+        if session.is_recording:
             with without_overrides():
                 if captures:
                     _emit_captured(session, current, wanted, result)
@@ -58,7 +58,7 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         thread.during, thread.steps, thread.is_closed = before
         session.forget(current)
         del ends
-        if session.is_heard:
+        if session.is_recording:
             session.channel.emit(BackwardFinished(current.number, *error))
 
 

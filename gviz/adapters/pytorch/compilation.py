@@ -29,7 +29,7 @@ def put_in(session: Session, leaving: ExitStack) -> None:
     def listened(*args: Any, **options: Any) -> Any:
         if not args or args[0] is None:
             return lambda model: listened(model, **options)
-        if session.wanted.compiled == "eager" or not private_api.can_move_modes:
+        if session.scope.compiled == "eager" or not private_api.can_move_modes:
             return args[0]
         return opaque(session, compile_it(*args, **options), regions, of=args[0])
 
@@ -52,7 +52,7 @@ def opaque(session: Session, region: Any, leaving: ExitStack, of: Any = None) ->
 
     @wraps(region)
     def closed(*args: Any, **options: Any) -> Any:
-        if session.is_heard:
+        if session.is_recording:
             session.not_seen("compiled")
             _name_parameters(session, of)
         return inside(*args, **options)
@@ -116,7 +116,7 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
         return
     name = _SWITCH if hasattr(frames, _SWITCH) else _OLDER_SWITCH
     switch, within = getattr(frames, name), threading.local()
-    if session.wanted.compiled == "eager":
+    if session.scope.compiled == "eager":
         _run_as_written(frames, name, switch, leaving)
         return
 
@@ -129,7 +129,7 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
             before = _taken_out()
             if any(isinstance(mode, Listening) for mode in before):
                 regions.append((caller, before))
-                if session.is_heard:
+                if session.is_recording:
                     session.not_seen("compiled")
                     _name_parameters(session, caller.f_locals.get("fn"))
         return switch(callback)

@@ -99,7 +99,7 @@ def untracked(session: Session, call: OperationCall, outputs: Sequence[torch.Ten
         if isinstance(operand, torch.Tensor):
             inputs.append(session.edge_of(operand))
         else:
-            number_node = number(session, operand, dtype_beside(outputs[0]))
+            number_node = number(session, operand, dtype_for_number(outputs[0]))
             numbers.append(number_node)
             inputs.append((number_node.node, 0))
     origin = inputs[0][0] if tensors and why in ("detach", "data") else 0
@@ -118,7 +118,7 @@ def switched_off() -> str:
     return "inference" if torch.is_inference_mode_enabled() else "no_grad"
 
 
-def dtype_beside(result: torch.Tensor) -> torch.dtype:
+def dtype_for_number(result: torch.Tensor) -> torch.dtype:
     """Return the dtype in which a number was used."""
     result = as_it_lies(result)
     return result.dtype if result.is_floating_point() else torch.get_default_dtype()
@@ -233,7 +233,7 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
 
 def _unseen(session: Session, metadata: Any) -> Output:
     """Return an output with an unknown value; its shape and dtype may be known."""
-    session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
+    session.not_seen("forward" if session.scope.phase == "backward" else "composite")
     if not private_api.knows_outputs:
         session.report_lack(private_api.missing["_C._functions.AccumulateGrad._input_metadata"])
     try:

@@ -27,7 +27,7 @@ def put_in(session: Session, leaving: ExitStack) -> None:
 
     @wraps(begin)
     def begun(graph: Any, *args: Any, **options: Any) -> Any:
-        if session.is_heard:
+        if session.is_recording:
             session.not_seen("replay")
         captures.begin(graph)
         try:
@@ -46,7 +46,7 @@ def put_in(session: Session, leaving: ExitStack) -> None:
     @wraps(replay)
     def replayed(graph: Any, *args: Any, **options: Any) -> Any:
         result = replay(graph, *args, **options)
-        if session.is_heard:
+        if session.is_recording:
             began = clock()
             session.not_seen("replay")
             if not session.is_outside:

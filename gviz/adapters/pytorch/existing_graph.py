@@ -40,7 +40,7 @@ def is_tensor(thing: object) -> bool:
     return isinstance(thing, torch.Tensor)
 
 
-def events_behind(tensors: Iterable[torch.Tensor], params: Params = ()) -> list[Event]:
+def events_of_graph(tensors: Iterable[torch.Tensor], params: Params = ()) -> list[Event]:
     """Return the events for the existing graph of `tensors`, with values for these, the leaves and their ``.grad``.
 
     Other nodes have shapes only. Saved tensors that a backward pass released are marked as released. `params` names

@@ -68,7 +68,7 @@ class Listening(TorchFunctionMode):
         if plan is None:
             function = original_of(function, sys._getframe(1))
             plan = (_plans.get(function) or _plan(function)) if isinstance(function, Hashable) else _pass_on
-        if plan is _pass_on or not session.is_heard or session.is_outside:
+        if plan is _pass_on or not session.is_recording or session.is_outside:
             return function(*args, **kwargs) if kwargs else function(*args)
         if plan is not _observe:
             return plan(session, function, args, kwargs or _NO_KEYWORDS)

@@ -16,7 +16,7 @@ from gviz.adapters.pytorch.node_identity import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private_api import is_batch, without_overrides
 from gviz.adapters.pytorch.recording_state import Pass, Session, Step, clock
-from gviz.adapters.pytorch.tensor_properties import held_grad, is_dense
+from gviz.adapters.pytorch.tensor_properties import grad_attribute, is_dense
 from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
 from gviz.values.value import Awaited, Unordered, Value
@@ -138,7 +138,7 @@ class LeafWatch:
                 return
             here = address(grad)
             part = _arrived(session, current, (self._mark.node, 0), grad, here)
-            session.thread.adding = partial(self._emit, current, held_grad(self._leaf) is None), part, here
+            session.thread.adding = partial(self._emit, current, grad_attribute(self._leaf) is None), part, here
 
     def after(self, outgoing: Grads, grads: Grads) -> None:
         """Run after accumulation and after the program's own hooks for it."""
@@ -154,7 +154,7 @@ class LeafWatch:
     def _emit(self, current: Pass, is_first: bool, part: Value) -> None:
         session = self._session
         with without_overrides():
-            total = held_grad(self._leaf)
+            total = grad_attribute(self._leaf)
             if total is not None:
                 session.marks.own(total, self._leaf)
                 if session.captures.is_noting:
@@ -206,7 +206,7 @@ def emit_retained(session: Session, mark: Mark, current: Pass) -> None:
     """Record which outputs have retained their gradient."""
     for output_nr, reference in (mark.retained or {}).items():
         tensor = reference()
-        grad = None if tensor is None else held_grad(tensor)
+        grad = None if tensor is None else grad_attribute(tensor)
         if grad is not None:
             session.channel.emit(GradRetained(current.number, mark.node, output_nr, session.value(grad)))
 

@@ -15,7 +15,7 @@ from gviz.adapters.pytorch.creation import OperationCall, switched_off, untracke
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
-from gviz.adapters.pytorch.tensor_properties import device_of, grad_fn_of, grad_of, held_grad, overlap, version_of
+from gviz.adapters.pytorch.tensor_properties import device_of, grad_attribute, grad_fn_of, grad_of, overlap, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import DataSet, GradSet, StorageWritten
 from gviz.values.value import Awaited, Value
@@ -109,7 +109,7 @@ def emit_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
     """Record the gradients that differ from their last recorded value: other ranks have contributed since."""
     for leaf in leaves:
         mark = session.marks.of_tensor(leaf)
-        grad = None if mark is None else held_grad(leaf)
+        grad = None if mark is None else grad_attribute(leaf)
         if mark is None or grad is None:
             continue
         if session.value.is_hidden(grad):
@@ -127,18 +127,18 @@ def emit_written(session: Session, tensor: torch.Tensor, node: int) -> None:
 
 def emit_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]]) -> None:
     """Record the new contents of several tensors' memories, each with its writer. All have been written by now."""
-    parts_said: set[int] = set()
-    memories_said: set[int] = set()
+    parts_written: set[int] = set()
+    memories_written: set[int] = set()
     for tensor, node in tensors:
         if session.captures.is_noting:
             session.captures.note(tensor)
         written, version = session.marks.written(tensor), version_of(tensor)
-        parts = [it for it in written.parts if id(it) not in parts_said and session.marks.of(it) is not None]
-        parts_said.update(map(id, parts))
+        parts = [it for it in written.parts if id(it) not in parts_written and session.marks.of(it) is not None]
+        parts_written.update(map(id, parts))
         for part in parts:
             _emit_shown(session, (part,), node if overlap(as_it_lies(part), as_it_lies(tensor)) else 0)
-        if written.number and not (written.parts and written.number in memories_said):
-            memories_said.add(written.number)
+        if written.number and not (written.parts and written.number in memories_written):
+            memories_written.add(written.number)
             value = session.value.memory_of(tensor) if written.whole is None else session.value.memory(written.whole)
             session.channel.emit(StorageWritten(written.number, node, version, value))
         _emit_shown(session, written.moved, node)

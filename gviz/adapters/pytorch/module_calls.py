@@ -37,7 +37,7 @@ def enter(session: Session, module: torch.nn.Module) -> None:
         if module._modules:
             inner = {id(inner): name for name, inner in _modules_in(module) if inner is not module}
     thread.modules.append((inner, path))
-    if session.is_outside and session.wanted.has_module(path, kind):
+    if session.is_outside and session.scope.has_module(path, kind):
         thread.is_within = True
         name_parameters(session, module, path.partition(".")[2])
     scope = 0
@@ -48,11 +48,11 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     _emit_broadcast(session, module)
 
 
-def heard_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]:
+def recorded_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]:
     """Return a backward hook of a module that notes which gradients it gave, its name and where it was registered."""
     stack = session.channel.stack()
 
-    def heard(*args: Any) -> Any:
+    def observed(*args: Any) -> Any:
         result = hook(*args)
         current = session.current_pass()
         if result is not None and current is not None:
@@ -62,7 +62,7 @@ def heard_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]
                     current.by_modules[address(grad)] = name, stack
         return result
 
-    return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
+    return wraps(hook)(observed) if hasattr(hook, "__name__") else observed
 
 
 def _emit_broadcast(session: Session, module: torch.nn.Module) -> None:

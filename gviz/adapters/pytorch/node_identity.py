@@ -326,7 +326,7 @@ class Marks:
         self._known.clear()
         self._memories.clear()
 
-    def met_unnamed(self, parameter: torch.Tensor) -> None:
+    def add_unnamed(self, parameter: torch.Tensor) -> None:
         """Note a parameter without a name that is used or ends a graph."""
         self._unnamed.append(weakref.ref(parameter))
 

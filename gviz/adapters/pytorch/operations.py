@@ -228,7 +228,7 @@ def _arguments(name: str) -> set[str]:
 
 
 @cache
-def as_given(operation: Operation, inputs: int, further: tuple[str, ...]) -> Operation:
+def with_inputs(operation: Operation, inputs: int, further: tuple[str, ...]) -> Operation:
     """Return an operation with exactly as many slots as `inputs`, the last of them named by `further`."""
     own = inputs - len(further)
     return replace(operation, slots=(*operation.slots[:own], *further), rules=operation.rules[:own])
@@ -298,10 +298,10 @@ def _looked_at(node: Any, grad_fn: str) -> Kept:
 
 def settings(node: Any, kept: Kept) -> dict[str, Any]:
     """Return the plain numbers that a node saved, by their name in the backward rule: ``dim``, ``alpha``."""
-    return {name: _as_given(name, getattr(node, part)) for part, name in kept.settings}
+    return {name: _as_passed(name, getattr(node, part)) for part, name in kept.settings}
 
 
-def _as_given(name: str, value: Any) -> Any:
+def _as_passed(name: str, value: Any) -> Any:
     """Return an argument as a program passes it, from the number that a node saved for it."""
     words = _BY_NUMBER.get(name, ())
     return words[value] if value.__class__ is int and 0 <= value < len(words) else _signed(value)

@@ -14,7 +14,7 @@ from gviz.adapters.pytorch.autograd_graph import mark_of
 from gviz.adapters.pytorch.in_place_writes import emit_all_written, emit_averaged, grad_changed, has_other_ranks
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session, Update
-from gviz.adapters.pytorch.tensor_properties import held_grad, number_in, version_of
+from gviz.adapters.pytorch.tensor_properties import grad_attribute, number_in, version_of
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.optimizer_options import options_of, per_group
 
@@ -54,7 +54,7 @@ def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs
 
     @wraps(closure)
     def evaluated(*given: Any, **options: Any) -> Any:
-        if session.is_heard:
+        if session.is_recording:
             _emit_changed(session, optimizer)
         return closure(*given, **options)
 
@@ -84,20 +84,20 @@ def stepped(session: Session, optimizer: Any) -> None:
         updates[-1] = None
     with without_overrides():
         parameters = _parameters(optimizer)
-        known = (session.marks.of_tensor(p) for p in parameters if held_grad(p) is None)
+        known = (session.marks.of_tensor(p) for p in parameters if grad_attribute(p) is None)
         skipped = tuple(mark.node for mark in known if mark is not None)
         if getattr(optimizer, "grad_scale", None) is not None:  # a `GradScaler` has left its work to a fused step
             for parameter in parameters:
-                if (grad := held_grad(parameter)) is not None:
+                if (grad := grad_attribute(parameter)) is not None:
                     grad_changed(session, grad)
-        _emit_end(session, optimizer, [p for p in parameters if held_grad(p) is not None], skipped)
+        _emit_end(session, optimizer, [p for p in parameters if grad_attribute(p) is not None], skipped)
 
 
 def left(session: Session, raised: type[BaseException] | None) -> None:
     """End a call of ``step``; if an exception ended the step, record the parameters that have changed."""
     updates = session.thread.updates
     update = updates.pop() if updates else None  # otherwise it began before the recording
-    if update is None or raised is None or not session.is_heard:
+    if update is None or raised is None or not session.is_recording:
         return
     with without_overrides():
         before, parameters = update.versions, _parameters(update.optimizer)

@@ -16,7 +16,7 @@ from gviz.adapters.pytorch import private_api
 from gviz.adapters.pytorch.cuda_captures import Captures
 from gviz.adapters.pytorch.node_identity import Marks
 from gviz.adapters.pytorch.values import Capture
-from gviz.adapters.recording_scope import EVERYTHING, Wanted
+from gviz.adapters.recording_scope import EVERYTHING, RecordingScope
 from gviz.emit import Channel
 from gviz.events import NOT_SEEN, Edge, Unseen, Warned
 from gviz.values.value import Value
@@ -106,11 +106,11 @@ class ThreadState(threading.local):
 class Session:
     """One recording: its channel, what was announced on it, and its threads."""
 
-    def __init__(self, channel: Channel, wanted: Wanted = EVERYTHING) -> None:
+    def __init__(self, channel: Channel, scope: RecordingScope = EVERYTHING) -> None:
         self.channel = channel
-        self.wanted = wanted
-        self.is_partial = bool(wanted.module)
-        self.hears_operations = wanted.phase == "all" and private_api.can_hide
+        self.scope = scope
+        self.is_partial = bool(scope.module)
+        self.hears_operations = scope.phase == "all" and private_api.can_hide
         self.spent = 0
         """Nanoseconds that the program's threads have spent in gviz's hooks."""
         self._not_seen: set[str] = set()
@@ -132,7 +132,7 @@ class Session:
         self._by_task: dict[int, Pass] = {}
 
     @property
-    def is_heard(self) -> bool:
+    def is_recording(self) -> bool:
         """Whether this recording is still in progress and the program really computes.
 
         If PyTorch is making a graph of the calls, gviz's own operations would get into it.
@@ -154,7 +154,7 @@ class Session:
         """Report once that something the program does is in no event."""
         if what not in self._not_seen:
             self._not_seen.add(what)
-            text = _NOT_SEEN[what].format(module=self.wanted.module)
+            text = _NOT_SEEN[what].format(module=self.scope.module)
             self.channel.emit(Warned(NOT_SEEN, text, self.channel.stack(), what))
 
     def report_lack(self, what: str) -> None:
@@ -170,7 +170,7 @@ class Session:
         On the CPU it is the innermost pass of this thread. On a device's thread PyTorch's task number identifies it,
         which is new when the first step of a pass runs.
         """
-        if not self.is_heard:
+        if not self.is_recording:
             return None
         passes = self.thread.passes
         if passes:

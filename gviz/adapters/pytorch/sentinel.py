@@ -110,7 +110,7 @@ class Monitored:
         """Return the node whose output is `tensor`, or 0 if the recording does not know the tensor."""
         return self._attached.node_of(tensor)
 
-    def heard(self, roots: Sequence[Any]) -> None:
+    def observed(self, roots: Sequence[Any]) -> None:
         """Note that a backward pass begins. If it begins at a single number, that is the loss."""
         if self._left == 1 and len(roots) == 1:
             with without_overrides():
@@ -179,12 +179,12 @@ def replace_engine(monitored: Monitored, leaving: ExitStack) -> None:
     engine = torch.autograd.graph._engine_run_backward
 
     @wraps(engine)
-    def heard(roots: Any, *args: Any, **options: Any) -> Any:
-        monitored.heard(roots)
+    def observed(roots: Any, *args: Any, **options: Any) -> Any:
+        monitored.observed(roots)
         return engine(roots, *args, **options)
 
     for home in (torch.autograd.graph, torch.autograd):
-        replace(home, "_engine_run_backward", heard, leaving)
+        replace(home, "_engine_run_backward", observed, leaving)
 
 
 def _asked(iteration: int, numbers: list[torch.Tensor], has_loss: bool) -> Answer:

@@ -13,7 +13,7 @@ import torch
 from gviz.adapters.pytorch import private_api
 
 _attributes: Any = torch.Tensor  # read from the class, they have a `__get__`
-held_grad: Callable[[torch.Tensor], torch.Tensor | None] = _attributes.grad.__get__
+grad_attribute: Callable[[torch.Tensor], torch.Tensor | None] = _attributes.grad.__get__
 """The ``.grad`` of a tensor; use `grad_of` for tensors that PyTorch warns about."""
 _grad_fn: Callable[[torch.Tensor], torch.autograd.graph.Node | None] = _attributes.grad_fn.__get__
 _is_leaf: Callable[[torch.Tensor], bool] = _attributes.is_leaf.__get__
@@ -57,7 +57,7 @@ def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
     Other tensors give None, because reading their ``.grad`` makes PyTorch warn.
     """
-    return held_grad(tensor) if is_leaf(tensor) or tensor.retains_grad else None
+    return grad_attribute(tensor) if is_leaf(tensor) or tensor.retains_grad else None
 
 
 def version_of(tensor: torch.Tensor) -> int:

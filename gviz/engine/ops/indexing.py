@@ -643,8 +643,8 @@ def _whole(key: Any) -> int:
 def _sliced(self: Tensor, axis: int, key: slice) -> Tensor:
     length = self.shape[axis]
     start, stop = key.start, key.stop
-    as_given = (start is None or as_index(start) == 0) and (stop is None or as_index(stop) >= length)
-    whole = as_given and key.indices(length) == (0, length, 1)
+    with_inputs = (start is None or as_index(start) == 0) and (stop is None or as_index(stop) >= length)
+    whole = with_inputs and key.indices(length) == (0, length, 1)
     return self if whole else _slice(self, axis, key)  # a start other than 0 makes a view even of everything
 
 

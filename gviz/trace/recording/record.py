@@ -151,8 +151,8 @@ class Recording(Displayed):
         self.framework = framework
         self._kept = kept
         self._beside: list[Callable[[Recording], AbstractContextManager[object]]] = []
-        self._known_by: list[Callable[[object], int]] = []
-        self._met_by: list[Callable[[object], None]] = []
+        self._lookups: list[Callable[[object], int]] = []
+        self._announcers: list[Callable[[object], None]] = []
         self._through: Callable[[TraceWriter], Listener] = _straight
         self._writer: TraceWriter | None = None
         self._number = next(_numbers)
@@ -209,18 +209,18 @@ class Recording(Displayed):
         """Enter a context now and exit it when the recording ends."""
         self._joined.enter_context(context)
 
-    def known_by(self, node_of: Callable[[object], int]) -> None:
+    def add_lookup(self, node_of: Callable[[object], int]) -> None:
         """Register a function that returns the node of another framework's tensor, 0 if it has none."""
-        self._known_by.append(node_of)
+        self._lookups.append(node_of)
 
-    def met_by(self, meet: Callable[[object], None]) -> None:
+    def add_announcer(self, announce: Callable[[object], None]) -> None:
         """Register a function that announces another framework's tensor."""
-        self._met_by.append(meet)
+        self._announcers.append(announce)
 
-    def meet(self, tensor: object) -> None:
+    def announce(self, tensor: object) -> None:
         """Announce a tensor of another framework here, before its first use, if it is new."""
-        for meet in self._met_by:
-            meet(tensor)
+        for announce in self._announcers:
+            announce(tensor)
 
     def node_of(self, tensor: object) -> int:
         """Return the node of a tensor in this recording, 0 if it has none."""
@@ -229,7 +229,7 @@ class Recording(Displayed):
         seen = getattr(tensor, "_seen", None)  # set by the engine on recorded tensors
         if seen is not None:
             return int(seen.node) if seen.channel is self.channel else 0
-        return next((node for node_of in self._known_by if (node := node_of(tensor))), 0)
+        return next((node for node_of in self._lookups if (node := node_of(tensor))), 0)
 
     @property
     def is_open(self) -> bool:
@@ -418,9 +418,9 @@ class NestedRecording(Displayed):
         """Return the node of a tensor in this recording, 0 if it has none."""
         return self._outer.node_of(tensor)
 
-    def meet(self, tensor: object) -> None:
+    def announce(self, tensor: object) -> None:
         """Announce a tensor of another framework here, before its first use, if it is new."""
-        self._outer.meet(tensor)
+        self._outer.announce(tensor)
 
     @property
     def channel(self) -> Channel:

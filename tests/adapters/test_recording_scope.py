@@ -42,9 +42,9 @@ def train(model, steps=2):
 
 
 def wanted(**options):
-    from gviz.adapters.recording_scope import Wanted
+    from gviz.adapters.recording_scope import RecordingScope
 
-    return Wanted(**options)
+    return RecordingScope(**options)
 
 
 def steps_of(log):
@@ -79,7 +79,7 @@ def test_passes_alone_leave_operations_and_module_calls_alone():
 
     model = network()
     channel = emit.Channel(lambda event: None)
-    with emit.listening(channel), Attached(channel, wanted=wanted(phase="backward")):
+    with emit.listening(channel), Attached(channel, scope=wanted(phase="backward")):
         assert not torch.overrides._get_current_function_mode_stack()
         train(model)
         assert not torch.nn.modules.module._global_forward_pre_hooks  # the names are known
