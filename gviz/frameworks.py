@@ -113,6 +113,7 @@ def record(
     max_size: int | str | None = None,
     until: Until = "",
     share: bool = False,
+    older: str | None = None,
 ) -> Recording | NestedRecording:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
@@ -121,8 +122,10 @@ def record(
     True. If PyTorch is imported, before or within the block, its operations are recorded; with `model` its parameters
     have names from the start.
     For a long run, `last` keeps only the last iterations (``3``) or marks (``"3 marks"``), and `max_size` keeps only
-    that many bytes of the newest events (``"500M"``). With `until` (``"nan"``, ``"inf"``) the recording ends with the
-    first of these. Only the owner can read the trace; with `share` the umask decides.
+    that many bytes of the newest events (``"500M"``). `older` names iterations before the last ones (3 without `last`)
+    that are kept as well: ``"first"``, ``"findings"`` (around a nan, an error or an alarm), ``"every 100"`` and
+    ``"thinned"`` (fewer and fewer with their age; with `max_size`, as many as fit). With `until` (``"nan"``, ``"inf"``)
+    the recording ends with the first of these. Only the owner can read the trace; with `share` the umask decides.
 
     The following apply to PyTorch. `phase` ``"backward"`` records backward passes only, at a fraction of the cost.
     `module` (a path or class, with ``*``) records only calls of those modules. `compiled` ``"eager"`` runs the
@@ -144,7 +147,7 @@ def record(
             exit_code=2,
         )
     present = next((one.package for one in FOREIGN if one.imported), OWN)
-    kept = Kept(limit, keep, source, window, last, max_size, until, share)
+    kept = Kept(limit, keep, source, window, last, max_size, until, share, older)
     made = recording.record(path, kept, force=force, framework=framework or present)
     for one in FOREIGN:
         if one.imported or one.owns(model):

@@ -48,20 +48,20 @@ MAY_IMPORT = {
 }
 OF_TRACE = {
     "timeline", "places", "graph_state", "navigation", "backward_order", "condition_environment", "stops",
-    "log", "load", "repetition", "node_gradients",
+    "log", "load", "recorded_iterations", "repetition", "node_gradients",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
-        graph_state weak_cache codec tensor_storage optimizer_steps stacks index.tables repetition file.lock
-        file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions
+        graph_state recorded_iterations weak_cache codec tensor_storage optimizer_steps stacks index.tables
+        repetition file.lock file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions
         index.change_lists backward_reach file.snapshot iterations file.format naming.calls log phases
         file.paths naming.assignments nonfinite name_overlay index.threads file.connection naming.names
         index.search_index file.batch spans contexts index.reachability index.references
         file.reader file.ring node_table error_index index.node_state file.event_table  file.writer
         timeline recording.source_text backward_order navigation places node_gradients condition_environment
-        recording.record stops recorded_iterations""",
+        recording.record stops""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_control""",
     "render": """

@@ -136,7 +136,7 @@ def _moment(
 
 def _note_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:
     """Note which iteration is drawn, if no moment was requested and it is not the last one."""
-    drawn, count = timeline.iteration_at(n).index + 1, len(timeline.iterations)
+    drawn, count = timeline.iteration_at(n).number, timeline.iteration_count
     if drawn < count:
         note(f"drawn is iteration {drawn} of {count}, the last that autograd follows; the moment end draws the last")
 

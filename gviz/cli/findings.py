@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.cli import recordings
+from gviz.cli import recordings, streams
 from gviz.values.plain_text import file_line, shown
 
 if TYPE_CHECKING:
@@ -153,3 +153,5 @@ def print_answer(inputs: Recordings, place: str | None, at: str | None, format: 
     recordings.print_answers(
         inputs, format, lambda timeline: answer_lines(answer(timeline, place, at), whole=whole), data
     )
+    for missing in dict.fromkeys(timeline.missing for timeline in inputs.timelines if timeline.missing):
+        streams.show(f"not seen: the rest of the run: {missing}")

@@ -1,4 +1,4 @@
-"""Options of a recording: ``--values``, ``--last``, ``--max-size``, ``--phase``"""
+"""Options of a recording: ``--values``, ``--last``, ``--max-size``, ``--keep``, ``--phase``"""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _NAMED: dict[str, tuple[Keep, int | None]] = {
 
 _OPTION_OF = {
     "first": "--from", "last": "--to", "compiled": "--compiled", "phase": "--phase", "module": "--module",
-    "newest": "--last", "max_size": "--max-size", "budget": "--budget", "from_iteration": "--from-iteration",
+    "newest": "--last", "max_size": "--max-size", "older": "--keep", "budget": "--budget",
+    "from_iteration": "--from-iteration",
 }  # fmt: skip
 """The option that sets each field of `Keeping`."""
 
@@ -44,7 +45,7 @@ def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:
     if text:
         from gviz.trace.file.bounds import bounds
 
-        bounds(**{"last" if param.name == "newest" else "max_size": text})
+        bounds(**{"last" if param.name == "newest" else str(param.name): text})
     return text
 
 
@@ -69,6 +70,9 @@ OPTIONS = (
                  "or marks ('3 marks'), like a flight recorder."),
     click.option("--max-size", default="", callback=_bound, metavar="SIZE",
                  help="Drop the oldest iterations so that the file stays under this size (500M)."),
+    click.option("--keep", "older", default="", callback=_bound, metavar="WHICH", help="Of the iterations before the "
+                 "last ones (--last, else 3), keep those listed: first, findings (around a nan, an error or an alarm), "
+                 "'every 100', thinned (fewer with age; with --max-size, as many as fit)."),
     click.option("--budget", default="", callback=_scope, metavar="SHARE", help="Record whole iterations "
                  "now and then, so that recording takes at most this share of the run time (5%); watch loss and "
                  "gradients between (PyTorch only)."),

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal, TypeGuard, get_args
 
 from gviz.compare.recording_comparison import STRUCTURE, Comparison, Difference, compare
-from gviz.compare.side import Side
+from gviz.compare.side import Side, shared_iterations
 from gviz.events import Failed
 from gviz.trace.timeline import Timeline
 
@@ -136,7 +136,7 @@ class Rank:
     @property
     def iterations(self) -> int:
         """The number of iterations it started."""
-        return len(self.timeline.iterations)
+        return self.timeline.iteration_count
 
     def completed(self, iteration: int) -> bool:
         """Return whether it completed an iteration (from 1): it did not fail and was not killed there."""
@@ -150,7 +150,9 @@ class Rank:
 
     def reached(self, iteration: int) -> int:
         """Return the number of events in an iteration if it broke off, otherwise 0."""
-        span = self.timeline.iterations[iteration - 1]
+        span = self.timeline.iteration_numbered(iteration)
+        if span is None:
+            return 0
         return 0 if self.completed(iteration) else span.end - span.start + 1
 
 
@@ -171,7 +173,7 @@ class _Buffers:
         """The names of buffers that agree in some iteration after one in which they differed."""
         a, b = self._ranks
         parted, together = set[str](), set[str]()
-        for iteration in range(1, min(a.iterations, b.iterations) + 1):
+        for iteration in shared_iterations(a.timeline, b.timeline):
             between = rank_differences(a.timeline, b.timeline, iteration)
             differing = {_name(between, each) for part, each in between.parts if part == "buffer"}
             side = between.comparison.a
@@ -190,7 +192,7 @@ def _name(between: RankDifferences, difference: Difference) -> str:
 def divergence(a: Rank, b: Rank) -> Divergence | None:
     """Return where two ranks stop agreeing; None if they agree in everything that ranks share."""
     buffers = _Buffers(a, b)
-    for iteration in range(1, min(a.iterations, b.iterations) + 1):
+    for iteration in shared_iterations(a.timeline, b.timeline):
         difference = _divergence_in(a, b, iteration, buffers)
         if difference is not None:
             return difference

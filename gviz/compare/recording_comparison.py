@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from gviz.compare.alignment import Pair, align
-from gviz.compare.side import Side
+from gviz.compare.side import Side, shared_iterations
 from gviz.compare.source_changes import SourceChange, source_changes
 from gviz.compare.tolerance import Distance, Tolerance, distance
 from gviz.events import OptimizerStarted
@@ -259,9 +259,9 @@ def other_step(a: Side, b: Side) -> OtherStep | None:
     Options that only one side has do not count: two versions of a framework may differ in them.
     """
     from_start = a.timeline is not b.timeline and a.number == b.number
-    numbers = range(1, a.number + 1) if from_start else (0,)
-    for number in numbers:
-        places = (number, number) if from_start else (a.number, b.number)
+    earlier = shared_iterations(a.timeline, b.timeline) if from_start else []
+    for number in [number for number in earlier if number < a.number] + [0]:
+        places = (number, number) if number else (a.number, b.number)
         left, right = _steps(a, places[0]), _steps(b, places[1])
         for (seq, mine), (other_seq, other) in zip(left, right, strict=False):
             options = tuple(_other_options(mine, other)) if mine.kind == other.kind else ()
@@ -272,7 +272,9 @@ def other_step(a: Side, b: Side) -> OtherStep | None:
 
 def _steps(side: Side, number: int) -> Steps:
     """Return the steps that start in an iteration."""
-    iteration = side.timeline.iterations[number - 1]
+    iteration = side.timeline.iteration_numbered(number)
+    if iteration is None:
+        return []
     return list(side.timeline.select((OptimizerStarted,), iteration.start, iteration.end + 1))
 
 

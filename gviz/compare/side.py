@@ -10,7 +10,7 @@ from gviz.errors import GvizError
 from gviz.events import BackwardStarted, OptimizerStepped
 from gviz.source.site import Frame
 from gviz.source.syntax import loops
-from gviz.trace.graph_state import NodeInfo, NodeState, Phase
+from gviz.trace.graph_state import Iteration, NodeInfo, NodeState, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 
@@ -36,10 +36,18 @@ class Side:
     in_loop: bool = False
 
     def __post_init__(self) -> None:
-        count = len(self.timeline.iterations)
-        if not 1 <= self.number <= count:
+        if self.timeline.iteration_numbered(self.number) is None:
+            count, recorded = len(self.timeline.iterations), self.timeline.recorded
             there = "has one iteration" if count == 1 else f"has iterations 1 to {count}"
+            there = f"has iterations {recorded.numbers}" if recorded is not None else there
             raise GvizError(f"there is no iteration {self.number}", why=f"the recording {there}", exit_code=2)
+
+    @cached_property
+    def iteration(self) -> Iteration:
+        """The iteration itself."""
+        iteration = self.timeline.iteration_numbered(self.number)
+        assert iteration is not None
+        return iteration
 
     @cached_property
     def infos(self) -> dict[int, NodeInfo]:
@@ -47,8 +55,7 @@ class Side:
 
         Without what `jit.trace` ran only to trace or to check, unless there is nothing else.
         """
-        iteration = self.timeline.iterations[self.number - 1]
-        infos = {node: self.timeline.info(node) for node in self.timeline.nodes.of(iteration)}
+        infos = {node: self.timeline.info(node) for node in self.timeline.nodes.of(self.iteration)}
         proper = [info for info in infos.values() if not self._is_rehearsal(info.created.scope)]
         nodes = {info.node for info in proper} | {node for info in proper for node, _ in info.created.inputs}
         if not any(info.created.kind == "op" for info in proper):
@@ -71,24 +78,24 @@ class Side:
     @property
     def is_at_the_end(self) -> bool:
         """Whether its end is also the end of the program."""
-        return self.number == len(self.timeline.iterations) and not self.at_step
+        return self.iteration == self.timeline.iterations[-1] and not self.at_step
 
     @property
     def _settled(self) -> int:
         """The event at which gradients are read."""
         steps = self.steps if self.at_step else ()
-        return steps[-1][0] if steps else self.timeline.iterations[self.number - 1].end
+        return steps[-1][0] if steps else self.iteration.end
 
     @cached_property
     def steps(self) -> tuple[tuple[int, OptimizerStepped], ...]:
         """The ends of optimizer steps in this iteration, with their event numbers."""
-        iteration = self.timeline.iterations[self.number - 1]
+        iteration = self.iteration
         return tuple(self.timeline.select([OptimizerStepped], iteration.start, iteration.end + 1))
 
     @property
     def passes(self) -> int:
         """The number of backward passes of this iteration that ended."""
-        return len(self.timeline.pass_ends(self.timeline.iterations[self.number - 1]))
+        return len(self.timeline.pass_ends(self.iteration))
 
     @cached_property
     def updated(self) -> frozenset[int]:
@@ -110,20 +117,20 @@ class Side:
     @cached_property
     def kept(self) -> dict[int, tuple[Value | None, int]]:
         """The ``.grad`` that nodes have when the first backward pass of the iteration starts, with its event."""
-        iteration = self.timeline.iterations[self.number - 1]
+        iteration = self.iteration
         start = next((phase.start for phase in self.timeline.phases if self._is_first_pass(phase)), iteration.end)
         states = zip(self.others, self.timeline.at(start).states(self.others), strict=True)
         outputs = [(node, state.outputs[0]) for node, state in states if state is not None and state.outputs]
         return {node: (output.grad, output.grad_seq) for node, output in outputs if output.grad is not None}
 
     def _is_first_pass(self, phase: Phase) -> bool:
-        iteration = self.timeline.iterations[self.number - 1]
+        iteration = self.iteration
         return phase.kind == "backward" and iteration.start <= phase.start <= iteration.end
 
     def made(self, node: int) -> bool:
         """Return whether an operation of this iteration created the node."""
         info = self.infos[node]
-        is_here = info.created.kind == "op" and info.iteration == self.number - 1
+        is_here = info.created.kind == "op" and info.iteration == self.iteration.index
         return is_here and (not self.in_loop or node not in self.outside)
 
     @cached_property
@@ -133,11 +140,11 @@ class Side:
         Where the stacks of both first differ, there is no loop around both lines, but one around the pass, there or
         further in. Example: the set-up is on line 3, and line 9 calls ``train()``, which has the loop.
         """
-        iteration = self.timeline.iterations[self.number - 1]
+        iteration = self.iteration
         started = next(iter(self.timeline.select([BackwardStarted], iteration.start, iteration.end + 1)), None)
         if started is None:
             return frozenset()
-        stacks = {info.created.stack for info in self.infos.values() if info.iteration == self.number - 1}
+        stacks = {info.created.stack for info in self.infos.values() if info.iteration == self.iteration.index}
         call = self.timeline.stack(started[1].stack)[::-1]
         outside = {stack for stack in stacks if self._is_outside(self.timeline.stack(stack)[::-1], call)}
         return frozenset(
@@ -214,10 +221,16 @@ class Side:
 
     def known_before_use(self, node: int) -> bool:
         """Return whether a node was recorded before this iteration. Batch norm writes to its statistics before that."""
-        return self.infos[node].iteration != self.number - 1
+        return self.infos[node].iteration != self.iteration.index
 
 
 def _is_of_module(info: NodeInfo, scopes: Collection[str]) -> bool:
     module = info.name.rpartition(".")[0]
     is_held = info.created.kind == "constant" and bool(module)
     return is_held and any(f".{scope}".endswith(f".{module}") for scope in scopes)
+
+
+def shared_iterations(a: Timeline, b: Timeline) -> list[int]:
+    """Return the numbers of the iterations that two recordings both have, in order."""
+    theirs = {one.number for one in b.iterations}
+    return [one.number for one in a.iterations if one.number in theirs]

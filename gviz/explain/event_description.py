@@ -58,7 +58,7 @@ def sentence(timeline: Timeline, n: int, since: int = 0) -> str:
     if n == 0:
         return f"start of the recording, before event 1 of {len(timeline)}."
     moment = timeline.at(n)
-    words = _BEFORE_THE_KEPT_PART if n <= timeline.dropped.again else phase_words(timeline, moment)
+    words = _BEFORE_THE_KEPT_PART if timeline.dropped.replaces(n) else phase_words(timeline, moment)
     phase = f", {words}" if words else ""
     here = moment.actor
     who = f", node {label(timeline, here)}" if here else ""

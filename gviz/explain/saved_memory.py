@@ -406,7 +406,7 @@ def memory_finding(timeline: Timeline, n: int) -> Finding:
         return Finding("memory", f"no operation saves a tensor for backward up to event {n}", n)
     kept = account.at(event)
     text = (
-        f"the graph of iteration {account.iteration.index + 1} keeps up to {bytes_text(peak)} for backward: "
+        f"the graph of iteration {account.iteration.number} keeps up to {bytes_text(peak)} for backward: "
         f"{count_text(len(kept))} tensor{'s' if len(kept) != 1 else ''} at event {event}"
     )
     at = next((line for line, _ in account.by_line(event).most_common(1)), None)
@@ -518,7 +518,7 @@ def memory_data(timeline: Timeline, n: int) -> dict[str, object]:
     event, peak = account.peak
     checkpoint = account.checkpoint()
     return {
-        "iteration": account.iteration.index + 1,
+        "iteration": account.iteration.number,
         "peak": {"event": event, "bytes": peak},
         "curve": account.curve,
         "modules": dict(account.by_module(event).most_common()),

@@ -98,10 +98,10 @@ def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
     if len(timeline.iterations) > 1:
         from gviz.compare.side import Side
 
-        side = Side(timeline, iteration.index + 1)
+        side = Side(timeline, iteration.number)
         kept = [f"{label(timeline, node)} {short(grad, _NUMBER)}" for node, (grad, _) in side.kept.items() if grad]
         grads = f"; .grad before it: {', '.join(kept[:PLACES])}{' …' * (len(kept) > PLACES)}" if kept else ""
-        yield f"iteration {iteration.index + 1} of {len(timeline.iterations)} is run again{grads}."
+        yield f"iteration {iteration.number} of {timeline.iteration_count} is run again{grads}."
     if _takes_numbers_out(timeline, iteration):
         yield "numbers that the program took out of tensors, as .item(), an index, `if x:`, keep their recorded values."
 
@@ -155,7 +155,7 @@ def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) ->
     from gviz.compare.side import Side
     from gviz.compare.tolerance import SAME_NUMBERS
 
-    before, after = Side(timeline, iteration.index + 1), Side(Timeline(branch.log), 1)
+    before, after = Side(timeline, iteration.number), Side(Timeline(branch.log), 1)
     pairs = [(node, branch.numbers.get(node, 0)) for node in before.infos]
     found = compare(before, after, SAME_NUMBERS, tuple([(x, y) for x, y in pairs if y in after.infos]))
     rows: dict[int, list[str]] = {}

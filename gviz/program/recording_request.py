@@ -30,9 +30,9 @@ class Keeping:
     """How much of a program is kept.
 
     Arrays: whole up to `limit` bytes (None: the recorder's default), or less according to `keep`. Time: between the
-    marks `first` and `last`. Long runs: the `newest` parts and at most `max_size` bytes, in the syntax of
-    `gviz.trace.file.bounds` (empty: everything); `until` ends the recording (for example at a nan). PyTorch programs:
-    `phase`, `module`, `compiled`, `budget` and `from_iteration`.
+    marks `first` and `last`. Long runs: the `newest` parts, some `older` ones and at most `max_size` bytes, in the
+    syntax of `gviz.trace.file.bounds` (empty: everything); `until` ends the recording (for example at a nan). PyTorch
+    programs: `phase`, `module`, `compiled`, `budget` and `from_iteration`.
     """
 
     keep: Keep = "whole"
@@ -45,6 +45,7 @@ class Keeping:
     until: Until = ""
     newest: str = ""
     max_size: str = ""
+    older: str = ""
     budget: str = ""
     from_iteration: str = ""
 
@@ -55,8 +56,8 @@ class Keeping:
 
     @property
     def bounded(self) -> bool:
-        """Whether the beginning of a long run is dropped."""
-        return bool(self.newest or self.max_size)
+        """Whether parts of a long run are dropped."""
+        return bool(self.newest or self.max_size or self.older)
 
 
 WHOLE = Keeping()
@@ -90,7 +91,8 @@ class Order:
 
         how = self.keeping
         window, last, size = Window(how.first, how.last), how.newest or None, how.max_size or None
-        return Kept(how.limit, how.keep, self.keep_source, window, last, size, how.until, self.share)
+        older = how.older or None
+        return Kept(how.limit, how.keep, self.keep_source, window, last, size, how.until, self.share, older)
 
     @property
     def records_ranks(self) -> bool:

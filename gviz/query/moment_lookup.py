@@ -120,9 +120,9 @@ def _end_of_pass(timeline: Timeline, word: str, n: int) -> int:
 def _of_iteration(timeline: Timeline, word: str, text: str) -> int:
     """Return where an iteration (counted from 1) is complete, or the end of its last pass that the word refers to."""
     count, number = len(timeline.iterations), typed_count(text)
-    if number is None or not 1 <= number <= count:
+    iteration = timeline.iteration_numbered(number) if number is not None else None
+    if iteration is None:
         raise _no_iteration(timeline, text, count)
-    iteration = timeline.iterations[number - 1]
     if word == "iteration":
         return through(timeline, iteration)
     ends = _ends_in(timeline, iteration, [phase for phase in timeline.phases if phase.kind == PASSES[word]])
@@ -135,6 +135,8 @@ def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:
     if timeline.growing and number is not None and number > count:
         hint = f"until if step == {number - 1} lets the program run there"
         return GvizError(f"{none} so far", hint=hint, exit_code=2)
+    if timeline.recorded is not None:
+        return GvizError(f"{none} in this recording", hint=f"it has {timeline.recorded.numbers}", exit_code=2)
     only = f"there are {count:,}" if count > 1 else "there is one"
     return GvizError(none, hint=only, exit_code=2)
 

@@ -62,7 +62,7 @@ def agreement(rank: Timeline, other: str) -> str:
 
     The values of sharded parameters are not recorded.
     """
-    side = Side(rank, len(rank.iterations))
+    side = Side(rank, rank.iterations[-1].number)
     values = (rank.info(node).created.first_value for node in side.learnt)
     unknown = sum(value is None or value.statistics() is None for value in values)
     known = f", but the numbers of {unknown} parameter{'s' * (unknown != 1)} are not known" if unknown else ""

@@ -206,7 +206,7 @@ def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
     if known and timeline.info(node).iteration == timeline.iteration_at(n).index:
         where = "it is part of an optimizer step, and pictures show only the new values of a step"
     elif known:
-        where = f"it was made in iteration {timeline.info(node).iteration + 1}; the moment #{node} draws that"
+        where = f"it was made in iteration {timeline.iteration_of(node).number}; the moment #{node} draws that"
     return GvizError(f"node #{node} is not in the graph of event {n}", hint=where, exit_code=2)
 
 

@@ -340,7 +340,7 @@ def _when(timeline: Timeline, moment: Moment) -> Iterator[str]:
     if len(iterations) < 2:
         yield f"event {moment.n}/{len(timeline)}"
         return
-    yield f"{iteration_called(timeline)} {here.index - iterations[0].index + 1} of {len(iterations):,}"
+    yield f"{iteration_called(timeline)} {here.number:,} of {timeline.iteration_count:,}"
     ends = moment.phase is not None and moment.n == moment.phase.end
     if not ends and moment.n != through(timeline, here):
         yield f"event {moment.n}"

@@ -155,8 +155,17 @@ class Phase:
 class Iteration:
     """The lifetime of one graph: events ``start..end`` (both included). It ends where a forward starts after a backward
     pass.
+
+    `index` counts the iterations of the recording from 0. `in_run` is the number in the run, where the recording has
+    only some of its iterations and it is known.
     """
 
     index: int
     start: int
     end: int
+    in_run: int = 0
+
+    @property
+    def number(self) -> int:
+        """The number that people use, from 1."""
+        return self.in_run or self.index + 1

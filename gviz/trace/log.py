@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from threading import get_ident
 from typing import NamedTuple, Protocol, TypeVar
@@ -12,6 +13,7 @@ from gviz.errors import GvizError
 from gviz.events import Event, NodeCreated, OpSeen, SourceSeen, StackSeen
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.iterations import Turn
+from gviz.trace.recorded_iterations import RecordedIterations
 from gviz.trace.stacks import Stacks
 from gviz.values.value import Array, Value
 
@@ -28,24 +30,58 @@ class Columns(NamedTuple):
     thread: Array
 
 
-class Dropped(NamedTuple):
-    """What is missing from a log that keeps only the last part of a run.
+class Gap(NamedTuple):
+    """Events that were dropped from the middle of a log. The `again` events from number `start` on replace them: they
+    lead to the state after the gap.
+    """
 
-    `events` is the number of dropped events. The first `again` events of the log replace them: they recreate the state
-    at that point. `turns` are the loop iterations that the dropped part had shown.
+    start: int
+    again: int
+    events: int
+
+    @property
+    def end(self) -> int:
+        """The first event after the gap that is as it was recorded."""
+        return self.start + self.again
+
+
+class Dropped(NamedTuple):
+    """What is missing from a log that keeps only some parts of a run.
+
+    `events` is the number of events dropped from its beginning. The first `again` events of the log replace them: they
+    recreate the state at that point. `turns` are the loop iterations that the dropped part had shown. `gaps` are those
+    between kept parts.
     """
 
     events: int
     again: int
     turns: tuple[Turn, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+    def replaces(self, n: int) -> bool:
+        """Return whether an event is not one of the program's, but repeats what followed from dropped ones."""
+        if n <= self.again:
+            return True
+        at = bisect_right(self.gaps, n, key=_start_of) - 1
+        return at >= 0 and n < self.gaps[at].end
 
     @property
     def words(self) -> str:
         """A description of what is missing; empty if nothing is."""
-        if not self.events:
-            return ""
-        begins = f"; the first {self.again:,} events say what was still there" if self.again else ""
-        return f"only the last part was kept, {self.events:,} events before it were dropped{begins}"
+        parts = []
+        if self.events:
+            parts.append(f"only the last part was kept, {self.events:,} events before it were dropped")
+        if self.again:
+            parts.append(f"the first {self.again:,} events say what was still there")
+        if self.gaps:
+            where = "1 place" if len(self.gaps) == 1 else f"{len(self.gaps):,} places"
+            count = sum(gap.events for gap in self.gaps)
+            parts.append(f"{count:,} events were dropped between kept iterations, in {where}")
+        return "; ".join(parts)
+
+
+def _start_of(gap: Gap) -> int:
+    return gap.start
 
 
 NOTHING_DROPPED = Dropped(0, 0)
@@ -61,6 +97,8 @@ class EventLog(Protocol):
     def framework(self) -> str: ...  # the framework of the operations: ``gviz.engine`` or ``torch``
     @property
     def dropped(self) -> Dropped: ...
+    @property
+    def recorded(self) -> RecordedIterations | None: ...  # None if it has every iteration of the run
     @property
     def cut_off(self) -> bool: ...  # whether the recording was ended before the program, by its `until` condition
     @property
@@ -108,6 +146,7 @@ class MemoryLog:
 
     framework = "gviz.engine"
     dropped = NOTHING_DROPPED
+    recorded: RecordedIterations | None = None
     cut_off = False
     finished = True
 

@@ -1,15 +1,25 @@
-"""The record of a recording that paused: which iterations it contains whole, and what the sentinel saw between them.
+"""Which iterations of a run a trace contains whole, where these are not all.
 
-The recorder writes it as JSON into the trace (see `gviz.adapters.recording_budget`). Text from a trace is not trusted:
-anything without this form is ignored.
+There are two reasons: the recording paused within a budget (see `gviz.adapters.recording_budget`; a sentinel looked at
+the iterations between), or iterations were dropped from a long trace (see `gviz.trace.file.ring`). In both cases a mark
+``iteration 512`` names the iteration that follows. Text from a trace is not trusted: a record without the right form is
+ignored.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from gviz.trace.graph_state import Iteration
+
+NUMBERED = re.compile("iteration ([1-9][0-9]{0,14})")
+"""A mark that names the iteration that follows."""
+_LISTED = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +28,7 @@ class RecordedIterations:
 
     `whole` has the first and last iteration of each recorded stretch. `looks` has iterations with their losses (None:
     unknown) and the norms of their gradients: one for every `every`-th iteration, fewer for old ones. `alarms` has
-    iterations and what was wrong there, in words.
+    iterations and what was wrong there, in words. `paused` is false if every iteration was recorded at first.
     """
 
     iterations: int
@@ -26,6 +36,7 @@ class RecordedIterations:
     whole: tuple[tuple[int, int], ...]
     looks: tuple[tuple[int, float | None, float], ...]
     alarms: tuple[tuple[int, str], ...]
+    paused: bool = True
 
     def has_whole(self, iteration: int) -> bool:
         """Return whether an iteration of the run is recorded."""
@@ -37,11 +48,20 @@ class RecordedIterations:
         count = sum(min(last, self.iterations) - first + 1 for first, last in self.whole if first <= self.iterations)
         how_often = "every iteration" if self.every == 1 else f"one iteration in {self.every}"
         looked = f"; loss and gradients were checked in {how_often}" if self.looks else ""
-        return f"{count:,} of {self.iterations:,} iterations are recorded whole{looked}"
+        verb = "recorded whole" if self.paused else "kept"
+        return f"{count:,} of {self.iterations:,} iterations are {verb}{looked}"
+
+    @property
+    def numbers(self) -> str:
+        """The numbers of the iterations that are whole: ``1, 512, 724 to 726``; of many, the first and last ones."""
+        texts = [f"{first:,}" if first == last else f"{first:,} to {last:,}" for first, last in self.whole]
+        if len(texts) > _LISTED:
+            texts = [*texts[: _LISTED // 2], "…", *texts[-(_LISTED // 2) :]]
+        return ", ".join(texts)
 
 
 def recorded_iterations(meta: Mapping[str, str]) -> RecordedIterations | None:
-    """Return the record in the `meta` of a trace; None if the recording did not pause."""
+    """Return the record in the `meta` of a trace; None if all iterations are whole, as far as it says."""
     with suppress(ArithmeticError, ValueError, TypeError, KeyError, RecursionError):
         data = json.loads(meta["monitored"])
         return RecordedIterations(
@@ -51,4 +71,35 @@ def recorded_iterations(meta: Mapping[str, str]) -> RecordedIterations | None:
             tuple([(int(at), None if loss is None else float(loss), float(norm)) for at, loss, norm in data["looks"]]),
             tuple([(int(at), str(what)) for at, what in data["alarms"]]),
         )
-    return None
+    return RecordedIterations(0, 1, (), (), (), paused=False) if "gaps" in meta else None
+
+
+def numbered(
+    recorded: RecordedIterations, iterations: Sequence[Iteration], marks: Iterable[tuple[int, str]]
+) -> tuple[Iteration, ...]:
+    """Return the iterations of a trace with their numbers in the run, which its marks name.
+
+    If the recording paused, its marks name steps of an optimizer; several iterations may belong to one. Otherwise they
+    name the first iteration after each gap.
+    """
+    named = [(seq, int(match[1])) for seq, name in marks if (match := NUMBERED.fullmatch(name))]
+    result: list[Iteration] = []
+    place = number = 0
+    for one in iterations:
+        number += not recorded.paused
+        if not place and named and not result and recorded.paused and named[0][0] <= one.end:
+            place, number = 1, named[0][1]
+        while place < len(named) and named[place][0] <= one.start:
+            number = named[place][1]
+            place += 1
+        result.append(replace(one, in_run=number))
+    return tuple(result)
+
+
+def of_numbers(recorded: RecordedIterations, numbers: Sequence[int]) -> RecordedIterations:
+    """Return the record with the numbers of the iterations that are in the trace."""
+    there = sorted({number for number in numbers if number > 0})
+    firsts = [*there[:1], *(after for before, after in pairwise(there) if after > before + 1)]
+    lasts = [*(before for before, after in pairwise(there) if after > before + 1), *there[-1:]]
+    count = max(recorded.iterations, *there[-1:], 0)
+    return replace(recorded, iterations=count, whole=tuple(zip(firsts, lasts, strict=True)))

@@ -8,6 +8,7 @@ import numpy as np
 
 from gviz.trace.graph_state import Iteration, Phase
 from gviz.trace.index.search_index import Index
+from gviz.trace.log import NOTHING_DROPPED, Dropped
 from gviz.trace.phases import PHASE_KINDS
 from gviz.values.value import Array
 
@@ -28,11 +29,12 @@ class Spans:
         self._starts: list[int] = []
         self._by_thread: dict[int, list[int]] = {}  # the indices of its phases
 
-    def grow(self, index: Index, begin: int) -> None:
-        """Update from the index. The replayed events before event `begin` belong to no iteration or phase."""
-        begin = min(begin, max(index.count, 1))  # this event may not exist
-        self._divide(index, begin)
-        self._tell_phases(index, begin)
+    def grow(self, index: Index, dropped: Dropped = NOTHING_DROPPED) -> None:
+        """Update from the index. Events that replace dropped ones belong to no iteration or phase."""
+        begin = min(dropped.again + 1, max(index.count, 1))  # this event may not exist
+        gaps = np.array([(gap.start, gap.end) for gap in dropped.gaps], np.int64).reshape(-1, 2)
+        self._divide(index, begin, gaps)
+        self._tell_phases(index, begin, gaps)
 
     def iteration_at(self, n: int) -> Iteration:
         """Return the iteration of moment `n` (the first one for moment 0)."""
@@ -45,19 +47,23 @@ class Spans:
         phase = self.phases[places[at]] if at >= 0 else None
         return phase if phase is not None and n <= phase.end else None
 
-    def _divide(self, index: Index, begin: int) -> None:
+    def _divide(self, index: Index, begin: int, gaps: Array) -> None:
         later = index.tables.iterations.start[1:]
-        starts = np.concatenate(([begin], later[later > begin]))
-        numbers = np.stack((starts, np.append(starts[1:] - 1, index.count)), axis=1)
+        starts = np.unique(np.concatenate(([begin], _after_gaps(later[later > begin], gaps))))
+        starts = starts[starts <= max(index.count, begin)]
+        ends = _before_gaps(np.append(starts[1:] - 1, index.count), gaps)
+        numbers = np.stack((starts, np.maximum(ends, starts)), axis=1)
         same = _same(self._iterations, numbers)
         self._iterations, self._starts = numbers, starts.tolist()
         new = enumerate(numbers[same:].tolist(), same)
         self.iterations = (*self.iterations[:same], *(Iteration(place, *bounds) for place, bounds in new))
 
-    def _tell_phases(self, index: Index, begin: int) -> None:
+    def _tell_phases(self, index: Index, begin: int, gaps: Array) -> None:
         kind, start, end, pass_nr, thread = index.tables.phases
-        end = np.where(end == 0, index.count, end)
-        numbers = np.stack((kind, np.maximum(start, begin), end, pass_nr, thread), axis=1)[end >= begin]
+        end = _before_gaps(np.where(end == 0, index.count, end), gaps)
+        start = _after_gaps(start, gaps)
+        numbers = np.stack((kind, np.maximum(start, begin), end, pass_nr, thread), axis=1)
+        numbers = numbers[(end >= begin) & (end >= start)]
         same = _same(self._phases, numbers)
         self._phases = numbers
         for places in self._by_thread.values():
@@ -66,6 +72,26 @@ class Spans:
         for place, (*_, whose) in enumerate(new, same):
             self._by_thread.setdefault(whose, []).append(place)
         self.phases = (*self.phases[:same], *(Phase(PHASE_KINDS[kind], *rest) for kind, *rest, _ in new))
+
+
+def _after_gaps(seqs: Array, gaps: Array) -> Array:
+    """Return event numbers; in place of one that replaces dropped events, the first event after the gap."""
+    return np.where(_in_gaps(seqs, gaps), gaps[_gap_of(seqs, gaps), 1], seqs) if len(gaps) else seqs
+
+
+def _before_gaps(seqs: Array, gaps: Array) -> Array:
+    """Return event numbers; in place of one that replaces dropped events, the last event before the gap."""
+    return np.where(_in_gaps(seqs, gaps), gaps[_gap_of(seqs, gaps), 0] - 1, seqs) if len(gaps) else seqs
+
+
+def _gap_of(seqs: Array, gaps: Array) -> Array:
+    return np.maximum(np.searchsorted(gaps[:, 0], seqs, side="right") - 1, 0)
+
+
+def _in_gaps(seqs: Array, gaps: Array) -> Array:
+    at = _gap_of(seqs, gaps)
+    inside: Array = (gaps[at, 0] <= seqs) & (seqs < gaps[at, 1])
+    return inside
 
 
 def _same(known: Array, numbers: Array) -> int:

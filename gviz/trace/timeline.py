@@ -21,6 +21,7 @@ from gviz.trace.index.references import References
 from gviz.trace.index.search_index import Index, output_key, restored
 from gviz.trace.log import Columns, Dropped, E, EventLog, birth, expect
 from gviz.trace.node_table import Nodes
+from gviz.trace.recorded_iterations import RecordedIterations, numbered, of_numbers
 from gviz.trace.spans import Spans
 from gviz.trace.stacks import Stacks
 from gviz.trace.weak_cache import weakly
@@ -110,7 +111,7 @@ class Timeline(Played):
         self._answers: dict[tuple[Callable[..., object], int], Any] = {}
         self._moments = lru_cache(_KEPT_MOMENTS)(weakly(self._at))
         self._growing = False
-        self._spans.grow(self._index, log.dropped.again + 1)
+        self._spans.grow(self._index, log.dropped)
         self.refresh(seconds)
 
     def __len__(self) -> int:
@@ -139,7 +140,7 @@ class Timeline(Played):
             return False
         self._index.extend(self._log, until=monotonic() + seconds)
         self._states.grow()
-        self._spans.grow(self._index, self._log.dropped.again + 1)
+        self._spans.grow(self._index, self._log.dropped)
         self._answers.clear()
         self._moments.cache_clear()
         for name in [name for name in self.__dict__ if isinstance(getattr(type(self), name, None), cached_property)]:
@@ -306,11 +307,45 @@ class Timeline(Played):
     @property
     def iterations(self) -> tuple[Iteration, ...]:
         """The iterations, in order; there is at least one. Replayed events before a kept part belong to none."""
-        return self._spans.iterations
+        return self._numbered
+
+    @cached_property
+    def _numbered(self) -> tuple[Iteration, ...]:
+        recorded = self._log.recorded
+        return self._spans.iterations if recorded is None else numbered(recorded, self._spans.iterations, self.marks)
+
+    @cached_property
+    def recorded(self) -> RecordedIterations | None:
+        """Which iterations of the run the recording has; None if it has all of them."""
+        recorded = self._log.recorded
+        return None if recorded is None else of_numbers(recorded, [one.number for one in self.iterations])
+
+    @property
+    def missing(self) -> str:
+        """A description of what the recording does not have of the run; empty if nothing is missing."""
+        recorded = self.recorded
+        is_partial = recorded is not None and bool(recorded.whole) and recorded.whole != ((1, recorded.iterations),)
+        words = f"{recorded.words}; whole: {recorded.numbers}" if recorded is not None and is_partial else ""
+        return "; ".join(filter(None, (words, self.dropped.words)))
+
+    @property
+    def iteration_count(self) -> int:
+        """The number of iterations of the run, as far as the recording knows."""
+        return len(self.iterations) if self.recorded is None else self.recorded.iterations
+
+    def iteration_of(self, node: int) -> Iteration:
+        """Return the iteration that created a node."""
+        return self.iterations[self.info(node).iteration]
+
+    def iteration_numbered(self, number: int) -> Iteration | None:
+        """Return the iteration with a number, from 1; None if the recording does not have it."""
+        if self._log.recorded is None:
+            return self.iterations[number - 1] if 1 <= number <= len(self.iterations) else None
+        return next((one for one in self.iterations if one.number == number), None)
 
     def iteration_at(self, n: int) -> Iteration:
         """Return the iteration of moment `n` (the first one for moment 0)."""
-        return self._spans.iteration_at(n)
+        return self.iterations[self._spans.iteration_at(n).index]
 
     @property
     def phases(self) -> tuple[Phase, ...]:

@@ -208,8 +208,8 @@ def _greeting(session: Session) -> Iterator[str]:
     iterations = f", {len(timeline.iterations)} iterations" if len(timeline.iterations) > 1 else ""
     events, nodes = len(timeline), len(timeline.nodes)
     yield f"recording of {events} event{'s' * (events != 1)}, {nodes} node{'s' * (nodes != 1)}{iterations}."
-    if timeline.dropped.events:
-        yield f"{timeline.dropped.words}."
+    if timeline.missing:
+        yield f"{timeline.missing}."
     yield "n: next node, s: next event, n- and s-: back. An empty line repeats. help lists all commands, quit leaves."
     yield from _here(session)
     if session.held_stack is not None:

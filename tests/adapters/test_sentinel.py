@@ -12,8 +12,10 @@ from gviz import emit
 from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Marked, NodeCreated, Warned
+from gviz.query.moment_lookup import event_at
 from gviz.trace.file.reader import open_trace
 from gviz.trace.recorded_iterations import recorded_iterations
+from gviz.trace.timeline import Timeline
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -203,6 +205,42 @@ def test_the_command(tmp_path):
     assert "of 400 iterations are recorded whole; " in done[2]
     told = command("check", "a.gviz", cwd=tmp_path)
     assert "only some iterations are recorded whole" in told[1] + told[2]
+    assert "not seen: the rest of the run: " in told[2]
+    assert "of 400 iterations are recorded whole; " in told[2]
+    training = command("show", "a.gviz", "training", cwd=tmp_path)[1]
+    assert "of 400 iterations are recorded whole; " in training
+    assert "seen in iterations 1 to " in training
+    with open_trace(tmp_path / "a.gviz") as log:
+        assert log.meta["gaps"] == "[]"  # the trace is bounded by default
+
+
+def test_iterations_have_their_numbers_of_the_run(tmp_path):
+    told, log = recorded(tmp_path / "a.gviz", Run(), 300, budget=0.9)
+    with log:
+        timeline = Timeline(log)
+        whole = numbers_of_whole(told)
+        assert [one.number for one in timeline.iterations] == whole
+        assert timeline.iteration_count == 300
+        assert timeline.recorded.has_whole(whole[-1])
+        assert timeline.missing.startswith(f"{len(whole)} of 300 iterations are recorded whole; ")
+        at = event_at(timeline, f"iteration {whole[2]}")
+        assert timeline.iterations[2].start < at <= timeline.iterations[2].end
+        absent = next(number for number in range(1, 300) if number not in whole)
+        with pytest.raises(GvizError, match="in this recording"):
+            event_at(timeline, f"iteration {absent}")
+
+
+def test_iterations_around_an_alarm_are_kept(tmp_path):
+    run = Run()
+    with gviz.record(tmp_path / "a.gviz", model=run.model, budget=0.9, last=1, older="findings"):
+        run.go(300, spoil=60)
+    with open_trace(tmp_path / "a.gviz") as log:
+        timeline = Timeline(log)
+        kept = [one.number for one in timeline.iterations]
+        assert [name for _, name in timeline.marks if name.startswith("alarm at iteration 60: ")]
+        assert {61, 62} <= {*kept}
+        assert len(kept) < 10 < len(numbers_of_whole(recorded_iterations(log.meta)))
+        assert {*kept} <= {*numbers_of_whole(recorded_iterations(log.meta))}
 
 
 def test_the_command_that_is_printed_can_be_pasted(tmp_path):

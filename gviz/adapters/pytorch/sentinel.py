@@ -71,6 +71,8 @@ class Monitored:
         self._leader: int | None = None
         self._thread = threading.get_ident()
         self._loss: torch.Tensor | None = None
+        self._alarm: Alarm | None = None
+        """The last alarm that has no mark in the trace yet."""
         self._heard = 0
         self._left = self._stretch = budget.stretch
         """The steps left in the current stretch, and its length."""
@@ -140,7 +142,11 @@ class Monitored:
         if is_whole != was_whole:
             self._switch(is_whole)
         if is_whole:
-            self._attached.session.channel.emit(Marked(f"iteration {budget.iteration}"))
+            emit = self._attached.session.channel.emit
+            if self._alarm is not None:
+                emit(Marked(f"alarm at iteration {self._alarm.iteration}: {self._alarm.what}"))
+                self._alarm = None
+            emit(Marked(f"iteration {budget.iteration}"))
         self._left = self._stretch = budget.stretch
         self._began = _clock()
         budget.spent += self._began - now
@@ -168,6 +174,7 @@ class Monitored:
     def _take(self, answer: Answer) -> None:
         alarm = self._budget.answered(answer.look())
         if alarm is not None:
+            self._alarm = alarm
             notice.show(*_words(alarm))
 
     def _write_facts(self) -> None:

@@ -128,6 +128,8 @@ def _not_seen(timeline: Timeline) -> Iterator[str]:
     from gviz.explain.findings.custom_function import untried_functions
     from gviz.values.plain_text import shown
 
+    if timeline.missing:
+        yield f"the rest of the run: {timeline.missing}"
     if not timeline.finished:
         yield f"what came after event {len(timeline):,}: the recording broke off there, or is still running"
     for _, event in timeline.select([Warned]):

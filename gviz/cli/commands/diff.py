@@ -87,6 +87,8 @@ def command(
         else:
             _print(comparison, a.name, (b or a).name, everything=everything)
             click.echo(ends, nl=bool(ends))
+            some = "" if iterations or b is None else _shared(first, second)
+            click.echo(some, nl=bool(some))
         differs = bool(comparison.differences or comparison.step or ends)
     return _DIFFERENT if differs else _SAME
 
@@ -116,11 +118,18 @@ def _opened(path: Path) -> Trace:
 
 def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, int]]:
     """Yield pairs of iterations to compare, counted from 1."""
+    from gviz.compare.side import shared_iterations
+
     if text is None:
         if a is b:
-            yield 1, 2
+            first_ones = [one.number for one in a.iterations[:2]]
+            yield first_ones[0], first_ones[-1] if len(first_ones) > 1 else first_ones[0] + 1
         else:
-            yield from ((number, number) for number in range(1, min(len(a.iterations), len(b.iterations)) + 1))
+            both = shared_iterations(a, b)
+            if not both:
+                why = f"a has {a.missing or 'all'}; b has {b.missing or 'all'}"
+                raise GvizError("the two traces have no iteration in common", why=why, hint="-i 1,512", exit_code=2)
+            yield from ((number, number) for number in both)
         return
     first, _, second = text.partition(",")
     one, other = typed_count(first.strip()), typed_count(second.strip())
@@ -132,8 +141,18 @@ def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, 
 
 def _ends(a: Timeline, b: Timeline) -> str:
     """Report that one recording has more iterations; empty if both have the same number."""
-    counts = len(a.iterations), len(b.iterations)
+    counts = a.iteration_count, b.iteration_count
     return "" if counts[0] == counts[1] else f"a has {counts[0]} iterations, b has {counts[1]}."
+
+
+def _shared(a: Timeline, b: Timeline) -> str:
+    """Return how many iterations could be compared, if one of the traces has only some of them; else empty."""
+    if a.recorded is None and b.recorded is None:
+        return ""
+    from gviz.compare.side import shared_iterations
+
+    shared = shared_iterations(a, b)
+    return f"{len(shared):,} of {max(a.iteration_count, b.iteration_count):,} iterations are in both traces."
 
 
 def _print(comparison: Comparison, a: str, b: str, *, everything: bool) -> None:

@@ -11,6 +11,8 @@ from gviz.cli.commands.record import run_and_report
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, takes_program
 
 BUDGET = "5%"
+MAX_SIZE = "100M"
+OLDER = "first, findings, thinned"
 
 
 @click.command("monitor", context_settings=SCRIPT_CONTEXT)
@@ -25,7 +27,14 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
     Recording takes at most 5% of the script's time (--budget sets another share). Between the iterations that are
     recorded, gviz looks at the loss and at the norm of the gradients. If one becomes nan or leaps, the next iterations
     are recorded, and gviz prints the command that records the iterations before it.
+
+    The trace stays under 100 MiB, however long the script runs: when it is full, older iterations become fewer
+    (--max-size, --keep and --last choose otherwise).
     """
-    if not (program.keeping.budget or program.keeping.from_iteration):
-        program = replace(program, keeping=replace(program.keeping, budget=BUDGET))
+    keeping = program.keeping
+    if not (keeping.budget or keeping.from_iteration):
+        keeping = replace(keeping, budget=BUDGET)
+    if not keeping.bounded:
+        keeping = replace(keeping, max_size=MAX_SIZE, older=OLDER)
+    program = replace(program, keeping=keeping)
     return run_and_report(program, until)

@@ -50,13 +50,12 @@ def run_and_report(program: Program, until: Literal["nan", "inf"] | None) -> int
 def _report(trace: Path, first: str) -> None:
     """Report on stderr what was written (from the mark `first` on, if there is one) and how to open it."""
     from gviz.trace.file.reader import open_trace
-    from gviz.trace.recorded_iterations import recorded_iterations
+    from gviz.trace.timeline import Timeline
     from gviz.values.number_text import bytes_text
 
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
-        dropped, until, cost = log.dropped.words, log.meta.get("until"), _cost(log.meta)
-        monitored = recorded_iterations(log.meta)
+        until, cost, missing = log.meta.get("until"), _cost(log.meta), Timeline(log).missing
         finished, never_began = log.finished, first and not len(log)
     streams.show(f"wrote {trace} ({count}, {bytes_text(paths.trace_size(trace))}{cost})")
     if not finished:
@@ -65,12 +64,10 @@ def _report(trace: Path, first: str) -> None:
         streams.show(f"warning: nothing was recorded: the program did not reach gviz.mark({first!r})")
     if paths.log_of(trace).exists():
         streams.show(f"warning: a part of the trace is in {paths.log_of(trace).name}: keep both files together")
-    if monitored is not None:
-        streams.show(monitored.words)
     if until:
         streams.show(f"the recording ended at the first {until}, in its last event")
-    if dropped:
-        streams.show(dropped)
+    if missing:
+        streams.show(missing)
     if ranks := rank_names.rank_traces(trace):
         streams.show(f"next to it: {'1 rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}, {few(ranks)}")
     whole = trace.parent if trace_name.is_one_of_several() else rank_names.whole(trace)

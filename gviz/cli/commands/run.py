@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Pause = Literal["start", "backward", "never"]
 _FIRST: dict[Pause, Mode] = {"start": "next", "backward": "backward", "never": "run"}
 _WHY_NOT_PAUSED = (
-    "the script runs to its end first: with --last or --max-size the oldest events are dropped while it runs, and the "
+    "the script runs to its end first: with --last, --max-size or --keep events are dropped while it runs, and the "
     "debugger cannot go back to them; Ctrl+C ends it early and keeps the newest part"
 )
 
@@ -44,7 +44,7 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
     The debugger pauses the script at its first operation; you step it from there. The script runs as `python SCRIPT
     ARGS...` would run it, in a terminal of its own, and gviz ends with its exit code.
 
-    Options of gviz come before SCRIPT. With --last or --max-size, or where standard input is not a terminal and
+    Options of gviz come before SCRIPT. With --last, --max-size or --keep, or where standard input is not a terminal and
     --plain is not given, the script runs to its end first, and the debugger opens on the recording.
     """  # fmt: skip
     can_pause = os.name == "posix" and (settings.plain or sys.stdin.isatty())

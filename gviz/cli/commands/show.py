@@ -38,9 +38,11 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
     return {
         "events": len(timeline),
         "finished": timeline.finished,
-        "dropped_events": timeline.dropped.events,
+        "dropped_events": timeline.dropped.events + sum(gap.events for gap in timeline.dropped.gaps),
         "nodes": len(timeline.nodes),
         "iterations": len(timeline.iterations),
+        "iterations_of_run": timeline.iteration_count,
+        "whole_iterations": [one.number for one in timeline.iterations],
         "backward_passes": sum(phase.kind == "backward" for phase in timeline.phases),
         "losses": [value if isfinite(value) else str(value) for value in loss_values(timeline)],
         "failures": timeline.failures,
@@ -63,8 +65,8 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     yield f"{'failure':<18} {', '.join(f'event {seq}' for seq in stats['failures']) or 'none'}"
     if not timeline.finished:
         yield f"{'not finished':<18} the recording broke off, or is still running"
-    if timeline.dropped.events:
-        yield f"{'dropped before':<18} {timeline.dropped.words}"
+    if timeline.missing:
+        yield f"{'not in the trace':<18} {timeline.missing}"
     bad = stats["first_nan_or_inf"]
     yield f"{'first nan or inf':<18} {f'event {bad} ({timeline.error_index.kind_of_first_bad()})' if bad else 'none'}"
     yield ""
@@ -85,7 +87,7 @@ def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
 
     return [
         {
-            "iteration": one.index + 1,
+            "iteration": one.number,
             "start": one.start,
             "end": one.end,
             "phases": [*map(phase_data, phases_of(timeline, one))],
@@ -108,7 +110,13 @@ def training_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
     from gviz.explain.training import progress
 
     curves = progress(timeline, n)
+    recorded = timeline.recorded
+    looks = recorded.looks if recorded is not None else ()
     return {
+        "iterations": [timeline.iteration_at(end).number for end in curves.ends],
+        "iterations_of_run": timeline.iteration_count,
+        "looks": [(at, _json_number(loss), _json_number(norm)) for at, loss, norm in looks],
+        "alarms": recorded.alarms if recorded is not None else (),
         "passes": curves.passes,
         "events": curves.ends,
         "losses": [*map(_json_number, curves.losses)],
@@ -125,7 +133,7 @@ def training_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     from gviz.explain.training import progress
     from gviz.tui.drawing.training_summary import plain_training
 
-    return plain_training(progress(timeline, n), _width())
+    yield from plain_training(progress(timeline, n), _width(), timeline.recorded)
 
 
 def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:

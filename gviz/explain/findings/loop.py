@@ -107,8 +107,9 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
     count = sum(state is not None and state.saved == "held" for state in states)
     size = sum(made.first_value.nbytes for made in nodes if made.first_value is not None)
     born = timeline.nodes.born(root.node)
+    number = timeline.iterations[index].number
     text = (
-        f"iteration {index + 1}: {len(nodes)} nodes, results of {bytes_text(size)}, saved tensors of {count} held, "
+        f"iteration {number}: {len(nodes)} nodes, results of {bytes_text(size)}, saved tensors of {count} held, "
         f"since event {timeline.nodes.born(nodes[0].node)}; held by {label_at(timeline, root.node)}"
     )
     numbers = (Number("nodes", len(nodes), born), Number("bytes", size, born), Number("saved", count, born))

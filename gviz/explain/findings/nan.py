@@ -87,7 +87,7 @@ def bad_value(asked: Question) -> Finding | None:
         return trace_back(asked.timeline, ("value", asked.node, asked.moment.n))
     born = asked.timeline.nodes.born(first)
     found = trace_back(asked.timeline, ("value", first, born))
-    if born <= asked.timeline.dropped.again:
+    if asked.timeline.dropped.replaces(born):
         return found
     return replace(found, parts=(_since(asked, first), *found.parts))
 
@@ -305,29 +305,35 @@ def trace_back(timeline: Timeline, place: Place) -> Finding:
 
 
 def _older(timeline: Timeline, place: Place) -> Finding | None:
-    """Return a finding about a number that was bad before the kept part of the recording begins."""
+    """Return a finding about a number that was bad before the kept part of the recording begins, or after a gap."""
     aspect, node, n = place
-    again = timeline.dropped.again
-    if not again:
+    dropped = timeline.dropped
+    if not dropped.events and not dropped.gaps:
         return None
     output = output_at(timeline.at(n), node, aspect)
     if output is None or (aspect == "grad" and bad_part(output) is not None):
         return None
     value, since = (output.value, output.value_seq) if aspect == "value" else (output.grad, output.grad_seq)
-    if not 0 < since <= again or not bad_text(value):
+    if not since or not dropped.replaces(since) or not bad_text(value):
         return None
     whose = label(timeline, node) if aspect == "value" else f"the .grad of {label(timeline, node)}"
     bad = "nan" if "nan" in bad_text(value) else "inf"
-    text = titled(f"{{}} was {bad} already where this recording begins", whose)
-    older = f"it is older than the part that was kept: {timeline.dropped.events:,} events before it were dropped"
-    return Finding("nan-born", text, again, node, (Finding("older", older, again, node),), _LAST_OF_ALL)
+    again = dropped.again
+    where, older = "where this recording begins", "it is older than the part that was kept"
+    count = f"{dropped.events:,} events before it were dropped"
+    if since > again:
+        gap = dropped.gaps[bisect_right(dropped.gaps, since, key=attrgetter("start")) - 1]
+        again, where, older = gap.end - 1, f"after event {gap.start - 1}", "it comes from iterations that were not kept"
+        count = f"{gap.events:,} events were dropped there"
+    text = titled(f"{{}} was {bad} already {where}", whose)
+    return Finding("nan-born", text, again, node, (Finding("older", f"{older}: {count}", again, node),), _LAST_OF_ALL)
 
 
 def _back_from_value(timeline: Timeline, node: int, n: int) -> Finding | Place:
     info = timeline.info(node)
     if leaf := dict(info.created.attrs).get("grad_of", 0):
         return "grad", int(leaf), n
-    made = info.born > timeline.dropped.again and any(bad_text(output.value) for output in info.created.outputs)
+    made = not timeline.dropped.replaces(info.born) and any(bad_text(output.value) for output in info.created.outputs)
     return _back_from_operation(timeline, node) if made else _back_from_write(timeline, node, n)
 
 

@@ -120,7 +120,7 @@ def _drawn(timeline: Timeline, span: Extent, options: ExportOptions) -> Iterator
         shape = _shape(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
         changes = Changes(timeline, shape, nodes_in(timeline, iteration, shape)).between(low, high, report)
         placed = geometry(scene(shape, timeline, timeline.at(high)), _widest(shape, changes), own)
-        yield _Drawn(iteration.index + 1, low, high, shape, placed, changes, notes)
+        yield _Drawn(iteration.number, low, high, shape, placed, changes, notes)
 
 
 def _shape(timeline: Timeline, iteration: Iteration, words: Options) -> Structure:
@@ -320,7 +320,7 @@ def _included_text(every: Sequence[Iteration], kept: Sequence[Iteration], low: i
     """Return in words which iterations and events are included; empty if all are."""
     words = []
     if len(kept) < len(every):
-        first, last = kept[0].index + 1, kept[-1].index + 1
+        first, last = kept[0].number, kept[-1].number
         which = f"iteration {first}" if first == last else f"iterations {first} to {last}"
         words.append(f"{which} of {len(every)}")
     if high - low < count - 1 or words:

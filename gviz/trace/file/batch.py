@@ -17,6 +17,7 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import COUNTS, Count
 from gviz.trace.file.connection import Connection, damaged
+from gviz.trace.log import Gap
 from gviz.values.plain_text import shown
 
 MOST_EVENTS = 1000
@@ -93,36 +94,65 @@ class Batches:
     """The first `count` events of a file, by batch. Caches the batches it read last.
 
     A file that keeps only its last part starts with an event number above 1, which is number 1 here. `base` is the
-    difference between the numbers in the file and here.
+    difference. The numbers in the file may have gaps, which it lists; here they have none. `gaps` are those.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._firsts: list[int] = []
         self._kept: dict[int, Batch] = {}
+        self._numbers: list[int] = []
+        """The number in the file of the first event of each batch."""
+        self._last = 0
+        """The number in the file of the last event."""
         self.count = 0
         self.base = 0
+        self.gaps: list[Gap] = []
 
     def refresh(self) -> int:
         """Read which batches were added to the file, and return the new number of events."""
-        seen = self.base + self.count
+        seen = self._last
         sql = "SELECT first, last FROM batch WHERE first > ? OR ? = 0 ORDER BY first"  # Python 3.12 warns of ?1
         for first, last in self._connection.rows(sql, (seen, seen)):
-            if not self._firsts and isinstance(first, int) and first > 0:
-                self.base = first - 1
-            expected = self.base + self.count + 1
-            if first != expected or not isinstance(last, int) or not first <= last < first + MOST_EVENTS:
+            if not isinstance(first, int) or not isinstance(last, int) or not first <= last < first + MOST_EVENTS:
                 raise self._missing(self.count + 1)
             if last >= COUNTS:
                 raise damaged(self._connection.path, f"it cannot hold {last} events")
-            self._firsts.append(first - self.base)
-            self.count = last - self.base
+            if not self._firsts and first > 0:
+                self.base = first - 1
+            elif first != self._last + 1:
+                again = self._bridges().get(first)
+                if again is None or not self._ends_at(self._last):
+                    raise self._missing(self.count + 1)
+                self.gaps.append(Gap(self.count + 1, again, first - self._last - 1 + again))
+            self._firsts.append(self.count + 1)
+            self._numbers.append(first)
+            self.count += last - first + 1
+            self._last = last
         return self.count
+
+    def _ends_at(self, last: int) -> bool:
+        """Return whether a batch of the file ends with this event: it may have been dropped since it was read."""
+        return last > 0 and bool(self._connection.rows("SELECT 1 FROM batch WHERE last = ?", (last,)))
+
+    def _bridges(self) -> dict[int, int]:
+        """The gaps of the file: the number of the first event after each, and how many events there replace others."""
+        rows = self._connection.rows("SELECT value FROM meta WHERE key = 'gaps'")
+        try:
+            pairs = msgspec.json.decode(str(rows[0][0]) if rows else "[]", type=list[tuple[Count, Count]])
+        except msgspec.MsgspecError as error:
+            raise damaged(self._connection.path, f"its gaps cannot be read: {error}") from error
+        return {first - again: again for first, again in pairs}
 
     @property
     def were_cut(self) -> bool:
-        """Whether the beginning of the file has been dropped since the first read."""
-        return bool(self._firsts) and self._connection.rows("SELECT min(first) FROM batch") != [(self.base + 1,)]
+        """Whether something that was there at the first read has been dropped since: the beginning, or a part between
+        others.
+        """
+        if not self._firsts:
+            return False
+        has_new_gap = any(first not in self._numbers for first in self._bridges())
+        return has_new_gap or self._connection.rows("SELECT min(first) FROM batch") != [(self.base + 1,)]
 
     def _missing(self, seq: int) -> GvizError:
         path = self._connection.path
@@ -160,7 +190,7 @@ class Batches:
     def _read(self, place: int) -> Batch:
         first = self._firsts[place]
         last = self._firsts[place + 1] - 1 if place + 1 < len(self._firsts) else self.count
-        rows = self._connection.rows("SELECT events, bodies FROM batch WHERE first = ?", (self.base + first,))
+        rows = self._connection.rows("SELECT events, bodies FROM batch WHERE first = ?", (self._numbers[place],))
         if not rows:
             raise self._missing(first)
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from gviz.errors import GvizError, SystemRefusal
 from gviz.trace.file.lock import Lock
 
-FORMAT = 7
+FORMAT = 8
 """Increases when a reader of the old format would misread a new file; `schema.sql` has the history."""
 
 MAGIC = b"SQLite format 3\0"

@@ -23,6 +23,7 @@ from gviz.trace.file.connection import Connection, damaged
 from gviz.trace.iterations import Turn
 from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped, E
 from gviz.trace.naming.bindings import LARGEST_SOURCE
+from gviz.trace.recorded_iterations import RecordedIterations, recorded_iterations
 from gviz.trace.stacks import Stacks
 from gviz.values.value import ITEM_SIZES, Array, Value
 from gviz.values.value import decode as decode_array
@@ -82,10 +83,10 @@ class Trace:
 
     @property
     def dropped(self) -> Dropped:
-        """What the file no longer has because only the last part of the run was kept."""
-        base = self._batches.base
+        """What the file no longer has because only some parts of the run were kept."""
+        base, gaps = self._batches.base, tuple(self._batches.gaps)
         if not base:
-            return NOTHING_DROPPED
+            return NOTHING_DROPPED if not gaps else Dropped(0, 0, gaps=gaps)
         meta = self.meta
         count = meta.get("said_again", "")
         again = min(int(count), len(self)) if count.isdecimal() and len(count) < 12 else 0
@@ -93,7 +94,12 @@ class Trace:
             turns = msgspec.json.decode(meta.get("turns", "[]"), type=_TURNS)
         except msgspec.MsgspecError as error:
             raise damaged(self.path, f"its turns cannot be read: {error}") from error
-        return Dropped(base + again, again, turns)
+        return Dropped(base + again, again, turns, gaps)
+
+    @property
+    def recorded(self) -> RecordedIterations | None:
+        """Which iterations of the run the file has, if these are not all."""
+        return recorded_iterations(self.meta)
 
     @property
     def cut_off(self) -> bool:

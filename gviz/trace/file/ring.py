@@ -1,11 +1,22 @@
-"""Ring buffer: keeps only the last part of a trace that is being written, and replaces the rest by a snapshot."""
+"""Ring buffer: keeps only some parts of a trace that is being written, and replaces the rest by what followed from it.
+
+A part begins with an iteration or a mark. What precedes the first kept part is replaced by a snapshot, and a gap
+between two kept parts by a bridge: events that lead to the state after the gap. Events keep their numbers::
+
+    parts      1          2  3  4          5          6          7
+    events     1..107     dropped          430..536   537..640   641..
+    file       1..107     bridge 424..429  430..536   537..640   641..
+
+A gap grows when one of its neighbours is dropped: a new bridge replaces the old ones and the part between them.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, starmap
 
@@ -13,11 +24,11 @@ import msgspec
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace.codec import KIND_NUMBERS, decode, values
+from gviz.trace.codec import KIND_NUMBERS, decode, encode, values
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import Batch
-from gviz.trace.file.bounds import Bounds
-from gviz.trace.file.snapshot import MATTERING, Snapshot
+from gviz.trace.file.bounds import DENSITY, Bounds
+from gviz.trace.file.snapshot import MATTERING, Bridge, Snapshot
 from gviz.trace.iterations import Iterations
 from gviz.trace.phases import DECIDING
 from gviz.values.number_text import bytes_text
@@ -32,16 +43,37 @@ _WAL_SHARE = 16  # the log is merged at this part of the size; it and one write 
 _INDEX_BYTES = 20  # bytes per event in the index that a clean close adds, approximately
 _WORTH = 4  # drop at least this many times the size of the snapshot, or it would cost more than it saves
 _FILLED_AGAIN = 0.7  # cut the file to this part of its size, so that not every event triggers a cut
+_FEW = 8  # parts are dropped from the middle when there are this many, and a quarter of those before the last ones
+_CHANGED_PAGES = 8  # pages that change where a gap begins or grows, besides those of the dropped part
+_FOR_GAPS = 1 << 19  # bytes that the log may grow by these
+_UNLIMITED = 1 << 40  # a density at which no part is dropped
+_MARKED = KIND_NUMBERS[e.Marked]
+_NUMBERED = re.compile("iteration [0-9]+")
+"""A mark with which the recorder, or this module, names the iteration that follows."""
+ALARM = "alarm"
+"""How the recorder's marks of an alarm begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A batch in the file: its first event, whether that is outside of any pass, its size and its chunks."""
+    """A batch in the file: its first event, whether that is outside of any pass, the highest number of a storage before
+    it, its size and its chunks.
+    """
 
     first: int
     quiet: bool
+    storage: int = 0
+    events: int = 0
     size: int = 0
     chunks: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part before the last ones: its number in the run and its first event."""
+
+    number: int
+    first: int
 
 
 class Ring:
@@ -60,9 +92,26 @@ class Ring:
         self._again_chunks: frozenset[bytes] = frozenset()
         self._iterations = Iterations()
         self._begun: deque[_Kept] = deque()
-        self._batches: deque[_Kept] = deque()
+        self._batches: list[_Kept] = []
+        self.has_more = False
+        """Whether the last `trim` left parts that are not to be kept, because it dropped enough for one transaction."""
+        self._storage = 0
+        self._settled: list[_Part] = []
+        """The parts before the last ones that are in the file. Only these are dropped from the middle."""
+        self._count = 0
+        """The number of parts that have settled so far."""
+        self._density = _UNLIMITED if bounds.size else DENSITY
+        self._bridges: dict[int, int] = {}
+        """The lengths of the bridges, by the first event after each."""
+        self._found: list[int] = []
+        self._with_finding: set[int] = set()
+        """The numbers of parts that are kept because of a finding."""
+        self._names_iterations = bounds.unit == "iterations"
+        """Whether the iteration after a gap gets a mark with its number, because the recorder does not name them."""
         self._marks: list[int] = [1]
         self._page = connection.execute("PRAGMA page_size").fetchone()[0]
+        if bounds.older is not None:
+            self._write_gaps()
         if bounds.size:
             # otherwise dropped pages would be overwritten first
             connection.execute("PRAGMA secure_delete = OFF").fetchall()
@@ -79,13 +128,37 @@ class Ring:
             self._iterations.process(seq, event)
         part = quiet and self._may_begin_part(seq, event)
         if part or fresh:
-            self._begun.append(_Kept(seq, quiet))
+            self._begun.append(_Kept(seq, quiet, self._storage))
+        if self._bounds.older is not None:
+            self._see(seq, event)
         return part
+
+    def pin(self, seq: int) -> None:
+        """Note a finding at an event: its part, and those around it, are kept if ``findings`` are."""
+        self._found.append(seq)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether anything has been dropped, so that events in the file have other numbers than in the run."""
+        return self.cut > 0 or bool(self._bridges)
+
+    def _see(self, seq: int, event: e.Event) -> None:
+        match event:
+            case e.NodeCreated(outputs=outputs):
+                self._storage = max(self._storage, *(output.storage for output in outputs), 0)
+            case e.Failed():
+                self.pin(seq)
+            case e.Marked(name=name):
+                if name.startswith(ALARM):
+                    self.pin(seq)
+                elif _NUMBERED.fullmatch(name):
+                    self._names_iterations = False
 
     def note(self, events: int, size: int, chunks: frozenset[bytes]) -> None:
         """Record that the next batch is in the file, with its number of events, bytes and chunks."""
         begun = self._begun.popleft()
-        self._batches.append(_Kept(begun.first, begun.quiet, size + events * _INDEX_BYTES, chunks))
+        size += events * _INDEX_BYTES
+        self._batches.append(_Kept(begun.first, begun.quiet, begun.storage, events, size, chunks))
 
     def trim(self, end: int, *, exactly: bool = False) -> frozenset[bytes]:
         """Drop what exceeds the bounds, up to event `end`, and return the chunks that are no longer needed.
@@ -93,8 +166,145 @@ class Ring:
         Parts are dropped several at a time unless `exactly` is set. Call it in a transaction. Raises GvizError if
         nothing can be dropped.
         """
-        first = max(self._first_of_last_parts(exactly=exactly), self._first_that_fits(end))
-        return self._drop(first) if first > self.cut + 1 else frozenset()
+        if self._bounds.older is not None:
+            gone, is_enough = self._thin(end, exactly=exactly)
+            first = 0 if is_enough else self._first_that_fits(end)
+        else:
+            gone = frozenset[bytes]()
+            first = max(self._first_of_last_parts(exactly=exactly), self._first_that_fits(end))
+        return gone | self._drop(first) if first > self.cut + 1 else gone
+
+    def _thin(self, end: int, *, exactly: bool) -> tuple[frozenset[bytes], bool]:
+        """Drop older parts that are not to be kept, and return the chunks that only they used, and whether the file
+        then fits its size.
+
+        At most a share of the file is dropped at a time, because SQLite's log gets every page that changes.
+        """
+        self._settle()
+        excess = self._excess(end)
+        unwanted = self._unwanted()
+        if excess > 0:
+            self._density = min(self._density, 2 * len(self._settled) or 1)
+            while sum(map(self._size_of, unwanted)) < excess and self._density > 1:
+                self._density = self._density * 3 // 4
+                unwanted = self._unwanted()
+        elif not exactly and len(unwanted) < max(_FEW, len(self._settled) // 4):
+            return frozenset(), True
+        numbers, size, log = set[int](), 0, 0
+        for part in unwanted:
+            if self._bounds.size and size >= excess and log >= 2 * self._bounds.size // _WAL_SHARE:
+                break
+            numbers.add(part.number)
+            size += self._size_of(part)
+            log += self._size_of(part) + _CHANGED_PAGES * self._page
+        self.has_more = len(numbers) < len(unwanted)
+        return self._drop_parts(numbers), size >= excess
+
+    def _settle(self) -> None:
+        """Move parts that are not among the last ones any more to `_settled`."""
+        starts = self._parts
+        last = self._bounds.last + (self._bounds.unit == "iterations" and self._iterations.begun > 0)
+        self._number(starts[: max(len(starts) - last, 0)])
+        while self._found and self._settled and self._found[0] < self._settled[-1].first:
+            at = bisect_right(self._settled, self._found.pop(0), key=lambda part: part.first) - 1
+            number = self._settled[max(at, 0)].number
+            self._with_finding.update((number - 1, number, number + 1))
+        if self._settled:
+            self._iterations.forget(self._settled[-1].first)
+            del self._marks[: max(bisect_left(self._marks, self._settled[-1].first), 0)]
+
+    def _number(self, starts: list[int]) -> None:
+        """Count the parts that begin at these events, except those known, and let them settle."""
+        known = self._settled[-1].first if self._settled else 0
+        for first in starts[bisect_right(starts, known) :]:
+            self._count += 1
+            self._settled.append(_Part(self._count, first))
+
+    def _unwanted(self) -> list[_Part]:
+        """The settled parts that are not kept. The newest one stays: the next may turn out to have a finding."""
+        older = self._bounds.older
+        newest = self._count + self._bounds.last
+        return [
+            part for part in self._settled[:-1]
+            if older is not None and not older.keeps(
+                part.number, newest - part.number, self._density, has_finding=part.number in self._with_finding
+            )
+        ]  # fmt: skip
+
+    def _size_of(self, part: _Part) -> int:
+        """The bytes of a settled part in the file, without the bridge before it."""
+        after = self._settled[bisect_right(self._settled, part.first, key=lambda each: each.first)].first
+        end = after - self._bridges.get(after, 0)
+        low, high = (bisect_left(self._batches, seq, key=_first_of) for seq in (part.first, end))
+        return sum(batch.size for batch in self._batches[low:high])
+
+    def _drop_parts(self, numbers: set[int]) -> frozenset[bytes]:
+        """Drop settled parts by number."""
+        if not numbers:
+            return frozenset()
+        gone = frozenset[bytes]()
+        kept = [part for part in self._settled if part.number not in numbers]
+        for begin, after in reversed([*self._stretches(numbers)]):
+            gone |= self._drop(after.first) if begin <= self.cut + 1 else self._replace(begin, after)
+        self._settled = [part for part in kept if part.first > self.cut]
+        self._write_gaps()
+        return gone
+
+    def _stretches(self, numbers: set[int]) -> Iterator[tuple[int, _Part]]:
+        """Yield the first event of each stretch of parts to drop, its bridge included, and the part after it."""
+        begin = 0
+        for part in self._settled:
+            if part.number not in numbers:
+                if begin:
+                    yield begin, part
+                begin = 0
+            elif not begin:
+                begin = part.first - self._bridges.get(part.first, 0)
+
+    def _replace(self, begin: int, after: _Part) -> frozenset[bytes]:
+        """Replace the events from `begin` to the part `after` by a bridge. Returns the chunks that only they used."""
+        stop = after.first
+        low, high = (bisect_left(self._batches, seq, key=_first_of) for seq in (begin, stop))
+        dropped = self._batches[low:high]
+        bridge, name = Bridge(dropped[0].storage), self._name_of(after.number)
+        time, entered = 0, 0
+        sql = "SELECT first, last, events, bodies FROM batch WHERE first >= ? AND first < ? ORDER BY first"
+        for batch in starmap(Batch, self._connection.execute(sql, (begin, stop))):
+            time = batch.rows[-1].time
+            for row in batch.rows:
+                entered = entered + 1 if row.kind in _ENTERING else 0
+                if row.kind in _MATTERING:
+                    bridge.process(decode(row.kind, batch.body(row)))
+                elif row.kind == _MARKED and not self._names_iterations:
+                    name = _later(name, decode(row.kind, batch.body(row)))
+        self._connection.execute("DELETE FROM batch WHERE first >= ? AND first < ?", (begin, stop))
+        again = bridge.said_again()
+        again[len(again) - entered : len(again) - entered] = name
+        self._put(again, stop - 1 - len(again), time)
+        for first in [first for first in self._bridges if begin < first <= stop]:
+            del self._bridges[first]
+        self._bridges[stop] = len(again)
+        if again:
+            chunks = frozenset(chain.from_iterable(map(_chunks_of, again)))
+            size = sum(len(encode(event)) + _INDEX_BYTES for event in again)
+            kept = [_Kept(stop - len(again), False, dropped[0].storage, len(again), size, chunks)]
+        self._batches[low:high] = kept if again else []
+        gone = frozenset(chain.from_iterable(batch.chunks for batch in dropped))
+        return self._unused(gone)
+
+    def _name_of(self, number: int) -> list[e.Event]:
+        """The mark that names a part, if it is an iteration and the recorder does not name them."""
+        return [e.Marked(f"iteration {number}")] if self._names_iterations else []
+
+    def _unused(self, chunks: frozenset[bytes]) -> frozenset[bytes]:
+        """Return those chunks that nothing in the file refers to."""
+        return chunks.difference(self._again_chunks, *(batch.chunks for batch in self._batches)) if chunks else chunks
+
+    def _write_gaps(self) -> None:
+        """Write where the gaps are."""
+        self._bridges = {first: length for first, length in self._bridges.items() if first > self.cut + 1}
+        text = msgspec.json.encode(sorted(self._bridges.items())).decode()
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('gaps', ?)", (text,))
 
     def _may_begin_part(self, seq: int, event: e.Event) -> bool:
         """Return whether a part of the run begins, or may begin, with an event: inputs of a forward pass are created
@@ -128,24 +338,38 @@ class Ring:
 
     def _first_that_fits(self, end: int) -> int:
         """Return the first event to keep so that the file fits its size, 0 if everything fits."""
-        limit = self._bounds.size
-        if not limit:
-            return 0
-        room = limit - 4 * limit // _WAL_SHARE
-        pages, free = (self._connection.execute(f"PRAGMA {what}_count").fetchone()[0] for what in ("page", "freelist"))
-        excess = (pages - free) * self._page + (end - self.cut + self._again) * _INDEX_BYTES - room
+        excess, room = self._excess(end), self._room
         if excess <= 0:
             return 0
         possible = self._first_after(excess + room - int(room * _FILLED_AGAIN))
         if not possible:
-            raise GvizError(f"the trace is limited to {bytes_text(limit)}, and a single backward pass is larger")
+            limit = bytes_text(self._bounds.size)
+            raise GvizError(f"the trace is limited to {limit}, and a single backward pass is larger")
         return possible
+
+    @property
+    def _room(self) -> int:
+        """The bytes that the file itself may have."""
+        size = self._bounds.size
+        for_gaps = min(2 * size // _WAL_SHARE, _FOR_GAPS) if self._bounds.older is not None else 0
+        return size - 4 * size // _WAL_SHARE - for_gaps
+
+    def _excess(self, end: int) -> int:
+        """The bytes by which the file and its index exceed their size; 0 without a limit."""
+        if not self._bounds.size:
+            return 0
+        pages, free = (self._connection.execute(f"PRAGMA {what}_count").fetchone()[0] for what in ("page", "freelist"))
+        return int((pages - free) * self._page + (self._events_in_file(end) + self._again) * _INDEX_BYTES - self._room)
+
+    def _events_in_file(self, end: int) -> int:
+        """The number of events after the cut, at most."""
+        return end - self.cut if not self._bridges else sum(batch.events for batch in self._batches)
 
     def _first_after(self, size: int) -> int:
         """Return an event at which the file could begin to save about `size` bytes, the start of a part if possible;
         else 0.
         """
-        anywhere, part, parts = 0, 0, {*self._parts}
+        anywhere, part, parts = 0, 0, {*self._parts, *(part.first for part in self._settled)}
         for batch in self._batches:
             if batch.quiet and batch.first > self.cut + 1 and (size > 0 or not anywhere or batch.first in parts):
                 anywhere = batch.first
@@ -157,19 +381,29 @@ class Ring:
 
     def _drop(self, first: int) -> frozenset[bytes]:
         sql = "SELECT first, last, events, bodies FROM batch WHERE first > ? AND first < ? ORDER BY first"
-        time, entered = 0, 0
+        time, entered, is_thinned = 0, 0, self._bounds.older is not None
+        name: list[e.Event] = []
+        if is_thinned:
+            self._number(self._parts[: bisect_right(self._parts, first)])
+            at = bisect_right(self._settled, first, key=lambda part: part.first)
+            name = self._name_of(self._settled[at - 1].number) if at else []
         for batch in starmap(Batch, self._connection.execute(sql, (self.cut, first))):
             time = batch.rows[-1].time
             for row in batch.rows:
                 entered = entered + 1 if row.kind in _ENTERING else 0
                 if row.kind in _MATTERING:
                     self._snapshot.process(decode(row.kind, batch.body(row)))
+                elif row.kind == _MARKED and is_thinned and not self._names_iterations:
+                    name = _later(name, decode(row.kind, batch.body(row)))
         self._connection.execute("DELETE FROM batch WHERE first < ?", (first,))
         again = self._snapshot.said_again()
+        again[len(again) - entered : len(again) - entered] = name
         self._put(again, first - 1 - len(again), time)
         self.cut, self._again = first - 1, len(again)
         # the calls around the first kept event belong to its forward pass, not to the dropped part
         count = len(again) - entered
+        if self._bridges:
+            self._write_gaps()
         known = msgspec.json.encode(self._iterations.loop.turns).decode()
         rows = [("said_again", str(count)), ("turns", known)]
         self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
@@ -178,14 +412,25 @@ class Ring:
     def _forget(self, first: int, again: list[e.Event]) -> frozenset[bytes]:
         """Forget the batches before event `first`. Returns the chunks that only they used."""
         gone = set(self._again_chunks)
-        while self._batches and self._batches[0].first < first:
-            gone |= self._batches.popleft().chunks
+        low = bisect_left(self._batches, first, key=_first_of)
+        gone.update(chain.from_iterable(batch.chunks for batch in self._batches[:low]))
+        del self._batches[:low]
+        self._settled = [part for part in self._settled if part.first >= first]
         del self._marks[: bisect_left(self._marks, first)]
         self._iterations.forget(first)
         if not gone:
             return frozenset()
         self._again_chunks = frozenset(chain.from_iterable(map(_chunks_of, again)))
-        return frozenset(gone.difference(self._again_chunks, *(batch.chunks for batch in self._batches)))
+        return self._unused(frozenset(gone))
+
+
+def _first_of(batch: _Kept) -> int:
+    return batch.first
+
+
+def _later(names: list[e.Event], mark: e.Event) -> list[e.Event]:
+    """Return a mark if it names the next iteration, otherwise those before."""
+    return [mark] if isinstance(mark, e.Marked) and _NUMBERED.fullmatch(mark.name) else names
 
 
 def _chunks_of(event: e.Event) -> list[bytes]:

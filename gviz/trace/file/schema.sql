@@ -1,4 +1,4 @@
--- A gviz trace: the events of a program's computation graph, in order. Format 7.
+-- A gviz trace: the events of a program's computation graph, in order. Format 8.
 --
 -- Open it with any SQLite client. Nothing in it is ever executed. Numbers (of nodes, storages, ops, stacks, scopes and
 -- passes) count from 1 within a trace, 0 means "none". A body is MessagePack: an array of the event's fields, in the
@@ -22,6 +22,9 @@
 --   6  a call stack may share its outermost frames with an earlier one: StackSeen has `base`, the number of that stack,
 --      and `shared`, the number of frames. `frames` are the others (before: each stack had all of its frames)
 --   7  VariableHeld records what a variable of the program holds, if its name alone would identify another object
+--   8  events may be missing between others, too: table `batch` then has gaps, and the row `gaps` of table `meta` (JSON)
+--      has for each the number of the first event after it, and how many events before that one repeat what followed
+--      from the missing ones (before: only events at the beginning could be missing)
 
 CREATE TABLE meta (     -- facts about the recording as a whole
     key TEXT PRIMARY KEY,   -- gviz, framework, python, argv (JSON), process (its number), started,
@@ -42,7 +45,7 @@ CREATE TABLE definition (   -- events that only define a number: OpSeen, StackSe
 );
 
 CREATE TABLE batch (    -- the events in order: a row has those that were written together
-    first INTEGER PRIMARY KEY,  -- the number of the first of them; events count from 1, without gaps
+    first INTEGER PRIMARY KEY,  -- the number of the first of them; events count from 1; `gaps` in `meta` has gaps
     last INTEGER NOT NULL,      -- the number of the last
     events TEXT NOT NULL,       -- JSON, one array per event: its fields in the view below, from kind to thread,
                                 -- the start of its body in `bodies` (from 0), and the size of its body in bytes

@@ -1,10 +1,13 @@
-"""Snapshot: the shortest list of events that, replayed, gives the state at one moment of a log."""
+"""Snapshot: the shortest list of events that, replayed, gives the state at one moment of a log.
+
+Bridge: the same for a stretch in the middle of a log, whose beginning and end stay.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import count, pairwise
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -108,16 +111,24 @@ class Snapshot:
         uses = self._uses()
         self._written = defaultdict(list, {
             storage: _needed(writes, uses[storage], _order) for storage, writes in self._written.items()
-            if storage in uses
+            if storage in uses or not self._is_new(storage)
         })  # fmt: skip
         for entries in self._nodes.values():
             order, created = entries[_BIRTH][0], _birth(entries)
             storage = _filled(created)
             writes = self._written.get(storage)
-            if writes and not any(order < use < writes[0][0] for use in uses[storage]):
+            if writes and self._is_new(storage) and not any(order < use < writes[0][0] for use in uses[storage]):
                 entries[_BIRTH] = order, _created_with(created, writes.pop(0)[1])
 
-    def _uses(self) -> dict[int, list[int]]:
+    def _is_new(self, storage: int) -> bool:
+        """Return whether only nodes of this log can use a memory."""
+        return True
+
+    def _is_there(self, node: int) -> bool:
+        """Return whether an event may refer to a node."""
+        return node in self._nodes
+
+    def _uses(self) -> defaultdict[int, list[int]]:
         """By memory: when the living nodes were created that use it or that have an input in it."""
         uses: defaultdict[int, set[int]] = defaultdict(set)
         for entries in self._nodes.values():
@@ -125,7 +136,7 @@ class Snapshot:
             outputs = [*created.outputs, *filter(None, map(self._output, created.inputs))]
             for storage in {output.storage for output in outputs} - {0}:
                 uses[storage].add(order)
-        return {storage: sorted(orders) for storage, orders in uses.items()}
+        return defaultdict(list, {storage: sorted(orders) for storage, orders in uses.items()})
 
     def _output(self, edge: e.Edge) -> Output | None:
         node, nr = edge
@@ -134,9 +145,10 @@ class Snapshot:
 
     def _forget_switches(self) -> None:
         """Keep only a leaf's last `requires_grad` change, and those in effect when a living node used it as input."""
+        changed = self._changed()
         switched: dict[int, list[tuple[Any, ...]]] = {
             node: keys
-            for node, entries in self._nodes.items()
+            for node, entries in changed.items()
             if len(keys := [key for key in entries if isinstance(key, tuple) and key[0] == "requires_grad"]) > 1
         }
         if not switched:
@@ -150,28 +162,102 @@ class Snapshot:
         for node, keys in switched.items():
             needed = _needed(keys, sorted(used[node]), itemgetter(1))
             for switch in set(keys).difference(needed):
-                del self._nodes[node][switch]
+                del changed[node][switch]
+
+    def _changed(self) -> Mapping[int, dict[Hashable, Ordered]]:
+        """The nodes whose changes are kept, with these."""
+        return self._nodes
 
     def _without_the_dead(self, event: Event) -> Event:
         """Return the event with references to freed nodes cleared."""
         match event:
             case e.NodeCreated(inputs=inputs, outputs=outputs, during=during):
-                if all(node in self._nodes for node, _ in e.references(event) if node):
+                if all(self._is_there(node) for node, _ in e.references(event) if node):
                     return event
                 return msgspec.structs.replace(
                     event,
-                    inputs=tuple(edge if edge[0] in self._nodes else (0, 0) for edge in inputs),
+                    inputs=tuple(edge if self._is_there(edge[0]) else (0, 0) for edge in inputs),
                     outputs=tuple(map(self._without_dead_base, outputs)),
-                    during=(during[0], during[1] if during[1] in self._nodes else 0),
+                    during=(during[0], during[1] if self._is_there(during[1]) else 0),
                 )
-            case e.StorageWritten(node=node) if node not in self._nodes:
+            case e.StorageWritten(node=node) if not self._is_there(node):
                 return msgspec.structs.replace(event, node=0)
-            case e.DataSet(node=node, writer=writer) if writer not in self._nodes:
+            case e.DataSet(node=node, writer=writer) if not self._is_there(writer):
                 return msgspec.structs.replace(event, writer=node)
         return event
 
     def _without_dead_base(self, output: Output) -> Output:
-        return output if output.view_of in self._nodes else msgspec.structs.replace(output, view_of=0)
+        return output if self._is_there(output.view_of) else msgspec.structs.replace(output, view_of=0)
+
+
+class Bridge(Snapshot):
+    """Processes the events of a stretch of a log, and keeps those that matter to the events after it.
+
+    `said_again` replaces the stretch: after it, everything is as after the stretch. It repeats what happened to older
+    nodes, too, which a snapshot does not know: their last values and gradients, and that they were freed. Memory with a
+    number up to `known` is older than the stretch.
+
+    Example: of a training loop's iteration remain one write per weight, one ``.grad`` per weight, and the batch and the
+    loss that variables still hold.
+    """
+
+    def __init__(self, known: int) -> None:
+        super().__init__()
+        self._known = known
+        self._born: set[int] = set()
+        self._older: dict[int, dict[Hashable, Ordered]] = {}
+        self._ended: list[Ordered] = []
+        """The ends of module calls that began before the stretch."""
+
+    def _set(self, cell: e.Cell, key: Any, content: Any, entry: Ordered) -> None:
+        match cell:
+            case "node":
+                self._born.add(key)
+                self._older.pop(key, None)
+            case "freed" if key not in self._born:
+                self._older[key] = {cell: entry}
+                return
+            case "call_end" if key not in self._scopes:
+                self._ended.append(entry)
+                return
+        super()._set(cell, key, content, entry)
+
+    def said_again(self) -> list[Event]:
+        """Return the events that lead from the state before the stretch to the state after it."""
+        self._forget()
+        changed = {**self._nodes, **self._older}
+        ordered = [entry for entries in changed.values() for entry in entries.values()]
+        ordered += [entry for kept in (self._written, self._scopes) for entries in kept.values() for entry in entries]
+        return [self._without_the_dead(event) for _, event in sorted([*ordered, *self._ended], key=_order)]
+
+    def _note(self, node: int, key: Hashable, entry: Ordered) -> None:
+        if node in self._born:
+            super()._note(node, key, entry)
+        elif "freed" not in self._older.setdefault(node, {}):
+            self._older[node][key] = entry
+
+    def _is_new(self, storage: int) -> bool:
+        return storage > self._known
+
+    def _is_there(self, node: int) -> bool:
+        return node not in self._born or node in self._nodes
+
+    def _uses(self) -> defaultdict[int, list[int]]:
+        """By memory: when the living nodes were created that use it. One with an older input may use any older
+        memory.
+        """
+        uses = super()._uses()
+        outside = {
+            entries[_BIRTH][0] for entries in self._nodes.values()
+            if any(node and node not in self._born for node, _ in _birth(entries).inputs)
+        }  # fmt: skip
+        for storage in self._written:
+            if outside and not self._is_new(storage):
+                uses[storage] = sorted(outside.union(uses[storage]))
+        return uses
+
+    def _changed(self) -> Mapping[int, dict[Hashable, Ordered]]:
+        return {**self._nodes, **self._older}
 
 
 _BIRTH = e.NodeCreated

@@ -272,10 +272,10 @@ class TraceWriter:
             connection.execute("BEGIN")
             self._write_facts()
             events = self._events.put(taken, self._count, self._ring)
+            self._look_for_nonfinite(events, values)
             self._trim(self._count + len(events))
         self._count += len(events)
         self._heavy = self._chunks.used
-        self._look_for_nonfinite(events, values)
 
     def _write_facts(self) -> None:
         while self._facts:
@@ -288,7 +288,9 @@ class TraceWriter:
     def _look_for_nonfinite(self, events: list[Event], values: list[Value]) -> None:
         """Find the first nan or infinity while the values are in memory; later it would mean reading the whole file."""
         if not self._first_bad and any_nonfinite(values) and (place := first_bad_place(events, self._bad)):
-            self._first_bad = self._count - len(events) + place
+            self._first_bad = self._count + place
+            if self._ring is not None:
+                self._ring.pin(self._first_bad)
 
     def _finish(self) -> None:
 
@@ -299,7 +301,11 @@ class TraceWriter:
             connection.execute("BEGIN")
             self._write_facts()
             self._trim(self._count, exactly=True)
-        cut = self._ring is not None and self._ring.cut > 0
+        while self._ring is not None and self._ring.has_more:
+            with self._connection as connection:
+                connection.execute("BEGIN")
+                self._trim(self._count, exactly=True)
+        cut = self._ring is not None and self._ring.is_cut
         finalize(self._connection, self.path, None if cut else self._first_bad)
 
     def _give_up(self, error: Exception) -> None:

@@ -86,8 +86,10 @@ class Kept:
     `limit`: arrays up to this many bytes are kept whole (None: 1024), larger ones as statistics. `keep` can reduce that
     further. `source` keeps the text of the program's files. Nothing is recorded outside of `window`. `last` keeps only
     the last iterations (``3``) or marks (``"3 marks"``) of a long run, and `max_size` limits the newest part to a
-    number of bytes (``"500M"``). `until` (``"nan"``, ``"inf"``) ends the recording at the first event that holds one.
-    Only the owner may read the trace unless `share` is set; then the umask decides, as for other files.
+    number of bytes (``"500M"``). `older` selects iterations before the last ones that are kept, too (``"first,
+    findings, every 100, thinned"``, see `gviz.trace.file.bounds`). `until` (``"nan"``, ``"inf"``) ends the recording at
+    the first event that holds one. Only the owner may read the trace unless `share` is set; then the umask decides, as
+    for other files.
     """
 
     limit: int | None = None
@@ -98,9 +100,10 @@ class Kept:
     max_size: int | str | None = None
     until: Until = ""
     share: bool = False
+    older: str | None = None
 
     def __post_init__(self) -> None:
-        bounds(self.last, self.max_size)
+        bounds(self.last, self.max_size, self.older)
         refuse_unknown("keep", self.keep, get_args(Keep))
         refuse_unknown("until", self.until, get_args(Until))
         if self.limit is not None:
@@ -112,7 +115,7 @@ class Kept:
     @property
     def bounds(self) -> Bounds:
         """How much of a long run is kept."""
-        return bounds(self.last, self.max_size)
+        return bounds(self.last, self.max_size, self.older)
 
 
 EVERYTHING = Kept()

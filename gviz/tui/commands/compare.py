@@ -66,14 +66,15 @@ def compare(session: Session, text: str) -> ComparisonLook:
     from gviz.compare.side import Side
 
     timeline = session.timeline
-    here = timeline.iteration_at(session.cursor.position).index + 1
+    current = timeline.iteration_at(session.cursor.position)
+    here = current.number
     file, numbers = _parts(text, here)
     if file:
         other = load(path_of(file))
-        first, second = numbers or (here, min(here, len(other.iterations)))
+        first, second = numbers or (here, min(here, other.iterations[-1].number))
     else:
         other = timeline
-        first, second = numbers or (max(here - 1, 1), here)
+        first, second = numbers or (timeline.iterations[max(current.index - 1, 0)].number, here)
         if first == second:
             raise GvizError(f"both sides are iteration {first} of this recording", hint=_HINT, exit_code=2)
     comparison = compare(Side(timeline, first), Side(other, second))

@@ -144,7 +144,7 @@ def _leaks(session: Session, _: str) -> Iterator[str | Far]:
         yield "no node of an earlier iteration still has saved tensors"
         return
     yield f"{len(alive)} nodes of earlier iterations still have saved tensors: something keeps their graph alive"
-    yield from _rows([f"  {label(timeline, node)}, iteration {timeline.info(node).iteration + 1}" for node in alive])
+    yield from _rows([f"  {label(timeline, node)}, iteration {timeline.iteration_of(node).number}" for node in alive])
 
 
 def _params(session: Session, _: str) -> Iterator[str | Far]:
@@ -184,8 +184,8 @@ def _stats(session: Session, _: str) -> Iterator[str | Far]:
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
     yield f"{len(timeline)} events, {len(timeline.nodes)} nodes, {len(timeline.iterations)} iterations, {passes} passes"
     yield f"failed at event {timeline.failures[0]}" if timeline.failures else "no failure"
-    if timeline.dropped.events:
-        yield timeline.dropped.words
+    if timeline.missing:
+        yield timeline.missing
     firsts = {bad: timeline.error_index.first(bad) for bad in BAD}
     found = sorted((seq, bad) for bad, seq in firsts.items() if seq)
     yield ", ".join(f"first {bad} at event {seq}" for seq, bad in found) or "no nan or inf"

@@ -24,7 +24,7 @@ from gviz.tui.drawing.lists import output_lines
 from gviz.tui.drawing.node_details import Subject, node_lines
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.saved import saved_lines
-from gviz.tui.drawing.training_summary import pass_at, training_lines
+from gviz.tui.drawing.training_summary import between_lines, pass_at, training_lines
 from gviz.tui.keymaps import key_lines
 from gviz.tui.language.command import Answer, Choice, Command, Look, Place
 from gviz.tui.lines import TIED, Line, line, link, wrapped
@@ -271,7 +271,9 @@ def passes(session: Session, _: str) -> Look:
 def training(session: Session, _: str) -> Driven[Look]:
     """Run ``training``: losses and gradients from pass to pass."""
     found = yield from reading_progress(session.timeline)
-    return Look("Training", lambda width: training_lines(found, width, session.glyphs))
+    recorded = session.timeline.recorded
+    between = partial(between_lines, recorded, glyphs=session.glyphs) if recorded is not None else lambda width: ()
+    return Look("Training", lambda width: [*training_lines(found, width, session.glyphs), *between(width)])
 
 
 def saved(session: Session, place: str) -> Look:

@@ -35,7 +35,7 @@ def iteration_rows(timeline: Timeline, iteration: Iteration) -> Iterator[tuple[s
     """Yield the row of an iteration, then one for each of its phases."""
     span = f"events {iteration.start} to {iteration.end}"
     events = ", ".join(filter(None, (span, *_losses(timeline, iteration))))
-    yield f"{iteration_called(timeline)} {iteration.index + 1}  {events}", iteration
+    yield f"{iteration_called(timeline)} {iteration.number}  {events}", iteration
     for phase in phases_of(timeline, iteration):
         yield f"  {_phase_text(timeline, phase)}", phase
 

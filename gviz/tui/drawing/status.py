@@ -81,9 +81,8 @@ def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> dict[st
     }
     iterations = timeline.iterations
     if len(iterations) > 1:
-        current = timeline.iteration_at(moment.n).index
-        first = iterations[0].index
-        parts["iteration"] = line(f"  {iteration_called(timeline)} {current - first + 1}/{len(iterations)}")
+        current = timeline.iteration_at(moment.n).number
+        parts["iteration"] = line(f"  {iteration_called(timeline)} {current}/{timeline.iteration_count}")
     return parts
 
 

@@ -10,6 +10,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.program_text import line_text
 from gviz.explain.training import ModuleGradient, PassResult, Progress, last_pass, pass_result, progress
 from gviz.trace.navigation import stops
+from gviz.trace.recorded_iterations import RecordedIterations
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import Line, cells, fitted, labelled, line, plain, wrapped
@@ -175,10 +176,31 @@ def training_lines(found: Progress, width: int, glyphs: Glyphs) -> Iterator[Line
         yield line(("!", "error"), (" is a pass with a nan or an infinity", "muted"))
 
 
-def plain_training(found: Progress, width: int) -> Iterator[str]:
-    """Yield the same as plain text."""
+def plain_training(found: Progress, width: int, recorded: RecordedIterations | None = None) -> Iterator[str]:
+    """Yield the same as plain text; then what was seen of the iterations that are not `recorded` whole."""
     marks = glyphs(ascii=wants_ascii())
-    return (plain(row).rstrip() for row in training_lines(found, width, marks))
+    rows = [*training_lines(found, width, marks), *([] if recorded is None else between_lines(recorded, width, marks))]
+    return (plain(row).rstrip() for row in rows)
+
+
+def between_lines(recorded: RecordedIterations, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    """Yield which iterations are whole, the losses and norms of gradients between them, and the alarms."""
+    if recorded.whole:
+        yield from wrapped(line((f"{recorded.words}; whole: {recorded.numbers}", "muted")), width)
+    if recorded.looks:
+        first, last = recorded.looks[0][0], recorded.looks[-1][0]
+        yield line((f"seen in iterations {first:,} to {last:,}, {len(recorded.looks):,} of them", "muted"))
+        losses, norms = [loss for _, loss, _ in recorded.looks], [norm for _, _, norm in recorded.looks]
+        if any(loss is not None for loss in losses):
+            yield _series("loss", losses, width, glyphs, "value", 8)
+        yield _series("|g|", norms, width, glyphs, "grad", 8)
+    for at, what in recorded.alarms[:MOST_ALARMS]:
+        yield from wrapped(line((f"iteration {at:,}: {shown(what)}", "error")), width)
+    if len(recorded.alarms) > MOST_ALARMS:
+        yield line((f"and {len(recorded.alarms) - MOST_ALARMS} more alarms", "muted"))
+
+
+MOST_ALARMS = 5
 
 
 def _rows(found: Progress) -> Iterator[Sequence[float | None]]:

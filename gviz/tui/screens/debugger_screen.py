@@ -85,8 +85,8 @@ class DebuggerScreen(SessionScreen):
         self.panels.fit()
         self.follow_keymap()
         set_to(self, "motion", self.session.settings.values["motion"])
-        if self.timeline.dropped.events:
-            self.show_remark(self.timeline.dropped.words)
+        if self.timeline.missing:
+            self.show_remark(self.timeline.missing)
         for text in self._opening:
             self.run_line(text)
 
