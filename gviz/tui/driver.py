@@ -12,7 +12,7 @@ import selectors
 import shutil
 import signal
 from codecs import getincrementaldecoder
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
@@ -38,12 +38,36 @@ _MOST_BYTES = 4096
 class ForgivingDriver(LinuxDriver):
     """Reads keys, and ignores what Latin-1 keyboards, old mice, binary pastes and kitty's longer reports send."""
 
+    _was_continued = False
+    """Set by SIGCONT until the screen is drawn again."""
+
     @property
     def _has_terminal(self) -> bool:
         """Whether the screen is drawn: neither the shell nor an editor has the terminal."""
         return self._writer_thread is not None and self._writer_thread.is_alive()
 
     def _sigtstp_application(self, *_: object) -> None:
+        """Handle SIGTSTP. While an editor has the terminal, the event loop waits for it, so the process stops here."""
+        if not (self._auto_restart and self._call_soon(self._stop)):
+            self._stop()
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Handle SIGCONT."""
+        self._was_continued = True
+        if self._auto_restart:  # otherwise an editor has the terminal
+            self._call_soon(self._resume)
+
+    def _call_soon(self, callback: Callable[[], None]) -> bool:
+        """Call back between two events. Returns False if the event loop does not run.
+
+        A signal handler can interrupt a write to the screen, which holds a lock: it would wait for itself.
+        """
+        if not self._loop.is_running():
+            return False
+        self._loop.call_soon_threadsafe(callback)
+        return True
+
+    def _stop(self) -> None:
         """Release the terminal and stop. If no shell could resume this process, the kernel does not stop it."""
         if self._auto_restart and self._has_terminal:
             self.suspend_application_mode()
@@ -51,15 +75,16 @@ class ForgivingDriver(LinuxDriver):
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self._sigtstp_application)
         if not self._has_terminal:  # SIGCONT may have come already, or never
-            self._sigcont_application()
+            self._was_continued = True
+            self._resume()
 
-    def _sigcont_application(self, *_: object) -> None:
-        """Take the terminal and redraw the screen.
+    def _resume(self) -> None:
+        """Take the terminal and redraw the screen, once for each SIGCONT.
 
         A program cannot handle SIGSTOP: meanwhile the shell has written over the screen and changed the keyboard mode.
         """
-        if not self._auto_restart:
-            return  # an editor has the terminal
+        if not (self._was_continued and self._auto_restart):
+            return
         if self._has_terminal:
             try:
                 job = os.tcgetpgrp(self.fileno)
@@ -68,7 +93,12 @@ class ForgivingDriver(LinuxDriver):
             if job != os.getpgrp():
                 os.kill(os.getpid(), signal.SIGSTOP)  # as any background program that writes to the terminal
                 return
+            self.exit_event.set()  # ends the reader of keys; set before, Textual drops none that were typed since
+            if self._key_thread is not None:
+                self._key_thread.join()
             self.suspend_application_mode()
+            self.exit_event.clear()
+        self._was_continued = False
         self._must_signal_resume = True
         self.start_application_mode()  # type: ignore[no-untyped-call]
 

@@ -1,0 +1,87 @@
+"""When the debugger stops and goes on with the shell: between two events, because a write may hold a lock."""
+
+import asyncio
+import os
+import signal
+from threading import Event
+
+import pytest
+
+from gviz.tui.driver import ForgivingDriver
+
+
+class Driver(ForgivingDriver):
+    """Writes down what is done to the terminal."""
+
+    def __init__(self):
+        self.done, self.fileno = [], 0
+        self.exit_event, self._key_thread = Event(), None
+        self._auto_restart = self.has_it = True
+        self._must_signal_resume = False
+
+    @property
+    def _has_terminal(self):
+        return self.has_it
+
+    def suspend_application_mode(self):
+        self.done.append("released")
+        self.has_it = False
+
+    def start_application_mode(self):
+        self.done.append("taken")
+        self.has_it = True
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    made = Driver()
+    monkeypatch.setattr(os, "kill", lambda pid, number: made.done.append(signal.Signals(number).name))
+    monkeypatch.setattr(os, "tcgetpgrp", lambda file: os.getpgrp())
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    return made
+
+
+def after(driver, handle):
+    """What has been done when the handlers return, and what after the next events."""
+
+    async def run():
+        driver.done.clear()
+        driver._loop = asyncio.get_running_loop()
+        handle()
+        at_once = list(driver.done)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return at_once, driver.done[len(at_once) :]
+
+    return asyncio.run(run())
+
+
+def test_a_continued_debugger_takes_the_terminal_at_the_next_event_and_once(driver):
+    def continued_twice():
+        driver._sigcont_application()
+        driver._sigcont_application()
+
+    assert after(driver, continued_twice) == ([], ["released", "taken"])
+
+
+def test_a_stopped_debugger_releases_the_terminal_at_the_next_event(driver):
+    assert after(driver, driver._sigtstp_application) == ([], ["released", "SIGTSTP", "taken"])
+
+
+def test_both_while_an_editor_has_the_terminal(driver):
+    driver._auto_restart = driver.has_it = False
+    assert after(driver, driver._sigtstp_application) == (["SIGTSTP"], [])
+    assert after(driver, driver._sigcont_application) == ([], [])
+
+
+def test_without_a_running_event_loop_it_stops_at_once(driver):
+    driver._loop = asyncio.new_event_loop()
+    driver._sigcont_application()
+    driver._sigtstp_application()
+    driver._loop.close()
+    assert driver.done == ["released", "SIGTSTP", "taken"]
+
+
+def test_one_in_the_background_stops_again(driver, monkeypatch):
+    monkeypatch.setattr(os, "tcgetpgrp", lambda file: os.getpgrp() + 1)
+    assert after(driver, driver._sigcont_application) == ([], ["SIGSTOP"])
