@@ -228,13 +228,14 @@ def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list
     Without a place, return why the program failed, or the findings of a check if it did not. Raises `GvizError` for an
     empty place.
     """
-    if place is not None and not place.strip():
+    places = _SEVERAL.split(place) if place is not None else []
+    if not all(one.strip() for one in places):
         raise unreadable("a place is missing")
     if not len(timeline.nodes) and (place is not None or not timeline.failures):
         raise GvizError("this recording holds no nodes", hint="it records operations on tensors", exit_code=2)
     if place is not None:
         names, moment = NamedNodes(timeline), len(timeline) if n is None else n
-        return [answer(names, one, moment) for one in _SEVERAL.split(place)]
+        return [answer(names, one, moment) for one in places]
     found = [why_failure(failure) for failure in all_failures(timeline)]
     return found[-1:] or [one.finding for one in check(timeline)]
 

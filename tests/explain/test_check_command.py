@@ -271,6 +271,14 @@ def test_explain_without_a_place_says_what_is_wrong(trace, capsys):
     assert "did you mean w.grad?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("place", ["w,", ",w", "w.grad,,loss", " "])
+def test_a_place_is_missing_in_a_list_of_places(trace, place, capsys):
+    assert run_command(["explain", trace, place]) == 2
+    err = capsys.readouterr().err
+    assert "a place is missing" in err
+    assert "a place is #4, x, net.fc1" in err
+
+
 def test_in_code(trace):
     assert library.why(trace, "w.grad").kind == "rebound"
     assert [one.finding.kind for one in library.check(trace)] == ["rebound"]
