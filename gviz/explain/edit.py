@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import unified_diff
+from difflib import get_close_matches, unified_diff
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
@@ -644,6 +644,37 @@ def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
     return text.instead(value, f"{whole if simple else f'({whole})'}.requires_grad_()")
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A statement that each turn of a loop runs again: its line, and the edit that moves it before the loop."""
+
+    at: Frame
+    edit: Edit | None
+
+
+def made_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str) -> Repeated | None:
+    """Return the statement that assigns a call of a function to a name, in the innermost loop around a frame.
+
+    A statement in a branch of the loop may run now and then only, and does not count.
+    """
+    found = _found(timeline, at)
+    loops = [part for part in found[1].around if isinstance(part, ast.For | ast.While)] if found is not None else []
+    if found is None or at is None or not loops:
+        return None
+    text, loop = found[0], loops[-1]
+    for one in text.statements:
+        value = getattr(one.node, "value", None)
+        is_it = isinstance(value, ast.Call) and _called(value) == function and name in _names_of(one.node)
+        if is_it and one.around[-1] is loop and one.first < at.line:
+            rows = text.rows[loop.lineno - 1 : one.first - 1] + text.rows[one.last : one.last]
+            head = text.rows[loop.lineno - 1]
+            indent = head[: len(head) - len(head.lstrip())]
+            new = "".join(f"{row}\n" for row in [f"{indent}{text.segment(one.node)}", *rows])
+            edit = text.lines(loop.lineno, one.last, new) if text.is_alone(one) else None
+            return Repeated(_frame(at, one.first, text), edit)
+    return None
+
+
 # What a line switches off
 
 
@@ -910,6 +941,22 @@ def generator_read(timeline: Timeline, at: Frame | None) -> Generator | None:
 
 def _names_of(node: ast.stmt) -> set[str]:
     return {target.id for target in _targets(node) if isinstance(target, ast.Name)}
+
+
+def misspelled(
+    timeline: Timeline, at: Frame | None, name: str, attribute: str
+) -> tuple[str, Frame, Edit | None] | None:
+    """Return the line that sets an attribute of a variable whose name is nearly `attribute`: ``x.require_grad = True``.
+
+    Python makes a new attribute of it, which nothing reads.
+    """
+    text = _text(timeline, at)
+    for one in text.statements if text is not None and at is not None else ():
+        match one.node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=other), attr=attr) as target]) if other == name:
+                if attr != attribute and get_close_matches(attr, [attribute], cutoff=0.8) and text and at:
+                    return attr, _frame(at, one.first, text), text.instead(target, f"{name}.{attribute}")
+    return None
 
 
 _NUMBERS = ("item", "tolist", "numpy", "float", "int")

@@ -141,6 +141,19 @@ KINDS: tuple[Kind, ...] = (
         find=optimizer_step.scaled_step,
     ),
     Kind(
+        "new-optimizer",
+        "warning",
+        "an optimizer that a loop makes anew before each step, without its averages",
+        find=optimizer_step.new_optimizer,
+    ),
+    Kind("left-over", "note", "backward passes after the last step, which no step uses", find=optimizer_step.left_over),
+    Kind(
+        "counted-again",
+        "warning",
+        "a running sum of losses on which each backward pass counts the earlier losses again",
+        find=loop.counted_again,
+    ),
+    Kind(
         "repeated-step",
         "warning",
         "an optimizer step with gradients that an earlier step has used",
@@ -239,6 +252,14 @@ KINDS: tuple[Kind, ...] = (
         find=vanishing_exploding.find_exploding,
     ),
     Kind("broadcast", "warning", "shapes (n, 1) and (n,) that were broadcast to (n, n)", find=loss.broadcast),
+    Kind(
+        "one-element",
+        "warning",
+        "a softmax or normalization over one element, whose result is always the same",
+        find=loss.one_element,
+    ),
+    Kind("misspelled", "warning", "an attribute that is nearly called requires_grad, and that autograd does not read"),
+    Kind("swapped", "warning", "a loss whose input is data and whose target is trained"),
     Kind("summed-loss", "note", "a loss that sums over a batch instead of taking its mean", find=loss.summed_loss),
     Kind("softmax-twice", "warning", "a softmax of probabilities: the loss applies it itself", find=loss.softmax_twice),
     Kind(

@@ -95,6 +95,45 @@ def test_a_generator_that_a_line_reads_becomes_a_list(text, expected, first):
     assert (read and read.first and read.first.line) == first
 
 
+IN_LOOPS = [
+    ("for i in a:\n    opt = Adam(p)\n    opt.step()\n", "opt = Adam(p)\nfor i in a:\n    opt.step()\n"),
+    (
+        "def f():\n    while a:\n        b()\n        opt = o.Adam(\n            p)\n        c()\n        opt.step()\n",
+        "def f():\n    opt = o.Adam(\n            p)\n    while a:\n        b()\n        c()\n        opt.step()\n",
+    ),
+    ("for i in a:\n    opt = Adam(p); b()\n    opt.step()\n", ""),
+    ("for i in a:\n    if i:\n        opt = Adam(p)\n    opt.step()\n", None),
+    ("for i in a:\n    opt = SGD(p)\n    opt.step()\n", None),
+    ("for i in a:\n    other = Adam(p)\n    opt.step()\n", None),
+    ("for i in a:\n    b()\n    opt.step()\n    opt = Adam(p)\n", None),
+    ("opt = Adam(p)\nfor i in a:\n    opt.step()\n", None),
+    ("for j in b:\n    opt = Adam(p)\n    for i in a:\n        opt.step()\n", None),
+    ("opt = Adam(p)\nopt.step()\n", None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), IN_LOOPS)
+def test_what_a_loop_makes_anew_moves_before_it(text, expected):
+    last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
+    made = edits.made_in_loop(Text(text), at(last), "opt", "Adam")
+    assert (made and (made.edit.applied(text) if made.edit else "")) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x.require_grad = True\n", "x.requires_grad = True\n"),
+        ("x.requires_grad = True\n", None),
+        ("y.require_grad = True\n", None),
+        ("x.data = y\n", None),
+        ("x.grad = None\n", None),
+    ],
+)
+def test_a_misspelled_attribute_is_written_as_it_is_meant(text, expected):
+    typo = edits.misspelled(Text(text), at(1), "x", "requires_grad")
+    assert (typo and typo[2].applied(text)) == expected
+
+
 @pytest.mark.parametrize(("make", "arguments", "text", "expected"), CHANGES)
 def test_what_a_change_writes(make, arguments, text, expected):
     assert after(text, make, *arguments) == expected

@@ -14,6 +14,89 @@ torch.manual_seed(0)
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 
 MISTAKES = {
+    "a softmax of one column": """
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(2):
+    loss = (torch.softmax(net(torch.randn(6, 4)), -1) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a layer norm of one feature": """
+net, norm = nn.Linear(4, 1), nn.LayerNorm(1)
+opt = torch.optim.SGD([*net.parameters(), *norm.parameters()], lr=0.1)
+for i in range(2):
+    loss = F.mse_loss(norm(net(torch.randn(6, 4))), torch.randn(6, 1))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "an optimizer of each iteration": """
+net = nn.Linear(3, 1)
+for i in range(3):
+    # averages
+    opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "the last gradients without a step": """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(5):
+    ((net(torch.randn(5, 3)) - 1).pow(2).mean() / 2).backward()
+    if i % 2:
+        opt.step(); opt.zero_grad()
+""",
+    "backward of a running sum": """
+net = nn.Linear(3, 1)
+total = 0.0
+for i in range(6):
+    total = total + (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    total.backward(retain_graph=True)
+""",
+    "a misspelled attribute": """
+net = nn.Linear(3, 1)
+x = torch.randn(5, 3)
+x.requires_gradient = True
+net(x).pow(2).mean().backward()
+print(x.grad)
+""",
+    "swapped input and target": """
+net = nn.Linear(4, 3)
+x, y = torch.randn(6, 4), F.one_hot(torch.arange(6) % 3, 3).float()
+loss = F.cross_entropy(y, net(x).softmax(1))
+loss.backward()
+""",
+    "swapped probabilities": """
+net = nn.Linear(4, 3)
+x, y = torch.randn(6, 4), torch.full((6, 3), 0.5)
+loss = F.binary_cross_entropy(y, net(x).sigmoid())
+loss.backward()
+""",
+    "labels that are all ignored": """
+net = nn.Linear(4, 3)
+loss = F.cross_entropy(net(torch.randn(2, 4)), torch.tensor([-100, -100]))
+loss.backward()
+""",
+    "dropout of everything": """
+net = nn.Linear(4, 8)
+loss = F.dropout(net(torch.randn(6, 4)), 1.0).sum()
+loss.backward()
+""",
+    "Adam in half precision": """
+net = nn.Linear(4, 2).half()
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+x = torch.randn(3, 4).half()
+x[:, 2] = 0
+for i in range(2):
+    loss = net(x).float().pow(2).mean() * 1e-3
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "clipping of a generator that was read": """
 net = nn.Linear(3, 1)
 params = (p for p in net.parameters())
@@ -319,6 +402,71 @@ for i in range(3):
 """,
 }
 EXPECTED = {
+    "a softmax of one column": (
+        "warning",
+        "one-element",
+        ["its result is always 1", "(6,1)"],
+        "sigmoid",
+        "torch.softmax(",
+    ),
+    "a layer norm of one feature": (
+        "warning",
+        "one-element",
+        ["its result is always its bias"],
+        "leave the normalization out",
+        "norm(net(",
+    ),
+    "an optimizer of each iteration": (
+        "warning",
+        "new-optimizer",
+        ["a new SGD before each of 3 steps", "without the averages"],
+        "before the loop",
+        "opt = ",
+    ),
+    "the last gradients without a step": (
+        "note",
+        "left-over",
+        ["the last 1 backward pass", "came after 2 passes"],
+        "once more after the loop",
+        "opt.step(); opt",
+    ),
+    "backward of a running sum": (
+        "warning",
+        "counted-again",
+        ["5 of 6 passes", "whose gradient backward pass 1 has added"],
+        "total += loss.item()",
+        "total.backward(",
+    ),
+    "a misspelled attribute": (
+        "warning",
+        "misspelled",
+        [".requires_gradient is no attribute"],
+        "requires_grad = True",
+        "x.requires_gradient = ",
+    ),
+    "swapped input and target": (
+        "warning",
+        "swapped",
+        ["they are swapped", "the input #"],
+        "the prediction first",
+        "F.cross_entropy(y",
+    ),
+    "swapped probabilities": (
+        "warning",
+        "swapped",
+        ["they are swapped"],
+        "the prediction first",
+        "F.binary_cross_entropy(y",
+    ),
+    "labels that are all ignored": (
+        "error",
+        "nan-born",
+        ["all 2 labels are -100, and ignored"],
+        "skip a batch without labels",
+        "F.cross_entropy(",
+    ),
+    "dropout of everything": ("warning", "masked", ["drops every element"], "", "F.dropout("),
+    "Adam in half precision": ("error", "nan-born", ["Adam"], "a larger eps", "opt.step()"),
     "clipping of a generator that was read": (
         "warning",
         "clipped-early",
@@ -455,6 +603,82 @@ EXPECTED = {
 }
 ONLY_TORCH = {"clipped before unscale_"}
 HEALTHY = {
+    "attention to one key": """
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(2):
+    h = net(torch.randn(2, 1, 4))
+    loss = (torch.softmax(h @ h.transpose(1, 2), -1) @ h - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a softmax of rows, one of them alone": """
+net = nn.Linear(4, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for size in (1, 3):
+    loss = F.cross_entropy(net(torch.randn(6, 4))[:, :size], torch.zeros(6, dtype=torch.long))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "an optimizer of each stage": """
+net = nn.Linear(3, 1)
+for rate in (0.1, 0.05):
+    opt = torch.optim.Adam(net.parameters(), lr=rate)
+    for i in range(3):
+        loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    "an optimizer now and then": """
+net = nn.Linear(3, 1)
+for i in range(4):
+    if i % 2 == 0:
+        opt = torch.optim.Adam(net.parameters(), lr=0.1)
+    loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a plain optimizer of each iteration": """
+net = nn.Linear(3, 1)
+for i in range(4):
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "the last gradients with a step": """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(5):
+    ((net(torch.randn(5, 3)) - 1).pow(2).mean() / 2).backward()
+    if i % 2 or i == 4:
+        opt.step(); opt.zero_grad()
+""",
+    "the gradient of a running sum": """
+net = nn.Linear(3, 1)
+total = 0.0
+for i in range(2):
+    total = total + (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    net.zero_grad()
+    total.backward(retain_graph=True)
+""",
+    "an attribute of its own": """
+net = nn.Linear(3, 1)
+x = torch.randn(5, 3)
+x.origin = "data"
+net(x).pow(2).mean().backward()
+print(x.grad)
+""",
+    "some ignored labels": """
+net = nn.Linear(4, 3)
+loss = F.cross_entropy(net(torch.randn(2, 4)), torch.tensor([-100, 1]))
+loss.backward()
+""",
     "a step of an optimizer that wraps another": """
 class Slow(torch.optim.Optimizer):
     def __init__(self, params, inner):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -197,6 +198,46 @@ def _equal_pair(array: Array, what: str) -> str:
     row, place = (int(at) for at in close[0])
     pair = " and ".join(number(float(each)) for each in rows[row, place : place + 2])
     return f"two {what} are equal, {pair}: the rule divides by their difference"
+
+
+# Losses without a number: no label counts, no path fits
+
+
+def no_labels(timeline: Timeline, node: int) -> str:
+    """Return that a mean over labels has none that counts; empty for anything else."""
+    info = timeline.info(node)
+    ignored = dict(info.created.attrs).get("ignore_index")
+    operands = computation(timeline, node).operands
+    if not info.op.base_name.startswith("nll_loss") or not isinstance(ignored, int) or len(operands) < 2:
+        return ""
+    value = operands[1].value
+    labels = timeline.array(value) if value is not None else None
+    if labels is None or not labels.size or (labels != ignored).any():
+        return ""
+    which = f"all {labels.size} labels are" if labels.size > 1 else "the only label is"
+    return f"{which} {ignored}, and ignored"
+
+
+NO_LABELS = "skip a batch without labels, or divide a sum by max(count, 1): the mean of nothing is nan"
+
+
+def too_short(timeline: Timeline, node: int) -> str:
+    """Return that a target of a ctc_loss is longer than its input, for the loss or the mean of it; or empty."""
+    for source in (node, *islice(ancestors(timeline, node), _NEAR_LOSS)):
+        info = timeline.info(source)
+        attrs = dict(info.created.attrs)
+        lengths, targets = attrs.get("input_lengths"), attrs.get("target_lengths")
+        if info.op.base_name == "ctc_loss" and isinstance(lengths, tuple | list) and isinstance(targets, tuple | list):
+            pairs = ((has, needs) for has, needs in zip(lengths, targets, strict=False) if needs > has)
+            has, needs = next(pairs, (0, 0))
+            return f"a target has {needs} labels, and its input {has} steps: no path fits" if needs else ""
+    return ""
+
+
+_NEAR_LOSS = 6
+"""The most nodes between a loss of each pair and the mean that a program calls the loss."""
+
+TOO_SHORT = "zero_infinity=True leaves such a pair out; or a longer input, or a shorter target"
 
 
 # A nan or inf that the program writes as a number into the expression: ``x * float("inf")``

@@ -6,8 +6,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
-from gviz.events import NodeCreated
+from gviz.events import BackwardStarted, NodeCreated
 from gviz.explain.display_names import innermost, label, label_at, titled
 from gviz.explain.edit import kept_by
 from gviz.explain.finding import Finding, Number
@@ -25,7 +26,7 @@ MOST_ALIVE = 3
 
 def kept_graphs(survey: Survey) -> Iterator[Finding]:
     """Yield lines with tracked results from more than `MOST_ALIVE` iterations that are alive at the end."""
-    if len(survey.timeline.iterations) <= MOST_ALIVE:
+    if len(survey.timeline.iterations) <= MOST_ALIVE or any(counted_again(survey)):
         return
     last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # after it the program frees everything
     in_use = _in_use(survey)
@@ -75,6 +76,50 @@ def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Findi
         fix = f"with torch.no_grad(): around it, as no backward goes through it; or {fix}"
     at, edit = kept if kept is not None else (innermost(info), None)
     return Finding("graphs-kept", text, last.seq, last.node, parts, fix, at, numbers, edit=edit)
+
+
+# A running sum of losses on which backward is called in each iteration: earlier losses are counted again
+
+
+def counted_again(survey: Survey) -> Iterator[Finding]:
+    """Yield calls of backward whose loss contains the loss of an earlier pass of the same call.
+
+    Both passes add to one ``.grad``: a program that clears it in between asks for the gradient of the sum.
+    """
+    timeline = survey.timeline
+    added = {event.pass_nr for _, event in survey.accumulated if event.value is not None}
+    calls: defaultdict[int, list[tuple[int, BackwardStarted]]] = defaultdict(list)
+    for seq, event in survey.passes:
+        if not event.create_graph and len(event.roots) == 1:
+            calls[event.stack].append((seq, event))
+    for call, passes in calls.items():
+        pairs = [
+            (earlier, seq, event)
+            for (_, earlier), (seq, event) in pairwise(passes)
+            if event.pass_nr in added and _contains(timeline, event, earlier)
+        ]
+        if pairs:
+            yield _again_finding(timeline, call, pairs, len(passes))
+
+
+def _contains(timeline: Timeline, event: BackwardStarted, earlier: BackwardStarted) -> bool:
+    """Return whether the root of a pass is the root of an earlier one and something added to it."""
+    (root, _), (before, _) = event.roots[0], earlier.roots[0]
+    info = timeline.info(root) if root in timeline.nodes else None
+    return info is not None and info.op.base_name == "add" and before in {node for node, _ in info.created.inputs}
+
+
+def _again_finding(
+    timeline: Timeline, call: int, pairs: list[tuple[BackwardStarted, int, BackwardStarted]], count: int
+) -> Finding:
+    earlier, seq, event = pairs[0]
+    (root, _), (before, _) = event.roots[0], earlier.roots[0]
+    text = titled(f"{len(pairs)} of {count} passes go through earlier losses again: {{}}", label(timeline, root))
+    has = f"it contains {label_at(timeline, before)}, whose gradient backward pass {earlier.pass_nr} has added already"
+    fix = "call backward() on each loss itself and keep total += loss.item(); or call it once, after the loop"
+    part, at = Finding("root", has, seq, before), next(iter(timeline.stack(call)), None)
+    numbers = (Number("passes", len(pairs)),)
+    return Finding("counted-again", text, seq, root, (part,), fix, at, numbers)
 
 
 # The graphs that are alive at a moment, and the results that keep them alive

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -264,12 +265,56 @@ def _log_probability_finding(survey: Survey, made: Made, text: str, part: Findin
     return Finding("no-log-probabilities", text, made.seq, made.node, (part,), fix, at)
 
 
+# A softmax or a normalization over one element: its result does not depend on it
+
+
+def one_element(survey: Survey) -> Iterator[Finding | None]:
+    """Yield lines whose softmax or normalization is always over one element.
+
+    Attention over a sequence of one key is such a softmax, too, and has more than two dimensions.
+    """
+    lines: defaultdict[int, list[Made]] = defaultdict(list)
+    for made in survey.ops(*SOFTMAXES, "native_layer_norm"):
+        yield None
+        if made.created.requires_grad:
+            lines[made.created.stack].append(made)
+    for each in lines.values():
+        if all(map(_is_of_one, each)):
+            yield _one_element_finding(survey.timeline, each[0])
+
+
+def _is_of_one(made: Made) -> bool:
+    attrs, shape = dict(made.created.attrs), made.shape
+    if made.op == "native_layer_norm":
+        sizes = attrs.get("normalized_shape")
+        return isinstance(sizes, tuple | list) and bool(sizes) and all(size == 1 for size in sizes)
+    dim = attrs.get("dim")
+    return isinstance(dim, int) and len(shape) == 2 and -2 <= dim < 2 and shape[dim] == 1
+
+
+def _one_element_finding(timeline: Timeline, made: Made) -> Finding:
+    always, fix = _OF_ONE[made.op]
+    text = titled(f"{{}} is over one element each: its result is always {always}", label(timeline, made.node))
+    shape = f"it has the shape {shape_text(made.shape)}: what goes in does not matter, and gets no gradient"
+    part = Finding("size", shape, made.seq, made.node)
+    return Finding("one-element", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
+
+
+_OF_ONE = {
+    "softmax": ("1", "sigmoid for a single score, or a column for each class"),
+    "log_softmax": ("0", "binary_cross_entropy_with_logits for a single score, or a column for each class"),
+    "native_layer_norm": ("its bias", "normalize over more elements, or leave the normalization out"),
+}
+"""By operation: what it gives for one element, and what to write instead."""
+
+
 # A target that depends on the trained parameters: the gradient flows into it, too
 
 
 def attached_target(survey: Survey) -> Iterator[Finding]:
     """Yield losses whose second argument requires a gradient as well."""
     timeline = survey.timeline
+    yield from _swapped(survey)
     for made in survey.ops(*LOSSES_OF_PAIRS):
         pair = list(survey.sources(made))[:2]
         if len(pair) == 2 and all(source.created.requires_grad and source.created.kind == "op" for source in pair):
@@ -283,6 +328,39 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
             parts = (made_by,)
             yield Finding("attached-target", text, made.seq, target.node, parts, fix, at, suspected=True, edit=edit)
     yield from _bootstrapped_targets(survey)
+
+
+def _swapped(survey: Survey) -> Iterator[Finding]:
+    """Yield losses with two different arguments whose target is trained, while their input is data."""
+    timeline = survey.timeline
+    for made in survey.ops("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "mul"):
+        pair = list(survey.sources(made))[:2]
+        if made.op == "mul":
+            pair = _of_cross_entropy(survey, made, pair)
+        if len(pair) < 2 or pair[0].created.requires_grad or not pair[1].created.requires_grad:
+            continue
+        text = "the target of this loss is trained and its input is data: they are swapped"
+        target = f"the target is {label_at(timeline, pair[1].node)}, the input {label_at(timeline, pair[0].node)}"
+        part = Finding("target", target, pair[1].seq, pair[1].node)
+        at = innermost(timeline.info(made.node))
+        fix = "pass the prediction first, and the target second"
+        yield Finding("swapped", text, made.seq, pair[1].node, (part,), fix, at)
+
+
+def _of_cross_entropy(survey: Survey, product: Made, pair: list[Made]) -> list[Made]:
+    """Return input and target of a cross_entropy with probabilities as targets, by its product; empty for another one.
+
+    PyTorch does not record the log_softmax of data: there, the input is known from the last operation of the call.
+    """
+    of_call = [one.op == "log_softmax" and one.created.stack == product.created.stack for one in pair]
+    if any(of_call):
+        return sorted(pair, key=lambda one: one.op != "log_softmax")
+    if len(pair) != 1 or (0, 0) not in product.created.inputs:
+        return []
+    ends = (made for made in survey.ops("div") if made.created.stack == product.created.stack)
+    end = next((made for made in ends if "label_smoothing" in dict(made.created.attrs)), None)
+    data = [one for one in survey.sources(end) if not one.created.requires_grad] if end is not None else []
+    return [*data[:1], *pair]
 
 
 _DETACH_TARGET = "target.detach(), if the prediction is to come to the target and not the target to the prediction"

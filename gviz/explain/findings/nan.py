@@ -30,6 +30,7 @@ from gviz.events import (
     GradFlowed,
     GradSet,
     NodeCreated,
+    OptimizerStarted,
     OptimizerStepped,
     StorageWritten,
     grad_left,
@@ -38,12 +39,14 @@ from gviz.explain.backward_passes import growing_losses, loss_scale, pass_starte
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
 from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at, own_frame, titled
-from gviz.explain.edit import Edit, safe_where, within
+from gviz.explain.edit import Edit, safe_where, with_keyword, within
 from gviz.explain.finding import Finding
 from gviz.explain.findings._nan_operation import (
     DIVERGING,
     LEAPT,
+    NO_LABELS,
     SAFE_INPUT,
+    TOO_SHORT,
     is_behind_where,
     is_beyond,
     is_of_size,
@@ -51,10 +54,12 @@ from gviz.explain.findings._nan_operation import (
     made_at_element,
     made_of,
     meeting_numbers,
+    no_labels,
     overflow,
     overflow_fix,
     parameter_leap,
     sent_at_element,
+    too_short,
     undefined_there,
     usual_fix,
     written_fix,
@@ -70,7 +75,7 @@ from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.log import expect
 from gviz.trace.timeline import Moment, Timeline
-from gviz.values.plain_text import clipped
+from gviz.values.plain_text import clipped, shown
 from gviz.values.value import Value
 from gviz.values.value_text import BAD, bad_text, short
 
@@ -374,8 +379,13 @@ def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Fi
     by = f"updated by {step_words(timeline, node, seq)}{made_at(frames)}" if step is not None else "updated in place"
     text = titled(f"{_first(value)} when {{}} is updated", label(timeline, node))
     parts = (Finding("used", by, seq, node), *(_numbers_before(node, output) if output is not None else ()))
-    smaller = LEAPT if step is not None else ""
-    return Finding("nan-born", text, seq, node, parts, smaller, frames[0] if frames else None)
+    remedy = LEAPT if step is not None else ""
+    if value is not None and value.dtype == "float16":
+        remedy = _IN_HALF
+    return Finding("nan-born", text, seq, node, parts, remedy, frames[0] if frames else None)
+
+
+_IN_HALF = "keep the parameters in float32, as autocast does; or a larger eps: 1e-8 is 0 in float16"
 
 
 def _numbers_before(node: int, output: OutputState) -> tuple[Finding, ...]:
@@ -503,6 +513,13 @@ def _born(timeline: Timeline, node: int) -> Finding:
         met = meeting_numbers(timeline, node)
         numbers = replace(numbers, text=f"{numbers.text}{f': {met}' * bool(met)}")
         return Finding("nan-born", text, info.born, node, (numbers,), remedy, innermost(info))
+    if reason := no_labels(timeline, node):
+        part = Finding("computed", reason, info.born, node)
+        return Finding("nan-born", text, info.born, node, (part, numbers), NO_LABELS, innermost(info))
+    if reason := too_short(timeline, node):
+        part, at = Finding("computed", reason, info.born, node), innermost(info)
+        edit = with_keyword(timeline, at, "ctc_loss", "zero_infinity", "True")
+        return Finding("nan-born", text, info.born, node, (part, numbers), TOO_SHORT, at, edit=edit)
     remedy = _fix(timeline, info, made)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
     leap = parameter_leap(timeline, node, info.born) if is_of_size(remedy) else None
@@ -512,6 +529,10 @@ def _born(timeline: Timeline, node: int) -> Finding:
         return Finding("nan-born", text, info.born, node, (*facts, leap), LEAPT, innermost(info))
     if beyond and remedy != DIVERGING:
         remedy = overflow_fix(backward=False, scale=1)
+    elif made is not None and made.dtype == "float16" and (steps := timeline.contexts.steps_at(info.born)):
+        step = timeline.event(steps[0].said)
+        kind = step.kind if isinstance(step, OptimizerStarted | OptimizerStepped) else "optimizer"
+        facts, remedy = (*facts, Finding("used", f"in the step of {shown(kind)}", info.born, node)), _IN_HALF
     elif is_behind_where(timeline, node):
         remedy = SAFE_INPUT
     edit = _edit(timeline, info, remedy)

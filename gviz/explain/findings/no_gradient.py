@@ -25,6 +25,7 @@ from gviz.explain.edit import (
     after,
     in_block,
     leaf_last,
+    misspelled,
     statement_instead,
     with_keyword,
     without_arrays,
@@ -44,7 +45,7 @@ from gviz.explain.program_text import (
     variables_read,
 )
 from gviz.explain.question import Question, question
-from gviz.explain.recording_overview import Survey
+from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, cuts_after, is_partial, loses_tracking, mend
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
@@ -288,9 +289,28 @@ def grads_read_in_vain(survey: Survey) -> Iterator[Finding]:
             continue
         wanted.discard(variable)  # the last meaning of the name decides
         asked = question(timeline, moment, made.node, "grad")
+        if made.created.kind in ("constant", "leaf") and made.node not in kept:
+            yield from _read_of_data(survey, made)
         tracked = made.created.requires_grad and not made.created.during[0] and made.node not in kept
         if tracked and asked.topic != "unborn" and (found := not_a_leaf(asked)) is not None:
             yield found
+
+
+def _read_of_data(survey: Survey, made: Made) -> Iterator[Finding]:
+    """Yield the finding about a tensor that never requires a gradient, if a line misspells ``requires_grad``.
+
+    Many programs read the ``.grad`` of data only to see that it is None.
+    """
+    timeline, info = survey.timeline, survey.timeline.info(made.node)
+    state = timeline.at(survey.end).state(made.node)
+    name = info.name.split(".")[0]
+    typo = misspelled(timeline, innermost(info), name, "requires_grad")
+    if typo is None or made.created.requires_grad or (state is not None and state.requires_grad):
+        return
+    written, at, edit = typo
+    text = titled(f"{{}} requires no gradient: .{shown(written)} is no attribute of it", label(timeline, made.node))
+    part = Finding("leaf", "Python makes a new attribute, which autograd does not read", made.seq, made.node)
+    yield Finding("misspelled", text, made.seq, made.node, (part,), "write requires_grad = True", at, edit=edit)
 
 
 def _grads_read(survey: Survey) -> set[_FileVariable]:

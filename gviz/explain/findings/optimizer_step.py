@@ -35,6 +35,7 @@ from gviz.explain.edit import (
     divided,
     generator_read,
     in_block,
+    made_in_loop,
     moved,
     optimizer_named,
     receiver,
@@ -45,7 +46,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import used_up
 from gviz.explain.grad_history import is_zero
 from gviz.explain.operation_sets import LOSSES
-from gviz.explain.parameter_updates import Steps, all_frozen, next_step, steps_by, why_nothing, write_place
+from gviz.explain.parameter_updates import Steps, all_frozen, next_step, options_of, steps_by, why_nothing, write_place
 from gviz.explain.program_text import called_function, line_text, update_in_place
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
@@ -449,6 +450,67 @@ def _repeated_finding(survey: Survey, seq: int, earlier: int, count: int) -> Fin
     edit = None if same or step.kind != before.kind else removed(timeline, at)
     numbers = (Number("repeated steps", count),)
     return Finding("repeated-step", text, seq, node, (part,), fix, at, numbers, suspected=count < 2, edit=edit)
+
+
+# An optimizer that the loop makes anew: what it keeps from step to step is lost
+
+
+def new_optimizer(survey: Survey) -> Iterator[Finding | None]:
+    """Yield optimizers that keep averages and that the loop of their step makes anew, for the same parameters."""
+    timeline = survey.timeline
+    steps: defaultdict[int, list[tuple[int, OptimizerStepped]]] = defaultdict(list)
+    for seq, event in survey.select(OptimizerStepped):
+        yield None
+        if event.parameters and not event.raised:
+            steps[event.stack].append((seq, event))
+    for stack, each in steps.items():
+        (seq, first), at = each[0], next(iter(timeline.stack(stack)), None)
+        if len(each) < _PASSES or len({event.parameters for _, event in each}) > 1 or not _keeps(timeline, seq, first):
+            continue
+        made = made_in_loop(timeline, at, receiver(timeline, at, "step"), first.kind)
+        if made is None:
+            continue
+        text = f"the loop makes a new {shown(first.kind)} before each of {len(each)} steps"
+        lost = f"each step{made_at(timeline.stack(stack))} begins without the averages of the steps before it"
+        part = Finding("used", lost, seq, first.parameters[0])
+        fix = "make the optimizer once, before the loop"
+        numbers = (Number("steps", len(each)),)
+        yield Finding("new-optimizer", text, seq, 0, (part,), fix, made.at, numbers, edit=made.edit)
+
+
+def _keeps(timeline: Timeline, seq: int, step: OptimizerStepped) -> bool:
+    """Return whether an optimizer keeps anything from step to step: SGD does so with momentum only."""
+    return step.kind != "SGD" or bool(options_of(timeline, step.parameters[0], seq).get("momentum"))
+
+
+# Passes after the last step: the last, incomplete group of an accumulation
+
+
+def left_over(survey: Survey) -> Iterator[Finding]:
+    """Yield the passes after the last step, if a step followed each full group of passes before, all of one call."""
+    timeline = survey.timeline
+    groups: list[list[BackwardStarted]] = [[]]
+    last = 0
+    for seq, event in survey.select(BackwardStarted, OptimizerStepped):
+        if isinstance(event, BackwardStarted):
+            groups[-1].append(event)
+        elif groups[-1]:
+            groups.append([])
+            last = seq
+    *full, rest = groups
+    counts, calls = {len(group) for group in full}, {event.stack for group in groups for event in group}
+    if not rest or len(full) < 2 or len(counts) != 1 or len(calls) != 1 or not len(rest) < min(counts):
+        return
+    if not timeline.finished or timeline.failures:
+        return
+    step = timeline.event(last)
+    assert isinstance(step, OptimizerStepped)
+    (count,), frames = counts, timeline.stack(step.stack)
+    text = f"no step uses the gradients of the last {len(rest)} backward pass{'es' * (len(rest) != 1)}"
+    part = Finding("used", f"every other step came after {count} passes", last, step.parameters[0])
+    fix = "step once more after the loop, or also in its last turn"
+    numbers, at = (Number("passes", len(rest)),), frames[0] if frames else None
+    yield Finding("left-over", text, last, 0, (part,), fix, at, numbers, suspected=True)
 
 
 # A gradient that was cleared before the step that should use it

@@ -21,6 +21,7 @@ from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroin
 from gviz.explain.operation_sets import (
     CLAMPS,
     DRAWS,
+    DROPOUTS,
     FLAT,
     LISTS,
     LOSSES,
@@ -275,6 +276,8 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
         info = _origin(timeline, culprit)
     dead = info.op.base_name in ZERO_GRADIENT_REGIONS
     reason = _of_zeros(info) if culprit is not None and not dead else _reason(timeline, info)
+    if culprit is not None and (user := timeline.info(part.source)).op.base_name in DROPOUTS:
+        info, reason = user, _DROPPED
     if reason is _UNKNOWN and part.value.size < arrived_size:
         reason = _ADDED_UP
     if (term := _spent_term(timeline, info, timeline.at(part.seq).pass_nr)) is not None:
@@ -397,6 +400,9 @@ def first_use(timeline: Timeline, node: int) -> NodeInfo | None:
     """Return the first tracked operation on a leaf: those before it only set its numbers."""
     users = map(timeline.info, timeline.nodes.users(node))
     return next((user for user in users if user.created.requires_grad), None)
+
+
+_DROPPED = _Reason("masked", "drops every element", "a smaller p: at 1 nothing is left", "its mask is 0 everywhere")
 
 
 def _of_zeros(info: NodeInfo) -> _Reason:
