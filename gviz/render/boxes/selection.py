@@ -53,7 +53,10 @@ def shown_nodes(
     """
     infos = {node: timeline.info(node) for node in (timeline.nodes.of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
-    left_out = {*_left_out(timeline, iteration, own, content), *(() if passes else _of_passes(own))} - {also}
+    left_out = {
+        *_left_out(timeline, iteration, own, content),
+        *(() if passes else _of_passes(timeline, iteration, own)),
+    } - {also}
     if part is None and content != "all":
         infos |= {node: timeline.info(node) for node in _given_to_reached(timeline, infos, iteration)}
         infos = {node: infos[node] for node in sorted(infos)}
@@ -124,15 +127,20 @@ def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo],
     return stepping | updates(timeline, iteration, own) | _made_into_leaves(own)
 
 
-def _of_passes(own: Sequence[NodeInfo]) -> set[int]:
+def _of_passes(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> set[int]:
     """Return what backward passes computed for themselves, in hooks, custom functions and recomputations.
 
-    A graph of gradients (``create_graph=True``) that the program uses afterwards does not count.
+    A hook of a module may run between two backward rules; a node then has no rule, but it was made during the pass. A
+    graph of gradients (``create_graph=True``) that the program uses afterwards does not count.
     """
+    passes = phases_in(timeline, iteration, "backward")
+    starts = [phase.start for phase in passes]
     used: set[int] = set()
     found: set[int] = set()
     for info in reversed(own):
-        if info.created.during[0] and info.node not in used:
+        at = bisect_left(starts, info.born) - 1
+        is_made = bool(info.created.during[0]) or (at >= 0 and info.born < passes[at].end)
+        if is_made and info.node not in used:
             found.add(info.node)
         else:
             used.update(node for node, _ in info.created.inputs)
