@@ -70,9 +70,9 @@ INSIDE = {
         layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
         cells.canvas boxes.selection boxes.function_calls boxes.box_size layout.routing boxes.structure
         boxes.node_rows boxes.state_words boxes.module_boxes scene figure legend page.changes cells.viewport
-        graphviz.labels graphviz.placement graphviz.dot levels request page.document forms.picture_json
-        forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series forms.svg
-        forms.png_and_pdf page.contents forms.gif forms.animation file_formats""",
+        graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot levels request page.document
+        forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series
+        forms.svg forms.png_and_pdf page.contents forms.gif forms.animation file_formats""",
     "source": "site syntax variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """

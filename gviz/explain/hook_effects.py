@@ -133,18 +133,19 @@ def source_hooks(timeline: Timeline, part: Contribution) -> Iterator[Finding]:
         at, place = label(timeline, part.source), effect.registered(timeline)
         text = f"before that rule, {effect.words(timeline)} at {at}{place}"
         yield Finding("hook", text, effect.seq, part.source)
-    for effect in _after_rule(timeline, part, pass_nr):
+    for effect in hooks_after_rule(timeline, part):
         yield Finding(
             "hook", f"after that rule, {effect.words(timeline)}{effect.registered(timeline)}", effect.seq, part.source
         )
 
 
-def _after_rule(timeline: Timeline, part: Contribution, pass_nr: int) -> Iterator[HookEffect]:
+def hooks_after_rule(timeline: Timeline, part: Contribution) -> Iterator[HookEffect]:
     """Yield the hooks of a node that replaced the result of its rule for the input of this contribution.
 
     The events number the results of a rule. A number in the program (the 3 of ``x * 3``) counts or not, as PyTorch does
     it for that operation. So the input is identified by the gradient that was sent: it is the result of the last hook.
     """
+    pass_nr = timeline.at(part.seq).pass_nr
     by_number: dict[int, list[HookEffect]] = {}
     for seq in timeline.events_of(part.source):
         ran = timeline.event(seq) if seq <= part.seq else None
@@ -165,5 +166,5 @@ def zeroing_hook(timeline: Timeline, node: int, pass_nr: int, upto: int) -> Hook
 
 def zeroing_hook_after_rule(timeline: Timeline, part: Contribution) -> HookEffect | None:
     """Return the hook that replaced the result of a rule, which is then unknown, with zero; or None."""
-    effects = _after_rule(timeline, part, timeline.at(part.seq).pass_nr)
+    effects = hooks_after_rule(timeline, part)
     return next((one for one in effects if is_zero(one.after)), None)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gviz.render.boxes.links import CONTRACTED
+from gviz.render.boxes.node_rows import HOOK
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.state_words import SHOWN
 from gviz.render.boxes.tensors import NO_SHADES
-from gviz.render.scene import Box, Scene
+from gviz.render.scene import SYMBOL, Box, Scene
 from gviz.render.theme import Card
 
 Rows = tuple[tuple[str, str], ...]
@@ -100,11 +101,18 @@ def seen(scene: Scene) -> Seen:
         paints=frozenset(map(painted, boxes)),
         words=frozenset(box.status for box in boxes if box.height > 1 or painted(box) == "missing"),
         lines=frozenset(
-            name for edge in there for name in (edge.kind, *edge.states, edge.label[:1] * labelled or edge.kind)
+            name
+            for edge in there
+            for name in (
+                edge.kind,
+                *edge.states,
+                edge.label[:1] * labelled or edge.kind,
+                HOOK if edge.hooks else edge.kind,
+            )
         ),
         rows=frozenset({*pictured, *(row.label for row in rows), *(row.style for row in rows)}),
         layers=frozenset(box.op for box in boxes for _, title in box.within[-1:] if title.endswith("Linear")),
-        text=" ".join([*(edge.text for edge in there if labelled), *(row.text for row in rows if not row.grid)]),
+        text=" ".join([*(edge.formula for edge in there if labelled), *(row.text for row in rows if not row.grid)]),
     )
 
 
@@ -124,6 +132,8 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "cut" in seen.lines, "hollow arrow: no gradient flows back"),
     (lambda seen: "flowed" in seen.lines, "thick blue arrow: gradient"),
     (lambda seen: "now" in seen.lines, "thickest arrow: by this event"),
+    (lambda seen: HOOK in seen.lines, f"circle on an arrow, {HOOK}: a hook of the program changed this gradient"),
+    (lambda seen: SYMBOL in seen.text, f"{SYMBOL}h: gradient of the result L with respect to h"),
     (lambda seen: "each" in seen.rows, "each: the gradient of each equal part, with the least and the greatest length"),
     (lambda seen: CONTRACTED in seen.lines, "line with …: leads through nodes that are left out"),
     (lambda seen: "bars" in seen.rows, "bars: how many numbers, from the smallest to the largest"),

@@ -10,25 +10,38 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rich.cells import cell_len
+
 from gviz.events import GradFlowed, Marked
 from gviz.explain.display_names import iteration_called, op_title, phase_words, title
+from gviz.explain.hook_effects import HookEffect, hooks_after_rule
 from gviz.explain.tracking import as_at, as_in
 from gviz.render.boxes.box_size import Outline, Role, module_key, module_title
 from gviz.render.boxes.details import cut_text, remark, source_line
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import Link, LinkKind
-from gviz.render.boxes.module_boxes import group_rows, group_states
-from gviz.render.boxes.node_rows import Now, brief_rows, chip_rows, node_rows, rows_beside, saved_rows
+from gviz.render.boxes.module_boxes import group_rows, group_states, inner_hooks
+from gviz.render.boxes.node_rows import (
+    HOOK,
+    NORM,
+    Now,
+    brief_rows,
+    chip_rows,
+    hook_names,
+    node_rows,
+    rows_beside,
+    saved_rows,
+)
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.state_words import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.boxes.tensors import DIGITS, Numbers, grid
-from gviz.trace.graph_state import NodeInfo, NodeState
+from gviz.trace.graph_state import Contribution, NodeInfo, NodeState
 from gviz.trace.navigation import through
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
-from gviz.values.plain_text import file_line, file_name
+from gviz.values.plain_text import file_line, file_name, shown
 from gviz.values.value import Value
 from gviz.values.value_text import full, share
 
@@ -52,6 +65,10 @@ class Edge:
     label: str
     states: tuple[EdgeState, ...]
     grid: Numbers = ()
+    symbol: str = ""
+    whole: bool = False
+    hooks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -59,9 +76,37 @@ class Edge:
         rows = " ".join(f"[{' '.join(row)}]" for row in self.grid)
         return f"{ADDED} {f'[{rows}]' if len(self.grid) > 1 else rows}" if rows else self.label
 
+    @property
+    def sign(self) -> str:
+        """Return what the numbers of the line are: ``∂L/∂h =``, or ``∂L/∂h +=`` for one of several contributions."""
+        if self.whole:
+            return f"{self.symbol} =" if self.symbol else ""
+        return f"{self.symbol} {ADDED}".lstrip()
+
+    @property
+    def formula(self) -> str:
+        """Return the label as mathematics: ``∂L/∂h = 3``, ``|∂L/∂h| = 0.52``, ``∂L/∂h += 3``."""
+        number = self.label.removeprefix(ADDED).strip()
+        if not number or self.kind != "gradient":
+            return self.label
+        if number.startswith(NORM) and self.symbol and self.whole:
+            return f"|{self.symbol}| = {number.removeprefix(NORM).strip()}"
+        return f"{self.sign} {number}".lstrip()
+
+    @property
+    def hook_text(self) -> str:
+        """Return ``hook clamp``: the hooks that changed this gradient; empty if there is none."""
+        return f"{HOOK} {', '.join(self.hooks)}" if self.hooks else ""
+
 
 ADDED = "+="
 """The sign before a contribution to a gradient."""
+
+SYMBOL = "∂L/∂"
+"""The sign before the name of a tensor for its gradient."""
+
+LONGEST_SYMBOL = 10
+"""The most characters of a name in the symbol of a gradient."""
 
 
 def edge(link: Link, now: Now) -> Edge:
@@ -85,7 +130,41 @@ def _gradient(link: Link, now: Now) -> Edge:
     states: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
     if brings(now, link.node, link.output_nr, link.uses):
         states = ("flowed", "now")
-    return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, states, numbers)
+    drawn = Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, states, numbers)
+    if not now.options.marks:
+        return drawn
+    effects = _hooks(link, parts, now) if parts else []
+    state = now.states[link.node]
+    return replace(
+        drawn,
+        symbol=_symbol(link, now),
+        whole=state is not None and state.outputs[link.output_nr].expected == 1 and not effects,
+        hooks=hook_names(effects),
+        remarks=tuple(hook_words(effect, now) for effect in effects),
+    )
+
+
+def hook_words(effect: HookEffect, now: Now) -> str:
+    """Return what a hook changed, and where the program registered it."""
+    return f"{effect.words(now.timeline)}{effect.registered(now.timeline)}"
+
+
+def _symbol(link: Link, now: Now) -> str:
+    """Return ``∂L/∂h`` for the gradient of an output that has a short name, and else an empty text."""
+    info = now.timeline.info(link.node)
+    name = info.name if cell_len(info.name) <= LONGEST_SYMBOL else info.name.rpartition(".")[2]
+    if not name or cell_len(name) > LONGEST_SYMBOL or len(info.created.outputs) > 1:
+        return ""
+    return f"{SYMBOL}{shown(name)}"
+
+
+def _hooks(link: Link, parts: Sequence[Contribution], now: Now) -> list[HookEffect]:
+    """Return the hooks that changed what a line brings: those of its end, and those behind the rule of its start."""
+    effects = [one for one in now.hooks(link.node) if one.ran.output_nr == link.output_nr]
+    for part in parts:
+        if now.hooked(part.source):
+            effects += hooks_after_rule(now.timeline, part)
+    return effects
 
 
 def _addend(link: Link, part: Value, now: Now) -> Numbers:
@@ -250,7 +329,8 @@ def _saved(place: Outline, now: Now) -> Box:
 def _module(place: Outline, group: Group, now: Now) -> Box:
     states = group_states(group, now)
     rows = rows_beside(lambda place, now: group_rows(place, group, now), place, now)
-    return _boxed(place, states, state_word(states), rows, group.call.path)
+    hooks = (hook_words(effect, now) for effect in inner_hooks(group, now)) if now.options.marks else ()
+    return _boxed(place, states, state_word(states), rows, "\n".join([group.call.path, *hooks]))
 
 
 def _of_node(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:

@@ -148,8 +148,9 @@ def stylesheet(scope: str, base: Theme, other: Theme) -> str:
     """
     rules = {f'> polygon[fill="{base.canvas}"]': f"fill:{other.canvas}"}
     for role, paint in base.paints.items():
-        rules[f'.node [fill="{paint.fill}"]'] = f"fill:{other.paints[role].fill}"
-        rules[f'.node [stroke="{paint.border}"]'] = f"stroke:{other.paints[role].border}"
+        for place in (".node ", "> "):  # in a box, and in the legend
+            rules[f'{place}[fill="{paint.fill}"]'] = f"fill:{other.paints[role].fill}"
+            rules[f'{place}[stroke="{paint.border}"]'] = f"stroke:{other.paints[role].border}"
     for colour, there in zip(base.shades, other.shades, strict=True):
         rules[f'.node [fill="{colour}"]'] = f"fill:{there}"
         rules[f'text[fill="{colour}"]'] = f"fill:{there}"

@@ -150,7 +150,7 @@ class Refusing(torch.autograd.Function):
 def test_a_moving_svg_holds_every_contribution():
     root = ElementTree.fromstring(export(animation, two_shares()))
     said = {"".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")}
-    assert {"+= 3", "1 += 3", "-6 += -8"} <= said
+    assert {"∂L/∂a += 3", "1 += 3", "-6 += -8", "∂L/∂w = 12"} <= said
 
 
 def test_the_moments_of_a_moving_picture_can_be_chosen_and_are_never_too_many():

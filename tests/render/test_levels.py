@@ -274,9 +274,14 @@ def test_a_cut_is_amber_and_has_a_word_also_when_its_node_is_freed(tmp_path):
 
 
 def test_the_legend_has_no_signs_of_lines_without_labels(tmp_path):
-    scene, _ = drawn(recorded(tmp_path, small_net, engine("torch")))
-    assert any(sign.startswith("+=") for sign in legend(replace(scene, compact=False)))
-    assert not any(sign.startswith("+=") for sign in legend(replace(scene, compact=True)))
+    def program(torch):
+        x = torch.ones(2, requires_grad=True)
+        (x * x).sum().backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, engine("torch")))
+    for sign in ("+=: ", "∂L/∂h: "):
+        assert any(text.startswith(sign) for text in legend(replace(scene, compact=False)))
+        assert not any(text.startswith(sign) for text in legend(replace(scene, compact=True)))
 
 
 def own_function(torch):

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import hypot, inf, isfinite, log, nan
 
+from gviz.explain.hook_effects import HookEffect
 from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, WIDEST_VALUE, Outline, has_contents
 from gviz.render.boxes.details import cuts
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Repeat, shared
-from gviz.render.boxes.node_rows import Now, as_grid
+from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, hook_names
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.state_words import State, has_failed, has_no_gradient
 from gviz.render.boxes.tensors import DIGITS
@@ -36,9 +37,14 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     some = f"{made} of " if 0 < made < len(group.inner) else ""
     made_last = state.outputs[0].value if state is not None and state.outputs else None
     gives = as_grid(_gives(place, state), made_last, now.timeline.info(place.node).created.first_value, now)
-    rows = [Row(f"{some}{_contents(group, now)}{_weights(group, now)}", "muted"), gives]
+    hooks = _hooks(group, now)
+    rows = [Row(f"{some}{_contents(group, now)}{_weights(group, now)}{hooks}", "muted"), gives]
     if group.call.is_source_call:
-        rows = [Row(_inside(group, now), "muted"), replace(gives, label="value"), *_arriving(place, state, now)]
+        rows = [
+            Row(f"{_inside(group, now)}{hooks}", "muted"),
+            replace(gives, label="value"),
+            *_arriving(place, state, now),
+        ]
     if not has_contents(group, now.options):
         rows = rows[1:]
     if group.call.of > 1:
@@ -58,6 +64,16 @@ def _contents(group: Group, now: Now) -> str:
     if now.options.wanted.calls and group.does:
         return group.does
     return f"{count} node{'s' * (count != 1)}"
+
+
+def inner_hooks(group: Group, now: Now) -> list[HookEffect]:
+    """Return the hooks that changed gradients inside of a collapsed call. Those of its result are on its line."""
+    return [effect for node in (*group.parameters, *group.inner[:-1]) for effect in now.hooks(node)]
+
+
+def _hooks(group: Group, now: Now) -> str:
+    names = hook_names(inner_hooks(group, now))
+    return f", {HOOK} {clipped(', '.join(names), LONGEST_HOOK)}" if names else ""
 
 
 MOST_NAMES = 3

@@ -7,13 +7,14 @@ stepping changes texts and never moves a box.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import isfinite
 
-from gviz.events import GradAccumulated, GradFlowed
+from gviz.events import GradAccumulated, GradFlowed, HookRan
 from gviz.explain.display_names import untracked_word
+from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, MAX_OUTPUTS, Outline, thumbnail_lines, value_room
 from gviz.render.boxes.details import detail_rows
 from gviz.render.boxes.graph_options import Options
@@ -22,6 +23,7 @@ from gviz.render.boxes.tensors import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, 
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text
+from gviz.values.plain_text import clipped
 from gviz.values.value import Value
 from gviz.values.value_text import CUT, NO_VALUE, added, bad_text, grad, kind_text, or_unknown, share, short
 
@@ -59,6 +61,26 @@ class Now:
         """Return whether this event brings a gradient to a node."""
         return isinstance(self.moment.event, GradFlowed) and self.moment.event.node == node
 
+    def hooked(self, node: int) -> bool:
+        """Return whether a hook ran at a node in this iteration. Only pictures show hooks."""
+        return self.options.marks and node in self._ran
+
+    @property
+    def _ran(self) -> frozenset[int]:
+        return self.timeline.once(_hook_nodes, self.timeline.iteration_at(self.moment.n).end)
+
+    def hooks(self, node: int) -> list[HookEffect]:
+        """Return the hooks that have changed a node's incoming gradients by this moment, in its last pass."""
+        state = self.states.get(node)
+        if state is None or not self.hooked(node):
+            return []
+        effects = (
+            effect
+            for output_nr in range(len(state.outputs))
+            for effect in hooks_of(self.timeline, node, output_nr, state.pass_nr, self.moment.n)
+        )
+        return [effect for effect in effects if effect.changed]
+
     def write(self, form: Callable[[Value | None, int, int], str], value: Value | None, width: int) -> str:
         """Return a value in a form of `gviz.values.value_text`; a plain number has the decimals that the user chose."""
         array = value.array() if value is not None and value.size == 1 else None
@@ -87,6 +109,23 @@ class Now:
             return ""
         before = self.before.state(node)
         return _addition(before.outputs[0].grad if before is not None else None, event.part, width)
+
+
+def _hook_nodes(timeline: Timeline, end: int) -> frozenset[int]:
+    """Return the nodes at which hooks ran in the iteration that ends with an event."""
+    start = timeline.iteration_at(end).start
+    return frozenset(ran.node for _, ran in timeline.select((HookRan,), start, end + 1))
+
+
+HOOK = "hook"
+"""The word before the names of hooks that changed a gradient."""
+LONGEST_HOOK = 24
+"""The most characters of a hook's name."""
+
+
+def hook_names(effects: Iterable[HookEffect]) -> tuple[str, ...]:
+    """Return the names of some hooks, each once."""
+    return tuple(dict.fromkeys(clipped(effect.ran.name, LONGEST_HOOK) for effect in effects))
 
 
 def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now, remark: str) -> tuple[Row, ...]:

@@ -9,20 +9,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+from rich.cells import cell_len
+
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
+from gviz.render.graphviz.legend_table import legend_rows
 from gviz.render.graphviz.placement import (
     BLANK,
     STRAIGHT,
     Placing,
+    Spine,
     ends,
     flow,
     repeated,
     spacing,
     spine,
 )
-from gviz.render.legend import HEAT, legend, painted
-from gviz.render.scene import ADDED, Box, Edge, Scene
+from gviz.render.legend import legend, painted
+from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.values.plain_text import shown
 
@@ -43,8 +47,8 @@ class Manner:
 USUAL = Manner()
 
 
-LEGEND_WIDTH = 110
-"""Characters of one line of the legend."""
+HOOKED = "normalodot"
+"""The end of a line whose gradient a hook has changed: a circle behind the arrow."""
 
 
 def dot(scene: Scene, manner: Manner = USUAL) -> str:
@@ -66,17 +70,19 @@ def digraph(scene: Scene, manner: Manner = USUAL) -> Digraph:
         },
         edge_attr={"fontname": form.font, "fontsize": str(SMALL), "arrowsize": "0.7"},
     )
+    straight = spine(scene)
+    graph.attr(**straight.graph)
     for box in scene.boxes:
-        _add_box(graph, box, manner)
+        _add_box(graph, box, manner, straight.box(box.key))
     add_frames(graph, scene, manner)
-    _add_lines(graph, scene, manner)
+    _add_lines(graph, scene, manner, straight)
     return graph
 
 
-def _add_box(graph: Digraph, box: Box, manner: Manner) -> None:
+def _add_box(graph: Digraph, box: Box, manner: Manner, aligned: dict[str, str]) -> None:
     theme, prefix, placing = manner.theme, manner.prefix, manner.placing
     common = {"id": f"{prefix}-{box.key}", "class": _classes(box), "tooltip": _tooltip(box.tooltip)}
-    place = placing.boxes[box.key] if placing else {}
+    place = placing.boxes[box.key] if placing else aligned
     if theme.form.card == "box":
         graph.node(box.key, box_label(box, theme), **common, **_box_attributes(box, theme), **place)
         return
@@ -104,18 +110,21 @@ def _circle(box: Box, theme: Theme) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _add_lines(graph: Digraph, scene: Scene, manner: Manner) -> None:
+def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) -> None:
     theme, placing = manner.theme, manner.placing
     boxes = theme.form.card == "box"
     labelled = boxes and scene.labels_lines
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
-    straight, duplicates = spine(scene), repeated(scene) if labelled else frozenset()
+    duplicates = repeated(scene) if labelled else frozenset()
     for number, edge in enumerate(scene.edges):
         route = placing.lines.get(f"e{number}") if placing else {}
         if route is None or (edge.kind == "gradient" and not boxes):
             continue
-        weight = STRAIGHT if number in straight else "1"
-        attributes = _edge_attributes(edge, theme) | {"id": f"{manner.prefix}-e{number}", "weight": weight} | route
+        attributes = (
+            _edge_attributes(edge, theme)
+            | {"id": f"{manner.prefix}-e{number}", "weight": straight.weight(number)}
+            | route
+        )
         tail, head = ends(edge)
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
@@ -150,25 +159,15 @@ def _label(scene: Scene, manner: Manner) -> dict[str, str]:
         lines.append(coloured(scene.code, theme.texts["text"]))
     if scene.remark:
         lines.append(coloured(scene.remark, muted))
-    signs = [*_signs(scene, theme, placing)] if theme.form.legend else []
-    lines += [coloured(part, muted) for part in signs]
-    if any(HEAT in part for part in signs):
-        lines.append(
-            "".join([coloured("- ", muted), *(coloured("■", shade) for shade in theme.shades), coloured(" +", muted)])
-        )
     width = f' width="{placing.room * CHARACTER}"' if placing and placing.room else ""
-    return {"label": table(f'<td align="left"{width}>{line}</td>' for line in lines)}
-
-
-def _signs(scene: Scene, theme: Theme, placing: Placing | None) -> Iterator[str]:
-    """Yield the legend in lines that are not wider than a small picture."""
-    line = ""
-    for sign in placing.legend if placing and placing.legend else legend(scene, theme.form.card):
-        if line and len(line) + len(sign) > LEGEND_WIDTH:
-            yield line + ","
-            line = ""
-        line = f"{line}, {sign}" if line else sign
-    yield line
+    rows = [f'<td align="left"{width}>{line}</td>' for line in lines]
+    if theme.form.legend:
+        signs = placing.legend if placing and placing.legend else [*legend(scene, theme.form.card)]
+        longest = max(cell_len(f"{scene.title}    {scene.caption}"), cell_len(scene.code), cell_len(scene.remark))
+        rows += legend_rows(
+            signs, theme, max(longest * theme.form.size / 2.2, placing.room * CHARACTER if placing else 0)
+        )
+    return {"label": table(rows)}
 
 
 def _classes(box: Box) -> str:
@@ -216,14 +215,17 @@ def _edge_label(edge: Edge, theme: Theme) -> str:
     colour = theme.texts["grad" if edge.kind == "gradient" else "muted"]
     if not edge.label and edge.kind != "gradient":
         return ""
-    width = ' width="40"' if edge.kind == "gradient" else ""
-    text = inner(_addend(edge, colour)) if edge.grid else coloured(edge.label, colour, SMALL)
-    return table([f'<td bgcolor="{theme.canvas}"{width}>{text}</td>'], spacing=2)
+    width = f' width="{40 + cell_len(edge.symbol) * SMALL // 2}"' if edge.kind == "gradient" else ""
+    text = inner(_addend(edge, colour)) if edge.grid else coloured(edge.formula, colour, SMALL)
+    cells = [f'<td bgcolor="{theme.canvas}"{width}>{text}</td>']
+    if edge.hooks:
+        cells.append(f'<td bgcolor="{theme.canvas}">{coloured(edge.hook_text, theme.texts["sum"], SMALL)}</td>')
+    return table(cells, spacing=2)
 
 
 def _addend(edge: Edge, colour: str) -> Iterator[str]:
     """Yield the numbers of a contribution as rows, after the sign for an addition."""
-    sign = f'<td rowspan="{len(edge.grid)}" cellpadding="3">{coloured(ADDED, colour, SMALL)}</td>'
+    sign = f'<td rowspan="{len(edge.grid)}" cellpadding="3">{coloured(edge.sign, colour, SMALL)}</td>'
     for at, row in enumerate(edge.grid):
         cells = (f'<td align="right" cellpadding="2">{coloured(number, colour, SMALL)}</td>' for number in row)
         yield "".join([sign * (at == 0), *cells])
@@ -231,11 +233,12 @@ def _addend(edge: Edge, colour: str) -> Iterator[str]:
 
 def _edge_attributes(edge: Edge, theme: Theme) -> dict[str, str]:
     attributes: dict[str, str] = {"class": " ".join([f"edge-{edge.kind}", *(f"edge-{s}" for s in edge.states)])}
-    attributes["tooltip"] = _tooltip(edge.text or " ")
+    attributes["tooltip"] = _tooltip("\n".join(filter(None, (edge.text, *edge.remarks))) or " ")
     if edge.kind == "gradient":
         pending = {"style": "invis"} if "flowed" not in edge.states else {}
         pen = "3" if "now" in edge.states else "2"
-        return attributes | {"color": theme.texts["grad"], "penwidth": pen, "dir": "back"} | pending
+        mark = {"arrowtail": HOOKED} if edge.hooks else {}
+        return attributes | {"color": theme.texts["grad"], "penwidth": pen, "dir": "back"} | mark | pending
     attributes["color"] = theme.edge
     if edge.kind == "view":
         attributes |= {"style": "dotted", "penwidth": "1.5"}

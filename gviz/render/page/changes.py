@@ -14,7 +14,7 @@ from gviz.render.boxes.box_size import Outline
 from gviz.render.boxes.links import Link
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
-from gviz.render.scene import ADDED, Box, Edge, parts
+from gviz.render.scene import Box, Edge, parts
 from gviz.trace.graph_state import Iteration, NodeState
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
@@ -152,13 +152,15 @@ def edge_cell(link: Link, edge: Edge) -> tuple[Cell, str]:
 
 
 def _over(edge: Edge) -> Iterator[str]:
-    """Yield the label of a line, or the numbers of a contribution in rows and columns."""
+    """Yield the label of a line, or the numbers of a contribution in rows and columns; then its hooks."""
     if not edge.grid:
-        yield edge.label
+        yield edge.formula
     widths = [max(map(len, column)) for column in zip(*edge.grid, strict=True)]
     for at, row in enumerate(edge.grid):
         numbers = (number.rjust(width, DIGIT) for number, width in zip(row, widths, strict=True))
-        yield " ".join([ADDED if at == 0 else DIGIT * len(ADDED), *numbers])
+        yield " ".join([edge.sign if at == 0 else DIGIT * len(edge.sign), *numbers]).rstrip()
+    if edge.hooks:
+        yield edge.hook_text
 
 
 def dressed(
@@ -306,6 +308,8 @@ class Changes:
                 links = self._made_with.get(node, [])
             case e.StorageWritten(storage=storage):
                 nodes |= self._living_in.get(storage, set())
+            case e.HookRan(node=node):
+                links = self._gradients.get(node, [])
             case e.GradSet(node=node):  # it may clear the contributions of a pass
                 links = self._gradients.get(node, [])
             case e.Failed(node=node):
@@ -316,10 +320,16 @@ class Changes:
         return Touched(nodes, links, marks)
 
     def _reached(self, moment: Moment) -> list[Link]:
-        """Return the gradient lines that an event reaches: all lines of its node if another pass has come to it."""
+        """Return the gradient lines that an event reaches.
+
+        They are all lines of its node if another pass has come to it, or more contributions than were expected: then no
+        line brings the whole gradient.
+        """
         links = self._gradients.get(moment.node, [])
         before, now = (self._timeline.at(n).state(moment.node) for n in (moment.n - 1, moment.n))
         if before is None or now is None or before.pass_nr != now.pass_nr:
+            return links
+        if [output.expected for output in before.outputs] != [output.expected for output in now.outputs]:
             return links
         event = moment.event
         return [link for link in links if isinstance(event, e.GradFlowed) and (event.source, event.slot) in link.uses]

@@ -13,7 +13,6 @@ from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.graphviz.placement import (
     BLANK,
     INCH,
-    STRAIGHT,
     ends,
     flow,
     placing,
@@ -86,22 +85,23 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     """Return the boxes as empty rectangles. The DOT text contains no text from the program."""
     labelled = scene.labels_lines
     straight, duplicates = spine(scene), repeated(scene) if labelled else frozenset()
-    spaced = " ".join(f"{name}={value}" for name, value in spacing(scene).items())
+    spaced = " ".join(f"{name}={value}" for name, value in (spacing(scene) | straight.graph).items())
     lines = [
         f"digraph {{ rankdir={flow(scene.boxes, scene.levels, direction, scene.flow)} {spaced}",
         'node [shape=box fixedsize=true label=""]',
     ]
-    lines += [_dot_box(box) for box in scene.boxes]
+    lines += [_dot_box(box, straight.box(box.key)) for box in scene.boxes]
     lines += _dot_frames(scene.boxes)
     for number, edge in enumerate(scene.edges):
         word = words.get(number, ()) if labelled else ()
-        lines.append(_dot_line(number, edge, word, straight=number in straight, is_duplicate=number in duplicates))
+        lines.append(_dot_line(number, edge, word, weight=straight.weight(number), is_duplicate=number in duplicates))
     return "\n".join([*lines, "}"])
 
 
-def _dot_box(box: Box) -> str:
+def _dot_box(box: Box, aligned: Mapping[str, str]) -> str:
     width, height = _size(box)
-    return f'"{box.key}" [width={width / INCH:.3f} height={height / INCH:.3f}]'
+    group = "".join(f" {name}={value}" for name, value in aligned.items())
+    return f'"{box.key}" [width={width / INCH:.3f} height={height / INCH:.3f}{group}]'
 
 
 def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
@@ -117,9 +117,9 @@ def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
         yield "}"
 
 
-def _dot_line(number: int, edge: Edge, word: Sequence[str], *, straight: bool, is_duplicate: bool) -> str:
+def _dot_line(number: int, edge: Edge, word: Sequence[str], *, weight: str, is_duplicate: bool) -> str:
     tail, head = ends(edge)
-    more = f" weight={STRAIGHT}" if straight else ""
+    more = f" weight={weight}" if weight != "1" else ""
     if edge.kind == "gradient":
         more += " dir=back"
     elif edge.kind == "view" and edge.slot < 0:

@@ -1,5 +1,7 @@
 """A page that applies its changes says at every moment what the scene and a fresh panel say."""
 
+from itertools import product
+
 import pytest
 from histories import histories
 from hypothesis import Phase, given, settings
@@ -10,7 +12,7 @@ from render.logs import LOGS
 import gviz.engine as torch
 from gviz.events import BackwardStarted, Marked, NodeCreated, RequiresGradSet
 from gviz.render.page.changes import Changes, PanelRows, dressed, nodes_in
-from gviz.render.scene import structure
+from gviz.render.scene import Options, structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -32,8 +34,8 @@ def asked(timeline, shape, nodes, n):
 
 
 def compare(timeline):
-    for iteration in timeline.iterations:
-        shape = structure(timeline, iteration)
+    for iteration, marks in product(timeline.iterations, (False, True)):
+        shape = structure(timeline, iteration, Options(marks=marks))
         nodes = nodes_in(timeline, iteration, shape)
         low = iteration.start - 1
         moments = range(low, iteration.end + 1)

@@ -1,0 +1,161 @@
+"""The lines of pictures: gradients as mathematics, hooks, the residual stream; and the table of signs below."""
+
+import json
+import re
+
+from recording import timeline_of
+
+import gviz.engine as torch
+from gviz.events import HookRan
+from gviz.render.boxes.state_words import SHOWN
+from gviz.render.graphviz.dot import Manner, dot
+from gviz.render.graphviz.labels import table
+from gviz.render.graphviz.legend_table import legend_rows
+from gviz.render.graphviz.placement import spine
+from gviz.render.graphviz.process import draw
+from gviz.render.legend import SIGNS, legend
+from gviz.render.request import ExportOptions, Part, drawing, last_moment, moment_scene
+from gviz.render.scene import Options
+from gviz.render.theme import LIGHT
+
+
+def product_and_sine():
+    x = torch.tensor(4.0, requires_grad=True)
+    y = torch.tensor(3.0, requires_grad=True)
+    z = x * x + torch.sin(2 * y)
+    z.backward()
+    return x, y, z
+
+
+def picture(program, **options):
+    timeline = timeline_of(program)
+    return moment_scene(timeline, last_moment(timeline), Options(marks=True, **options))
+
+
+def formulas(scene):
+    return {edge.formula for edge in scene.edges if edge.kind == "gradient"}
+
+
+def test_gradients_are_mathematics_a_whole_one_is_equal_and_a_part_is_added():
+    drawn = picture(product_and_sine)
+    assert {"∂L/∂x += 4", "∂L/∂y = 1.92"} <= formulas(drawn)
+    assert "∂L/∂h: gradient of the result L with respect to h" in legend(drawn)
+    assert "∂L/∂y = 1.92" in dot(drawn)
+
+
+def norm_of_many():
+    x = torch.ones(5, 5, requires_grad=True)
+    a_very_long_name = x * 2
+    loss = a_very_long_name.sum() + (x * 3).sum()
+    loss.backward()
+    return x, a_very_long_name, loss
+
+
+def test_the_norm_of_a_gradient_is_a_formula_and_a_long_name_is_left_out():
+    def alone():
+        h = torch.ones(5, 5, requires_grad=True)
+        (h * 2).sum().backward()
+        return h
+
+    assert "|∂L/∂h| = 10" in formulas(picture(alone))
+    found = formulas(picture(norm_of_many))
+    assert "∂L/∂x += |g| 10" in found
+    assert not any("a_very_long_name" in formula for formula in found)
+
+
+def hooked():
+    def double(g):
+        return g * 2
+
+    def watch(g):
+        pass
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    h = x * 3
+    h.register_hook(double)
+    loss = h.sum()
+    loss.register_hook(watch)
+    loss.backward()
+    return x, h, loss
+
+
+def test_a_hook_is_a_mark_on_the_line_whose_gradient_it_changed():
+    drawn = picture(hooked)
+    (line,) = (edge for edge in drawn.edges if edge.hooks)
+    titles = {box.key: box.title for box in drawn.boxes}
+    assert titles[line.target].startswith("h = ")
+    assert line.hook_text == "hook double"
+    assert line.formula == "∂L/∂h += [1 1]"  # not equal: the hook changes it
+    (remark,) = line.remarks
+    assert "the hook double changed [1 1] to [2 2]" in remark
+    assert "registered at test_lines.py" in remark
+    (text,) = (text for text in dot(drawn).splitlines() if "arrowtail=normalodot" in text)
+    assert "hook double" in text
+    assert "changed [1 1] to [2 2]" in text
+    assert "circle on an arrow, hook: a hook of the program changed this gradient" in legend(drawn)
+    calm = picture(product_and_sine)
+    assert "arrowtail" not in dot(calm)
+    assert not any("hook" in sign for sign in legend(calm))
+
+
+def test_before_a_hook_runs_there_is_no_mark():
+    timeline = timeline_of(hooked)
+    (ran,) = (seq for seq, event in timeline.select((HookRan,)) if event.name == "double")
+    marked = [any(edge.hooks for edge in moment_scene(timeline, n, Options(marks=True)).edges) for n in (ran - 1, ran)]
+    assert marked == [False, True]
+
+
+def test_a_hook_in_a_collapsed_module_is_named_in_its_box():
+    def program():
+        net = torch.nn.Linear(3, 3)
+        net.weight.register_hook(lambda g: g * 0)
+        loss = net(torch.ones(1, 3)).sum()
+        loss.backward()
+        return net, loss
+
+    timeline = timeline_of(program)
+    options = ExportOptions(part=Part(level="modules"), note=lambda _: None)
+    drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), options, fits=True))
+    (box,) = (box for box in drawn.boxes if "Linear" in box.title or "linear" in box.title)
+    assert any("hook <lambda>" in row.text for row in box.rows)
+    assert "changed" in box.tooltip
+
+
+def residual():
+    x = torch.ones(2, 3, requires_grad=True)
+    h = x * 2
+    for _ in range(2):
+        h = h + torch.sin(torch.exp(h))
+    loss = h.sum()
+    loss.backward()
+    return x, h, loss
+
+
+def test_a_residual_stream_is_one_column():
+    drawn = picture(residual)
+    found = spine(drawn)
+    titles = {box.key: box.op.lower() for box in drawn.boxes}
+    assert sorted(titles[key] for key in found.stream) == ["add", "add", "mul"]
+    laid_out = json.loads(draw(dot(drawn, Manner(direction="TB")), "json"))
+    across = {each["name"]: float(each["pos"].split(",")[0]) for each in laid_out["objects"] if "pos" in each}
+    stream = {round(across[key]) for key in found.stream}
+    assert len(stream) == 1
+    assert all(abs(across[key] - stream.copy().pop()) > 20 for key, op in titles.items() if op in ("sin", "exp"))
+    plain = spine(picture(product_and_sine))
+    assert not plain.stream
+    assert "newrank" not in dot(picture(product_and_sine))
+
+
+def test_the_legend_is_a_table_of_signs_and_meanings():
+    text = dot(picture(hooked))
+    signs = text[: text.index("node [")]
+    assert "round: leaf" not in signs
+    assert re.search(r'bgcolor="#e3eefc"></td></tr></table></td><td align="left"><font [^>]*>leaf<', signs)
+    assert re.search(r">━○▶</font></td>", signs)
+    assert re.search(r">done</font></td><td [^>]*><font [^>]*>backward has finished here<", signs)
+
+
+def test_a_legend_with_every_sign_can_be_drawn():
+    signs = [text for _, text in SIGNS] + [f"{shown.look}, {shown.word}: {shown.meaning}" for shown in SHOWN]
+    label = f"digraph {{ label={table(legend_rows(signs, LIGHT, 400))} a }}"
+    assert json.loads(draw(label, "json"))["bb"]
