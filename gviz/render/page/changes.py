@@ -200,12 +200,16 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The inputs of the text in a node's box. `adds` is the event if it adds to a gradient here, or else 0."""
+    """The inputs of the text in a node's box. `adds` is the event if it adds to a gradient here, or else 0.
+
+    `after_pass` is set if a pass is over: then leaves without a gradient are marked.
+    """
 
     state: NodeState | None
     failed: e.Failed | None
     acts: bool
     adds: int
+    after_pass: bool
 
 
 def nodes_in(timeline: Timeline, iteration: Iteration, shape: Structure) -> tuple[int, ...]:
@@ -231,6 +235,8 @@ class Changes:
         self._looks: dict[str, Look] = {}
         self._nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *nodes]))
         self._known = frozenset(self._nodes)
+        self._leaves = {node for node in self._nodes if timeline.info(node).created.kind != "op"}
+        self._pass_ends = timeline.pass_ends(timeline.iterations[shape.iteration])
         for place in shape.places:
             for node in place.nodes:
                 self._places.setdefault(node, []).append(place)
@@ -316,6 +322,7 @@ class Changes:
                 nodes.add(node)
             case e.BackwardStarted() | e.BackwardFinished():
                 nodes.update(changed := self._changed(moment))
+                nodes |= self._leaves
                 links = [link for node in changed for link in self._gradients.get(node, ())]
         return Touched(nodes, links, marks)
 
@@ -351,4 +358,5 @@ class Changes:
     def _look(self, place: Outline, moment: Moment) -> Look:
         here = isinstance(moment.event, e.GradFlowed | e.GradAccumulated) and moment.node == place.node
         adds = moment.n if here else 0
-        return Look(moment.state(place.node), moment.failed, moment.actor == place.node, adds)
+        after = any(end <= moment.n for end in self._pass_ends)
+        return Look(moment.state(place.node), moment.failed, moment.actor == place.node, adds, after)
