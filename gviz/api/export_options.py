@@ -18,7 +18,7 @@ from gviz.query.node_lookup import node_at
 from gviz.render.boxes.fold import fitting_calls, graph_of
 from gviz.render.boxes.graph_options import DENSITIES, LEVELS, TENSORS, Density, Level, Options, Tensors
 from gviz.render.boxes.selection import shown_nodes
-from gviz.render.figure import FIGURE_NAMES, FigureName
+from gviz.render.figure import FigureName, figure_named
 from gviz.render.request import ExportOptions, Part
 from gviz.render.theme import Direction
 from gviz.trace.graph_state import NodeInfo
@@ -48,9 +48,7 @@ class Look:
         refuse_unknown("labels", self.labels, DENSITIES)
         if self.tensors is not None:
             refuse_unknown("tensors", self.tensors, TENSORS)
-        figure: FigureName | None = "one-column" if self.figure is True else self.figure or None
-        if figure is not None:
-            refuse_unknown("figure", figure, FIGURE_NAMES)
+        figure = figure_named(self.figure)
         return ExportOptions(
             theme=self.theme,
             style=argument_checks.text("style", self.style),

@@ -14,9 +14,11 @@ from gviz.errors import refuse_unknown
 from gviz.render import levels
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.boxes.graph_options import LEVELS, Level
+from gviz.render.figure import FIGURES, FigureName, as_figure, figure_named
 from gviz.render.graphviz.digraph import Digraph
-from gviz.render.graphviz.dot import digraph
-from gviz.render.request import moment_scene
+from gviz.render.graphviz.dot import Manner, digraph
+from gviz.render.graphviz.scene_drawing import in_figure
+from gviz.render.request import ExportOptions, Part, moment_scene
 from gviz.render.scene import Options
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ def make_dot(
     options: Options | None = None,
     level: Level = "auto",
     expand: str | Sequence[str] = (),
+    figure: FigureName | bool = False,
     inputs: Any = NO_INPUTS,
     backward: bool = False,
 ) -> Digraph:
@@ -51,7 +54,11 @@ def make_dot(
 
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default a
     recorded graph shows as much as fits a page. Modules that match `expand` are expanded at any level.
+
+    With `figure`, the graph is a figure for a paper or a slide: ``one-column`` (the same as True, 85 mm wide),
+    ``two-columns`` (175 mm) or ``16:9``. A figure has no legend, caption, cursor, or numbers of nodes.
     """
+    kind = figure_named(figure)
     if not isinstance(options, Options | None):
         raise argument_checks.refused("options", options, "gviz.render.scene.Options")
     most = max(argument_checks.whole("max_attr_chars", max_attr_chars), 3)
@@ -69,7 +76,12 @@ def make_dot(
     opened = argument_checks.texts("expand", expand)
     chooses = of.recorded and options is None and not (show_attrs or show_saved)
     if level != "auto" or opened or chooses:
-        asked = levels.chosen(of.timeline, n, asked, levels.Asked(level, None, opened, measures=False))
+        page = FIGURES[kind].page if kind else levels.PAGE
+        about = levels.Asked(level, None, opened, measures=kind is not None, page=page)
+        asked = levels.chosen(of.timeline, n, replace(asked, numbered=kind is None), about)
         asked = replace(asked, clusters=asked.wanted.calls)
-    picture = moment_scene(of.timeline, n, asked)
-    return digraph(picture if of.recorded else replace(picture, caption=""))  # unchanged, nothing happens
+    picture = moment_scene(of.timeline, n, replace(asked, numbered=kind is None))
+    if kind is None:
+        return digraph(picture if of.recorded else replace(picture, caption=""))  # unchanged, nothing happens
+    how = ExportOptions(figure=kind, part=Part(level=level, expand=opened))
+    return in_figure(digraph(as_figure(picture), Manner(how.colours)), FIGURES[kind], "svg", how)

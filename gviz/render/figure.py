@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from gviz.errors import refuse_unknown
 from gviz.render.boxes.state_words import SHOWN
 from gviz.render.scene import Box, Edge, Scene
 
@@ -57,6 +58,23 @@ FIGURES: Mapping[FigureName, Figure] = {
     "16:9": Figure(960, 540, 12, 20, fills=True),
 }
 """One column is 85 mm wide, two are 175 mm, as in most journals; a slide is 13.3 x 7.5 inches."""
+
+LEAST_TEXT = 5.0
+"""The height of text, in points, below which a figure is refused: nobody could read it in print."""
+
+
+def figure_named(figure: FigureName | bool) -> FigureName | None:
+    """Return the kind of a figure; True is ``one-column``, False none. Raises `GvizError` for an unknown one."""
+    name: FigureName | None = "one-column" if figure is True else figure or None
+    if name is not None:
+        refuse_unknown("figure", name, FIGURE_NAMES)
+    return name
+
+
+def figures_for(width: float, height: float) -> tuple[FigureName, ...]:
+    """Return the kinds of figures in which the text of a graph of this size can be read."""
+    return tuple(name for name, figure in FIGURES.items() if figure.scale(width, height) * TEXT >= LEAST_TEXT)
+
 
 KEPT = {"error", "nan", "inf", "pending", "missing", "cut"}
 """The states that a figure names."""

@@ -16,7 +16,7 @@ from gviz.events import GradFlowed, Marked
 from gviz.explain.display_names import iteration_called, op_title, phase_words, title
 from gviz.explain.hook_effects import HookEffect, hooks_after_rule
 from gviz.explain.tracking import as_at, as_in
-from gviz.render.boxes.box_size import Outline, Role, module_key, module_title
+from gviz.render.boxes.box_size import LEAF_NUMBER, Outline, Role, module_key, module_title
 from gviz.render.boxes.details import cut_text, remark, source_line
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.graph_options import Options
@@ -125,7 +125,7 @@ def _gradient(link: Link, now: Now) -> Edge:
     found = [now.contribution(link.node, link.output_nr, user, slot) for user, slot in link.uses]
     parts = [part for part in found if part is not None]
     single = parts[0].value if len(found) == len(parts) == 1 else None
-    label = f"{ADDED} {share(single, 14, DIGITS)}" if single is not None else ""
+    label = f"{ADDED} {share(single, LEAF_NUMBER, DIGITS)}" if single is not None else ""
     numbers = _addend(link, single, now) if single is not None else ()
     states: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
     if brings(now, link.node, link.output_nr, link.uses):

@@ -155,15 +155,17 @@ def test_nothing_is_suggested_for_a_figure_with_readable_text(tmp_path):
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_the_command_suggests_for_a_figure_what_was_tried_and_not_used(tmp_path, monkeypatch, suffix):
     monkeypatch.setattr("gviz.cli.slide.SECONDS", 60.0)
-    chain = "\n".join(f"h{at} = torch.sin(h{at - 1})" for at in range(1, 14))
-    (tmp_path / "t.py").write_text(f"import gviz.engine as torch\nh0 = torch.ones(3, requires_grad=True)\n{chain}\n")
-    assert gviz("record", "-o", "t.gviz", "t.py", cwd=tmp_path)[0] == 0
+    for name, nodes in (("t", 2), ("long", 5)):
+        chain = "\n".join(f"h{at} = torch.sin(h{at - 1})" for at in range(1, nodes))
+        script = f"import gviz.engine as torch\nh0 = torch.ones(3, requires_grad=True)\n{chain}\n"
+        (tmp_path / f"{name}.py").write_text(script)
+        assert gviz("record", "-o", f"{name}.gviz", f"{name}.py", cwd=tmp_path)[0] == 0
     how = ["--level", "nodes", "--direction", "LR", "--figure"]
     _, _, err = gviz_here("export", "t.gviz", "-o", f"g.{suffix}", *how, cwd=tmp_path)
     assert re.search(r"the text of the figure is [\d.]+ pt high, less than 7 pt\n", err)
     assert re.search(r"would be larger: .*pt with --labels min", err)
     assert "--direction" not in err
-    _, _, err = gviz_here("export", "t.gviz", "-o", f"h.{suffix}", *how, "--labels", "min", cwd=tmp_path)
+    _, _, err = gviz_here("export", "long.gviz", "-o", f"h.{suffix}", *how, "--labels", "min", cwd=tmp_path)
     assert "less than 7 pt" in err
     assert "--labels min" not in err
     assert "--depth 1" not in err

@@ -1,14 +1,22 @@
 """Figures for papers and slides: their size, their text, and what they leave out."""
 
+import html
 import re
 from xml.etree import ElementTree
 
 import pytest
+from recording import timeline_of
 
 import gviz
+import gviz.engine as builtin
+from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.errors import GvizError
-from gviz.render.figure import FIGURES, Figure
+from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, figures_for
+from gviz.render.graphviz.dot import digraph
+from gviz.render.graphviz.scene_drawing import in_figure
+from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.scene import Options
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -83,3 +91,64 @@ def test_text_of_a_figure_is_never_larger_than_that_of_its_page():
     assert figure.scale(10, 10) * 11 == pytest.approx(9)
     assert figure.scale(400, 10) == 0.5
     assert figure.scale(10, 400) == 0.25
+
+
+def transformer_trace(folder):
+    torch.manual_seed(0)
+    with gviz.record(folder / "big.gviz"):
+        MODELS["transformer, 4 layers"](torch)
+    return folder / "big.gviz"
+
+
+def test_a_figure_with_tiny_text_is_refused_and_what_fits_is_named(tmp_path):
+    big = transformer_trace(tmp_path)
+    with pytest.raises(GvizError, match=r"text of this figure would be 0\.\d pt high, less than 5 pt") as caught:
+        export(big, tmp_path / "f.svg", figure="one-column", level="nodes")
+    assert "without the option level gviz draws what fits" in caught.value.hint
+    assert not (tmp_path / "f.svg").exists()
+    svg, notes = drawn(big, tmp_path / "f.svg", figure="one-column")
+    assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= 6.9
+    assert any("is one box" in note for note in notes)
+
+
+def test_a_kind_of_figure_in_which_the_text_can_be_read_is_named():
+    assert figures_for(400, 800) == ("one-column", "two-columns", "16:9")
+    assert figures_for(900, 800) == ("two-columns", "16:9")
+    assert figures_for(9000, 800) == ()
+
+
+def test_a_graph_to_change_can_be_a_figure(trace):
+    graph = gviz.make_dot(trace, figure="two-columns")
+    svg = graph.pipe(format="svg", encoding="utf-8")
+    width = float(re.search(r'<svg width="([\d.]+)pt"', svg)[1])
+    assert width == FIGURES["two-columns"].width
+    assert "saved freed" not in svg
+    assert not re.search(r">[^<]*#\d+", html.unescape(svg))
+    whole = gviz.make_dot(trace).pipe(format="svg", encoding="utf-8")
+    assert "saved freed" in whole
+    with pytest.raises(GvizError, match="figure"):
+        gviz.make_dot(trace, figure="three-columns")
+
+
+def test_a_figure_whose_text_would_be_tiny_shows_less_text_and_says_so(trace, tmp_path):
+    svg, notes = drawn(trace, tmp_path / "f.svg", figure="one-column", level="nodes")
+    assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= LEAST_TEXT
+    assert "boxes show names only: the text of the figure would be less than 5 pt high" in notes
+
+
+def test_a_figure_is_turned_if_its_text_is_larger_then():
+    def chain():
+        x = builtin.tensor(2.0, requires_grad=True)
+        y = x
+        for _ in range(7):
+            y = builtin.sin(y)
+        y.backward()
+        return x, y
+
+    timeline = timeline_of(chain)
+    scene = moment_scene(timeline, len(timeline), Options(density="brief"))
+    assert digraph(scene).graph_attr["rankdir"] == "LR"
+    auto, kept = ExportOptions(figure="one-column"), ExportOptions(figure="one-column", direction="LR")
+    assert in_figure(digraph(scene), FIGURES["one-column"], "svg", auto).graph_attr["rankdir"] == "TB"
+    with pytest.raises(GvizError, match="less than 5 pt"):
+        in_figure(digraph(scene), FIGURES["one-column"], "svg", kept)

@@ -159,3 +159,88 @@ def test_a_legend_with_every_sign_can_be_drawn():
     signs = [text for _, text in SIGNS] + [f"{shown.look}, {shown.word}: {shown.meaning}" for shown in SHOWN]
     label = f"digraph {{ label={table(legend_rows(signs, LIGHT, 400))} a }}"
     assert json.loads(draw(label, "json"))["bb"]
+
+
+def rounded():
+    x = torch.tensor([1.5, 2.25], requires_grad=True)
+    z = (x * x + x * 5.77 + torch.exp(x) + torch.sin(x) + torch.tanh(x) + torch.sqrt(x)).sum()
+    z.backward()
+    return x, z
+
+
+def test_a_total_reads_the_same_in_every_box_of_a_leaf():
+    drawn = picture(rounded)
+    totals = {
+        row.text for box in drawn.boxes if box.role in ("leaf", "chip") for row in box.rows
+        if row.label in ("total", "incoming", ".grad")
+    }  # fmt: skip
+    assert len(totals) == 1
+    lines = {edge.text.removeprefix("+= ") for edge in drawn.edges if edge.kind == "gradient"}
+    adds = {row.text for box in drawn.boxes for row in box.rows if row.label == "adds"}
+    assert adds
+    assert adds <= lines
+
+
+def written():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    first = y + 0
+    y.add_(10)
+    y.mul_(3)
+    total = (y + first).sum()
+    total.backward()
+    return x, y, first, total
+
+
+def values_of(scene):
+    return {box.op.lower(): row.text for box in scene.boxes for row in box.rows if row.label.startswith("value")}
+
+
+def test_each_version_of_a_tensor_that_is_written_in_place_shows_its_own_value():
+    drawn = picture(written)
+    found = values_of(drawn)
+    assert (found["add_"], found["mul_"]) == ("[12 14]", "[36 42]")
+    labels = {box.op.lower(): row.label for box in drawn.boxes for row in box.rows if row.label.startswith("value")}
+    assert (labels["add_"], labels["mul_"]) == ("value v1", "value v2")
+    (made,) = (box for box in drawn.boxes if box.op.lower() == "mul")
+    assert [row.text for row in made.rows if row.label == "value"] == ["[2 4]"]
+    timeline = timeline_of(written)
+    now = moment_scene(timeline, last_moment(timeline), Options())  # the debugger shows what is in memory
+    assert values_of(now)["add_"] == "[36 42]"
+
+
+def test_a_write_through_a_view_shows_the_whole_new_version_in_its_own_box():
+    def program():
+        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        s = x * 2
+        row = s[1:]
+        row.mul_(3)
+        total = s.sum()
+        total.backward()
+        return x, s, row, total
+
+    found = values_of(picture(program))
+    assert (found["mul"], found["mul_"]) == ("[2 4 6]", "[2 12 18]")
+    assert found["slice"] == "[12 18]"  # no other box shows this part
+
+
+def test_a_cut_in_a_collapsed_module_is_named_with_its_line():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.inner(x).detach() * torch.ones(3, requires_grad=True)
+
+    def program():
+        net = torch.nn.Sequential(Net(), torch.nn.Linear(3, 3))
+        loss = net(torch.ones(1, 3)).sum()
+        loss.backward()
+        return net, loss
+
+    timeline = timeline_of(program)
+    options = ExportOptions(part=Part(level="modules"), note=lambda _: None)
+    drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), options, fits=True))
+    (box,) = (box for box in drawn.boxes if "Net" in box.title)
+    assert any(re.fullmatch(r"cut by detach at test_lines\.py:\d+", row.text) for row in box.rows)

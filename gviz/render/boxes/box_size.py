@@ -31,6 +31,11 @@ STATUS_ROOM = 14
 WIDEST_VALUE = 36
 """The most characters of a label and a value in one line."""
 
+LEAF_WIDTH = 26
+"""The fewest characters of the box of a leaf."""
+LEAF_NUMBER = LEAF_WIDTH - len("incoming ")
+"""The characters of a number in the narrowest box of a leaf."""
+
 MAX_OUTPUTS = 4
 """The most outputs that a box shows. An op with more outputs states their number."""
 
@@ -143,7 +148,7 @@ class Rooms:
         values = [output.value for output in info.created.outputs]
         large = any(value is not None and value.size > FEW for value in values)
         known = max((len(short(value, WIDEST_VALUE, DIGITS)) for value in values), default=0)
-        least = {"op": 20, "constant": 0}.get(info.created.kind, 26)
+        least = {"op": 20, "constant": 0}.get(info.created.kind, LEAF_WIDTH)
         width = max(least, min(len("incoming ") + known, WIDEST_VALUE), 30 if large else 0)
         if role == "constant":
             width = min(width, 30) if values else 0
@@ -237,8 +242,14 @@ def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint:
         return Outline(chip_key(info.node, user, slot), info.node, "chip", name, cell_len(name), 1, user, slot)
     text = f"{name} #{info.node}" if options.numbered else name
     height = 1 if not info.created.requires_grad else 2 if options.density == "brief" else 3
-    width = max(cell_len(text), 16 if height == 3 else 12 if height == 2 else 1)
+    width = max(cell_len(text), _chip_width(info.created.first_value) if height == 3 else 12 if height == 2 else 1)
     return Outline(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
+
+
+def _chip_width(value: Value | None) -> int:
+    """Return the width for a number next to ``total``. A tensor has the same digits as in the box of its leaf."""
+    listed = value is not None and 1 < value.size <= FEW
+    return len("total ") + (LEAF_NUMBER if listed else 10)
 
 
 def saved_place(info: NodeInfo, slot: int) -> Outline:

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import hypot, inf, isfinite, log, nan
 
+from msgspec.structs import replace as replace_struct
+
 from gviz.explain.hook_effects import HookEffect
 from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, WIDEST_VALUE, Outline, has_contents
-from gviz.render.boxes.details import cuts
+from gviz.render.boxes.details import cut_text, cuts
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Repeat, shared
 from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, hook_names
 from gviz.render.boxes.row import Row, Style
@@ -31,6 +33,9 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     if place.height == 1:
         return ()
     state = now.states[place.node]
+    if state is not None and state.outputs:
+        own = now.own(now.timeline.info(place.node), state.outputs[0], 0)
+        state = replace_struct(state, outputs=(own, *state.outputs[1:]))
     if now.options.density == "brief":
         return _brief(place, group, state, now)
     made = sum(now.states[node] is not None for node in group.inner)
@@ -45,7 +50,9 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
             replace(gives, label="value"),
             *_arriving(place, state, now),
         ]
-    if not has_contents(group, now.options):
+    if cut := _cut(group, now):
+        rows[0] = Row(cut, "muted")
+    if not has_contents(group, now.options) and not cut:
         rows = rows[1:]
     if group.call.of > 1:
         rows.append(_adds(group, now))
@@ -64,6 +71,13 @@ def _contents(group: Group, now: Now) -> str:
     if now.options.wanted.calls and group.does:
         return group.does
     return f"{count} node{'s' * (count != 1)}"
+
+
+def _cut(group: Group, now: Now) -> str:
+    """Return where the graph is cut inside of a collapsed call, ``cut by detach at demo.py:4``; "" if it is not."""
+    made = [node for node in group.inner if now.options.marks and now.states[node] is not None]
+    infos = (info for info in map(now.timeline.info, made) if cuts(now.timeline, info))
+    return next(map(cut_text, infos), "")
 
 
 def inner_hooks(group: Group, now: Now) -> list[HookEffect]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from math import isfinite
 
+from msgspec.structs import replace as replace_struct
+
 from gviz.events import GradAccumulated, GradFlowed, HookRan
 from gviz.explain.display_names import untracked_word
 from gviz.explain.hook_effects import HookEffect, hooks_of
@@ -60,6 +62,20 @@ class Now:
     def receives(self, node: int) -> bool:
         """Return whether this event brings a gradient to a node."""
         return isinstance(self.moment.event, GradFlowed) and self.moment.event.node == node
+
+    def own(self, info: NodeInfo, output: OutputState, output_nr: int) -> OutputState:
+        """Return an output with the version that its node made, if the box of a later write shows the newer one.
+
+        It does if it has the same shape. A write into a part of the tensor does not show the whole, so the box of the
+        tensor shows what is in memory now.
+        """
+        made, writer = info.created.outputs[output_nr], output.written_by
+        if not self.options.marks or writer in (0, info.node) or self.states.get(writer) is None:
+            return output
+        written = self.timeline.info(writer).created.first_value
+        if made.value is None or written is None or written.shape != made.value.shape:
+            return output
+        return replace_struct(output, value=made.value, version=made.version, written_by=info.node)
 
     def hooked(self, node: int) -> bool:
         """Return whether a hook ran at a node in this iteration. Only pictures show hooks."""
@@ -176,10 +192,11 @@ def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: No
         if count > MAX_OUTPUTS and number == MAX_OUTPUTS - 1:
             yield Row(f"and {count - number} more outputs", "muted")
             continue
-        row = Row(NO_VALUE, "muted", label) if state is None else _value_row(label, place, state.outputs[number], now)
-        yield as_grid(row, state.outputs[number].value if state is not None else None, made, now)
+        output = now.own(info, state.outputs[number], number) if state is not None else None
+        row = Row(NO_VALUE, "muted", label) if output is None else _value_row(label, place, output, now)
+        yield as_grid(row, output.value if output is not None else None, made, now)
         if thumbnail_lines(made, now.options):
-            yield _thumbnail(made, state.outputs[number].value if state is not None else None, now)
+            yield _thumbnail(made, output.value if output is not None else None, now)
 
 
 def _value_row(label: str, place: Outline, output: OutputState, now: Now) -> Row:
@@ -289,6 +306,7 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
         return ()
     if state is None or not state.outputs:
         return (Row(NO_VALUE, "muted"),)
+    state = replace_struct(state, outputs=(now.own(info, state.outputs[0], 0), *state.outputs[1:]))
     whole = _brief_value(state, BRIEF_TENSOR)
     found = [row for room in _GRADIENT_ROOMS if (row := _brief_gradient(place, info, state, room, now)) is not None]
     rights = (*found, *[replace(row, label="") for row in found])  # a long number takes the label's room

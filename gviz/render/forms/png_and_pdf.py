@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gviz.render.graphviz.process import Picture, has_font
-from gviz.render.graphviz.scene_drawing import drawn
-from gviz.render.request import ExportOptions, asked_scene
+from gviz.render.graphviz.scene_drawing import drawn, picture_scene
+from gviz.render.request import ExportOptions
 from gviz.trace.timeline import Timeline
 
 
@@ -19,7 +19,7 @@ def pdf(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
 
 
 def _painted(timeline: Timeline, n: int, options: ExportOptions, picture: Picture) -> bytes:
-    done = drawn(asked_scene(timeline, n, options, as_picture=True, fits=True), options, picture)
+    done = drawn(picture_scene(timeline, n, options), options, picture)
     if not has_font():
         options.note(f"this machine has no font, so the {picture} has no text; an svg is complete")
     return done

@@ -6,9 +6,9 @@ import hashlib
 import re
 from html import escape
 
-from gviz.render.graphviz.scene_drawing import drawn
+from gviz.render.graphviz.scene_drawing import drawn, picture_scene
 from gviz.render.graphviz.svg_output import SIZE, scaled, slim, times
-from gviz.render.request import ExportOptions, asked_scene
+from gviz.render.request import ExportOptions
 from gviz.render.scene import UNTITLED, Box, Scene
 from gviz.render.theme import stylesheet
 from gviz.trace.timeline import Timeline
@@ -19,7 +19,7 @@ DESCRIBED = 60
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Return moment `n` as SVG. With the theme ``auto`` it contains both themes, and the viewer's setting decides."""
-    scene = asked_scene(timeline, n, options, as_picture=True, fits=True)
+    scene = picture_scene(timeline, n, options)
     prefix = picture_id(scene)
     plain = slim(drawn(scene, options, "svg", prefix=prefix).decode("utf-8"), options.colours.form)
     if options.figure:  # which has its size, and is edited by hand

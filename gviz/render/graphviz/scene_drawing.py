@@ -7,13 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from gviz.render.figure import FIGURES, TEXT, Figure
+from gviz.errors import GvizError
+from gviz.render.boxes.graph_options import Density
+from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT, Figure, figures_for
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.placement import INCH, Placing, placing
 from gviz.render.graphviz.process import Picture, TooSlowError, draw, draw_all
-from gviz.render.request import ExportOptions, require_readable
+from gviz.render.request import ExportOptions, asked_scene, require_readable
 from gviz.render.scene import Scene, framed
+from gviz.trace.timeline import Timeline
 
 Laid = TypeVar("Laid")
 
@@ -37,17 +40,101 @@ FIGURE_DPI, FIGURE_PAD = 300, 2
 
 
 def in_figure(graph: Digraph, figure: Figure, picture: Picture, options: ExportOptions) -> Digraph:
-    """Return the graph with the size of its figure. Adds a note if its text is too small."""
+    """Return the graph with the size of its figure, in the other direction if that makes small text larger.
+
+    Adds a note if the text is small.
+
+    Raises `GvizError` if it is too small to be read, and names what makes it larger.
+    """
     graph.attr(pad=f"{FIGURE_PAD / INCH:.3f}", margin="0")
-    laid_out = draw(graph.source, "json", timeout=options.timeout)
-    _, _, wide, high = map(float, json.loads(laid_out)["bb"].split(","))
-    size = wide + 2 * FIGURE_PAD, high + 2 * FIGURE_PAD
-    if (text := figure.scale(*size) * TEXT) < figure.least - 0.05:
+    size = _figure_size(graph, options)
+    text = figure.scale(*size) * TEXT
+    if text < figure.least - 0.05 and options.direction == "auto":
+        turned = graph.copy()
+        turned.graph_attr["rankdir"] = "TB" if graph.graph_attr["rankdir"] == "LR" else "LR"
+        other = _figure_size(turned, options)
+        if figure.scale(*other) * TEXT > text:
+            graph, size, text = turned, other, figure.scale(*other) * TEXT
+    if text < LEAST_TEXT:
+        raise _unreadable(text, size, options)
+    if text < figure.least - 0.05:
         options.note(f"the text of the figure is {text:.1f} pt high, less than {figure.least:g} pt")
     graph.attr(viewport=figure.viewport(*size))
     if picture == "png":
         graph.attr(dpi=str(FIGURE_DPI))
     return graph
+
+
+def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
+    """Return the scene of moment `n` for a picture. A figure has less text in its boxes if it could not be read."""
+    scene = asked_scene(timeline, n, options, as_picture=True, fits=True)
+    if options.figure is None or len(scene.boxes) > MOST_FOLDED or _can_be_read(scene, options):
+        return scene
+    for density, what in _LESS_TEXT.items() if options.drawing.density == "short" else ():
+        less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=_ignore)
+        folded = asked_scene(timeline, n, less, as_picture=True, fits=True)
+        if _can_be_read(folded, options):
+            options.note(f"{what}: the text of the figure would be less than {LEAST_TEXT:g} pt high")
+            return folded
+    return scene
+
+
+MOST_FOLDED = 300
+"""The most boxes of a figure that is tried with less text: a larger one cannot be read anyway."""
+_LESS_TEXT: dict[Density, str] = {"brief": "each box shows one line", "min": "boxes show names only"}
+
+
+def _can_be_read(scene: Scene, options: ExportOptions) -> bool:
+    try:
+        in_figure(
+            _fitting(scene, options), FIGURES[options.figure or "one-column"], "svg", replace(options, note=_ignore)
+        )
+    except TooSmallError:
+        return False
+    except TooSlowError:  # drawing it will say so
+        return True
+    return True
+
+
+def _ignore(_: str) -> None:
+    """Ignore a note."""
+
+
+def _fitting(scene: Scene, options: ExportOptions, prefix: str = "gviz") -> Digraph:
+    return digraph(settled(scene, options, prefix), manner_of(options, prefix))
+
+
+class TooSmallError(GvizError):
+    """The text of a figure would be too small to be read."""
+
+
+def _figure_size(graph: Digraph, options: ExportOptions) -> tuple[float, float]:
+    """Return the width and height of a figure in points, before it is scaled."""
+    _, _, wide, high = map(float, json.loads(draw(graph.source, "json", timeout=options.timeout))["bb"].split(","))
+    return wide + 2 * FIGURE_PAD, high + 2 * FIGURE_PAD
+
+
+def _unreadable(text: float, size: tuple[float, float], options: ExportOptions) -> TooSmallError:
+    """Return the error for a figure with tiny text, with the kinds of figures that fit, and less to draw."""
+    part, kinds = options.part, figures_for(*size)
+    named = {
+        "level": part.level != "auto",
+        "depth": part.depth is not None,
+        "expand": bool(part.expand),
+        "direction": options.direction != "auto",
+    }
+    asked = [name for name, is_used in named.items() if is_used]
+    ways = [f"as {' or '.join(kinds)} it can be read"] if kinds else []
+    if asked:
+        ways.append(f"without the option{'s' * (len(asked) > 1)} {' and '.join(asked)} gviz draws what fits")
+    elif options.drawing.density != "min":
+        ways.append("labels min shows names only")
+    ways = ways or ["the options depth, only and node draw less"]
+    return TooSmallError(
+        f"the text of this figure would be {text:.1f} pt high, less than {LEAST_TEXT:g} pt",
+        hint="; ".join(ways),
+        exit_code=2,
+    )
 
 
 def manner_of(options: ExportOptions, prefix: str, placing: Placing | None = None) -> Manner:
@@ -92,8 +179,7 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
     require_readable(count)
 
     def laid_out() -> bytes:
-        fitting = settled(scene, options, prefix)
-        graph = digraph(fitting, manner_of(options, prefix))
+        graph = _fitting(scene, options, prefix)
         if options.figure:
             graph = in_figure(graph, FIGURES[options.figure], picture, options)
         else:
