@@ -296,3 +296,133 @@ def test_the_line_that_registered_a_hook_is_named(engine, checks):
         program = BY_NAME[name]
         found = found_in(checks, program.text, engine)
         assert any(one.kind == "changed-by-hook" and one.names(program) for one in found), name
+
+
+LOOP = "import torch\nw = 1\nfor x in data:\n    loss = f(x)\n    {kept}\n    y = 2\nlosses.append(loss)\n"
+
+READS = [
+    ("receiver", 1, ["step"], "opt.step()\n", "opt"),
+    ("receiver", 1, ["step"], "self.opt.step(f)\n", "self.opt"),
+    ("receiver", 1, ["step"], "step()\n", ""),
+    ("receiver", 1, ["step"], "opt.zero_grad()\n", ""),
+    ("receiver", 1, ["step"], "while opt.step():\n    f()\n", ""),
+    ("receiver", 9, ["step"], "opt.step()\n", ""),
+    ("arguments", 1, ["step"], "scaler.step(opt, f(x))\n", ["opt", "f(x)"]),
+    ("arguments", 1, ["step"], "scaler.update(opt)\n", []),
+    ("arguments", 9, ["step"], "scaler.step(opt)\n", []),
+    ("optimizer_named", 2, [], "opt = torch.optim.SGD(p)\nopt.step()\n", "opt"),
+    ("optimizer_named", 2, [], "opt = torch.nn.Linear(p)\nopt.step()\n", ""),
+    ("optimizer_named", 3, [], "a = optim.SGD(p)\nb = optim.Adam(q)\na.step()\n", ""),
+    ("method_self", 3, [], "class A:\n    def f(this, x):\n        return x\n", "this"),
+    ("method_self", 2, [], "def f(this, x):\n    return x\n", ""),
+    ("method_self", 3, [], "class A:\n    def f():\n        return x\n", ""),
+    ("method_self", 3, [], "def g():\n    def f(x):\n        return x\n", ""),
+    ("method_self", 9, [], "class A:\n    def f(this, x):\n        return x\n", ""),
+    ("called_at", 1, ["sample", "rsample"], "z = dist.sample()\n", True),
+    ("called_at", 1, ["sample"], "z = dist.rsample()\n", False),
+    ("called_at", 1, ["sample"], "for x in y:\n    z = dist.sample()\n", False),
+    ("called_at", 9, ["sample"], "z = dist.sample()\n", False),
+    ("keyword_or_argument", 1, ["grad", 1, "inputs"], "g = grad(y, [a, b])\n", {"a", "b"}),
+    ("keyword_or_argument", 1, ["grad", 1, "inputs"], "g = grad(y, inputs=c)\n", {"c"}),
+    ("keyword_or_argument", 1, ["grad", 1, "inputs"], "g = other(y, c)\n", set()),
+    ("target_of", 1, [], "y = f(x)\n", "y"),
+    ("target_of", 1, [], "a, b = f(x)\n", ""),
+    ("target_of", 9, [], "y = f(x)\n", ""),
+]
+
+
+@pytest.mark.parametrize(("read", "line", "arguments", "text", "expected"), READS)
+def test_what_a_line_says(read, line, arguments, text, expected):
+    assert getattr(edits, read)(Text(text), at(line), *arguments) == expected
+
+
+LINES = [
+    ("assignment", 4, ["opt"], "opt = a\nopt = b\nx = 1\nopt.step()\nopt = c\n", 2),
+    ("assignment", 2, ["opt"], "x = a\nopt.step()\n", None),
+    ("assignment", 2, ["b"], "a, b = f()\nb.step()\n", 1),
+    ("assignment", 2, ["self.opt"], "self.opt = f()\nself.opt.step()\n", 1),
+    ("initializer", 1, ["w", 5], "w = f()\nnn.init.zeros_(w)\nw.data.fill_(1)\nx = 1\ng(w)\n", 3),
+    ("initializer", 1, ["w", 3], "w = f()\nnn.init.zeros_(w)\nw.data.fill_(1)\nx = 1\ng(w)\n", 2),
+    ("initializer", 2, ["w", 5], "nn.init.zeros_(w)\nw = f()\nx = 1\ny = 2\ng(w)\n", None),
+    ("initializer", 1, ["fc.weight", 4], "net = f()\nnn.init.ones_(net.fc.weight)\nx = 1\ng()\n", 2),
+    ("initializer", 1, ["fc.weight", 4], "net = f()\nnn.init.ones_(net.fc.bias)\nx = 1\ng()\n", None),
+    ("initializer", 1, ["w", 4], "net = f()\nfor p in net.parameters():\n    p.zero_()\ng()\n", 3),
+    ("initializer", 1, ["w", 4], "net = f()\nfor _, p in net.named_parameters():\n    zeros_(p)\ng()\n", 3),
+    ("initializer", 1, ["w", 4], "net = f()\nfor p in net.others():\n    p.zero_()\ng()\n", None),
+    ("initializer", 1, ["w", 4], "w = f()\nw.relu()\nw.__init__()\ng(w)\n", None),
+    ("initializer", 1, ["w", 4], "w = f()\nw.grad.zero_()\ninit.zeros_()\ng(w)\n", None),
+]
+
+
+@pytest.mark.parametrize(("read", "line", "arguments", "text", "expected"), LINES)
+def test_the_line_that_made_or_wrote_something(read, line, arguments, text, expected):
+    frame = getattr(edits, read)(Text(text), at(line), *arguments)
+    assert (frame and frame.line) == expected
+
+
+@pytest.mark.parametrize(
+    ("kept", "names", "written"),
+    [
+        ("losses.append(loss)", ["loss"], "losses.append(loss.item())"),
+        ("losses.add(loss)", ["loss"], "losses.add(loss.item())"),
+        ("total += loss", ["loss"], "total += loss.item()"),
+        ("total -= loss", ["loss"], None),
+        ("total = total + loss", ["loss"], "total = total + loss.item()"),
+        ("total = other + loss", ["loss"], None),
+        ("losses.append(x)", ["loss"], None),
+        ("print(loss)", ["loss"], None),
+    ],
+)
+def test_the_line_that_keeps_a_loss_of_each_iteration_keeps_its_number(kept, names, written):
+    text = LOOP.format(kept=kept)
+    found = edits.kept_by(Text(text), at(4), names)
+    assert (found and found[0].line) == (written and 5)
+    assert (found and found[1].applied(text)) == (written and LOOP.format(kept=written))
+
+
+def test_the_line_of_the_result_itself_keeps_it():
+    text = "for x in data:\n    total = total + f(x) * 2\n"
+    frame, edit = edits.kept_by(Text(text), at(2), [])
+    assert frame.line == 2
+    assert edit.applied(text) == "for x in data:\n    total = total + (f(x) * 2).item()\n"
+    assert edits.kept_by(Text("total = total + f(x)\n"), at(1), []) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n = loss.item()\ny = torch.tensor(n)\n", ("n", 1)),
+        ("n = loss.item()\nn = float(loss)\ny = torch.tensor(n)\n", ("n", 2)),
+        ("n += loss.item()\ny = torch.tensor(n)\n", ("n", 1)),
+        ("n = loss.sum()\ny = torch.tensor(n)\n", None),
+        ("n = loss.item()\ny = torch.tensor(m)\n", None),
+        ("y = torch.tensor(n)\n", None),
+    ],
+)
+def test_the_number_from_which_a_line_makes_a_tensor(text, expected):
+    last = text.count("\n")
+    found = edits.numbers_read(Text(text), at(last))
+    assert (found and (found[0], found[1].line)) == expected
+
+
+def test_a_block_that_begins_on_its_own_line_has_no_edit():
+    assert after("while a:\n    f()\n", edits.in_block, "with torch.no_grad():") is None
+    assert after("f()\n", edits.in_block, "with torch.no_grad():", "g()", "h()") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        (
+            "def f():\n    torch.set_grad_enabled(False)\n    g()\n\n    h()\nk()\n",
+            2,
+            "def f():\n    with torch.no_grad():\n        g()\n\n        h()\nk()\n",
+        ),
+        ("def f():\n    g()\n    torch.set_grad_enabled(False)\nk()\n", 3, None),
+        ("def f():\n    torch.set_grad_enabled(False); g()\n    h()\n", 2, None),
+    ],
+)
+def test_gradients_that_stay_off_are_off_to_the_end_of_the_function_only(text, line, expected):
+    found = edits.switched_off_for_good(Text(text), [PATH])
+    assert found.at.line == line
+    assert (found.edit and found.edit.applied(text)) == expected

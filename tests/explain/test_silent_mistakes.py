@@ -14,6 +14,12 @@ torch.manual_seed(0)
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 
 MISTAKES = {
+    "an array that is written before the use of its result": """
+x = torch.randn(3, requires_grad=True)
+h = x * 2
+h.detach().numpy()[0] = 7
+(h * 3).sum().backward()
+""",
     "a softmax of one column": """
 net = nn.Linear(4, 1)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -402,6 +408,13 @@ for i in range(3):
 """,
 }
 EXPECTED = {
+    "an array that is written before the use of its result": (
+        "error",
+        "changed-through-data",
+        ["used other numbers than recorded"],
+        "",
+        "h.detach().numpy()[0] = 7",
+    ),
     "a softmax of one column": (
         "warning",
         "one-element",
@@ -603,6 +616,24 @@ EXPECTED = {
 }
 ONLY_TORCH = {"clipped before unscale_"}
 HEALTHY = {
+    "an array of a result that is only read": """
+x = torch.randn(3, requires_grad=True)
+h = x.sigmoid()
+top = h.detach().numpy().max()
+(h * 2).sum().backward()
+""",
+    "an array of a result that is written after its use": """
+x = torch.randn(3, requires_grad=True)
+h = x * 2
+loss = (h * 3).sum()
+h.detach().numpy()[0] = 7
+loss.backward()
+""",
+    "an array of a leaf that is written before its use": """
+w = torch.ones(3, requires_grad=True)
+w.detach().numpy()[0] = 5.0
+(w * 2).sum().backward()
+""",
     "attention to one key": """
 net = nn.Linear(4, 4)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
