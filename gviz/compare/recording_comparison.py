@@ -1,4 +1,4 @@
-"""All differences between two sides, in order of time."""
+"""All differences between two iterations: of the forward, of gradients kept from before, of gradients over time."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ class Comparison:
 def compare(a: Side, b: Side, tolerance: Tolerance | None = None, pairs: tuple[Pair, ...] | None = None) -> Comparison:
     """Compare two sides. Aligns them unless `pairs` is given; without a tolerance, each dtype has its own.
 
-    Of two different iterations only what is in the loop counts: one of them may contain the set-up before it.
+    If the numbers of the iterations differ, only operations in the loop are compared, because one of them may also
+    contain the set-up.
     """
     if a.number != b.number:
         a, b = (replace(side, in_loop=True) for side in (a, b))
@@ -175,8 +176,8 @@ def _kept_difference(sides: _Sides, pair: Pair) -> Iterator[Difference]:
 def _gradient_differences(sides: _Sides, pair: Pair) -> Iterator[Difference]:
     """Yield the outputs of a pair whose gradients at the end differ, or were cleared on one side only.
 
-    Clearing is checked only where both programs ended: inside a loop, one may clear where the other has no next
-    iteration.
+    Clearing is checked only where both programs ended. Elsewhere, one program may clear gradients for a next iteration
+    that the other does not have.
     """
     a, b, _ = sides
     left, right = a.states[pair[0]], b.states[pair[1]]
@@ -191,7 +192,7 @@ def _gradient_differences(sides: _Sides, pair: Pair) -> Iterator[Difference]:
 
 
 def _is_cleared(side: Side, state: NodeState, nr: int) -> bool:
-    """Return whether what a pass added to a leaf is no longer in its ``.grad``."""
+    """Return whether a leaf received a gradient from a pass, but its ``.grad`` is now None."""
     output = state.outputs[nr]
     return output.grad is None and bool(output.parts) and side.infos[state.node].created.kind != "op"
 
@@ -253,9 +254,9 @@ class OtherStep:
 
 
 def other_step(a: Side, b: Side) -> OtherStep | None:
-    """Return the first step with different options in the iterations of two sides, for two recordings also in earlier
-    ones.
+    """Return the first step with different options in the two iterations.
 
+    If both are the same iteration of two recordings, earlier iterations are searched, too.
     Options that only one side has do not count: two versions of a framework may differ in them.
     """
     from_start = a.timeline is not b.timeline and a.number == b.number

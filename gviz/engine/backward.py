@@ -49,7 +49,9 @@ from gviz.values.value import Array
 
 _IN_LIST = 2
 _NAMED = 3
-"""The reference count of an object held only by a list, and of one that the caller names and passes to a function."""
+"""What `getrefcount` returns for an object that only a list refers to, and for one that only a caller's variable and a
+parameter refer to.
+"""
 
 
 def accumulate(leaf: Tensor, arrived: list[Grad | None], written: int, create_graph: bool) -> None:
@@ -89,7 +91,7 @@ def adds_in_place(before: Grad, parts: Sequence[Grad | None]) -> bool:
 
 
 def _taken(leaf: Tensor, grad: Grad, shared: bool, version: int) -> Tensor:
-    if shared or grad.shape != leaf._array.shape or not _obeys(grad, leaf._array):
+    if shared or grad.shape != leaf._array.shape or not _has_layout_of(grad, leaf._array):
         return _copied(leaf, grad)
     # PyTorch steals views too, so two leaves can share a gradient; here each has its own.
     taken = new_tensor(grad if isinstance(grad, np.ndarray) and grad.base is None else np.array(grad))
@@ -104,7 +106,7 @@ def _copied(leaf: Tensor, grad: Grad) -> Tensor:
     try:
         copy._array[...] = grad
     except ValueError:
-        raise RuntimeError(_unfit(leaf._array.shape, np.shape(grad))) from None
+        raise RuntimeError(_shape_error(leaf._array.shape, np.shape(grad))) from None
     copy._counter[0] = 1
     return copy
 
@@ -112,7 +114,7 @@ def _copied(leaf: Tensor, grad: Grad) -> Tensor:
 def _recorded_copy(leaf: Tensor, grad: Tensor) -> Tensor:
     if not _is_dense(leaf._array):
         return grad.clone()
-    return new_tensor(np.zeros_like(leaf._array)).copy_(grad)  # a recording shows the previous value
+    return new_tensor(np.zeros_like(leaf._array)).copy_(grad)  # a recording shows the value before: zeros
 
 
 def _add(to: Tensor, grad: Grad) -> None:
@@ -124,11 +126,11 @@ def _add(to: Tensor, grad: Grad) -> None:
     try:
         np.add(array, grad, out=array)
     except ValueError:
-        raise RuntimeError(_unfit(array.shape, np.shape(grad))) from None
+        raise RuntimeError(_shape_error(array.shape, np.shape(grad))) from None
     to._counter[0] += 1
 
 
-def _unfit(own: tuple[int, ...], part: tuple[int, ...]) -> str:
+def _shape_error(own: tuple[int, ...], part: tuple[int, ...]) -> str:
     """Return PyTorch's error text for a gradient whose shape does not match.
 
     This happens if ``.data`` changed the shape of its leaf or ``.grad``.
@@ -140,7 +142,7 @@ def _unfit(own: tuple[int, ...], part: tuple[int, ...]) -> str:
     return messages.OUTPUT_SHAPE.format(own=list(own), result=list(result))
 
 
-def _obeys(grad: Any, own: Array) -> bool:
+def _has_layout_of(grad: Any, own: Array) -> bool:
     """Return whether a gradient has the layout of its leaf, or C order if the leaf has gaps or overlaps."""
     if grad.base is not None and grad.ndim and not any(grad.strides):  # an expanded number
         return False
@@ -171,11 +173,13 @@ def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
         array = part._array
         if array.shape != shape:
             part = (
-                part.sum_to_size(shape) if reducible(array.shape, shape) else _invalid(node, slot, array.shape, shape)
+                part.sum_to_size(shape)
+                if reducible(array.shape, shape)
+                else _raise_invalid(node, slot, array.shape, shape)
             )
         return part if array.dtype == kind else part.to(dtypes.of_numpy(kind))
     if part.shape != shape:
-        part = sum_to(part, shape) if reducible(part.shape, shape) else _invalid(node, slot, part.shape, shape)
+        part = sum_to(part, shape) if reducible(part.shape, shape) else _raise_invalid(node, slot, part.shape, shape)
     return part if part.dtype == kind else part.astype(kind)
 
 
@@ -185,7 +189,7 @@ def in_form(seed: Tensor, edge: Edge) -> Tensor:
     return seed if seed._array.dtype == kind else seed.to(dtypes.of_numpy(kind))
 
 
-def _invalid(node: Node, slot: int, got: tuple[int, ...], expected: tuple[int, ...]) -> Grad:
+def _raise_invalid(node: Node, slot: int, got: tuple[int, ...], expected: tuple[int, ...]) -> Grad:
     text = messages.INVALID_GRADIENT.format(name=node.name(), index=slot, got=list(got), expected=list(expected))
     raise RuntimeError(text)
 
@@ -234,7 +238,7 @@ def run_prehooks(current: Pass, node: Node, hooks: Registered, grads: list[Grad 
 def run_posthooks(
     current: Pass, node: Node, hooks: Registered, parts: Sequence[Grad | None], grads: Sequence[Grad | None]
 ) -> list[Grad | None]:
-    """Runs a node's hooks after its backward rule, which may replace the outgoing gradients. Returns these."""
+    """Runs a node's posthooks, which may replace the outgoing gradients, and returns the outgoing gradients."""
     places = node.places(range(len(parts)))
     outgoing: Values = tuple([None if p is None or parts[p] is None else as_tensor(parts[p]) for p in places])
     incoming: Values = tuple([shown(current, node, grad) for grad in grads])
@@ -335,20 +339,15 @@ def _checked(result: object, value: Tensor | None, hook: object) -> Tensor | Non
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The backward pass.
-#
-# It works like PyTorch's engine: it counts the edges to each node, starts at the roots, and runs a node when all its
-# contributions have arrived: the newest node first, and every leaf as soon as it is complete. Saved tensors are
-# released node by node; a failure leaves everything else as it is. Nothing here recurses, so a chain of a million nodes
-# works.
+# The backward pass: the algorithm is described at the top of this file.
 
 
 class Pass:
     """One backward pass: the gradients that have arrived, and the nodes that are ready to run.
 
     `wanted` limits it to the nodes that lead to these edges (None: every leaf). With `capture` the gradients there are
-    returned instead of accumulated; RuntimeError is raised if none arrives, unless `allow_unused`. `written` counts the
-    in-place additions to a leaf's incoming gradient, as PyTorch would have made them.
+    returned instead of accumulated; the pass raises RuntimeError if one of them gets none, unless `allow_unused`.
+    `written` counts the in-place additions to a leaf's incoming gradient, as PyTorch would have made them.
     """
 
     def __init__(
@@ -380,7 +379,10 @@ class Pass:
         self._refuses_nan = False
 
     def run(self) -> None:
-        """Runs the pass. Raises what a rule or hook raises; what ran before stays released and accumulated."""
+        """Runs the pass. Raises what a rule or hook raises.
+
+        Tensors released until then stay released, and gradients accumulated until then stay in ``.grad``.
+        """
         channel = emit.channel
         if channel is not None:
             self.report = PassReport(channel)
@@ -488,7 +490,7 @@ class Pass:
                 if watched:
                     anomaly_detection.evaluated.node = node
                 grads = arrived.pop(node, None) or [None] * len(node.outputs)
-                if not (every_node or self._is_needed(node, grads)):
+                if not (every_node or self._capture_if_wanted(node, grads)):
                     continue
                 if node.extras is not None:
                     self._before(node, node.extras, grads)
@@ -560,7 +562,7 @@ class Pass:
             report.step_finished(number, freed=freed)
 
     def _after(self, node: Node, grads: list[Grad | None], parts: Sequence[Grad | None]) -> Sequence[Grad | None]:
-        """Return the outgoing gradients in the form of the inputs, after the hooks that run after the rule."""
+        """Runs the node's posthooks. Returns the outgoing gradients in the shapes and dtypes of the inputs."""
         slots = enumerate(zip(parts, node.next_edges, strict=True))
         fit = [self._fitted(part, node, slot, edge) for slot, (part, edge) in slots]
         if node.extras is None or not node.extras.after:
@@ -594,10 +596,11 @@ class Pass:
             run_posthooks(self, node, node.extras.after, (), grads)
         thread.grad_enabled = self.create_graph
 
-    def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
+    def _capture_if_wanted(self, node: Node, grads: list[Grad | None]) -> bool:
         """Return whether a node runs in a limited pass.
 
-        Captures its incoming gradient, after its hooks unless the node itself runs. The hooks of a single root run even
+        Also captures its incoming gradient if it is wanted: before the tensor hooks if the node runs, otherwise after
+        them. The hooks of a single root run even
         if nothing of it is wanted. With several roots, PyTorch does not run them.
         """
         runs = self._needed is None or node in self._needed
@@ -671,7 +674,7 @@ def backward_from(
     seeds = make_seeds(roots, listed(gradients, len(roots)))
     retain = create_graph if retain_graph is None else retain_graph
     edges = root_edges(roots, seeds, retain_graph=retain, create_graph=create_graph)
-    wanted = None if chosen is None else [_retaining(place) for place in chosen]
+    wanted = None if chosen is None else [_retain_and_get_edge(place) for place in chosen]
     if create_graph:
         messages.warn_once(messages.CREATE_GRAPH)
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
@@ -755,12 +758,12 @@ def edge_of(place: Place) -> Edge:
 
 
 def plain(seeds: Sequence[Tensor | None], edges: Sequence[Edge], create_graph: bool) -> list[Grad]:
-    """The initial gradients in the pass's form, in the dtypes of their roots."""
+    """The initial gradients in the dtypes of their roots: tensors with `create_graph`, otherwise arrays or scalars."""
     present = [in_form(seed, edge) for seed, edge in zip(seeds, edges, strict=True) if seed is not None]
     return present if create_graph else [scalar_or_array(seed._array) for seed in present]
 
 
-def _retaining(place: Place) -> Edge:
+def _retain_and_get_edge(place: Place) -> Edge:
     if isinstance(place, Tensor):
         place.retain_grad()
     return edge_of(place)

@@ -11,14 +11,14 @@
         ),
     )
 
-In the signature the tensors come before the star, the other arguments after it. A rule is the vector-Jacobian
-product for one input. It is written once and works on arrays (an ordinary pass) and tensors (``create_graph``):
-operators accept both, and calling an `Op` runs plain NumPy on arrays and a tracked operation on tensors. The names of a
-rule's parameters define what it needs: `g` (or `grads` for several outputs), inputs, outputs (``result``), attributes,
-and ``<input>_sym_sizes``, the shape of an input (``sizes``, all of them, for a list). Only what the rules in use name
-is saved. A slot written ``weight?`` accepts None: the op then runs as a variant without that slot, and its forward and
-rules receive None. The engine reduces broadcast gradients, sums contributions, checks shapes and dtypes and emits
-events; rules never do.
+In the signature the tensors come before the star, the other arguments after it. A rule is the vector-Jacobian product
+for one input. It is written once and works on arrays (an ordinary pass) and tensors (``create_graph``): operators
+accept both, and calling an `Op` runs plain NumPy on arrays and a tracked operation on tensors. The names of a rule's
+parameters define what it needs: `g` (or `grads` for several outputs), inputs, outputs (``result``), attributes, and
+``<input>_sym_sizes``, the shape of an input (``sizes``, all of them, for a list). A node saves only the tensors that
+its active rules name. A slot written ``weight?`` accepts None: the op then runs as a variant without that slot, and its
+forward and rules receive None. The engine reduces broadcast gradients, sums contributions, checks shapes and dtypes and
+emits events; rules never do.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Example:
 
 
 class RuleCall:
-    """A rule prepared for calls: which saved tensors and attributes its parameters are.
+    """A rule whose parameters are matched to saved tensors and attributes.
 
     A joint rule is called once per step and returns a tuple, in the order of its `slots`.
     """
@@ -167,7 +167,7 @@ def _with_none(vjp: Callable[..., Any], absent: frozenset[str]) -> Callable[...,
 Vjp = Callable[["OpNode", Sequence[Grad | None], bool], Sequence[Grad | None]]
 """A node class's `vjp`: gradients of the inputs from those of the outputs, None for inputs without an edge."""
 
-_WRITTEN_OUT = """
+_VJP_TEMPLATE = """
 def vjp(node, grads, create_graph):
     g = grads[0]
     if g is None:
@@ -185,19 +185,19 @@ def vjp_of(op: Op) -> Vjp:
         return lambda node, grads, create_graph: _vjp(op, node, grads, create_graph)
 
     def first(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-        vjp = _written_out(op)
+        vjp = _generate_vjp(op)
         op.node_class.vjp = vjp  # type: ignore[assignment]  # on first use: a program uses few of the ops
         return vjp(node, grads, create_graph)
 
     return first
 
 
-def _written_out(op: Op) -> Vjp:
+def _generate_vjp(op: Op) -> Vjp:
     """Generate and compile the function for an op whose rules each return one gradient."""
     rules = {f"rule_{slot}": call.vjp for slot, call in enumerate(op.calls) if call is not None}
     parts = [_part(slot, call, op.saved_names) for slot, call in enumerate(op.calls)]
     saved = _SAVED if op.saved_names else ""
-    text = _WRITTEN_OUT.format(slots=len(parts), saved=saved, parts=", ".join(parts))
+    text = _VJP_TEMPLATE.format(slots=len(parts), saved=saved, parts=", ".join(parts))
     names: dict[str, Any] = dict(rules)
     file = f"{__file__}:{op.name}"  # an engine file without text, so that a traceback quotes nothing
     exec(compile(text, file, "exec"), names)  # made only of numbers and of names in declarations
@@ -214,7 +214,7 @@ def _part(slot: int, call: RuleCall | None, saved_names: Sequence[str]) -> str:
 
 
 def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-    """Return the general implementation: several outputs, list arguments, rules that share work."""
+    """Runs the rules of an op with several outputs, list arguments, or rules that share work."""
     saved: Sequence[Any] = node.saved_tensors() if create_graph else node.saved_arrays()
     g: Any = grads[0]
     if all(grad is None for grad in grads):
@@ -292,7 +292,7 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
 
 
 def is_of_inference(op: Op, tensors: Sequence[Tensor]) -> bool:
-    """Whether all operands are inference tensors, even if they require grad: autograd does not see such an operation.
+    """Whether all operands are inference tensors. Autograd does not track such an operation, even if one requires grad.
 
     A number is a normal tensor in the operations in which PyTorch makes it one.
     """
@@ -405,7 +405,7 @@ def operands(op: Op, tensors: Sequence[Tensor]) -> list[Array]:
 
 def why_untracked(tensors: Sequence[Tensor]) -> str:
     """Why autograd would not record an operation on these tensors now; empty if it would."""
-    if not thread.grad_enabled:  # a view that must not be recorded may be written here
+    if not thread.grad_enabled:  # then views are not checked: even one that must not be recorded may be written
         off = "inference" if thread.inference else "no_grad"
         return off if any(t.requires_grad for t in tensors) else "inputs"
     edges_of(tensors)  # raises for a view that must not be used
@@ -482,7 +482,7 @@ def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
     if not thread.grad_enabled:
         creation = "inference" if thread.inference else "no_grad"
     if creation == "default" and base._base is not None:
-        creation = base._creation  # a view of a view that must not be written must not be written either
+        creation = base._creation  # a view of a view that must not be written inherits the restriction
     for output in outputs:
         if op.memory != "data":
             output._counter = base._counter
@@ -517,7 +517,7 @@ def zeros(like: Any, shape: tuple[int, ...]) -> Any:
 
 
 def nothing(g: Any) -> Any:
-    """The gradient if nothing depends on the input: zeros in the order of `g` in memory, even where it is infinite.
+    """The gradient of an input that the output does not depend on: zeros in the layout of `g`, even if that is inf.
 
     A rule that returns them is not the same as no rule: the result of the operation requires grad, as in PyTorch.
     """

@@ -42,7 +42,7 @@ class Prefilter:
         self.stop: Stop = stop(text)
         asked = self.stop.condition.asks if self.stop.condition is not None else frozenset()
         self.asks_for_values, self._asks_for_names = "value" in asked, "name" in asked
-        self._may_last = asked <= _LASTING and {*self.stop.at.kinds} <= {*AT_A_NODE}
+        self._is_fixed_per_node = asked <= _LASTING and {*self.stop.at.kinds} <= {*AT_A_NODE}
         self._word, self._place = self.stop.event, self.stop.at.place
         self._denied = bytearray()  # by node: 1 if the condition is false, until its memory is written to
         self._cache = cache
@@ -67,14 +67,17 @@ class Prefilter:
             return False
         if condition is None:
             return not self.stop.once_a_call or self._may_begin(event, node)
-        if self._may_last:
+        if self._is_fixed_per_node:
             return self._may_hold_of(node, event, condition)
         names = self._cache.possible_names(node) if self._asks_for_names else ("",)
         situations = (KnownSoFar(event, node, self._cache, self._chapters, name) for name in names)
         return not names or any(_may_hold(condition, known) for known in situations)
 
     def _may_hold_of(self, node: int, event: e.Event, condition: Condition) -> bool:
-        """Same for conditions that use only the node: they are tested once for all of its events."""
+        """`may_stop` for conditions that depend only on the node.
+
+        A false result is remembered until the node's memory is written to.
+        """
         denied = self._denied
         if node < len(denied) and denied[node] and not self._cache.is_rewritten(node):
             return False
@@ -85,7 +88,7 @@ class Prefilter:
         return holds
 
     def _may_begin(self, event: e.Event, node: int) -> bool:
-        """Return whether a module call may begin at an event, or the place may refer to the node itself."""
+        """Return whether a pass may reach a call of the place for the first time, or the place may be the node."""
         number = self._cache.number_of(node)
         if self._place is None or self._may_be_named(self._place, node, self._cache.kinds[number]):
             return True
@@ -156,7 +159,7 @@ class Prefilter:
 
 
 class KnownSoFar(dict[str, Any]):
-    """The variables of a condition about an event, as far as they are known at once; `name` is the node's name."""
+    """The variables of a condition, as far as this process knows them at the event; `name` is the node's name."""
 
     __slots__ = ("_cache", "_chapters", "_event", "_name", "_node")
 
@@ -177,7 +180,7 @@ class KnownSoFar(dict[str, Any]):
     def _value(self) -> Any:
         match self._event:
             case e.NodeCreated(outputs=(_, _, *_)):
-                raise Unknown  # which output is meant is unknown
+                raise Unknown  # the condition may refer to any of the outputs
             case e.NodeCreated(outputs=outputs):
                 return _numbers(outputs[0].value if outputs else None)
             case e.StorageWritten() | e.DataSet() | e.GradFlowed() | e.GradSet() | e.GradRetained():

@@ -97,7 +97,7 @@ class Debuggee:
         signal.siginterrupt(signal.SIGURG, False)  # no system call of the program's libraries fails because of it
         control = threading.Thread(target=self._listen, name="gviz control", daemon=True)
         control.start()
-        gate.aside = frozenset((writer.thread, control.ident or 0))
+        gate.exempt_threads = frozenset((writer.thread, control.ident or 0))
         return gate.receive
 
     def _wait(self, why: Why) -> Wish:

@@ -1,9 +1,9 @@
 """Pauses a program between two of its events. It has no I/O of its own: it pauses by calling `wait`.
 
 The gate is between a `Channel` and the writer of the trace. It tracks just enough state to stop where a `Timeline` of
-the same events would stop, so that live stepping and stepping through a recording visit the same moments. An event is
-passed on before the program pauses. The exceptions are the end of a phase, for `finish`, and of a collapsed module, for
-`next`: only the first event afterwards shows these, and that event waits outside.
+the same events would stop, so that live stepping and stepping through a recording visit the same moments. The gate
+usually passes an event on and then pauses. For two stops it pauses first: the end of a phase (`finish`) and of a
+collapsed module (`next`). Only the next event shows that they have ended, so that event waits.
 
 If one thread of the program pauses, all of them wait: each emits its next event under the same lock.
 
@@ -19,8 +19,8 @@ A program is paused, or it runs in one of these modes::
     running --- the mode pauses it, or a pause was requested ---> paused
     paused  --- `wait` returns a wish ------------------------->  running, in the mode of that wish
 
-The debugger decides whether an event that may be a stop is one. It evaluates the stop in the timeline, and if it is
-none, the program continues with the same wish. For example, ``continue`` with the breakpoint ``x`` at ``x = a * b``:
+The debugger decides whether such an event really is a stop: it evaluates the stop in the timeline. If it is not one,
+the program continues with the same wish. For example, ``continue`` with the breakpoint ``x`` at ``x = a * b``:
 the multiplication may be `x`, so the program pauses after it. Its name is only known when the statement has ended.
 Therefore the program pauses again after the first event of another statement, and there the debugger knows the name.
 """
@@ -64,7 +64,7 @@ class Gate:
         self._lock = threading.RLock()
         self._owner = 0
         """The thread that holds the lock."""
-        self.aside: frozenset[int] = frozenset()
+        self.exempt_threads: frozenset[int] = frozenset()
         """Threads that are never paused, because the program may need them to continue."""
         self._is_pause_requested = False
         self._position = Position()
@@ -79,7 +79,7 @@ class Gate:
     def receive(self, event: e.Event) -> None:
         """Pass an event on, and pause the program if the current mode or a requested pause does so."""
         me = get_ident()
-        if me not in self.aside:
+        if me not in self.exempt_threads:
             with self._lock:
                 outer, self._owner = self._owner, me  # a destructor may emit an event inside another
                 try:
@@ -104,17 +104,16 @@ class Gate:
         self._take_up(Wish("run"))
 
     def pause_here(self) -> bool:
-        """Pause the program here if a pause was requested. Returns whether no pause is pending any more.
+        """Pause the program here if a pause was requested. Returns False if a pause is still pending.
 
-        For a signal handler: it runs between two instructions of a thread, also inside `receive`, which then handles
-        the pause.
+        Meant for signal handlers. One that interrupts `receive` leaves the pause to `receive`.
         """
         if self._is_pause_requested and self._owner != get_ident():
             self.stop_here("pause")
         return not self._is_pause_requested
 
     def stop_here(self, why: Why) -> None:
-        """Pause the program here."""
+        """Pause the program here; for the reason ``pause``, only if a pause is still requested."""
         with self._lock:
             outer, self._owner = self._owner, get_ident()
             try:
@@ -144,7 +143,7 @@ class Gate:
                 self._mode.asked(event)
 
     def _hold(self, why: Why) -> None:
-        """Wait for the next wish. An exception during the wait goes to the program, which then runs to a stop."""
+        """Wait for the next wish. An exception during it goes to the program, which continues to its next stop."""
         self._is_pause_requested = False
         wish = Wish("continue", stops=self._wish.stops)
         try:
@@ -230,7 +229,7 @@ class Position:
         self.is_first_bad = not self.first_bad.found and self.first_bad.meets(event)
 
     def phase_test(self) -> Test:
-        """Return a test for events with which a phase begins after this position."""
+        """Return a test for whether a new phase has begun since this position."""
         rows = self.chapters.rows
         known = len(rows) - bool(rows and rows[-1][1] > self.count)  # the last one may begin with the waiting event
         return lambda event: len(self.chapters.rows) > known
@@ -240,7 +239,7 @@ class _Run:
     """The program runs until a pause is requested. Other modes override what they decide."""
 
     def pauses_before(self, event: e.Event) -> bool:
-        """Return whether the program pauses before an event, which already counts for the phases."""
+        """Return whether the program pauses before an event. `Position.chapters` has already processed it."""
         return False
 
     def reason_after(self, event: e.Event, kind: type[e.Event], depth: int) -> Why | None:
@@ -265,18 +264,21 @@ class _Events(_Run):
 
 
 class _Nodes(_Run):
-    """The program runs for a number of nodes. A call of a `closed` module counts as one node, an optimizer step may."""
+    """The program runs for a number of nodes.
+
+    A call of a collapsed module counts as one node, and so does an optimizer step if `closed` has `OPTIMIZER`.
+    """
 
     def __init__(self, position: Position, count: int, closed: frozenset[str]) -> None:
         self._position = position
         self._left = count
-        self._closed = closed
+        self._collapsed = closed
         self._steps_closed = OPTIMIZER in closed
         self._inside = 0
         """The collapsed module call whose nodes are passing."""
 
     def pauses_before(self, event: e.Event) -> bool:
-        if not self._inside or not self._leaves(event):
+        if not self._inside or not self._ends_call(event):
             return False
         self._inside = 0
         self._left -= 1
@@ -304,9 +306,9 @@ class _Nodes(_Run):
         """Return the collapsed call of the completed node, 0 if none; for a parameter, that of the last rule."""
         cache, node = self._position.cache, subject(event)[0]
         of_parameter = isinstance(event, e.GradAccumulated) and node in cache.parameters
-        return cache.outermost(self._position.rule if of_parameter else node, self._closed)
+        return cache.outermost(self._position.rule if of_parameter else node, self._collapsed)
 
-    def _leaves(self, event: e.Event) -> bool:
+    def _ends_call(self, event: e.Event) -> bool:
         """Return whether this event follows everything in the current collapsed call, forward or in a pass."""
         position = self._position
         match event:
@@ -315,8 +317,10 @@ class _Nodes(_Run):
             case e.GradAccumulated(node=node) if node in position.cache.parameters:
                 return False
             case e.StepStarted(node=node) | e.GradAccumulated(node=node) | e.GradCaptured(node=node):
-                return not position.depth and position.cache.outermost(node, self._closed) != self._inside
-            case e.BackwardFinished(pass_nr=pass_nr):  # a pass run by its forward, or by a backward rule, is part of it
+                return not position.depth and position.cache.outermost(node, self._collapsed) != self._inside
+            case e.BackwardFinished(
+                pass_nr=pass_nr
+            ):  # a pass that the call's forward or a backward rule runs is part of the call
                 return self._inside not in position.scopes and position.passes[:1] == [pass_nr]
         return isinstance(event, e.Failed)
 
@@ -370,7 +374,7 @@ class _Finish(_Tests):
         self._phases = len(rows)
         if self._is_in_call or not len(rows) > before > 0:
             return False
-        # not if the program continued from that same moment
+        # does not pause again where the program was paused before
         (_, _, end, _), (_, start, _, _) = rows[-2:]
         return end > self._start and (end == self._position.count or start <= self._position.count)
 

@@ -211,7 +211,9 @@ class _Resolver(ast.NodeTransformer):
         numbered = node_of(name)
         if not numbered:
             n = self._moment.n
-            node = self._names.held(name, n) or self._names.last(name, n) or self._names.of_a_module(name, n)
+            node = (
+                self._names.node_of_variable(name, n) or self._names.last(name, n) or self._names.of_a_module(name, n)
+            )
             return (node, self._names.output_nr(node, name, self._moment.n)) if node else None
         if numbered not in self._timeline.nodes:
             raise self._unknown(f"#{numbered}")

@@ -25,7 +25,7 @@ class TookNoPart(GvizError):
     def __init__(self, text: str, variable: str, others: tuple[int, ...], named: str) -> None:
         super().__init__(
             f"{clipped(text, 40)} took no part in this recording",
-            why=f"nothing recorded was computed with what {clipped(variable, 40)} holds",
+            why=f"no recorded operation used the object in {clipped(variable, 40)}",
             hint=f"#{others[0]} is {clipped(named, 60)}" if others else "",
             exit_code=2,
         )
@@ -55,7 +55,10 @@ class NamedNodes:
         return tensor_of(self.timeline, found) if found else 0
 
     def output_nr(self, node: int, name: str, n: int) -> int:
-        """Return which output of a node a name refers to; if a loop gave it to several, the last one used by `n`.
+        """Return which output of a node a name refers to.
+
+        If a loop gave the name to several outputs, it is the highest of these that has been used by moment `n`,
+        otherwise the lowest.
 
         Raises GvizError if the name refers to all outputs together.
         """
@@ -77,7 +80,7 @@ class NamedNodes:
         named = (node for node in self._known.get(name, ()) if info(node).means(name) and info(node).born <= n)
         return [*dict.fromkeys(tensor_of(self.timeline, node) for node in named)]
 
-    def held(self, text: str, n: int) -> int:
+    def node_of_variable(self, text: str, n: int) -> int:
         """Return the node of what a variable holds at moment `n`: ``net.fc.weight``, ``nets[0].weight``, ``w``.
 
         0 if it is unknown what the variable holds. Raises TookNoPart if it is not part of the recording.
@@ -117,7 +120,10 @@ class NamedNodes:
         return 0
 
     def _has_taken_over(self, event: VariableHeld, at: int, n: int) -> bool:
-        """Return whether a variable now holds a leaf outside the recording, and held a recorded tensor before."""
+        """Return whether the variable now holds a leaf outside the recording.
+
+        No recorded node has its name, or that node was assigned earlier in the same function.
+        """
         node = self.last(event.variable, n)
         info = self.timeline.info(node) if node else None
         frame = self.timeline.nodes.assigned_at(info.created.stack) if info is not None else None
@@ -150,15 +156,15 @@ class NamedNodes:
         """Return the parameter with this name in the program: ``net.fc.weight`` is ``fc.weight`` of the model ``net``.
 
         Also accepts ``fc.weight`` for ``net.fc.weight`` if only one of several models has it. 0 if there is none by
-        moment `n`. Raises GvizError if several modules share that name.
+        moment `n`. Raises GvizError if several parameters share that name.
         """
         self._grow()
-        if node := self.held(text, n):
+        if node := self.node_of_variable(text, n):
             return node
         nodes = (self._of_a_module(module, name, n) for module, name in paths_of(text))
-        return next(filter(None, nodes), 0) or self._with_its_model_before(text, n)
+        return next(filter(None, nodes), 0) or self._with_model_prefix(text, n)
 
-    def _with_its_model_before(self, path: str, n: int) -> int:
+    def _with_model_prefix(self, path: str, n: int) -> int:
         if "." not in path:
             return 0
         longer = (name for name in self._known if name.endswith(f".{path}"))
@@ -238,9 +244,7 @@ def _at(events: list[tuple[int, VariableHeld]], n: int) -> tuple[int, VariableHe
 
 
 def tensor_of(timeline: Timeline, node: int) -> int:
-    """Return the node of the tensor that `node` returned: an untracked in-place write leaves the tensor its old
-    node.
-    """
+    """Return `node`, or the node that it wrote to if it is an untracked in-place write, which creates no tensor."""
     info = timeline.info(node)
     while (target := _written(timeline, info)) is not None:
         info = target

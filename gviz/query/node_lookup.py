@@ -62,7 +62,7 @@ def _last(names: NamedNodes, text: str, n: int) -> int:
     timeline, place = names.timeline, places.place(text)
     node = place.number if place.kind == "node" and place.number in timeline.nodes else 0
     if place.kind == "word":
-        node = names.held(text, n) or names.last(text, n) or names.of_a_module(text, n)
+        node = names.node_of_variable(text, n) or names.last(text, n) or names.of_a_module(text, n)
     return node or next_of(names, text, n + 1, backward=True) or next_of(names, text, n)
 
 

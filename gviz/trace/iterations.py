@@ -3,12 +3,12 @@
 Definition
 ----------
 A *graph* is what a program builds for one backward pass. It starts with the first event that prepares it: a number, a
-batch of data and what is computed from the batch alone, or a module call. It lasts until the next graph starts, so it
+batch of data, a computation on nothing but that batch, or a module call. It lasts until the next graph starts, so it
 includes its backward pass, the optimizer step and everything that follows. A pass with ``create_graph`` does not end a
 graph: the program builds on it.
 
-An *iteration* is one turn of the program's loop: the graphs whose passes start from different lines. It ends where the
-program starts a pass from the same line again. Lines are identified by their whole call stack.
+An *iteration* is one run of the body of the program's loop: the graphs whose passes start from different lines. It
+ends where the program starts a pass from the same line again. Lines are identified by their whole call stack.
 
 Five programs, with one letter for each line that calls ``backward()``:
 
@@ -18,15 +18,15 @@ program                                        passes       iterations
 a plain loop                                   a a a        ``a | a | a``: each batch is one
 gradient accumulation: a step after 2 passes   a a a a      ``a | a | a | a``: each pass is one; the step belongs to
                                                             the second, the fourth ...
-a GAN with two losses                          d g d g      ``d g | d g``: both passes of one turn
-validation without ``no_grad``                 a (v) a (v)  ``a v | a v``: what has no backward pass belongs to the
-                                                            iteration before it
+a GAN with two losses                          d g d g      ``d g | d g``: both passes of one iteration
+validation without ``no_grad``                 a (v) a (v)  ``a v | a v``: a forward without a backward pass belongs to
+                                                            the iteration before it
 two loops, one after the other                 a a b b      ``a | a | b | b``
 =============================================  ===========  ===========================================================
 
-Limits: ``a a b a a b`` is six iterations, because lines do not show whether the inner loop is one step or several.
-Until the first turn has ended, each graph is its own iteration; then the graphs of the turn are joined. A program
-without any pass is divided by module calls, see `EvaluationLoop`.
+Limits: ``a a b a a b`` counts as six iterations, because the lines do not show whether the inner loop lies within one
+iteration. Until the first iteration has ended, each graph is an iteration of its own; then its graphs are joined. A
+program without any pass is divided by module calls, see `EvaluationLoop`.
 
 States
 ------
@@ -35,7 +35,7 @@ States
     EVALUATING   autograd has tracked no operation yet
     OPEN         a graph has started and has no operation yet
     FORWARD      the graph has an operation; almost every event arrives here and changes nothing
-    UNCERTAIN    an operation came from a line where no graph with a pass started: it may be validation
+    UNCERTAIN    an operation ran on a line where no graph that had a pass has started: it may be validation
     BACKWARD     a pass runs
     PASSED       the pass has ended; the next graph may be in preparation
     CONTINUED    the same after ``create_graph``: the graph continues, unless memory is written first
@@ -43,9 +43,9 @@ States
 The table `_THEN` has the transitions. A plain loop::
 
     w = torch.ones(2, requires_grad=True)      EVALUATING (a leaf is not an operation)
-    for x in data:                             2nd turn: PASSED, and x is prepared
-        loss = (w * x).sum()                   FORWARD; in the 2nd turn the graph starts where x was made
-        loss.backward()                        BACKWARD, PASSED: the turn ends if this line had a pass before
+    for x in data:                             2nd iteration: PASSED, and x is prepared
+        loss = (w * x).sum()                   FORWARD; in the 2nd iteration the graph starts where x was made
+        loss.backward()                        BACKWARD, PASSED: the iteration ends if this line had a pass before
         optimizer.step()                       PASSED: it prepares nothing
 """
 
@@ -59,7 +59,7 @@ from itertools import islice
 from gviz import events as e
 from gviz.trace.optimizer_steps import OptimizerSteps
 
-Turn = tuple[int, ...]
+IterationPattern = tuple[int, ...]
 """The call sites of the passes of one loop iteration: the one that starts it, then the others."""
 
 
@@ -81,12 +81,12 @@ class State(IntEnum):
 
 
 class _Sign(IntEnum):
-    """What an event outside of a pass means for the state. All other events change nothing."""
+    """How an event outside of a pass changes the state. Events without a sign do not change it."""
 
     LEAF = auto()
     """A tracked leaf or parameter appears."""
     OPERATION = auto()
-    """A tracked operation from a line where a graph with a pass started; or no such line is known yet."""
+    """A tracked operation from a line where a graph that had a pass has started, or from any line if none is known."""
     UNFAMILIAR = auto()
     """A tracked operation from any other line."""
     WRITE = auto()
@@ -107,8 +107,9 @@ _THEN = {
 _NEXT = {(state, sign): then for state, row in _THEN.items() for sign, then in zip(_Sign, row, strict=True)}
 """The transitions outside of passes.
 
-A pass leads from any state to BACKWARD. From there it leads to PASSED, or to CONTINUED if it used ``create_graph`` (to
-OPEN if its graph has no operation). UNCERTAIN becomes FORWARD when `Validation` has found that it is a graph.
+The start of a pass leads from any state to BACKWARD, its end to PASSED. After ``create_graph`` its end leads to
+CONTINUED, or to OPEN if the graph has no operation. UNCERTAIN becomes FORWARD when `Validation` has found that it is a
+graph.
 """
 
 _UPDATES = (e.OptimizerStarted, e.OptimizerStepped, e.StorageWritten, e.DataSet)
@@ -120,7 +121,7 @@ class Iterations:
     `turns` are loop iterations known from the dropped part of a recording.
     """
 
-    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+    def __init__(self, turns: Iterable[IterationPattern] = ()) -> None:
         self.loop = Loop(turns)
         self.steps = OptimizerSteps()
         self.running: list[int] = []
@@ -129,14 +130,14 @@ class Iterations:
         self._preparation = Preparation(self.steps)
         self._evaluation = EvaluationLoop()
         self._validation: Validation | None = None  # while UNCERTAIN
-        self._aside: set[int] = set()  # the call sites of first operations that turned out to be validation
+        self._validation_sites: set[int] = set()  # the call sites of first operations that turned out to be validation
         self._has_operation = False
         self._creates_graph = False  # of the last pass
 
     def process(self, seq: int, event: e.Event) -> int:
         """Process the next event. Returns the start of the graph whose first tracked node this is, otherwise 0.
 
-        In a program that only evaluates: returns the start of the turn that the event reveals.
+        In a program that only evaluates: returns the start of the iteration that the event reveals.
         """
         if self.state is _FORWARD and event.__class__ is e.NodeCreated:
             return 0  # almost every event
@@ -149,7 +150,7 @@ class Iterations:
             case e.NodeCreated() if not self.running and is_tracked(event):
                 return self._track(seq, event)
             case _ if not self.running:
-                return self._pass_by(seq, event)
+                return self._process_untracked(seq, event)
         return 0
 
     @property
@@ -180,7 +181,7 @@ class Iterations:
     def _begin_pass(self, started: e.BackwardStarted) -> None:
         if not self.running:
             if self._validation is not None and self._validation.begin_pass(started.roots):
-                self._aside.add(self._validation.place)
+                self._validation_sites.add(self._validation.place)
             self._validation, self._evaluation = None, EvaluationLoop()  # frees what it remembers
             self.loop.begin_pass(started.stack)
             self.state, self._creates_graph = _BACKWARD, started.create_graph
@@ -197,7 +198,7 @@ class Iterations:
     def _track(self, seq: int, created: e.NodeCreated) -> int:
         """Process a tracked node outside of passes. Returns the start of the graph that begins with it, otherwise 0."""
         before, is_operation, start = self.state, created.kind == "op", 0
-        aside = is_operation and before is _PASSED and self._is_aside(created.stack)
+        aside = is_operation and before is _PASSED and self._is_validation_site(created.stack)
         self.state = _NEXT[before, self._sign(created, aside)]
         if before is _PASSED and not aside:
             self._has_operation, start = False, self._preparation.start or seq
@@ -221,7 +222,7 @@ class Iterations:
         if self.state is _UNCERTAIN:
             self._validation = Validation(self.loop, self._preparation, created.stack, start, aside=aside)
 
-    def _pass_by(self, seq: int, event: e.Event) -> int:
+    def _process_untracked(self, seq: int, event: e.Event) -> int:
         """Process an event outside of passes that autograd does not track."""
         if isinstance(event, _UPDATES):
             self.state = _NEXT[self.state, _Sign.WRITE]
@@ -240,32 +241,34 @@ class Iterations:
         familiar = not (created.stack and loop.knows_any) or loop.knows(created.stack)
         return _Sign.OPERATION if familiar and not aside else _Sign.UNFAMILIAR
 
-    def _is_aside(self, place: int) -> bool:
-        return place in self._aside and not self.loop.knows(place)
+    def _is_validation_site(self, place: int) -> bool:
+        return place in self._validation_sites and not self.loop.knows(place)
 
 
 class Loop:
     """Groups consecutive graphs into loop iterations by the call site of their first ``backward()``.
 
-    When the program returns to a call site for the first time, a turn has ended. The passes in between belong to the
-    turn that starts at that call site, now and later. Until then each graph is its own iteration, unless its turn is
-    known. The call site of a graph's first operation can show the return already before the pass begins.
+    When the program returns to a call site for the first time, an iteration has ended. From then on, passes from the
+    call sites in between belong to the iteration that starts at that call site. Until then each graph is an iteration
+    of its own, unless its iteration is known. The call site of a graph's first operation can reveal this before the
+    pass begins.
     """
 
-    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+    def __init__(self, turns: Iterable[IterationPattern] = ()) -> None:
         self.starts: list[int] = [1]
         """The events at which iterations start."""
         self.open = 1
         """The event at which a graph started that has no pass yet; 0 if the last graph has one."""
         self._parts = {first: frozenset(others) for first, *others in turns}
-        self._row: list[int] = []  # the call sites of this turn; during a first turn each is its own iteration
-        self._before: list[int] = []  # those of the previous turn
+        self._row: list[int] = []  # the call sites of this iteration; in a first iteration, each of them is one
+        self._before: list[int] = []  # those of the previous iteration
         self._forward = 0  # the call site of the open graph's first operation, 0 if it has none yet
         self._passes: dict[int, int] = {}  # the call site of the pass, by the call site of the graph's first operation
 
     def begin(self, start: int) -> None:
-        """Start the next graph at an event. For now it is treated like the graph in the same position of the previous
-        turn.
+        """Start the next graph at an event.
+
+        It starts a new iteration, unless the iteration so far is only the beginning of the previous one.
         """
         self.open, self._forward = start, 0
         if self._row == self._before or self._row != self._before[: len(self._row)]:
@@ -290,34 +293,34 @@ class Loop:
         """Record the call site of a graph's first operation, 0 if unknown."""
         self._forward = place
         passed = self._passes.get(place)
-        if self.open and self._is_first_turn and passed is not None and passed in self._row:
-            self._take_back()
-            self._come_back(passed)
+        if self.open and self._is_first_iteration and passed is not None and passed in self._row:
+            self._drop_provisional_start()
+            self._close_first_iteration(passed)
             self.starts.append(self.open)
 
     def begin_pass(self, place: int) -> None:
         """Record a pass that starts at a call site. If a graph has several passes, only the first counts."""
         if not self.open:
             return
-        self._take_back()
+        self._drop_provisional_start()
         start, self.open = self.open, 0
         if self._forward:
             self._passes.setdefault(self._forward, place)
-        first_turn = self._is_first_turn
-        if not first_turn and place in self._parts[self._row[0]] and place not in self._row:
+        first_iteration = self._is_first_iteration
+        if not first_iteration and place in self._parts[self._row[0]] and place not in self._row:
             self._row.append(place)
             return
-        if first_turn and place in self._row:
-            self._come_back(place)
-        if first_turn and place not in self._parts:
+        if first_iteration and place in self._row:
+            self._close_first_iteration(place)
+        if first_iteration and place not in self._parts:
             self._row.append(place)
         else:
             self._before, self._row = self._row, [place]
         self.starts.append(start)
 
     @property
-    def turns(self) -> tuple[Turn, ...]:
-        """The turns that the program has returned to."""
+    def turns(self) -> tuple[IterationPattern, ...]:
+        """The iterations that the program has returned to."""
         return tuple((first, *sorted(others)) for first, others in self._parts.items())
 
     @property
@@ -326,21 +329,21 @@ class Loop:
         return self.open if self.starts[-1:] == [self.open] else 0
 
     def forget(self, before: int) -> None:
-        """Drop the iterations that start before an event, except those that may still become one turn."""
+        """Drop the iterations that start before an event, except those that may still become one iteration."""
         over = len(self.starts) - 1 - len(self._row)
         del self.starts[: max(min(bisect_left(self.starts, before), over), 0)]
 
     @property
-    def _is_first_turn(self) -> bool:
+    def _is_first_iteration(self) -> bool:
         return not self._row or self._row[0] not in self._parts
 
-    def _take_back(self) -> None:
-        """Remove the iteration of the graph without a pass until its turn is known."""
+    def _drop_provisional_start(self) -> None:
+        """Remove the provisional iteration of the graph that has no pass yet."""
         if self.begun:
             self.starts.pop()
 
-    def _come_back(self, place: int) -> None:
-        """End the first turn, which started at this call site: it becomes one iteration."""
+    def _close_first_iteration(self, place: int) -> None:
+        """End the first iteration, which started at this call site: it becomes one iteration."""
         _, *others = self._row = self._row[self._row.index(place) :]
         self._parts[place] = frozenset(others)
         del self.starts[len(self.starts) - len(others) :]
@@ -356,9 +359,9 @@ class Preparation:
     Example: ``optimizer.step(); losses.append(loss.item()); x = next(data) / 255; loss = model(x)``. The preparation
     starts with the data: the step writes memory, and the loss value is computed from a result.
 
-    What writes memory, uses gradients or results, or runs while autograd is off belongs to the optimizer or to a
-    measurement. The preparation starts after it. Clearing a gradient does not matter. After an optimizer step, the
-    start of another step may be that of a closure, which runs the forward.
+    An event belongs to the optimizer or to a measurement if it writes memory, uses gradients or results, or runs while
+    autograd is off. The preparation starts after it. Clearing a gradient does not matter. After one optimizer step has
+    ended, the start of another counts as preparation, because its closure may run the forward.
     """
 
     def __init__(self, steps: OptimizerSteps) -> None:
@@ -368,7 +371,7 @@ class Preparation:
         self._stepped = False  # a step has ended
         self._results: set[int] = set()  # nodes computed from gradients or results, or while autograd is off
 
-    def has_made(self, nodes: Iterable[int]) -> bool:
+    def includes_result(self, nodes: Iterable[int]) -> bool:
         """Return whether one of these nodes was computed since the pass and prepares nothing."""
         return not self._results.isdisjoint(nodes)
 
@@ -392,7 +395,7 @@ class Preparation:
         attrs = {name for name, _ in created.attrs}
         new = not attrs or "number" in attrs
         of_data = new if created.kind == "constant" else created.untracked in ("inputs", "numbers")
-        of_results = self.has_made(node for node, _ in created.inputs)
+        of_results = self.includes_result(node for node, _ in created.inputs)
         if of_data and not (measures or of_results or attrs & GRADIENTS):
             return True
         self._results.add(created.node)
@@ -405,9 +408,10 @@ class Validation:
     It starts with an operation at a call site `place` where no graph with a pass has started. Example: a training loop
     that runs ``model(validation_data)`` without ``no_grad`` after each step.
 
-    The graph starts at a later operation if an earlier graph started there, and if it uses nothing computed since the
-    last pass. Its `preparation` belongs to it. The operations before are validation and belong to the previous
-    iteration. If the graph later uses a result of them, such as a penalty added to the loss, the graph includes them.
+    The graph starts at a later operation if an earlier graph started there, and if it uses none of the results computed
+    since the last pass; prepared data may be used. The preparation before it belongs to the graph. The operations
+    before are validation and belong to the previous iteration. If the graph later uses a result of them, such as a
+    penalty added to the loss, the graph includes them.
 
     A place where validation was seen before counts as validation from the start (`aside`). Any other place counts as a
     graph until decided.
@@ -435,7 +439,7 @@ class Validation:
 
     def compute(self, seq: int, created: e.NodeCreated) -> int:
         """Process the next tracked operation. Returns the start of the graph if it starts here, otherwise 0."""
-        uses = self._preparation.has_made(node for node, _ in created.inputs)
+        uses = self._preparation.includes_result(node for node, _ in created.inputs)
         if self._is_left:
             if uses:
                 self._join()
@@ -450,7 +454,7 @@ class Validation:
 
     def begin_pass(self, roots: Iterable[e.Edge]) -> bool:
         """Process the start of a pass from these roots. Returns whether all this was validation."""
-        if not self._is_left or self._preparation.has_made(node for node, _ in roots):
+        if not self._is_left or self._preparation.includes_result(node for node, _ in roots):
             self._join()
         return not self.is_over
 
@@ -476,42 +480,43 @@ _RESULT, _CHOICE = -1, -2
 _CHOICES = ("int", "uint", "bool")
 _WEIGHTS = ("leaf", "parameter")
 _REMEMBERED = 1 << 16
-"""The number of results of a turn that are remembered. What uses older ones also uses newer ones."""
+"""The number of results of an iteration that are remembered. What uses older ones also uses newer ones."""
 
 
 class EvaluationLoop:
     """Divides a program that only evaluates: autograd tracks no operation, so there are no passes to divide it by.
 
-    Example: a loop that generates text, ``logits = model(token); token = logits.argmax()``. Each turn starts with a
-    module call at a call site that was used before. Before it come inputs that do not depend on the previous turn (a
-    batch of data), or a choice such as the next token.
+    Example: a loop that generates text, ``logits = model(token); token = logits.argmax()``. Each iteration starts with
+    a module call at a call site that was used before. Before it come inputs that do not depend on the previous
+    iteration (a batch of data), or a choice such as the next token.
 
-    Only outermost module calls that use weights count. Such a call starts a turn if its call site started one before or
-    already ran in this turn, unless its inputs are results of this turn: the next layer, cell or head continues with
-    what the previous one computed. Results have floating point dtypes; integers computed from them are choices. If a
-    call later uses results of the previous turn, as a recurrent cell does, it did not start a turn, and neither do
+    Only outermost module calls that use weights count. Such a call starts an iteration if its call site started one
+    before, or already ran in this one. It does not if its inputs are results of this iteration: then it is the next
+    layer, cell or head. Results have floating point dtypes; integers computed from them are choices. If a call later
+    uses results of the previous iteration, as a recurrent cell does, it did not start an iteration, and neither do
     later calls there.
     """
 
     def __init__(self) -> None:
         self.starts: list[int] = [1]
-        """The events at which turns start."""
+        """The events at which iterations start."""
         self.start = 0
-        """The event at which the next turn starts, if the current or the next call starts it; 0: not prepared."""
+        """The event at which the next iteration starts, if the current or the next call starts it; 0: not prepared."""
         self._weights: set[int] = set()
-        # in this turn: results, choices, and what was computed from one weight only (maps to the weight)
+        # in this iteration: results, choices, and what was computed from weights only (maps to the last of them)
         self._made: dict[e.Edge, int] = {}
-        # the same of the previous turn, while the call that started this turn runs
+        # the same of the previous iteration, while the call that started this one runs
         self._before: dict[e.Edge, int] = {}
         self._beginnings: set[Place] = set()
-        self._in_turn: set[Place] = set()
-        self._going_on: set[Place] = set()  # places where calls use results of the previous turn
+        self._in_iteration: set[Place] = set()
+        self._recurrent_places: set[Place] = set()  # places where calls use results of the previous iteration
         self._place: Place = 0, 0
         self._calls: set[int] = set()  # the current outermost call and those within it
-        self._is_open = self._chosen = False  # the call has used only data so far; it has used a choice
+        self._is_open = False  # the call has used no result so far, and no weight together with other inputs
+        self._chosen = False  # the call has used a choice
 
     def process(self, seq: int, event: e.Event) -> int:
-        """Process the next event. Returns the start of the turn that it reveals, otherwise 0."""
+        """Process the next event. Returns the start of the iteration that it reveals, otherwise 0."""
         if isinstance(event, e.NodeCreated):
             if event.kind in _WEIGHTS:
                 self._weights.add(event.node)
@@ -524,14 +529,14 @@ class EvaluationLoop:
                 elif parent in self._calls:
                     self._calls.add(scope)
             case e.StorageWritten() | e.DataSet() if self._is_open:
-                pass  # of the turn's data, in place
+                pass  # an in-place write to the iteration's data
             case e.StorageWritten() | e.DataSet() | e.OptimizerStarted() | e.OptimizerStepped() | e.Failed():
                 self._close()
                 self.start = 0
         return 0
 
     def forget(self, before: int) -> None:
-        """Drop the turns that start before an event, except the last one."""
+        """Drop the iterations that start before an event, except the last one."""
         self.starts = [start for start in self.starts[:-1] if start >= before] + self.starts[-1:]
 
     def _enter(self, seq: int, scope: int) -> None:
@@ -551,7 +556,7 @@ class EvaluationLoop:
             self.start = self.start or seq
 
     def _see(self, seq: int, created: e.NodeCreated) -> int:
-        """Process an operation or data. Returns the start of the turn that it reveals, otherwise 0."""
+        """Process an operation or data. Returns the start of the iteration that it reveals, otherwise 0."""
         known, weights = self._made, self._weights
         used = [known.get(edge) or (edge[0] if edge[0] in weights else 0) for edge in created.inputs]
         begun = 0
@@ -580,8 +585,8 @@ class EvaluationLoop:
             self._made = dict(islice(self._made.items(), _REMEMBERED // 2, None))
 
     def _see_in_call(self, created: e.NodeCreated, used: list[int]) -> int:
-        """Process a node in a call that has used no weight yet. Returns the start of the turn that it starts, otherwise
-        0.
+        """Process a node in a call that has used no weight yet. Returns the start of the iteration that it starts,
+        otherwise 0.
         """
         self._chosen = self._chosen or _CHOICE in used
         if _RESULT in used:
@@ -592,28 +597,28 @@ class EvaluationLoop:
         return 0
 
     def _use_weight(self, place: Place) -> int:
-        """Process the first use of a weight in a call without results as inputs; returns the start of the turn,
+        """Process the first use of a weight in a call without results as inputs; returns the start of the iteration,
         else 0.
         """
         start, self.start = self.start, 0
         is_first = not self._beginnings
-        comes_back = place in self._beginnings or place in self._in_turn
-        if is_first or (comes_back and place not in self._going_on):
+        comes_back = place in self._beginnings or place in self._in_iteration
+        if is_first or (comes_back and place not in self._recurrent_places):
             self._beginnings.add(place)
-        if not comes_back or place in self._going_on:
-            self._in_turn.add(place)
+        if not comes_back or place in self._recurrent_places:
+            self._in_iteration.add(place)
             return 0
         self._before, self._made = {} if self._chosen else self._made, {}
-        self._in_turn, self._place = {place}, place
+        self._in_iteration, self._place = {place}, place
         self.starts.append(start)
         return start
 
     def _look_back(self, created: e.NodeCreated) -> None:
-        """Undo the turn if the call that started it uses a result of the previous turn."""
+        """Undo the iteration if the call that started it uses a result of the previous iteration."""
         taken = {self._before.get(edge) for edge in created.inputs}
         if _RESULT in taken:
             del self.starts[max(len(self.starts) - 1, 1) :]
-            self._going_on.add(self._place)
+            self._recurrent_places.add(self._place)
             self._made, self._before = self._before | self._made, {}
         elif _CHOICE in taken:
             self._before = {}

@@ -12,7 +12,7 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import Event, NodeCreated, OpSeen, SourceSeen, StackSeen
 from gviz.trace.codec import KIND_NUMBERS, subject
-from gviz.trace.iterations import Turn
+from gviz.trace.iterations import IterationPattern
 from gviz.trace.recorded_iterations import RecordedIterations
 from gviz.trace.stacks import Stacks
 from gviz.values.value import Array, Value
@@ -55,7 +55,7 @@ class Dropped(NamedTuple):
 
     events: int
     again: int
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[IterationPattern, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
     def replaces(self, n: int) -> bool:

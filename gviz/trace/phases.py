@@ -7,7 +7,7 @@ from enum import IntEnum, auto
 
 from gviz import events as e
 from gviz.trace.graph_state import PhaseKind
-from gviz.trace.iterations import GRADIENTS, Iterations, State, Turn, is_tracked
+from gviz.trace.iterations import GRADIENTS, IterationPattern, Iterations, State, is_tracked
 from gviz.trace.optimizer_steps import OptimizerSteps
 
 PHASE_KINDS: tuple[PhaseKind, ...] = (
@@ -36,7 +36,7 @@ class _State(IntEnum):
     """What a program is doing outside of passes."""
 
     BEGUN = auto()
-    """Nothing yet, or a pass created a graph itself (``create_graph``): a forward starts or continues."""
+    """At the start, after a failure, or after a pass with ``create_graph``: a forward starts or continues."""
     FORWARD = auto()
     CALLED = auto()
     """In a forward, an optimizer step has started. If it calls a closure, the forward continues."""
@@ -63,7 +63,7 @@ class _Sign(IntEnum):
     WEIGHT = auto()
     """The memory of a leaf is written."""
     OWN = auto()
-    """A running step computed something, or wrote to memory outside the forward of its closure."""
+    """A running step computed something, or wrote memory while its closure was not running a forward."""
     END = auto()
     """A step has ended."""
     OTHER = auto()
@@ -98,7 +98,7 @@ _BOUNDS = (e.Failed, e.BackwardStarted, e.BackwardFinished)
 
 
 class Gradients:
-    """Tracks which nodes are the ``.grad`` of leaves and were used, and what was computed from them."""
+    """Tracks the nodes that are a leaf's ``.grad``, and the nodes computed from them."""
 
     def __init__(self) -> None:
         self._by_leaf: dict[int, int] = {}
@@ -106,8 +106,8 @@ class Gradients:
         self._made: set[int] = set()  # computed from gradients since the last pass
         self._kept: set[int] = set()  # the same from before an earlier pass, such as a momentum
 
-    def are_used(self, created: e.NodeCreated) -> bool:
-        """Return whether a new node is a gradient, or computed from the gradient of a leaf."""
+    def process(self, created: e.NodeCreated) -> bool:
+        """Record a new node. Return whether it is a gradient, or is computed directly from a leaf's gradient."""
         attrs = dict(created.attrs)
         leaf = attrs.get("grad_of")
         if isinstance(leaf, int):
@@ -129,7 +129,7 @@ class Gradients:
         """
         return any(node in self._kept for node, _ in created.inputs)
 
-    def pass_over(self) -> None:
+    def end_pass(self) -> None:
         """Process the end of a pass: values computed from gradients before it count as kept."""
         if self._made:
             self._kept, self._made = self._made, set()
@@ -143,7 +143,7 @@ class Chapters:
     earlier (see `Iterations`). `turns` are loop iterations known from before the log.
     """
 
-    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+    def __init__(self, turns: Iterable[IterationPattern] = ()) -> None:
         self.rows: list[Row] = []
         self.iterations = Iterations(turns)
         self._gradients = Gradients()
@@ -157,32 +157,32 @@ class Chapters:
             self._weights.update(output.storage for output in created.outputs)
         if created and self.iterations.state is State.FORWARD and self._state is _FORWARD:
             return  # the case for almost every event
-        nested = len(self.iterations.running)
+        running_before = len(self.iterations.running)
         start = self.iterations.process(seq, event)
         if event.__class__ in _BOUNDS:
-            self._begin_or_end(seq, event, nested)
-        elif not nested and not (created and self._state is _UPDATING and not is_tracked(created)):
-            self._go_on(start, seq, event)
+            self._begin_or_end(seq, event, running_before)
+        elif not running_before and not (created and self._state is _UPDATING and not is_tracked(created)):
+            self._process_outside_passes(start, seq, event)
 
     @property
     def steps(self) -> OptimizerSteps:
         """The optimizer steps."""
         return self.iterations.steps
 
-    def _begin_or_end(self, seq: int, event: e.Event, nested: int) -> None:
-        """Process a failure or a pass; `nested` passes were running before."""
+    def _begin_or_end(self, seq: int, event: e.Event, running_before: int) -> None:
+        """Process a failure or a pass; `running_before` passes were running before."""
         if isinstance(event, e.Failed):
             self._begin("failed", seq)
             self._state = _BEGUN
-        elif isinstance(event, e.BackwardStarted) and not nested:
+        elif isinstance(event, e.BackwardStarted) and not running_before:
             self._begin("backward", seq, event.pass_nr)
         elif isinstance(event, e.BackwardFinished) and not self.iterations.running:
             self._state = _BEGUN if self.iterations.state is not State.PASSED else _PASSED
-            self._gradients.pass_over()
+            self._gradients.end_pass()
             if self._phase == "backward":
                 self._end(seq)
 
-    def _go_on(self, start: int, seq: int, event: e.Event) -> None:
+    def _process_outside_passes(self, start: int, seq: int, event: e.Event) -> None:
         """Process an event outside of passes. `start` is where a graph begins with it, otherwise 0."""
         before, self._state = self._state, _NEXT[self._state, self._sign(event)]
         kind = _KINDS[self._state]
@@ -206,7 +206,7 @@ class Chapters:
             case e.NodeCreated() if not is_tracked(event):
                 if self.steps.computes(event):
                     return _Sign.OWN
-                used = self._gradients.are_used(event) or (self._state is _PASSED and self._gradients.are_kept(event))
+                used = self._gradients.process(event) or (self._state is _PASSED and self._gradients.are_kept(event))
                 return _Sign.GRADIENT if used else _Sign.OTHER
         return _Sign.FORWARD
 
@@ -222,7 +222,7 @@ class Chapters:
         return PHASE_KINDS[self.rows[-1][0]] if self.rows and not self.rows[-1][2] else None
 
     def _begin(self, kind: PhaseKind, start: int, pass_nr: int = 0) -> None:
-        """Begin a phase at an event, which may already have been processed."""
+        """Begin a phase at an event, which may be earlier than the current one."""
         while self.rows and self.rows[-1][1] >= start:
             self.rows.pop()
         if self.rows:

@@ -79,7 +79,7 @@ class Moment:
     def follow(self, before: Moment, changed: Collection[int]) -> None:
         """Take over the known states of the previous moment, except of nodes that this event may have `changed`.
 
-        A walk from event to event then computes a state only where something has happened to the node.
+        Stepping from event to event then recomputes only the states that may have changed.
         """
         self._known.update(before._known)
         for node in changed:
@@ -89,9 +89,11 @@ class Moment:
 class Timeline(Played):
     """Answers questions about every moment ``0 <= n <= len`` of a log (0: before all events), cheap in any order.
 
-    The log may grow: `refresh` adds the new events. Answers about the past do not change, with three exceptions: a name
-    can come later than its node; an iteration can turn out to start earlier (with its prepared data) or later (after
-    validation); and iterations of a program that only evaluated disappear if it starts to train.
+    The log may grow: `refresh` adds the new events. Answers about the past do not change, with three exceptions:
+
+    * a name can come later than its node
+    * an iteration can turn out to start earlier (with its prepared data) or later (after validation)
+    * iterations of a program that only evaluated disappear if it starts to train
 
     The file of a killed program has no index, and building one for a long trace takes seconds. A viewer passes
     `seconds` to get the beginning at once, then calls `refresh` until `behind` is 0, as for a trace that grows.
@@ -159,7 +161,7 @@ class Timeline(Played):
 
     @property
     def cut_off(self) -> bool:
-        """Whether the recording ended before the program, at the nan or infinity it was set to end with."""
+        """Whether the recording ended before the program did, at the nan or infinity at which it was set to stop."""
         return self._log.cut_off
 
     @property
@@ -248,7 +250,7 @@ class Timeline(Played):
         return self.once(Timeline._info, node)
 
     def once(self, question: Callable[[Timeline, int], A], about: int) -> A:
-        """Return the answer to a question about a node or an event that is the same at any moment; cached."""
+        """Return the cached answer to a question about a node or an event. It must not depend on the moment."""
         key = question, about
         if key not in self._answers:
             if len(self._answers) >= _KEPT_ANSWERS:
@@ -306,7 +308,10 @@ class Timeline(Played):
 
     @property
     def iterations(self) -> tuple[Iteration, ...]:
-        """The iterations, in order; there is at least one. Replayed events before a kept part belong to none."""
+        """The iterations, in order; there is at least one.
+
+        If only the last part of a run was kept, the replayed events before it belong to no iteration.
+        """
         return self._numbered
 
     @cached_property

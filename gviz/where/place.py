@@ -1,4 +1,4 @@
-"""A place: nodes by number, by name or module, by operation, or by the line that created them."""
+"""A place is how a user refers to nodes: by number, name, module, operation, or the line that created them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Known(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """A node as a place sees it, with the names that it may get."""
+    """The same facts for a node whose final name is not known yet: `names` has every name that it may get."""
 
     node: int
     names: tuple[str, ...]
@@ -93,8 +93,9 @@ class Place:
         return any(self._begins(own, self._module) for own in (path, path.partition(".")[2]) if own)
 
     def models(self, path: str) -> Iterator[str]:
-        """Yield possible variables of the model for which the word would refer to this module: ``net`` for
-        ``net.fc1``.
+        """Yield each prefix of the word that may be a variable holding the model, if the rest refers to this module.
+
+        For ``net.fc1`` and the module ``fc1``: ``net.fc1``, then ``net``.
         """
         _, _, own = path.partition(".")
         parts = self._module.split(".") if path else []
@@ -155,7 +156,7 @@ def place(text: str) -> Place:
         return Place(text, "op", word=rest.strip())
     if at_line := _LINE.match(text):
         return Place(text, "line", int(at_line.group(2)), at_line.group(1))
-    path = _QUOTED.sub(r"['\1']", with_paths(text))  # as names are written
+    path = _QUOTED.sub(r"['\1']", with_paths(text))  # in the form in which names are stored
     is_pattern = any(sign in _ITEM.sub("", path) for sign in _SIGNS)
     return Place(text, "pattern" if is_pattern else "word", word=path)
 

@@ -286,7 +286,7 @@ def test_other_threads_wait_where_one_is_held():
 
 
 def _say_aside(gate):
-    gate.aside = frozenset({threading.get_ident()})
+    gate.exempt_threads = frozenset({threading.get_ident()})
     gate.receive(e.Marked("aside"))
 
 

@@ -63,7 +63,10 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
 
 
 def _ends(session: Session, roots: Sequence[Any]) -> list[Any]:
-    """Return the accumulators of the roots that are leaves. The caller keeps them alive: nothing else may hold them."""
+    """Return the accumulators of the roots that are leaves.
+
+    The caller must keep them alive, because there may be no other reference to them.
+    """
     tensors = [root for root in roots if isinstance(root, torch.Tensor) and root.requires_grad and is_leaf(root)]
     return [] if session.is_partial else [entered_end(session, leaf) for leaf in tensors]
 
@@ -96,9 +99,8 @@ def _start(
         gradient = seed
         if seed is None:
             with unseen(root):
-                on_device = (
-                    has_numbers(root) and root.is_cuda
-                )  # elsewhere a capture would keep it and wait for the device
+                # ones on the CPU: made on the device, they would become part of a CUDA graph that is being captured
+                on_device = has_numbers(root) and root.is_cuda
                 gradient = torch.ones_like(root, device="cpu" if on_device else None)
         values.append(session.value(gradient))
         del root, edge, gradient

@@ -1,7 +1,7 @@
 """Hooks on every graph node: incoming gradients, the outgoing gradients of its backward rule, accumulation at leaves.
 
-The C++ node owns the hooks. They refer to marks only, never to the node, which would otherwise never be freed. They run
-on the threads of PyTorch's engine, hold no lock while they emit events, and return None.
+The C++ node owns the hooks. They never refer to the graph node, which would otherwise never be freed. They run on the
+threads of PyTorch's engine, hold no lock while they emit events, and return None.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _NO_STEP: Step = ((0, 0), {}, ())
 class NodeWatch:
     """The hooks of one node."""
 
-    __slots__ = ("_keeps", "_mark", "_session", "targets")
+    __slots__ = ("_has_saved_tensors", "_mark", "_session", "targets")
 
     def __init__(self, session: Session, mark: Mark, targets: Sequence[_Target | None], keeps: bool) -> None:
         self._session = session
         self._mark = mark
-        self._keeps = keeps
+        self._has_saved_tensors = keeps
         self.targets = targets
 
     def before(self, grads: Grads) -> None:
@@ -77,7 +77,7 @@ class NodeWatch:
             for target, grad in zip(self.targets, outgoing, strict=False):
                 if target is not None and grad is not None:
                     _flow(session, current, mark, target, grad, step, grads)
-            if self._keeps and not current.retain_graph:
+            if self._has_saved_tensors and not current.retain_graph:
                 emit(SavedFreed(mark.node))
             emit(StepFinished(current.number, mark.node))
             thread.during = step[0]
@@ -128,7 +128,7 @@ class LeafWatch:
     def before(self, grads: Grads) -> None:
         """Run before accumulation.
 
-        The event is emitted once it has happened, before the program can see the result.
+        The event is emitted after the accumulation, but before the program can see the result.
         """
         session, (grad,) = self._session, grads
         if grad is None or (current := session.current_pass()) is None:
@@ -203,7 +203,7 @@ def watch_accumulator(session: Session, node: Any, mark: Mark, leaf: torch.Tenso
 
 
 def emit_retained(session: Session, mark: Mark, current: Pass) -> None:
-    """Record which outputs have retained their gradient."""
+    """Record the retained gradients of a node's outputs."""
     for output_nr, reference in (mark.retained or {}).items():
         tensor = reference()
         grad = None if tensor is None else grad_attribute(tensor)
@@ -270,7 +270,7 @@ def _sum(
             else:
                 before = current.sums[place] = before + grad.detach()
         return look(before)
-    # the values of the contributions are unknown: not readable, not kept or never recorded
+    # a further contribution whose sum is unknown: the values are not readable, not kept or were never recorded
     if place in current.arrived:
         return Value(str(grad.dtype).removeprefix("torch."), sizes(grad))
     is_kept = session.value.keeps_numbers and computes_unseen(grad) and not is_batch(grad)
@@ -297,7 +297,7 @@ def _arrived(
 
 
 def emit_if_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> None:
-    """Record, before a hook of the tensor itself runs, that the gradient is not the one that arrived."""
+    """Record that a hook has replaced the gradient since it arrived. Called before the tensor's own hooks run."""
     known, here = current.arrived.get(place), address(grad)
     if known is not None and known[1] not in (0, here):
         current.arrived[place] = _emit_replaced(session, current, place, grad, "grad_fn.register_hook"), here

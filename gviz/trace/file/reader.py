@@ -20,7 +20,7 @@ from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import Batch, Batches, Row
 from gviz.trace.file.connection import Connection, damaged
-from gviz.trace.iterations import Turn
+from gviz.trace.iterations import IterationPattern
 from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped, E
 from gviz.trace.naming.bindings import LARGEST_SOURCE
 from gviz.trace.recorded_iterations import RecordedIterations, recorded_iterations
@@ -35,7 +35,7 @@ LONGEST_WORD = 100
 """The longest accepted meaning of a name in a formula, in characters; it may occur there many times."""
 LONGEST_PATH = 4096
 
-_TURNS = tuple[Annotated[Turn, msgspec.Meta(min_length=1)], ...]
+_TURNS = tuple[Annotated[IterationPattern, msgspec.Meta(min_length=1)], ...]
 _KEPT_EVENTS = 1 << 15
 _LARGEST_ARRAY = 1 << 31
 _SUBJECT = attrgetter(*Columns._fields)

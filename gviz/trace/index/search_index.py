@@ -29,7 +29,7 @@ from gviz.trace.index.tables import (
     table_of,
 )
 from gviz.trace.index.threads import CONTEXT, Threads
-from gviz.trace.iterations import Turn
+from gviz.trace.iterations import IterationPattern
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.phases import DECIDING, PHASE_KINDS
 from gviz.values.value import Array
@@ -130,7 +130,7 @@ _DECODED = frozenset(kinds(*DECIDING, *_IN_EVENTS, *_WHOLE, *e.OF_SEVERAL_NODES)
 class Index:
     """Change lists and tables over the first `count` events of a log. `turns` are loop iterations known beforehand."""
 
-    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+    def __init__(self, turns: Iterable[IterationPattern] = ()) -> None:
         self.count = 0
         self.first_bad: int | None = None  # the first event with a nan or infinity, 0: none, None: not searched
         self.lists = {name: ChangeList() for name in LISTS}

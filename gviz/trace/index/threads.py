@@ -15,7 +15,7 @@ from gviz import events as e
 from gviz.events import Edge
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.tables import Growing, PhaseTable, empty, picked
-from gviz.trace.iterations import Turn
+from gviz.trace.iterations import IterationPattern
 from gviz.trace.log import Columns
 from gviz.trace.phases import Chapters
 from gviz.trace.phases import Row as PhaseRow
@@ -79,7 +79,7 @@ class Threads:
     `chapters` divides the log as a whole; its `turns` may be known beforehand.
     """
 
-    def __init__(self, turns: Iterable[Turn]) -> None:
+    def __init__(self, turns: Iterable[IterationPattern]) -> None:
         self.speakers = Speakers()
         self.chapters = Chapters(turns)
         self._own: dict[int, Chapters] = {}
