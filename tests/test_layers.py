@@ -79,7 +79,7 @@ INSIDE = {
         private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines values
         operations node_identity recording_state gradient_hooks creation autograd_graph arguments existing_graph
         in_place_writes attribute_writes cuda_graphs module_calls optimizers function_mode compilation
-        autograd_passes attachment sentinel""",
+        autograd_passes attachment iteration_timer sentinel""",
     "program": """
         rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
         child""",
@@ -102,6 +102,7 @@ INSIDE = {
     "explain": """
         edit finding question operation_sets formula program_text grad_history parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
+        module_times
         outgoing_gradients contributions findings._nan_operation findings.nan findings.error
         findings.optimizer_step findings.gradient_sources findings.zero_gradient findings.value_sources
         findings.no_gradient findings.in_place findings.second_backward findings.loss findings.loop

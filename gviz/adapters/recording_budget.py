@@ -18,11 +18,15 @@ The current iteration is in one of two states::
 The first iteration is whole. An alarm is a loss, or a norm of all gradients, that is nan or infinite or far outside its
 previous range. It makes the next `AFTER_ALARM` iterations whole at any price, which is paid back later.
 
+Some iterations with only the sentinel are *timed*: light hooks read a clock at the module calls and at the backward
+rules of nodes. Nothing else is recorded in them, so the times are those of the program. They are as rare as whole ones.
+
 What counts as cost
 -------------------
 * a whole iteration: its time, minus the time of an iteration that only the sentinel watches (a running mean). The first
   ones may load data and compile, so there it is the time that their threads spent in gviz's hooks;
 * the iteration after it: the same difference, because events are still being written then;
+* a timed iteration: the same difference;
 * installing and removing the parts, and each look of the sentinel, by the clock.
 
 The cost may be at most `share` of the time that the program takes without gviz. A run of a few seconds pays more,
@@ -39,6 +43,7 @@ choose by the number of the iteration only, because they wait for each other.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gviz.errors import GvizError
@@ -59,6 +64,7 @@ _NOTABLE = 0.1
 """The part of the highest value of the run that a leap must reach."""
 _MOST_ALARMS = 100
 _MOST_LOOKS = 1024
+_MOST_TIMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,8 @@ class Budget:
     """Decides for each iteration whether it is recorded whole. Times are in nanoseconds.
 
     `share` of the program's time may be spent (0: only on looks, and whole iterations only after alarms). With `first`
-    above 1, recording starts at that iteration, and every iteration from there is whole.
+    above 1, recording starts at that iteration, and every iteration from there is whole. With `times_modules`, some of
+    the iterations between are `is_timed`: the recorder times their module calls, and puts the results into `timed`.
     """
 
     share: float = 0.05
@@ -125,6 +132,9 @@ class Budget:
     whole: list[tuple[int, int]] = field(default_factory=list)
     alarms: list[Alarm] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    times_modules: bool = False
+    is_timed: bool = False
+    timed: list[tuple[int, Mapping[str, object]]] = field(default_factory=list)
     _alone: float = 0.0
     _mean: float = 0.0
     _known: int = 0
@@ -133,6 +143,8 @@ class Budget:
     _look_price: float = 0.0
     _looked: int = 0
     _due: int = 1
+    _time_due: int = 1
+    _time_price: int = 0
     _urgent: int = 0
     _good: int = 1
     _losses: Past = field(default_factory=lambda: Past("the loss"))
@@ -145,7 +157,7 @@ class Budget:
     @property
     def stretch(self) -> int:
         """The number of iterations until the recorder acts again, including the current one."""
-        if self.is_whole or self._was_whole:
+        if self.is_whole or self._was_whole or self.is_timed:
             return 1
         return self.first - self.iteration if self.first > 1 else self.every
 
@@ -159,7 +171,11 @@ class Budget:
 
         `took` is its time, without the recorder's work at its end; threads spent `heard` of it in gviz's hooks.
         """
-        if not (self.is_whole or self._was_whole):
+        if self.is_timed:
+            self._time_price = max(round(took - self._mean), 0)
+            self.spent += self._time_price
+            self._alone += took - self._time_price
+        elif not (self.is_whole or self._was_whole):
             self._alone += took
             each = took / count
             if self._known >= _KNOWN_AFTER:
@@ -177,6 +193,7 @@ class Budget:
         self.iteration += count
         self.is_whole = self._chosen()
         self._note()
+        self.is_timed = self._is_time_due()
         return self.is_whole
 
     def looked(self, cost: int) -> None:
@@ -210,6 +227,7 @@ class Budget:
             "share": self.share,
             "every": self.every,
             "whole": self.whole,
+            "times": self.timed[-_MOST_TIMED:],
             "spent": round(self.spent / (self._alone or 1), 4),
             "alarms": [(each.iteration, each.what) for each in self.alarms],
             "looks": [(each.iteration, _written(each.loss), _written(each.norm)) for each in self.looks],
@@ -226,6 +244,16 @@ class Budget:
             return False
         is_known = self._known >= _KNOWN_AFTER
         return self.by_number or (is_known and self.spent + self._price <= self.share * self._alone)
+
+    def _is_time_due(self) -> bool:
+        """Return whether the module calls of the iteration that begins are timed: as rarely as iterations are whole."""
+        is_possible = self.times_modules and self._known >= _KNOWN_AFTER and not (self.is_whole or self._was_whole)
+        if not is_possible or self.iteration < self._time_due or not self.share:
+            return False
+        if not self.by_number and self.spent + self._time_price > self.share * self._alone:
+            return False
+        self._time_due = max(self.iteration + 1, math.floor(self.iteration * 2 ** (1 / self.per_doubling)))
+        return True
 
     def _note(self) -> None:
         """Note that the iteration that begins is whole, and when the next one is due."""

@@ -14,12 +14,40 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from gviz.trace.graph_state import Iteration
 
 NUMBERED = re.compile("iteration ([1-9][0-9]{0,14})")
 """A mark that names the iteration that follows."""
 _LISTED = 7
+_LONGEST_PATH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TimedCall:
+    """A module call of a timed iteration: its own nanoseconds, and the index of the call around it (-1: none)."""
+
+    path: str
+    kind: str
+    parent: int
+    forward: int
+    backward: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimedIteration:
+    """An iteration in which module calls were timed and nothing else was recorded. All times are in nanoseconds.
+
+    `outside` are backward rules that belong to no module. `clock` is ``cpu`` or ``cuda``.
+    """
+
+    iteration: int
+    clock: str
+    total: int
+    calls: tuple[TimedCall, ...]
+    outside: int
+    optimizer: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +57,7 @@ class RecordedIterations:
     `whole` has the first and last iteration of each recorded stretch. `looks` has iterations with their losses (None:
     unknown) and the norms of their gradients: one for every `every`-th iteration, fewer for old ones. `alarms` has
     iterations and what was wrong there, in words. `paused` is false if every iteration was recorded at first.
+    `times` are the iterations whose module calls were timed.
     """
 
     iterations: int
@@ -37,6 +66,7 @@ class RecordedIterations:
     looks: tuple[tuple[int, float | None, float], ...]
     alarms: tuple[tuple[int, str], ...]
     paused: bool = True
+    times: tuple[TimedIteration, ...] = ()
 
     def has_whole(self, iteration: int) -> bool:
         """Return whether an iteration of the run is recorded."""
@@ -70,8 +100,19 @@ def recorded_iterations(meta: Mapping[str, str]) -> RecordedIterations | None:
             tuple([(int(first), int(last)) for first, last in data["whole"]]),
             tuple([(int(at), None if loss is None else float(loss), float(norm)) for at, loss, norm in data["looks"]]),
             tuple([(int(at), str(what)) for at, what in data["alarms"]]),
+            times=tuple([_timed(int(at), times) for at, times in data.get("times", ())]),
         )
     return RecordedIterations(0, 1, (), (), (), paused=False) if "gaps" in meta else None
+
+
+def _timed(iteration: int, data: Mapping[str, Any]) -> TimedIteration:
+    """Return a timed iteration from its stored form. Raises ValueError if a call is before the one around it."""
+    calls = [TimedCall(str(path)[:_LONGEST_PATH], str(kind)[:_LONGEST_PATH], int(parent), int(forward), int(backward))
+             for path, kind, parent, forward, backward in data["calls"]]  # fmt: skip
+    if any(not -1 <= call.parent < at for at, call in enumerate(calls)):
+        raise ValueError("a call is inside a later one")
+    total, outside, optimizer = (int(data[name]) for name in ("total", "outside", "optimizer"))
+    return TimedIteration(iteration, str(data["clock"])[:_LONGEST_PATH], total, tuple(calls), outside, optimizer)
 
 
 def numbered(

@@ -124,6 +124,42 @@ def test_old_looks_are_kept_more_rarely():
     assert numbers[0] < 10
 
 
+def test_module_calls_are_timed_between_whole_iterations():
+    budget, timed = Budget(0.5), []
+    budget.times_modules = True
+    for _ in range(5000):
+        assert not (budget.is_timed and budget.is_whole)
+        if budget.is_timed:
+            timed.append(budget.iteration)
+            assert budget.stretch == 1
+        took = 1000 * (8 if budget.is_whole else 2 if budget.is_timed else 1)
+        budget.ended(took * budget.stretch, 0, budget.stretch)
+    numbers = {number for first, last in budget.whole for number in range(first, last + 2)}
+    assert not numbers & {*timed}  # events of the iteration before may still be written
+    assert timed[0] > 8
+    for low in (64, 256, 1024):
+        assert 1 <= len([number for number in timed if low < number <= 2 * low]) <= 9
+    assert budget.spent >= 1000 * len(timed)
+
+
+def test_without_room_in_the_budget_nothing_is_timed():
+    for share, times in ((0.0, True), (0.5, False)):
+        budget = Budget(share, times_modules=times)
+        for _ in range(300):
+            budget.ended(1000, 0)
+            assert not budget.is_timed
+
+
+@pytest.mark.parametrize("calls", [[["a", "A", 0, 1, 1]], [["a", "A", -1, 1]], [["a", "A", -2, 1, 1]], "x", None])
+def test_damaged_times_are_not_taken(calls):
+    times = {"clock": "cpu", "total": 5, "calls": calls, "outside": 0, "optimizer": 0}
+    data = Budget().as_data() | {"times": [(3, times)]}
+    assert recorded_iterations({"monitored": json.dumps(data)}) is None
+    whole = times | {"calls": [["a", "A", -1, 1, 2]]}
+    (read,) = recorded_iterations({"monitored": json.dumps(data | {"times": [(3, whole)]})}).times
+    assert (read.iteration, read.calls[0].backward) == (3, 2)
+
+
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("0.05", 0.05), (0.2, 0.2), ("0", 0.0), (" 2.5% ", 0.025)])
 def test_a_share_is_read(text, share):
     assert share_of(text) == pytest.approx(share)

@@ -12,6 +12,7 @@ from gviz import emit
 from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Marked, NodeCreated, Warned
+from gviz.explain.module_times import module_times, time_data, time_lines
 from gviz.query.moment_lookup import event_at
 from gviz.trace.file.reader import open_trace
 from gviz.trace.recorded_iterations import recorded_iterations
@@ -228,6 +229,38 @@ def test_iterations_have_their_numbers_of_the_run(tmp_path):
         absent = next(number for number in range(1, 300) if number not in whole)
         with pytest.raises(GvizError, match="in this recording"):
             event_at(timeline, f"iteration {absent}")
+
+
+def test_module_calls_are_timed_in_iterations_of_their_own(tmp_path):
+    told, log = recorded(tmp_path / "a.gviz", Run(), 600, budget=0.9)
+    assert told.times
+    assert not {one.iteration for one in told.times} & {*numbers_of_whole(told)}
+    with log:
+        timeline = Timeline(log)
+        times = module_times(timeline)
+        paths = ["Sequential", "Sequential.0", "Sequential.1", "Sequential.2"]
+        assert [(call.path, call.depth) for call in times.calls] == [(path, int("." in path)) for path in paths]
+        model, *layers = times.calls
+        assert all(min(call.whole) > 0 for call in times.calls)
+        for way in (0, 1):
+            assert model.whole[way] == pytest.approx(model.own[way] + sum(layer.own[way] for layer in layers))
+        assert times.total == pytest.approx(model.total + times.outside + times.optimizer + times.rest)
+        text = "\n".join(time_lines(timeline, 100))
+        assert "  Sequential.2" in text
+        assert "Linear" in text
+        assert time_data(timeline)["calls"][1]["module"] == "Sequential.0"
+
+
+def test_a_recording_without_times_says_so(tmp_path):
+    run = Run()
+    with gviz.record(tmp_path / "a.gviz", model=run.model):
+        run.go(3)
+    with open_trace(tmp_path / "a.gviz") as log:
+        (line,) = time_lines(Timeline(log), 100)
+    assert "gviz monitor" in line
+    _, log = recorded(tmp_path / "b.gviz", Run(), 5, budget=0.01)
+    with log:
+        assert "no iteration was timed" in time_data(Timeline(log))["why_not"]
 
 
 def test_iterations_around_an_alarm_are_kept(tmp_path):

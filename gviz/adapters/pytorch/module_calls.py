@@ -37,6 +37,7 @@ def enter(session: Session, module: torch.nn.Module) -> None:
         if module._modules:
             inner = {id(inner): name for name, inner in _modules_in(module) if inner is not module}
     thread.modules.append((inner, path))
+    session.module_paths[id(module)] = path
     if session.is_outside and session.scope.has_module(path, kind):
         thread.is_within = True
         name_parameters(session, module, path.partition(".")[2])

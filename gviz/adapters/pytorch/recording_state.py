@@ -118,6 +118,8 @@ class Session:
         self.captures = Captures()
         self.value = Capture(channel, self.not_seen, self.captures.hides)
         self.thread = ThreadState()
+        self.module_paths: dict[int, str] = {}
+        """The paths of modules that were called, by identity."""
         self.module_hooks: list[RemovableHandle] = []
         self.edge_of: Callable[[torch.Tensor], Edge]
         """Returns the edge of a tensor and announces it if it is new.

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any
 
@@ -27,6 +27,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from gviz.adapters.pytorch.attachment import Attached
 from gviz.adapters.pytorch.in_place_writes import has_other_ranks
+from gviz.adapters.pytorch.iteration_timer import Clock, CudaClock, HostClock, IterationTimer
 from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.recording_budget import Alarm, Budget, Look
 from gviz.events import Marked
@@ -65,6 +66,7 @@ class Monitored:
     def __init__(self, attached: Attached, budget: Budget, write: Callable[[str], None]) -> None:
         self._attached = attached
         self._budget = budget
+        budget.times_modules = attached.session.hears_operations
         self._write = write
         self._leaving = ExitStack()
         self._answers: deque[Answer] = deque()
@@ -74,6 +76,9 @@ class Monitored:
         self._alarm: Alarm | None = None
         """The last alarm that has no mark in the trace yet."""
         self._heard = 0
+        self.timer: IterationTimer | None = None
+        """Times the current iteration, if it is timed."""
+        self._timed: deque[tuple[int, IterationTimer]] = deque()
         self._left = self._stretch = budget.stretch
         """The steps left in the current stretch, and its length."""
         self._began = _clock()
@@ -99,6 +104,11 @@ class Monitored:
     ) -> None:
         for answer in self._answers:
             self._take(answer)
+        if self.timer is not None:
+            self.timer.stop()
+        for number, timer in self._timed:
+            if timer.is_known:
+                self._take_times(number, timer)
         self._budget.iteration += self._stretch - self._left
         self._write_facts()
         self._leaving.close()
@@ -130,6 +140,12 @@ class Monitored:
         if self._left:
             return
         now, budget, was_whole = _clock(), self._budget, self._budget.is_whole
+        if self.timer is not None:
+            self.timer.stop()
+            self._timed.append((budget.iteration, self.timer))
+            self.timer = None
+        while self._timed and self._timed[0][1].is_known:
+            self._take_times(*self._timed.popleft())
         if budget.looks_at_all:
             with without_overrides(), torch.no_grad():
                 self._look(optimizer)
@@ -148,10 +164,24 @@ class Monitored:
                 self._alarm = None
             emit(Marked(f"iteration {budget.iteration}"))
         self._left = self._stretch = budget.stretch
+        if budget.is_timed:
+            self._start_timer()
         self._began = _clock()
         budget.spent += self._began - now
         if budget.looks_at_all and not (is_whole or was_whole):
             budget.looked(self._began - now)
+
+    def _start_timer(self) -> None:
+        paths = self._attached.session.module_paths
+        is_on_device = torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+        clock: Clock = CudaClock() if is_on_device else HostClock()
+        self.timer = IterationTimer(lambda module: paths.get(id(module)) or type(module).__name__, clock)
+        self.timer.start()
+
+    def _take_times(self, iteration: int, timer: IterationTimer) -> None:
+        times = timer.times()
+        if times is not None:
+            self._budget.timed.append((iteration, times))
 
     def _switch(self, is_whole: bool) -> None:
         if is_whole:
@@ -188,7 +218,9 @@ def replace_engine(monitored: Monitored, leaving: ExitStack) -> None:
     @wraps(engine)
     def observed(roots: Any, *args: Any, **options: Any) -> Any:
         monitored.observed(roots)
-        return engine(roots, *args, **options)
+        if monitored.timer is None:
+            return engine(roots, *args, **options)
+        return monitored.timer.run_pass(partial(engine, roots, *args, **options), roots)
 
     for home in (torch.autograd.graph, torch.autograd):
         replace(home, "_engine_run_backward", observed, leaving)

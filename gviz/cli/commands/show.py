@@ -212,6 +212,20 @@ def _width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
 
 
+def time_data(timeline: Timeline, n: int, node: int) -> dict[str, object]:
+    """Return the time of each module call."""
+    from gviz.explain import module_times
+
+    return module_times.time_data(timeline)
+
+
+def time_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """Return the time of each module call, forward and backward."""
+    from gviz.explain import module_times
+
+    return module_times.time_lines(timeline, min(_width(), _PIPE_WIDTH))
+
+
 PAGES: dict[str, tuple[Data, Text]] = {
     "stats": (stats_data, stats_text),
     "passes": (passes_data, passes_text),
@@ -220,6 +234,7 @@ PAGES: dict[str, tuple[Data, Text]] = {
     "events": (events_data, events_text),
     "node": (node_data, node_text),
     "memory": (memory_data, memory_text),
+    "time": (time_data, time_text),
 }
 
 
@@ -242,7 +257,7 @@ def command(
     stats counts events, nodes and bytes. passes lists the iterations with their passes and losses. training draws the
     loss and the gradients of each module over all passes. tape lists every node at one moment. events lists every event
     in order. node NODE prints one node (#4 or its name). memory shows what the graph of an iteration keeps for
-    backward, and its peak.
+    backward, and its peak. time shows the time of each module call in a recording of gviz monitor.
     """
     if (page == "node") != (place is not None):
         raise GvizError(
