@@ -128,10 +128,23 @@ def _is_unwritten(line, found, real, ours):
     return len(found[1]) == 3 and bool(np.array_equal(before["array"], found[3]))
 
 
+def _is_sign_of_nan(line, found, real, ours):
+    """The sign of what is not a number."""
+    asked = re.search(r"torch\.signbit\((\w+)\)|\b(\w+)\.signbit\(\)", line)
+    path = found[1]
+    if not (asked and found[0] and len(path) == 3 and path[-1] == "array"):
+        return False
+    operand = real[found[0] - 1]["variables"].get(asked[1] or asked[2])
+    if operand is None or operand["array"].shape != found[2].shape or found[2].shape != found[3].shape:
+        return False
+    return bool(np.isnan(operand["array"][found[2] != found[3]]).all())
+
+
 NAMED = {
     "`is_grads_batched=True`": _is_batched,
     "a non-tensor for a function that PyTorch implements in Python (`F.softmax`, `F.mse_loss`)": _is_no_tensor,
     "a write at several indices, one of them out of bounds": _is_unwritten,
+    "the sign of a nan (`signbit`, `copysign`)": _is_sign_of_nan,
 }
 """Rows of docs/differences.md, each with the test for exactly that difference."""
 

@@ -114,6 +114,10 @@ LED_TO = {
     "a written constant has a gradient of zeros without a graph": "a = data(2).requires_grad_()\nb = a * 1\nb.fill_(2)\n(b ** 2).sum().backward(create_graph=True)\nc = data(2).requires_grad_()\nd = c * 1\nd.zero_()\n(d.exp() * math.inf).sum().backward(create_graph=True)\ne = data(2).requires_grad_()\nf = e * 1\nf.copy_(data(2))\n(f ** 2).sum().backward(create_graph=True)",
     "results are saved whatever requires grad": "a = data(2).abs().requires_grad_()\nb = a.pow(data(2))\nb.clamp_(0, 1)\nb.sum().backward()\nc = torch.hypot(a, data(2))\nc.add_(1)\nc.sum().backward()\nd = data(2) ** a\nd.add_(1)\nd.sum().backward()\ne = torch.logaddexp(a, data(2))\ne.add_(1)\ne.sum().backward()\nf = torch.atan2(a, data(2))\nf.add_(1)\nf.sum().backward()\ng = a / data(2)\ng.add_(1)\ng.sum().backward()",
     "variance over no dimensions": "a = data(2, 3).requires_grad_()\nb = a.var(())\nb.backward()\nc = a.detach().requires_grad_()\nd = c.std((), keepdim=True, correction=0)\nd.sum().backward()\ne = c.detach().requires_grad_()\nf = torch.var_mean(e, (), correction=2)\n(f[0] + f[1]).backward()\ng = data(k=3).requires_grad_()\nh = g.var((), unbiased=False)\nh.backward()\ni = torch.std_mean(data(2, 3), [])",
+    "weights of a loss are for its input as it was": "a = F.mse_loss(data(), data(2), weight=data())\nb = F.l1_loss(data(), data(2), weight=data(), reduction='sum')\nc = F.mse_loss(data(1), data(2), weight=data(2))\nd = F.l1_loss(data(2), data(2, 2), weight=data(2).abs() + 1)\ne = F.mse_loss(data(2), data(2, 2), weight=data(2, 2))",
+    "nll_loss looks at the dtype of classes before it counts them": "a = F.nll_loss(data(3), data(3))\nb = F.nll_loss(data(3), whole(3))",
+    "index_add of a number": "a = data().index_add(0, whole(2, below=1), data())\nb = data(2).index_add(0, whole(2), data())\nc = data().index_reduce(0, whole(2, below=1), data(), 'mean')\nd = data().index_add(0, whole(1, below=1), data())",
+    "scatter_ of a number that does not fit": "a = whole(2, 3)\na.scatter_(1, whole(2, 3), math.inf)\na.scatter_(1, whole(2, 3), math.nan, reduce='multiply')\na.scatter_(1, whole(2, 3), 1e30, reduce='add')\na.scatter_(1, whole(2, 3), 2.7)\na.to(torch.uint8).scatter_(1, whole(2, 3), 300)\nb = a.half().scatter(1, whole(2, 3), 1e30)\n(a > 0).scatter_(1, whole(2, 3), math.inf)",
     **{f"the gradient through {write} of an expanded tensor": f"a = data(3).requires_grad_()\nb = (a * 1).expand(2, 3)\nb.{write}\n(b ** 2).sum().backward()" for write in (
         "zero_()", "fill_(2.0)", "copy_(b)", "index_put_((torch.tensor([0]),), torch.ones((), dtype=torch.float64))", "masked_fill_(b > 0, 2.0)", "index_fill_(0, torch.tensor([0]), 2.0)", "__setitem__([0], 0.0)", "__setitem__(0, 0.0)", "clamp_(0, 1)", "t_()",
     )},
@@ -246,10 +250,16 @@ def after(error=None, shown=(), **arrays):
         ("a.index_copy_(0, b, c)", after(OUTSIDE, a=[5.0, 2.0]), after(a=[1.0, 2.0]), None),
         ("a.index_copy_(0, b, c)", after(a=[5.0, 2.0]), after(a=[1.0, 2.0]), None),
         ("a.index_copy_(0, b, c)", after(OUTSIDE, a=[1.0, 2.0], b=[1.0]), after(OUTSIDE, a=[1.0, 2.0], b=[2.0]), None),
+        ("b = n.signbit()", after(b=[True, False]), after(b=[False, False]), 3),
+        ("b = torch.signbit(n)", after(b=[True, False]), after(b=[False, False]), 3),
+        ("b = n.signbit()", after(b=[True, False]), after(b=[True, True]), None),
+        ("b = n.signbit()", after(b=[True, False]), after(b=[True]), None),
+        ("b = a.signbit()", after(b=[True, False]), after(b=[False, False]), None),
+        ("b = n.sign()", after(b=[True, False]), after(b=[False, False]), None),
     ],
 )
 def test_only_what_a_row_names_is_counted_apart(line, real, ours, number):
-    start = after(a=[1.0, 2.0])
+    start = after(a=[1.0, 2.0], n=[np.nan, 1.0])
     lines, real, ours = ["a = data(2)", line], [start, real], [start, ours]
     row = named(lines, first_difference(lines, real, ours), real, ours)
     assert row == (None if number is None else [*COUNTED_APART][number])

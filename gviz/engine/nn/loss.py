@@ -386,7 +386,7 @@ def mse_loss(
     how = _reduction(size_average, reduce, reduction)
     first, second = _alike(input, target)
     if weight is not None:
-        return _weighted((first - second).pow(2), weight, how)
+        return _weighted((first - second).pow(2), input, weight, how)
     return run(ops.mse, first, second, reduction=_checked(how))
 
 
@@ -403,7 +403,7 @@ def l1_loss(
     how = _reduction(size_average, reduce, reduction)
     first, second = _alike(input, target)
     if weight is not None:
-        return _weighted((first - second).abs(), weight, how)
+        return _weighted((first - second).abs(), input, weight, how)
     return _reduced((first - second).abs(), how)
 
 
@@ -469,8 +469,8 @@ def _alike(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
     return broadcast_tensors(input, target)
 
 
-def _weighted(losses: Tensor, weight: Tensor, reduction: str) -> Tensor:
-    if weight.shape != losses.shape:
+def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    if weight.shape != input.shape:  # before it is broadcast
         raise ValueError("Weights and input must have the same size.")
     weighted = losses * weight
     if _checked(reduction) == "mean":
@@ -639,14 +639,14 @@ def _nll_of(op: Op, input: Tensor, target: Tensor, weight: Tensor | None, ignore
     if input.ndim == 4 and target.ndim != 3:
         kind = f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}"
         raise RuntimeError(kind)
-    if input.ndim == 1 and target.ndim == 1 and target.shape[0] != 1:
-        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
     if input.ndim == 4 and tuple(target.shape) != (input.shape[0], *input.shape[2:]):
         raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
     if input.ndim <= 2 and target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dtype.name not in ("int64", "uint8"):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.tensor_type}")
+    if input.ndim == 1 and target.ndim == 1 and target.shape[0] != 1:
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "

@@ -371,6 +371,7 @@ def scatter(
         if reduce is None:
             return scatter_op, (self, source, index), {"dim": axis}, check
         return scatter_combined, (self, source, index), {"dim": axis, "reduce": reduce}, check
+    source = fitting(source, self.dtype)
     if reduce is None:
         return scatter_value, (self, index), {"dim": axis, "value": source}, check
     return scatter_value_combined, (self, index), {"dim": axis, "value": source, "reduce": reduce}, check
@@ -519,6 +520,8 @@ def check_entries(name: str, self: Tensor, dim: int, index: Tensor, source: Tens
         )
     count = source.shape[axis] if source.ndim else 1
     if index._array.size != count:
+        if not source.ndim:
+            raise IndexError(f"Dimension specified as {axis} but tensor has no dimensions")
         raise RuntimeError(
             f"{name}(): Number of indices ({index._array.size}) should be equal to source.size(dim): ({count}), "
             f"for dim: {axis}"
