@@ -86,6 +86,30 @@ async def test_findings_lead_from_a_question_to_its_cause_in_three_keys():
         assert "detach" in timeline.info(app.screen.cursor.selected).op.name.lower()
 
 
+async def test_e_in_the_list_of_findings_explains_one_and_goes_to_its_cause():
+    timeline = cut()
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "!")
+        title = str(app.screen.query_one("#chooser").border_title)
+        assert title == "Findings: Enter goes there, e explains it, Esc closes"
+        await press(pilot, "e")
+        assert isinstance(app.screen, SheetScreen)
+        await press(pilot, "escape")
+        assert app.screen.cursor.position == last_pass(timeline, len(timeline))
+        assert "detach" in timeline.info(app.screen.cursor.selected).op.name.lower()
+        assert app.screen.selected == app.screen.cursor.selected
+
+
+async def test_the_list_of_passes_has_nothing_to_explain():
+    app = app_of(demo(), at=33)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "P")
+        assert "explains" not in str(app.screen.query_one("#chooser").border_title)
+        await press(pilot, "e")
+        assert isinstance(app.screen, ChooserScreen)
+
+
 async def test_an_answer_about_a_healthy_node_moves_nothing():
     app = app_of(demo(), at=33)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -81,15 +81,25 @@ def findings(session: Session, _: str) -> Driven[Choice | Answer]:
     found = yield from checking(timeline)
     ended, missing = _without_gradient(timeline, len(timeline))
     places = [
-        Place(_heading(one), ended if one.finding.node in missing else one.finding.event, one.finding.node)
+        _place_without_gradient(_heading(one), ended, one.finding.node)
+        if one.finding.node in missing
+        else Place(_heading(one), one.finding.event, one.finding.node)
         for one in found
     ]
     known = {one.finding.node for one in found}
-    places += [Place(f"  no gradient  {label(timeline, node)}", ended, node) for node in missing if node not in known]
+    places += [
+        _place_without_gradient(f"  no gradient  {label(timeline, node)}", ended, node)
+        for node in missing
+        if node not in known
+    ]
     if not places:
         so_far = " so far: c runs the program to its next stop" if timeline.growing else ""
         return Answer((nothing_found([timeline], len(findable())) + so_far,))
     return Choice("Findings", lambda _: (line(place.text) for place in places), places=tuple(places))
+
+
+def _place_without_gradient(text: str, ended: int, node: int) -> Place:
+    return Place(text, ended, node, f"#{node}.grad")
 
 
 def _heading(one: Checked) -> str:

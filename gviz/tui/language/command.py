@@ -46,11 +46,15 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A row to choose: its text, and its event and node (node 0: the one that acts in the event)."""
+    """A row to choose: its text, and its event and node (node 0: the one that acts in the event).
+
+    `question` is what ``explain`` is asked about it there, empty for what it explains without being asked.
+    """
 
     text: str
     event: int
     node: int = 0
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)

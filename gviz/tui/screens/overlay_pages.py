@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -250,8 +250,18 @@ class MenuScreen(Page[str | None]):
             self.dismiss(None)
 
 
-class ChooserScreen(Page[int | None]):
-    """A list of rows; Enter or a click returns the number of the row, Esc returns None."""
+class Chosen(NamedTuple):
+    """The number of a row, and whether it is also to be explained."""
+
+    row: int
+    explain: bool = False
+
+
+class ChooserScreen(Page[Chosen | None]):
+    """A list of rows; Enter or a click returns the number of the row, Esc returns None.
+
+    The keys in `explaining` return the number of the row, too, which is then also explained.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", show=False),
@@ -259,9 +269,11 @@ class ChooserScreen(Page[int | None]):
         Binding("k", "move(-1)", show=False),
     ]
 
-    def __init__(self, title: str, rows: Sequence[tuple[str, bool]], glyphs: Glyphs) -> None:
+    def __init__(
+        self, title: str, rows: Sequence[tuple[str, bool]], glyphs: Glyphs, explaining: Sequence[str] = ()
+    ) -> None:
         super().__init__()
-        self._heading, self._rows, self._glyphs = title, rows, glyphs
+        self._heading, self._rows, self._glyphs, self._explaining = title, rows, glyphs, explaining
 
     def compose(self) -> ComposeResult:
         """Yield the list, in which the row of the current moment is marked."""
@@ -272,7 +284,8 @@ class ChooserScreen(Page[int | None]):
     def on_mount(self) -> None:
         """Start at the row of the current moment."""
         chooser = self.query_one(OptionList)
-        chooser.border_title = Content(f"{self._heading}: Enter goes there, Esc closes")
+        why = f", {self._explaining[0]} explains it" if self._explaining else ""
+        chooser.border_title = Content(f"{self._heading}: Enter goes there{why}, Esc closes")
         chooser.highlighted = max((at for at, (_, here) in enumerate(self._rows) if here), default=0)
         chooser.focus()
 
@@ -285,10 +298,18 @@ class ChooserScreen(Page[int | None]):
         """Choose nothing."""
         self.dismiss(None)
 
+    def on_key(self, event: events.Key) -> None:
+        """Return the number of the row, to be explained."""
+        row = self.query_one(OptionList).highlighted
+        if event.key in self._explaining and row is not None:
+            event.stop()
+            event.prevent_default()
+            self.dismiss(Chosen(row, explain=True))
+
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Return the number of the row."""
         event.stop()
-        self.dismiss(event.option_index)
+        self.dismiss(Chosen(event.option_index))
 
 
 def show_sheet(screen: SessionScreen, title: str, draw: Draw) -> None:
@@ -338,23 +359,27 @@ def passes(screen: SessionScreen) -> None:
 
     rows = pass_rows(session.timeline, session.cursor.position)
 
-    def go(row: int | None) -> None:
-        if row is not None:
-            screen.action_seek(rows[row][1])
+    def go(chosen: Chosen | None) -> None:
+        if chosen is not None:
+            screen.action_seek(rows[chosen.row][1])
 
     listed = [(text, here) for text, _, here in rows]
     screen.app.push_screen(ChooserScreen("Iterations and passes", listed, session.glyphs), go)
 
 
 def choose(screen: SessionScreen, choice: Choice) -> None:
-    """Choose a place, go to its moment and select its node."""
+    """Choose a place, go to its moment and select its node. If it is to be explained, select its cause instead."""
 
-    def go(row: int | None) -> None:
-        if row is not None:
-            screen.attempt(partial(_go_to, screen, choice.places[row]))
+    def go(chosen: Chosen | None) -> None:
+        if chosen is not None:
+            place = choice.places[chosen.row]
+            screen.attempt(partial(_go_to, screen, place))
+            if chosen.explain:
+                screen.run_line(f"explain {place.question}".rstrip())
 
     listed = [(shown(place.text), False) for place in choice.places]
-    screen.app.push_screen(ChooserScreen(choice.title, listed, screen.session.glyphs), go)
+    session = screen.session
+    screen.app.push_screen(ChooserScreen(choice.title, listed, session.glyphs, session.keys["look.explain"]), go)
 
 
 def _go_to(screen: SessionScreen, place: Place) -> None:
