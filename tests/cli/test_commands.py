@@ -458,7 +458,7 @@ def test_a_run_that_keeps_only_its_last_part_says_why_it_is_not_held(tmp_path):
     code, out, err = gviz(
         "--plain", "run", "--last", "2", "-c", "print w.grad", "-o", "m.gviz", "long.py", cwd=tmp_path
     )
-    assert "the script runs to its end first: with --last or --max-size the oldest events are dropped" in err
+    assert "the script runs to its end first: with --last, --max-size or --keep events are dropped" in err
     assert (code, "w.grad = [8 16]" in out) == (0, True)
 
 
