@@ -146,7 +146,7 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         found = why(timeline, end, node, "grad")
         untrained = _is_never_trained(found)
         is_of_other = bool(survey.optimized) and node not in survey.optimized
-        # a layer of which no module, no variable knows any more has been replaced, too
+        # a layer that no module and no variable refers to any more has been replaced, too
         of_old_model = found.kind == "unused" and (node in replaced or _has_lost_its_name(survey, node))
         if of_old_model or _is_taken_as_data(survey, found) or _is_of_no_call(survey, found):
             continue

@@ -1,4 +1,4 @@
-"""The time of each module call, forward and backward, as the program needs it alone.
+"""The time of each module call, forward and backward, as the program alone needs it.
 
 A recording that pauses (`gviz monitor`) times some of the iterations between those that are recorded whole. Nothing
 else is recorded in them; see `gviz.adapters.pytorch.iteration_timer`. The times of a recording's own events say nothing

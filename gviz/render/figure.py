@@ -60,7 +60,7 @@ FIGURES: Mapping[FigureName, Figure] = {
 """One column is 85 mm wide, two are 175 mm, as in most journals; a slide is 13.3 x 7.5 inches."""
 
 LEAST_TEXT = 5.0
-"""The height of text, in points, below which a figure is refused: nobody could read it in print."""
+"""The height of text, in points, below which a figure is refused: in print it could not be read."""
 
 
 def figure_named(figure: FigureName | bool) -> FigureName | None:

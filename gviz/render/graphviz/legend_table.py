@@ -1,7 +1,7 @@
 """The legend below a picture as a table: each sign as it is drawn, and its meaning next to it.
 
 `gviz.render.legend` writes a sign as text, ``round and bold: parameter``. Here the words for a look become a swatch or
-an arrow in the colours of the picture; words that stand in the picture, such as ``done`` or ``+=``, stay words. The
+an arrow in the colours of the picture; words that are in the picture, such as ``done`` or ``+=``, stay words. The
 table is as high as it must be: the columns are as many as fit the width of a small picture.
 """
 
@@ -114,7 +114,7 @@ def _entry(sign: str, theme: Theme) -> Entry:
 
 
 def _drawn(look: str, theme: Theme) -> str:
-    """Return the markup for a look; empty for a word that stands in the picture."""
+    """Return the markup for a look; empty for a word that is in the picture."""
     if look in BOXES:
         name, border = BOXES[look]
         paint = theme.paints[name]
