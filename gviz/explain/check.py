@@ -76,7 +76,17 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[C
             continue
         key = *_common(one), one.finding.node * (one.finding.at is None)
         kept[key] = _with_another(timeline, kept[key], one.finding) if key in kept else one
-    return sorted(kept.values(), key=lambda one: (LEVELS.index(one.level), one.finding.event))
+    constant = {_line(one.finding) for one in kept.values() if one.finding.kind == "one-element"}
+    rest = [one for one in kept.values() if one.finding.kind not in _ZEROS or _line(one.finding) not in constant]
+    return sorted(rest, key=lambda one: (LEVELS.index(one.level), one.finding.event))
+
+
+_ZEROS = frozenset(["masked", "cancelled"])
+"""Kinds that show where a gradient became zero. They add nothing where the result is constant anyway."""
+
+
+def _line(finding: Finding) -> tuple[str, int] | None:
+    return (finding.at.path, finding.at.line) if finding.at is not None else None
 
 
 def _common(one: Checked) -> tuple[object, ...]:

@@ -547,7 +547,7 @@ def nan_into_a_loss():
 def test_what_becomes_of_a_nan_is_not_known_before_its_pass(growing, says):
     events = events_of(nan_into_a_loss)
     whole = Timeline(MemoryLog(events))
-    timeline = Timeline(MemoryLog(events[: events.index(whole.event(whole.troubles.first_bad())) + 1]))
+    timeline = Timeline(MemoryLog(events[: events.index(whole.event(whole.error_index.first_bad())) + 1]))
     timeline.growing = growing
     (one,) = check(timeline)
     assert (one.level, one.finding.kind) == ("note", "nan-born")

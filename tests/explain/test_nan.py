@@ -455,7 +455,7 @@ def test_what_where_hides_is_mended_at_its_input(wrong, right, engine, tmp_path)
     found = check(recorded_text(program.replace("LOSS", wrong), tmp_path, engine))
     assert "make the input safe before where(): x = torch.where(condition, x, 1.0)" in found[0].finding.fix
     mended = recorded_text(program.replace("LOSS", right), tmp_path, engine)
-    assert not mended.troubles.first_bad()
+    assert not mended.error_index.first_bad()
     assert [one for one in check(mended) if one.level == "error"] == []
 
 

@@ -84,8 +84,8 @@ def test_a_trace_on_disk_knows_it_too(tmp_path):
         with gviz.record(tmp_path / f"{name}.gviz"):
             program(torch.ones(3, 3, requires_grad=True)).sum().backward()
     masked, spoiled = (gviz.load(tmp_path / f"{name}.gviz") for name in ("masked", "spoiled"))
-    assert masked.troubles.first_bad() == 0
-    assert spoiled.info(spoiled.event(spoiled.troubles.first_bad()).node).op.name == "log"
+    assert masked.error_index.first_bad() == 0
+    assert spoiled.info(spoiled.event(spoiled.error_index.first_bad()).node).op.name == "log"
 
 
 def test_a_recording_that_is_to_end_with_an_infinity_goes_on_beyond_a_mask(tmp_path):
