@@ -432,7 +432,7 @@ EXPECTED = {
     "an optimizer of each iteration": (
         "warning",
         "new-optimizer",
-        ["a new SGD before each of 3 steps", "without the averages"],
+        ["a new SGD before each of 3 steps", "without the running averages"],
         "before the loop",
         "opt = ",
     ),
@@ -474,7 +474,7 @@ EXPECTED = {
     "labels that are all ignored": (
         "error",
         "nan-born",
-        ["all 2 labels are -100, and ignored"],
+        ["all 2 labels are -100, which is ignore_index"],
         "skip a batch without labels",
         "F.cross_entropy(",
     ),
@@ -483,14 +483,20 @@ EXPECTED = {
     "clipping of a generator that was read": (
         "warning",
         "clipped-early",
-        ["params is a generator", "was made at program.py:9, and read to its end at program.py:10"],
+        [
+            "params is a generator that was already consumed",
+            "was made at program.py:9, and read to its end at program.py:10",
+        ],
         "params = list(...)",
         "clip_grad_norm_(params",
     ),
     "optimizer of a generator that was read": (
         "error",
         "failed",
-        ["params is a generator", "was made at program.py:9, and read to its end at program.py:10"],
+        [
+            "params is a generator that was already consumed",
+            "was made at program.py:9, and read to its end at program.py:10",
+        ],
         "params = list(...)",
         "second = ",
     ),

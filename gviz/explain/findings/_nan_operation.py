@@ -215,7 +215,7 @@ def no_labels(timeline: Timeline, node: int) -> str:
     if labels is None or not labels.size or (labels != ignored).any():
         return ""
     which = f"all {labels.size} labels are" if labels.size > 1 else "the only label is"
-    return f"{which} {ignored}, and ignored"
+    return f"{which} {ignored}, which is ignore_index"
 
 
 NO_LABELS = "skip a batch without labels, or divide a sum by max(count, 1): the mean of nothing is nan"
@@ -237,7 +237,7 @@ def too_short(timeline: Timeline, node: int) -> str:
 _NEAR_LOSS = 6
 """The most nodes between a loss of each pair and the mean that a program calls the loss."""
 
-TOO_SHORT = "zero_infinity=True leaves such a pair out; or a longer input, or a shorter target"
+TOO_SHORT = "zero_infinity=True skips such a pair; or use a longer input or a shorter target"
 
 
 # A nan or inf that the program writes as a number into the expression: ``x * float("inf")``

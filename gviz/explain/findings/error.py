@@ -253,7 +253,7 @@ def _without_parameters(failure: Failure) -> Finding:
     if read is None:
         fix = "give it the parameters() of a module that has layers as attributes, or in an nn.ModuleList"
         return Finding("failed", "this optimizer gets no parameters", failure.seq, fix=fix, at=failure.at)
-    text = titled("this optimizer gets no parameters: {} is a generator and used up", shown(read.name))
+    text = titled("no parameters to optimize: {} is a generator that was already consumed", shown(read.name))
     fix = f"make it a list, which can be read again: {read.name} = list(...)"
     return Finding("failed", text, failure.seq, 0, (used_up(read, failure.seq),), fix, failure.at, edit=read.edit)
 

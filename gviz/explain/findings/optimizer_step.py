@@ -471,7 +471,7 @@ def new_optimizer(survey: Survey) -> Iterator[Finding | None]:
         if made is None:
             continue
         text = f"the loop makes a new {shown(first.kind)} before each of {len(each)} steps"
-        lost = f"each step{made_at(timeline.stack(stack))} begins without the averages of the steps before it"
+        lost = f"each step{made_at(timeline.stack(stack))} starts without the running averages of earlier steps"
         part = Finding("used", lost, seq, first.parameters[0])
         fix = "make the optimizer once, before the loop"
         numbers = (Number("steps", len(each)),)
@@ -508,7 +508,7 @@ def left_over(survey: Survey) -> Iterator[Finding]:
     (count,), frames = counts, timeline.stack(step.stack)
     text = f"no step uses the gradients of the last {len(rest)} backward pass{'es' * (len(rest) != 1)}"
     part = Finding("used", f"every other step came after {count} passes", last, step.parameters[0])
-    fix = "step once more after the loop, or also in its last turn"
+    fix = "call step() once more after the loop"
     numbers, at = (Number("passes", len(rest)),), frames[0] if frames else None
     yield Finding("left-over", text, last, 0, (part,), fix, at, numbers, suspected=True)
 
@@ -737,7 +737,7 @@ def _clipped_nothing(survey: Survey) -> Iterator[Finding]:
             fix = "give it a list of the parameters, or net.parameters() anew each time"
             yield Finding("clipped-early", text, seq, fix=fix, at=at)
             continue
-        text = titled("this clipping has nothing to clip: {} is a generator and used up", shown(read.name))
+        text = titled("nothing to clip: {} is a generator that was already consumed", shown(read.name))
         fix = f"make it a list, which can be read again: {shown(read.name)} = list(...)"
         yield Finding("clipped-early", text, seq, 0, (used_up(read, seq),), fix, at, edit=read.edit)
 
