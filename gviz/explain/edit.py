@@ -646,7 +646,7 @@ def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A statement that each turn of a loop runs again: its line, and the edit that moves it before the loop."""
+    """A statement that every iteration of a loop repeats: its line, and the edit that moves it before the loop."""
 
     at: Frame
     edit: Edit | None
