@@ -655,7 +655,8 @@ class Repeated:
 def made_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str) -> Repeated | None:
     """Return the statement that assigns a call of a function to a name, in the innermost loop around a frame.
 
-    A statement in a branch of the loop may run now and then only, and does not count.
+    A statement in a branch of the loop may run now and then only, and does not count. Neither does a call that reads
+    what the loop assigns, since each iteration may need a call of its own.
     """
     found = _found(timeline, at)
     loops = [part for part in found[1].around if isinstance(part, ast.For | ast.While)] if found is not None else []
@@ -664,15 +665,24 @@ def made_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str)
     text, loop = found[0], loops[-1]
     for one in text.statements:
         value = getattr(one.node, "value", None)
-        is_it = isinstance(value, ast.Call) and _called(value) == function and name in _names_of(one.node)
-        if is_it and one.around[-1] is loop and one.first < at.line:
-            rows = text.rows[loop.lineno - 1 : one.first - 1] + text.rows[one.last : one.last]
+        if not isinstance(value, ast.Call) or _called(value) != function or name not in _names_of(one.node):
+            continue
+        if one.around[-1] is loop and one.first < at.line:
+            if (_places(value, ast.Load) - _places(value, ast.Store)) & _places(loop, ast.Store):
+                return None
+            rows = text.rows[loop.lineno - 1 : one.first - 1]
             head = text.rows[loop.lineno - 1]
             indent = head[: len(head) - len(head.lstrip())]
             new = "".join(f"{row}\n" for row in [f"{indent}{text.segment(one.node)}", *rows])
             edit = text.lines(loop.lineno, one.last, new) if text.is_alone(one) else None
             return Repeated(_frame(at, one.first, text), edit)
     return None
+
+
+def _places(part: ast.AST, how: type[ast.expr_context]) -> set[str]:
+    """Return the variables, attributes and elements that a node of the syntax tree reads or assigns, as text."""
+    kinds = ast.Name | ast.Attribute | ast.Subscript
+    return {ast.unparse(one) for one in ast.walk(part) if isinstance(one, kinds) and isinstance(one.ctx, how)}
 
 
 # What a line switches off

@@ -109,7 +109,13 @@ IN_LOOPS = [
     ("opt = Adam(p)\nfor i in a:\n    opt.step()\n", None),
     ("for j in b:\n    opt = Adam(p)\n    for i in a:\n        opt.step()\n", None),
     ("opt = Adam(p)\nopt.step()\n", None),
-]
+    ("for lr in a:\n    opt = Adam(p, lr=lr)\n    opt.step()\n", None),
+    ("for i in a:\n    c.lr = i\n    opt = Adam(p, lr=c.lr)\n    opt.step()\n", None),
+    ("for i in a:\n    opt = Adam([w])\n    w.grad = None\n    opt.step()\n",
+     "opt = Adam([w])\nfor i in a:\n    w.grad = None\n    opt.step()\n"),
+    ("for i in a:\n    opt = Adam([w for w in p])\n    opt.step()\n",
+     "opt = Adam([w for w in p])\nfor i in a:\n    opt.step()\n"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), IN_LOOPS)
