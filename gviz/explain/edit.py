@@ -934,19 +934,59 @@ def generator_read(timeline: Timeline, at: Frame | None) -> Generator | None:
     if found is None or at is None:
         return None
     text, here = found
-    for name in sorted(_read(here.node)):
-        made = [one for one in text.statements if one.first < here.first and name in _names_of(one.node)]
+    for name in sorted(_read_by_head(here.node)):
+        scope = _scope(text, here, name)
+        of_name = [one for one in text.statements if one.first < here.first and _scope(text, one, name) is scope]
+        made = [one for one in of_name if name in _names_of(one.node)]
         value = getattr(made[-1].node, "value", None) if made else None
         if not (isinstance(value, ast.GeneratorExp) or (isinstance(value, ast.Call) and _called(value) in _GENERATORS)):
             continue
-        since = (one for one in text.statements if made[-1].first < one.first < here.first)
-        first = next((one for one in since if not getattr(one.node, "body", None) and name in _read(one.node)), None)
+        since = (one for one in of_name if made[-1].first < one.first)
+        first = next((one for one in since if name in _read_by_head(one.node)), None)
         inner = text.segment(value)
         if isinstance(value, ast.GeneratorExp):
             inner = inner[1:-1]
         edit = text.instead(value, f"list({inner})")
         return Generator(name, _frame(at, made[-1].first, text), _frame(at, first.first, text) if first else None, edit)
     return None
+
+
+def _read_by_head(node: ast.stmt) -> set[str]:
+    """Return the variables that a statement reads, without the statements in it.
+
+    A condition such as ``p is None`` consumes no generator: of a condition only calls and comprehensions count.
+    """
+    parts = [part for part in ast.iter_child_nodes(node) if not isinstance(part, _BLOCKS)]
+    if isinstance(node, ast.If | ast.While):
+        parts = [part for part in ast.walk(node.test) if isinstance(part, ast.Call | ast.comprehension)]
+    return {name for part in parts for name in _read(part)}
+
+
+_BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _scope(text: _Text, one: _Statement, name: str) -> ast.AST:
+    """Return the function whose variable a name is in a statement; the program for a global variable."""
+    for outer in reversed(one.around):
+        if isinstance(outer, _FUNCTIONS) and name in _variables(text, outer):
+            return outer
+    return text.tree
+
+
+def _variables(text: _Text, function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the parameters of a function, and the names that its own statements assign."""
+    args = function.args
+    parameters = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+    own = [one.node for one in text.statements if _function_of(one) is function]
+    declared = {name for node in own if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
+    assigned = {name for node in own for name in _names_of(node)}
+    return {part.arg for part in parameters if part is not None} | (assigned - declared)
+
+
+def _function_of(one: _Statement) -> ast.AST | None:
+    """Return the innermost function around a statement."""
+    return next((outer for outer in reversed(one.around) if isinstance(outer, _FUNCTIONS)), None)
 
 
 def _names_of(node: ast.stmt) -> set[str]:

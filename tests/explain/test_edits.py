@@ -79,17 +79,33 @@ CHANGES = [
 GENERATORS = [
     ("p = net.parameters()\nf(p)\ng(p)\n", "p = list(net.parameters())\nf(p)\ng(p)\n", 2),
     ("p = (a for a in b)\nf(p)\ng(p)\n", "p = list(a for a in b)\nf(p)\ng(p)\n", 2),
-    ("p = map(f, q)\nfor a in p:\n    h(p)\ng(q, p)\n", "p = list(map(f, q))\nfor a in p:\n    h(p)\ng(q, p)\n", 3),
+    ("p = map(f, q)\nfor a in p:\n    h(p)\ng(q, p)\n", "p = list(map(f, q))\nfor a in p:\n    h(p)\ng(q, p)\n", 2),
     ("p = net.parameters()\nx = 1\ng(p)\n", "p = list(net.parameters())\nx = 1\ng(p)\n", None),
     ("p = net.parameters()\np = [a]\ng(p)\n", None, None),
     ("p = list(net.parameters())\nf(p)\ng(p)\n", None, None),
     ("g(p)\np = net.parameters()\n", None, None),
-]
+    ("def a():\n    p = net.parameters()\ndef b(p):\n    h(p)\ng(p)\n", None, None),
+    ("p = iter(q)\nif p is None:\n    h()\ng(p)\n", "p = list(iter(q))\nif p is None:\n    h()\ng(p)\n", None),
+    ("p = iter(q)\nif any(p):\n    h()\ng(p)\n", "p = list(iter(q))\nif any(p):\n    h()\ng(p)\n", 2),
+    ("p = iter(q)\ntry:\n    h()\nexcept E:\n    f(p)\ng(p)\n",
+     "p = list(iter(q))\ntry:\n    h()\nexcept E:\n    f(p)\ng(p)\n", 5),
+    ("def a():\n    p = iter(q)\ndef b(p):\n    return g(p)\nb([])\n", None, None),
+    ("def a():\n    p = iter(q)\ndef b():\n    return g(p)\n", None, None),
+    ("p = iter(q)\ndef a(p):\n    f(p)\ndef b():\n    h(p)\n    return g(p)\n",
+     "p = list(iter(q))\ndef a(p):\n    f(p)\ndef b():\n    h(p)\n    return g(p)\n", 5),
+    ("p = [a]\ndef b():\n    p = iter(q)\n    return g(p)\n",
+     "p = [a]\ndef b():\n    p = list(iter(q))\n    return g(p)\n", None),
+    ("def b():\n    global p\n    p = iter(q)\ng(p)\n", "def b():\n    global p\n    p = list(iter(q))\ng(p)\n", None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected", "first"), GENERATORS)
 def test_a_generator_that_a_line_reads_becomes_a_list(text, expected, first):
-    last = next(number for number, row in enumerate(text.splitlines(), 1) if row.startswith("g("))
+    last = next(
+        number
+        for number, row in enumerate(text.splitlines(), 1)
+        if row.strip().removeprefix("return ").startswith("g(")
+    )
     read = edits.generator_read(Text(text), at(last))
     assert (read and read.edit.applied(text)) == expected
     assert (read and read.first and read.first.line) == first
