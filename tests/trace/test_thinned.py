@@ -1,6 +1,7 @@
 """A trace without some iterations in its middle says of each other moment what the whole recording says."""
 
 import gc
+from itertools import pairwise
 
 import pytest
 import stories
@@ -17,6 +18,7 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.compare.recording_comparison import compare
 from gviz.compare.side import Side, shared_iterations
+from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.explain.check import check
 from gviz.explain.event_description import sentence
@@ -322,3 +324,30 @@ def test_iterations_keep_their_numbers_where_hardly_any_fits(tmp_path):
 def test_a_size_that_is_too_small_for_older_iterations_is_refused():
     with pytest.raises(GvizError, match="too small"):
         bounds(None, "2M", "first")
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.ones(2, requires_grad=True)
+
+    def forward(self, x):
+        return self.weight * x
+
+
+@pytest.mark.parametrize("flush", [False, True])
+@pytest.mark.parametrize("last", [1, 2])
+@pytest.mark.parametrize("older", ["first", "every 2", "every 3", "findings", "thinned", "first, findings"])
+def test_iterations_whose_results_all_live_stay(tmp_path, older, last, flush):
+    model, x, results = Scaled(), torch.ones(2), []
+    with gviz.record(tmp_path / "a.gviz", older=older, last=last) as recording, torch.no_grad():
+        for _ in range(30):
+            results.append(model(x))
+            if flush:
+                recording.flush()
+    kept = gviz.load(tmp_path / "a.gviz")
+    there = numbers(kept)
+    assert there[-1] == 30
+    rows = kept._log._connection.rows("SELECT first, last FROM batch ORDER BY first")
+    assert all(before[1] < after[0] for before, after in pairwise([(0, 0), *rows]))
+    assert len(kept) <= 3 * 30 + 5

@@ -172,7 +172,7 @@ class Ring:
         else:
             gone = frozenset[bytes]()
             first = max(self._first_of_last_parts(exactly=exactly), self._first_that_fits(end))
-        return gone | self._drop(first) if first > self.cut + 1 else gone
+        return gone | (self._drop(first) or frozenset()) if first > self.cut + 1 else gone
 
     def _thin(self, end: int, *, exactly: bool) -> tuple[frozenset[bytes], bool]:
         """Drop older parts that are not to be kept, and return the chunks that only they used, and whether the file
@@ -198,7 +198,8 @@ class Ring:
             size += self._size_of(part)
             log += self._size_of(part) + _CHANGED_PAGES * self._page
         self.has_more = len(numbers) < len(unwanted)
-        return self._drop_parts(numbers), size >= excess
+        gone, are_dropped = self._drop_parts(numbers)
+        return gone, size >= excess and are_dropped
 
     def _settle(self) -> None:
         """Move parts that are not among the last ones any more to `_settled`."""
@@ -238,17 +239,23 @@ class Ring:
         low, high = (bisect_left(self._batches, seq, key=_first_of) for seq in (part.first, end))
         return sum(batch.size for batch in self._batches[low:high])
 
-    def _drop_parts(self, numbers: set[int]) -> frozenset[bytes]:
-        """Drop settled parts by number."""
+    def _drop_parts(self, numbers: set[int]) -> tuple[frozenset[bytes], bool]:
+        """Drop settled parts by number. Returns the chunks that only they used, and whether all parts were dropped.
+
+        Parts that stay count from then on as the end of the part before them.
+        """
         if not numbers:
-            return frozenset()
-        gone = frozenset[bytes]()
+            return frozenset(), True
+        gone, stay = frozenset[bytes](), False
         kept = [part for part in self._settled if part.number not in numbers]
         for begin, after in reversed([*self._stretches(numbers)]):
-            gone |= self._drop(after.first) if begin <= self.cut + 1 else self._replace(begin, after)
+            first = begin <= self.cut + 1
+            chunks = self._drop(after.first, may_stay=True) if first else self._replace(begin, after)
+            gone |= chunks or frozenset()
+            stay = stay or chunks is None
         self._settled = [part for part in kept if part.first > self.cut]
         self._write_gaps()
-        return gone
+        return gone, not stay
 
     def _stretches(self, numbers: set[int]) -> Iterator[tuple[int, _Part]]:
         """Yield the first event of each stretch of parts to drop, its bridge included, and the part after it."""
@@ -261,25 +268,37 @@ class Ring:
             elif not begin:
                 begin = part.first - self._bridges.get(part.first, 0)
 
-    def _replace(self, begin: int, after: _Part) -> frozenset[bytes]:
-        """Replace the events from `begin` to the part `after` by a bridge. Returns the chunks that only they used."""
-        stop = after.first
-        low, high = (bisect_left(self._batches, seq, key=_first_of) for seq in (begin, stop))
-        dropped = self._batches[low:high]
-        bridge, name = Bridge(dropped[0].storage), self._name_of(after.number)
-        time, entered = 0, 0
+    def _shortened(self, snapshot: Snapshot, begin: int, after: _Part) -> tuple[list[e.Event], int, int]:
+        """Return the events that replace those from `begin` to a part, how many of them belong to that part (the calls
+        around its first event), and the time of the last event.
+
+        They name the part if it is a kept iteration, so they can be one event longer than what they replace.
+        """
+        name, time, entered = self._name_of(after.number), 0, 0
         sql = "SELECT first, last, events, bodies FROM batch WHERE first >= ? AND first < ? ORDER BY first"
-        for batch in starmap(Batch, self._connection.execute(sql, (begin, stop))):
+        for batch in starmap(Batch, self._connection.execute(sql, (begin, after.first))):
             time = batch.rows[-1].time
             for row in batch.rows:
                 entered = entered + 1 if row.kind in _ENTERING else 0
                 if row.kind in _MATTERING:
-                    bridge.process(decode(row.kind, batch.body(row)))
-                elif row.kind == _MARKED and not self._names_iterations:
+                    snapshot.process(decode(row.kind, batch.body(row)))
+                elif row.kind == _MARKED and self._bounds.older is not None and not self._names_iterations:
                     name = _later(name, decode(row.kind, batch.body(row)))
-        self._connection.execute("DELETE FROM batch WHERE first >= ? AND first < ?", (begin, stop))
-        again = bridge.said_again()
+        again = snapshot.said_again()
         again[len(again) - entered : len(again) - entered] = name
+        return again, entered, time
+
+    def _replace(self, begin: int, after: _Part) -> frozenset[bytes] | None:
+        """Replace the events from `begin` to the part `after` by a bridge. Returns the chunks that only they used, None
+        if the bridge would not be shorter than the events, which then stay.
+        """
+        stop = after.first
+        low, high = (bisect_left(self._batches, seq, key=_first_of) for seq in (begin, stop))
+        dropped = self._batches[low:high]
+        again, _, time = self._shortened(Bridge(dropped[0].storage), begin, after)
+        if len(again) >= stop - begin:
+            return None
+        self._connection.execute("DELETE FROM batch WHERE first >= ? AND first < ?", (begin, stop))
         self._put(again, stop - 1 - len(again), time)
         for first in [first for first in self._bridges if begin < first <= stop]:
             del self._bridges[first]
@@ -293,8 +312,8 @@ class Ring:
         return self._unused(gone)
 
     def _name_of(self, number: int) -> list[e.Event]:
-        """The mark that names a part, if it is an iteration and the recorder does not name them."""
-        return [e.Marked(f"iteration {number}")] if self._names_iterations else []
+        """The mark that names a part (0: unknown), if it is an iteration and the recorder does not name them."""
+        return [e.Marked(f"iteration {number}")] if number and self._names_iterations else []
 
     def _unused(self, chunks: frozenset[bytes]) -> frozenset[bytes]:
         """Return those chunks that nothing in the file refers to."""
@@ -379,25 +398,24 @@ class Ring:
             size -= batch.size
         return part or anywhere
 
-    def _drop(self, first: int) -> frozenset[bytes]:
-        sql = "SELECT first, last, events, bodies FROM batch WHERE first > ? AND first < ? ORDER BY first"
-        time, entered, is_thinned = 0, 0, self._bounds.older is not None
-        name: list[e.Event] = []
-        if is_thinned:
+    def _drop(self, first: int, *, may_stay: bool = False) -> frozenset[bytes] | None:
+        """Drop the events before event `first`, and return the chunks that only they used.
+
+        If a snapshot would be longer than the events, it does not name the part that follows. If `may_stay` is set, it
+        must be shorter, otherwise the events stay and this returns None.
+        """
+        number = 0
+        if self._bounds.older is not None:
             self._number(self._parts[: bisect_right(self._parts, first)])
             at = bisect_right(self._settled, first, key=lambda part: part.first)
-            name = self._name_of(self._settled[at - 1].number) if at else []
-        for batch in starmap(Batch, self._connection.execute(sql, (self.cut, first))):
-            time = batch.rows[-1].time
-            for row in batch.rows:
-                entered = entered + 1 if row.kind in _ENTERING else 0
-                if row.kind in _MATTERING:
-                    self._snapshot.process(decode(row.kind, batch.body(row)))
-                elif row.kind == _MARKED and is_thinned and not self._names_iterations:
-                    name = _later(name, decode(row.kind, batch.body(row)))
+            number = self._settled[at - 1].number if at else 0
+        again, entered, time = self._shortened(self._snapshot, self.cut + 1, _Part(number, first))
+        if may_stay and len(again) >= first - 1:
+            self._snapshot = Snapshot()  # nothing was dropped before
+            return None
+        if len(again) > first - 1:
+            del again[len(again) - entered - 1]
         self._connection.execute("DELETE FROM batch WHERE first < ?", (first,))
-        again = self._snapshot.said_again()
-        again[len(again) - entered : len(again) - entered] = name
         self._put(again, first - 1 - len(again), time)
         self.cut, self._again = first - 1, len(again)
         # the calls around the first kept event belong to its forward pass, not to the dropped part
