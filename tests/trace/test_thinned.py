@@ -351,3 +351,16 @@ def test_iterations_whose_results_all_live_stay(tmp_path, older, last, flush):
     rows = kept._log._connection.rows("SELECT first, last FROM batch ORDER BY first")
     assert all(before[1] < after[0] for before, after in pairwise([(0, 0), *rows]))
     assert len(kept) <= 3 * 30 + 5
+
+
+@pytest.mark.parametrize("found", [2, 8, 9, 10, 16, 17])
+def test_the_part_before_a_finding_is_kept_whenever_parts_are_dropped(tmp_path, found):
+    x = torch.ones(20, requires_grad=True)
+    with gviz.record(tmp_path / "a.gviz", older="findings", last=1) as recording:
+        for step in range(1, 25):
+            x.grad = None
+            (x * x + float(step)).sum().backward()
+            if step == found:
+                gviz.mark("alarm: by hand")
+            recording.flush()
+    assert {found - 1, found, found + 1} <= {*numbers(gviz.load(tmp_path / "a.gviz"))}

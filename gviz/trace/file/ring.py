@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -135,7 +135,7 @@ class Ring:
 
     def pin(self, seq: int) -> None:
         """Note a finding at an event: its part, and those around it, are kept if ``findings`` are."""
-        self._found.append(seq)
+        insort(self._found, seq)
 
     @property
     def is_cut(self) -> bool:
@@ -205,8 +205,9 @@ class Ring:
         """Move parts that are not among the last ones any more to `_settled`."""
         starts = self._parts
         last = self._bounds.last + (self._bounds.unit == "iterations" and self._iterations.begun > 0)
-        self._number(starts[: max(len(starts) - last, 0)])
-        while self._found and self._settled and self._found[0] < self._settled[-1].first:
+        old, new = starts[: max(len(starts) - last, 0)], starts[max(len(starts) - last, 0) :]
+        self._number(old)
+        while self._found and self._settled and new and self._found[0] < new[0]:
             at = bisect_right(self._settled, self._found.pop(0), key=lambda part: part.first) - 1
             number = self._settled[max(at, 0)].number
             self._with_finding.update((number - 1, number, number + 1))
