@@ -1,8 +1,10 @@
 """A trace without some iterations in its middle says of each other moment what the whole recording says."""
 
 import gc
+import sqlite3
 from itertools import pairwise
 
+import msgspec
 import pytest
 import stories
 from histories import histories
@@ -26,7 +28,9 @@ from gviz.explain.why import answer
 from gviz.query.moment_lookup import event_at
 from gviz.query.name_lookup import NamedNodes
 from gviz.trace.file.bounds import Bounds, Older, bounds
+from gviz.trace.file.connection import Connection
 from gviz.trace.file.paths import trace_size
+from gviz.trace.file.reader import Trace
 from gviz.trace.file.snapshot import MATTERING, Bridge
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -364,3 +368,48 @@ def test_the_part_before_a_finding_is_kept_whenever_parts_are_dropped(tmp_path, 
                 gviz.mark("alarm: by hand")
             recording.flush()
     assert {found - 1, found, found + 1} <= {*numbers(gviz.load(tmp_path / "a.gviz"))}
+
+
+def change(path, sql, *parameters):
+    database = sqlite3.connect(path)
+    database.execute(sql, parameters)
+    database.commit()
+    database.close()
+
+
+def test_no_more_events_replace_others_than_there_are(tmp_path):
+    path = tmp_path / "a.gviz"
+    with gviz.record(path, last=1, older="every 3"):
+        loop(12)
+    sound = gviz.load(path).dropped.gaps
+    assert len(sound) > 1
+    (text,) = gviz.load(path)._log._connection.rows("SELECT value FROM meta WHERE key = 'gaps'")[0]
+    more = 1 << 20
+    changed = [[first - again, again] for first, again in msgspec.json.decode(text)]
+    changed = [[first + more, more] for first, _ in changed]
+    change(path, "UPDATE meta SET value = ? WHERE key = 'gaps'", msgspec.json.encode(changed).decode())
+    kept = gviz.load(path)
+    assert [gap.start for gap in kept.dropped.gaps] == [gap.start for gap in sound]
+    ends = [*(gap.start for gap in sound[1:]), len(kept) + 1]
+    assert [gap.end for gap in kept.dropped.gaps] == ends
+    assert [gap.events - gap.again for gap in kept.dropped.gaps] == [gap.events - gap.again for gap in sound]
+
+
+def test_a_part_is_dropped_between_two_reads_of_one_refresh(tmp_path, monkeypatch):
+    path = tmp_path / "a.gviz"
+    with gviz.record(path, last=1, older="thinned") as recording:
+        loop(60)
+        recording.flush()
+        rows, done = Connection.rows, []
+
+        def rows_and_more(self, sql, parameters=()):
+            answer = rows(self, sql, parameters)
+            if "FROM batch" in sql and not done:
+                done.append(loop(200))
+                recording.flush()
+            return answer
+
+        monkeypatch.setattr(Connection, "rows", rows_and_more)
+        with Trace(path) as log:
+            assert done
+            assert len(log.dropped.gaps) > 2

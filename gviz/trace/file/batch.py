@@ -112,8 +112,15 @@ class Batches:
     def refresh(self) -> int:
         """Read which batches were added to the file, and return the new number of events."""
         seen = self._last
-        sql = "SELECT first, last FROM batch WHERE first > ? OR ? = 0 ORDER BY first"  # Python 3.12 warns of ?1
-        for first, last in self._connection.rows(sql, (seen, seen)):
+        # one statement, because the writer may drop a part between two of them; Python 3.12 warns of ?1
+        sql = (
+            "SELECT 0 AS kind, first, last FROM batch WHERE first > ? OR ? = 0"
+            " UNION ALL SELECT 1, value, 0 FROM meta WHERE key = 'gaps' ORDER BY kind, first"
+        )
+        rows = self._connection.rows(sql, (seen, seen))
+        text = str(rows.pop()[1]) if rows and rows[-1][0] else "[]"
+        bridges = self._decoded(text) if rows else {}
+        for _, first, last in rows:
             if not isinstance(first, int) or not isinstance(last, int) or not first <= last < first + MOST_EVENTS:
                 raise self._missing(self.count + 1)
             if last >= COUNTS:
@@ -121,15 +128,23 @@ class Batches:
             if not self._firsts and first > 0:
                 self.base = first - 1
             elif first != self._last + 1:
-                again = self._bridges().get(first)
-                if again is None or not self._ends_at(self._last):
+                again = bridges.get(first)
+                if again is None or first <= self._last or (self._last == seen and not self._ends_at(seen)):
                     raise self._missing(self.count + 1)
                 self.gaps.append(Gap(self.count + 1, again, first - self._last - 1 + again))
             self._firsts.append(self.count + 1)
             self._numbers.append(first)
             self.count += last - first + 1
             self._last = last
+        self._clamp_gaps()
         return self.count
+
+    def _clamp_gaps(self) -> None:
+        """Let no more events replace others than there are before the next gap: the numbers are not trusted."""
+        stops = [*(gap.start for gap in self.gaps[1:]), self.count + 1]
+        for at, (gap, stop) in enumerate(zip(self.gaps, stops, strict=False)):
+            more = max(gap.again - (stop - gap.start), 0)
+            self.gaps[at] = Gap(gap.start, gap.again - more, gap.events - more)
 
     def _ends_at(self, last: int) -> bool:
         """Return whether a batch of the file ends with this event: it may have been dropped since it was read."""
@@ -138,8 +153,11 @@ class Batches:
     def _bridges(self) -> dict[int, int]:
         """The gaps of the file: the number of the first event after each, and how many events there replace others."""
         rows = self._connection.rows("SELECT value FROM meta WHERE key = 'gaps'")
+        return self._decoded(str(rows[0][0])) if rows else {}
+
+    def _decoded(self, text: str) -> dict[int, int]:
         try:
-            pairs = msgspec.json.decode(str(rows[0][0]) if rows else "[]", type=list[tuple[Count, Count]])
+            pairs = msgspec.json.decode(text, type=list[tuple[Count, Count]])
         except msgspec.MsgspecError as error:
             raise damaged(self._connection.path, f"its gaps cannot be read: {error}") from error
         return {first - again: again for first, again in pairs}
