@@ -137,6 +137,8 @@ class Timeline(Played):
 
     def refresh(self, seconds: float = inf) -> bool:
         """Include events added to the log, for up to about `seconds`. Returns whether there were any."""
+        for name in ("recorded", "_numbered", "dropped"):
+            self.__dict__.pop(name, None)  # facts about the whole recording can change without a new event
         before = self._index.count
         if self._log.refresh() == before:
             return False

@@ -377,6 +377,20 @@ def change(path, sql, *parameters):
     database.close()
 
 
+MONITORED = '{"iterations": 9, "every": 1, "whole": [[7, 8]], "looks": [], "alarms": []}'
+
+
+def test_what_is_known_of_the_run_can_change_without_an_event(tmp_path):
+    path = tmp_path / "a.gviz"
+    with gviz.record(path):
+        loop(3)
+    followed = gviz.load(path)
+    assert (followed.recorded, followed.iteration_count) == (None, 3)
+    change(path, "INSERT INTO meta VALUES ('monitored', ?)", MONITORED)
+    assert not followed.refresh()
+    assert followed.iteration_count == 9
+
+
 def test_no_more_events_replace_others_than_there_are(tmp_path):
     path = tmp_path / "a.gviz"
     with gviz.record(path, last=1, older="every 3"):
