@@ -231,6 +231,6 @@ def _is_of_module(info: NodeInfo, scopes: Collection[str]) -> bool:
 
 
 def shared_iterations(a: Timeline, b: Timeline) -> list[int]:
-    """Return the numbers of the iterations that two recordings both have, in order."""
+    """Return the numbers of the iterations that two recordings both have, in order. Several may have one number."""
     theirs = {one.number for one in b.iterations}
-    return [one.number for one in a.iterations if one.number in theirs]
+    return [number for number in dict.fromkeys(one.number for one in a.iterations) if number in theirs]

@@ -18,6 +18,7 @@ from test_ring import adversaries, cuts, essence, logs_of, training
 import gviz
 import gviz.engine as torch
 from gviz import events as e
+from gviz.cli.commands.show import stats_data
 from gviz.compare.recording_comparison import compare
 from gviz.compare.side import Side, shared_iterations
 from gviz.engine import nn
@@ -389,6 +390,18 @@ def test_what_is_known_of_the_run_can_change_without_an_event(tmp_path):
     change(path, "INSERT INTO meta VALUES ('monitored', ?)", MONITORED)
     assert not followed.refresh()
     assert followed.iteration_count == 9
+
+
+def test_iterations_with_one_number_are_compared_and_listed_once(tmp_path):
+    path = tmp_path / "a.gviz"
+    with gviz.record(path):
+        for number in (7, 8):
+            gviz.mark(f"iteration {number}")
+            loop(2)
+    change(path, "INSERT INTO meta VALUES ('monitored', ?)", MONITORED)
+    kept = gviz.load(path)
+    assert len(kept.iterations) > len({*numbers(kept)})
+    assert shared_iterations(kept, kept) == stats_data(kept, len(kept), 0)["whole_iterations"] == [7, 8]
 
 
 def test_no_more_events_replace_others_than_there_are(tmp_path):

@@ -42,7 +42,7 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
         "nodes": len(timeline.nodes),
         "iterations": len(timeline.iterations),
         "iterations_of_run": timeline.iteration_count,
-        "whole_iterations": [one.number for one in timeline.iterations],
+        "whole_iterations": [*dict.fromkeys(one.number for one in timeline.iterations)],
         "backward_passes": sum(phase.kind == "backward" for phase in timeline.phases),
         "losses": [value if isfinite(value) else str(value) for value in loss_values(timeline)],
         "failures": timeline.failures,
