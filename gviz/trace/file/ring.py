@@ -12,7 +12,6 @@ A gap grows when one of its neighbours is dropped: a new bridge replaces the old
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
@@ -31,6 +30,7 @@ from gviz.trace.file.bounds import DENSITY, Bounds
 from gviz.trace.file.snapshot import MATTERING, Bridge, Snapshot
 from gviz.trace.iterations import Iterations
 from gviz.trace.phases import DECIDING
+from gviz.trace.recorded_iterations import NUMBERED
 from gviz.values.number_text import bytes_text
 
 Put = Callable[[list[e.Event], int, int], None]
@@ -48,8 +48,6 @@ _CHANGED_PAGES = 8  # pages that change where a gap begins or grows, besides tho
 _FOR_GAPS = 1 << 19  # bytes that the log may grow by these
 _UNLIMITED = 1 << 40  # a density at which no part is dropped
 _MARKED = KIND_NUMBERS[e.Marked]
-_NUMBERED = re.compile("iteration [0-9]+")
-"""A mark with which the recorder, or this module, names the iteration that follows."""
 ALARM = "alarm"
 """How the recorder's marks of an alarm begin."""
 
@@ -151,7 +149,7 @@ class Ring:
             case e.Marked(name=name):
                 if name.startswith(ALARM):
                     self.pin(seq)
-                elif _NUMBERED.fullmatch(name):
+                elif NUMBERED.fullmatch(name):
                     self._names_iterations = False
 
     def note(self, events: int, size: int, chunks: frozenset[bytes]) -> None:
@@ -449,7 +447,7 @@ def _first_of(batch: _Kept) -> int:
 
 def _later(names: list[e.Event], mark: e.Event) -> list[e.Event]:
     """Return a mark if it names the next iteration, otherwise those before."""
-    return [mark] if isinstance(mark, e.Marked) and _NUMBERED.fullmatch(mark.name) else names
+    return [mark] if isinstance(mark, e.Marked) and NUMBERED.fullmatch(mark.name) else names
 
 
 def _chunks_of(event: e.Event) -> list[bytes]:
