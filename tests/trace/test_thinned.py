@@ -32,6 +32,7 @@ from gviz.trace.file.bounds import Bounds, Older, bounds
 from gviz.trace.file.connection import Connection
 from gviz.trace.file.paths import trace_size
 from gviz.trace.file.reader import Trace
+from gviz.trace.file.ring import Ring
 from gviz.trace.file.snapshot import MATTERING, Bridge
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -440,3 +441,11 @@ def test_a_part_is_dropped_between_two_reads_of_one_refresh(tmp_path, monkeypatc
         with Trace(path) as log:
             assert done
             assert len(log.dropped.gaps) > 2
+
+
+@pytest.mark.parametrize(("older", "which"), [("first", "some of the"), (None, "the last of the")])
+def test_an_error_says_which_events_the_trace_has(tmp_path, monkeypatch, capfd, older, which):
+    monkeypatch.setattr(Ring, "note", lambda *_: 1 / 0)
+    with gviz.record(tmp_path / "a.gviz", last=1, older=older):
+        loop(3)
+    assert f"the trace holds {which} 0 events before" in capfd.readouterr().err

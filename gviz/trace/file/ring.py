@@ -140,6 +140,11 @@ class Ring:
         """Whether anything has been dropped, so that events in the file have other numbers than in the run."""
         return self.cut > 0 or bool(self._bridges)
 
+    @property
+    def which(self) -> str:
+        """Which of the recorded events are in the file, in words."""
+        return "the last of the" if self._bounds.older is None else "some of the"
+
     def _see(self, seq: int, event: e.Event) -> None:
         match event:
             case e.NodeCreated(outputs=outputs):

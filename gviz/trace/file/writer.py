@@ -52,7 +52,7 @@ would stay locked in the child, and the child's own trace would wait forever.
 
 
 class TraceWriter:
-    """Writes one trace. `say` is the listener of a `Channel`.
+    """Writes one trace. `record` is the listener of a `Channel`.
 
     Events are written to the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program pauses),
     and at `close`. An error with the file detaches the writer: `on_error` is called once with a description, the
@@ -312,7 +312,7 @@ class TraceWriter:
         if not self.dead:
             self.dead = True
             self._pending.clear()
-            which = "the" if self._ring is None else "the last of the"
+            which = "the" if self._ring is None else self._ring.which
             self._on_error(f"{file_format.in_words(error)}; the trace holds {which} {self._count:,} events before")
 
 
