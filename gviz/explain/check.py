@@ -150,14 +150,16 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
     silent = [node for node in silent if not _is_for_some_gradients(survey, node)]
     idle, held = never_found(timeline, survey.end), steps_by(timeline, survey.end).parameters
     # an optimizer of a model that was replaced since: the finding about the new model's parameters names these
-    replaced = idle if any(node not in held for node in last) else frozenset()
+    was_replaced = any(node not in held for node in last)
+    replaced = idle if was_replaced else frozenset()
     for node in silent[:MOST_ASKED]:
         yield None
         found = why(timeline, end, node, "grad")
         untrained = _is_never_trained(found)
         is_of_other = bool(survey.optimized) and node not in survey.optimized
-        # a layer that no module and no variable refers to any more has been replaced, too
-        of_old_model = found.kind == "unused" and (node in replaced or _has_lost_its_name(survey, node))
+        # so does the finding about a new layer, if no module and no variable refers to the old one any more
+        is_old = node in replaced or (was_replaced and _has_lost_its_name(survey, node))
+        of_old_model = found.kind == "unused" and is_old
         if of_old_model or _is_taken_as_data(survey, found) or _is_of_no_call(survey, found):
             continue
         if not (untrained and is_of_other):  # else it follows another model, as a target network does

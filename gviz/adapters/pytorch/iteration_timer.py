@@ -88,7 +88,7 @@ class CudaClock:
 
 @dataclass(slots=True, eq=False)
 class Interval:
-    """What began at `start` and ended at `end`. It took the hooks from `before` to `after`."""
+    """What began at `start` and ended at `end`. `before` and `after` also include the time of the hooks."""
 
     call: int
     backward: bool
@@ -144,7 +144,7 @@ class IterationTimer:
         """Remove the hooks. The iteration has ended, at `end` of the clock if given."""
         self._stop = self._clock.now() if end is None else end
         self._leaving.close()
-        self._end_step()
+        self.end_step()
         self._is_broken = self._is_broken or any(self._open.values())
         self._owners.clear()
 
@@ -251,10 +251,11 @@ class IterationTimer:
 
     def _begin_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         before = self._clock.now()
-        self._end_step()
+        self.end_step()
         self._begin(_STEP, False, before)
 
-    def _end_step(self) -> None:
+    def end_step(self) -> None:
+        """End the optimizer step that runs, if one does."""
         around = self._open.get(self._thread)
         if around and around[-1].call == _STEP:
             self._end(_STEP)

@@ -132,6 +132,8 @@ class Monitored:
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Note an optimizer step. If that optimizer was the first to step in the run, an iteration is over."""
+        if self.timer is not None and threading.get_ident() == self._thread:
+            self.timer.end_step()
         if self._leader is None:
             self._leader, self._thread = id(optimizer), threading.get_ident()
         if id(optimizer) != self._leader or threading.get_ident() != self._thread:
@@ -144,7 +146,7 @@ class Monitored:
             self.timer.stop()
             self._timed.append((budget.iteration, self.timer))
             self.timer = None
-        while self._timed and self._timed[0][1].is_known:
+        while self._timed and not _is_captured() and self._timed[0][1].is_known:
             self._take_times(*self._timed.popleft())
         if budget.looks_at_all:
             with without_overrides(), torch.no_grad():
@@ -211,6 +213,11 @@ class Monitored:
         self._write(json.dumps(self._budget.as_data()))
 
 
+def _is_captured() -> bool:
+    """Return whether a CUDA graph is being captured: asking for an event then would break the capture."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()  # type: ignore[no-untyped-call]
+
+
 def replace_engine(monitored: Monitored, leaving: ExitStack) -> None:
     """Observe the roots of backward passes, also while nothing is recorded."""
     engine = torch.autograd.graph._engine_run_backward
@@ -218,9 +225,10 @@ def replace_engine(monitored: Monitored, leaving: ExitStack) -> None:
     @wraps(engine)
     def observed(roots: Any, *args: Any, **options: Any) -> Any:
         monitored.observed(roots)
-        if monitored.timer is None:
+        timer = monitored.timer  # a step in another thread may remove it meanwhile
+        if timer is None:
             return engine(roots, *args, **options)
-        return monitored.timer.run_pass(partial(engine, roots, *args, **options), roots)
+        return timer.run_pass(partial(engine, roots, *args, **options), roots)
 
     for home in (torch.autograd.graph, torch.autograd):
         replace(home, "_engine_run_backward", observed, leaving)

@@ -507,7 +507,7 @@ def left_over(survey: Survey) -> Iterator[Finding]:
     assert isinstance(step, OptimizerStepped)
     (count,), frames = counts, timeline.stack(step.stack)
     text = f"no step uses the gradients of the last {len(rest)} backward pass{'es' * (len(rest) != 1)}"
-    part = Finding("used", f"every other step came after {count} passes", last, step.parameters[0])
+    part = Finding("used", f"every other step came after {count} passes", last, next(iter(step.parameters), 0))
     fix = "call step() once more after the loop"
     numbers, at = (Number("passes", len(rest)),), frames[0] if frames else None
     yield Finding("left-over", text, last, 0, (part,), fix, at, numbers, suspected=True)
