@@ -296,7 +296,7 @@ def parts(
     branch = None if other is None else dict(zip(nodes, other(nodes), strict=True))
     passes = timeline.pass_ends(timeline.iterations[shape.iteration]) if shape.options.marks else []
     after = any(end <= moment.n for end in passes)
-    now = Now(timeline, moment, before, states, bad, shape.options, branch, after)
+    now = Now(timeline, moment, before, states, bad, shape.options, branch, after, shape.shown)
     boxes = tuple(_box(place, shape, now, tooltips=tooltips, bare=place.key in bare) for place in shape.places)
     return boxes, tuple(edge(link, now) for link in shape.links)
 

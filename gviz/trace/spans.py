@@ -52,7 +52,7 @@ class Spans:
         starts = np.unique(np.concatenate(([begin], _after_gaps(later[later > begin], gaps))))
         starts = starts[starts <= max(index.count, begin)]
         ends = _before_gaps(np.append(starts[1:] - 1, index.count), gaps)
-        numbers = np.stack((starts, np.maximum(ends, starts)), axis=1)
+        numbers = np.stack((starts, np.maximum(ends, starts) if len(gaps) else ends), axis=1)
         same = _same(self._iterations, numbers)
         self._iterations, self._starts = numbers, starts.tolist()
         new = enumerate(numbers[same:].tolist(), same)

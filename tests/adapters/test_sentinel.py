@@ -57,7 +57,7 @@ def put_in():
     )
 
 
-IDLE, LISTENING = (0, 0, False), (2, 1, True)
+IDLE, LISTENING, TIMED = (0, 0, False), (2, 1, True), (2, 0, False)
 
 
 def state_of_pytorch():
@@ -97,7 +97,9 @@ def test_between_whole_iterations_nothing_listens(tmp_path):
     assert whole[0] == 1
     assert 2 < len(whole) < 100
     for number, parts in enumerate(run.parts, 1):
-        assert parts == (LISTENING if number in whole else IDLE)
+        assert parts == LISTENING if number in whole else parts in (IDLE, TIMED)
+    assert all(run.parts[each.iteration - 1] == TIMED for each in told.times)
+    assert run.parts.count(TIMED) < 100
     with log:
         marks = [event.name for event in events_in(log) if isinstance(event, Marked)]
         assert [f"iteration {number}" for number in whole] == marks[: len(whole)]

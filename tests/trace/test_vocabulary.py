@@ -41,7 +41,11 @@ OWN = {
         "GradSet": "stands for any other change of .grad",
         "ScopeEntered": "names the call around it",
     },
-    "trace/file/ring.py": {"Marked": "a part of a run may begin with it"},
+    "trace/file/ring.py": {
+        "Marked": "a part of a run may begin with it, and an alarm is kept",
+        "NodeCreated": "numbers of storages that are in use",
+        "Failed": "is kept",
+    },
     "live/node_cache.py": {"NodeCreated": "is kept by kind", "OpSeen": "is kept", "StackSeen": "is kept"},
 }
 """The files that derive from the table, and the event classes that they may name, with the reason."""

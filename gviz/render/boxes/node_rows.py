@@ -36,7 +36,7 @@ class Now:
 
     `first_bad` is the node in which the first nan or inf has appeared by now, or 0. `other` are the states in a
     what-if, if there is one (see `rows_beside`). `after_pass` is set if a pass of the iteration is over; then leaves
-    without a gradient are marked.
+    without a gradient are marked. `shown` are the nodes that are in a box of the whole picture.
     """
 
     timeline: Timeline
@@ -47,6 +47,7 @@ class Now:
     options: Options = field(default_factory=Options)
     other: Mapping[int, NodeState | None] | None = None
     after_pass: bool = False
+    shown: frozenset[int] = frozenset()
     _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
 
     def contribution(self, node: int, output_nr: int, user: int, slot: int) -> Contribution | None:
@@ -70,7 +71,9 @@ class Now:
         tensor shows what is in memory now.
         """
         made, writer = info.created.outputs[output_nr], output.written_by
-        if not self.options.marks or writer in (0, info.node) or self.states.get(writer) is None:
+        if not self.options.marks or writer == info.node or writer not in self.shown:
+            return output
+        if self.timeline.info(writer).born > self.moment.n:
             return output
         written = self.timeline.info(writer).created.first_value
         if made.value is None or written is None or written.shape != made.value.shape:

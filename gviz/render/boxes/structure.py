@@ -26,13 +26,17 @@ from gviz.trace.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The boxes in order of creation and the lines of one iteration. `levels` is the length of the longest path."""
+    """The boxes in order of creation and the lines of one iteration. `levels` is the length of the longest path.
+
+    `shown` are the nodes that are in a box. A part of the structure keeps those of the whole.
+    """
 
     iteration: int
     places: tuple[Outline, ...]
     links: tuple[Link, ...]
     levels: int
     options: Options = field(default_factory=Options)
+    shown: frozenset[int] = frozenset()
 
 
 Form = tuple[tuple[int, ...], int, int, str]
@@ -99,7 +103,8 @@ def structure(
             replace(place, within=around[: options.frames])
             for place, around in zip(places, open_calls(places, graph), strict=True)
         ]
-    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, made, boxes), options)
+    shown = frozenset(node for place in places for node in place.nodes)
+    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, made, boxes), options, shown)
 
 
 def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> Boxes:

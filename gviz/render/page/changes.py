@@ -202,7 +202,8 @@ class Touched:
 class Look:
     """The inputs of the text in a node's box. `adds` is the event if it adds to a gradient here, or else 0.
 
-    `after_pass` is set if a pass is over: then leaves without a gradient are marked.
+    `after_pass` is set if a pass is over: then leaves without a gradient are marked. `writers` are the nodes that exist
+    and wrote to the node's outputs.
     """
 
     state: NodeState | None
@@ -210,6 +211,7 @@ class Look:
     acts: bool
     adds: int
     after_pass: bool
+    writers: frozenset[int]
 
 
 def nodes_in(timeline: Timeline, iteration: Iteration, shape: Structure) -> tuple[int, ...]:
@@ -309,8 +311,9 @@ class Changes:
         marks = frozenset((moment.node, moment.actor, moment.step))
         nodes, links = set(marks), self._reached(moment) if isinstance(event, OF_PASSES) else []
         match event:
-            case e.NodeCreated(node=node, inputs=inputs):
+            case e.NodeCreated(node=node, inputs=inputs, outputs=outputs):
                 nodes.update(source for source, _ in inputs)
+                nodes.update(*(self._living_in.get(output.storage, ()) for output in outputs))
                 links = self._made_with.get(node, [])
             case e.StorageWritten(storage=storage):
                 nodes |= self._living_in.get(storage, set())
@@ -359,4 +362,7 @@ class Changes:
         here = isinstance(moment.event, e.GradFlowed | e.GradAccumulated) and moment.node == place.node
         adds = moment.n if here else 0
         after = any(end <= moment.n for end in self._pass_ends)
-        return Look(moment.state(place.node), moment.failed, moment.actor == place.node, adds, after)
+        state = moment.state(place.node)
+        written_by = {output.written_by for output in state.outputs} - {0} if state is not None else set[int]()
+        writers = frozenset(node for node in written_by if self._timeline.info(node).born <= moment.n)
+        return Look(state, moment.failed, moment.actor == place.node, adds, after, writers)
