@@ -103,7 +103,7 @@ def test_the_legend_names_what_is_there_and_nothing_else():
     ended = list(legend(scene_of("two_shares")))
     assert "thick blue arrow: gradient" in ended
     assert "+=: a contribution that is added" in ended
-    assert "saved freed: its saved tensors are released" in ended
+    assert "released: its saved tensors are released" in ended
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -293,4 +293,4 @@ def test_a_result_of_the_evaluation_is_drawn_before_it_is_taken_down(tmp_path):
         kept = trained_and_evaluated()
         gviz.export(kept, tmp_path / "kept.txt")
     assert "Sum" in (tmp_path / "kept.txt").read_text()
-    assert "gone" not in (tmp_path / "kept.txt").read_text()
+    assert "freed" not in (tmp_path / "kept.txt").read_text()

@@ -63,7 +63,7 @@ def test_a_figure_shows_the_graph_and_nothing_of_the_debugger(trace, tmp_path):
         texts = [text.text or "" for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
         words = " ".join(texts)
         assert "loss" in words
-        assert not re.search(r"#\d|\[\+\]|►|event|saved freed|gone|legend", words)
+        assert not re.search(r"#\d|\[\+\]|►|event|released|freed|legend", words)
         assert b"state-current" not in svg
         assert b"<style" not in svg
 
@@ -122,10 +122,10 @@ def test_a_graph_to_change_can_be_a_figure(trace):
     svg = graph.pipe(format="svg", encoding="utf-8")
     width = float(re.search(r'<svg width="([\d.]+)pt"', svg)[1])
     assert width == FIGURES["two-columns"].width
-    assert "saved freed" not in svg
+    assert "released" not in svg
     assert not re.search(r">[^<]*#\d+", html.unescape(svg))
     whole = gviz.make_dot(trace).pipe(format="svg", encoding="utf-8")
-    assert "saved freed" in whole
+    assert "released" in whole
     with pytest.raises(GvizError, match="figure"):
         gviz.make_dot(trace, figure="three-columns")
 

@@ -197,7 +197,7 @@ def test_a_closed_module_follows_the_clock():
     ]
     said = list(dict.fromkeys(words))
     assert said[:2] == ["pending", "now"]
-    assert {"running", "waiting", "saved freed"} <= set(said)
+    assert {"running", "waiting", "released"} <= set(said)
     assert "1 of 2 nodes" in {
         folded_scene(timeline, n, *closed).boxes[1].rows[0].text.split(",")[0] for n in range(len(timeline))
     }

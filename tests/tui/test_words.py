@@ -91,7 +91,7 @@ def test_the_help_is_one_screen_and_names_the_page_of_the_words():
     ("|g|", "the L2 norm of a gradient"),
     ("INCOMING", "the gradient of a leaf in this pass"),
     (".grad", "the sum over all"),
-    ("saved freed", "its saved tensors are released"),
+    ("released", "its saved tensors are released"),
 ])  # fmt: skip
 def test_one_word_of_the_screen_is_explained_alone(word, said):
     answer = transcript(demo(), f"help {word}")

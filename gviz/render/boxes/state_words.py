@@ -50,9 +50,9 @@ SHOWN: tuple[Shown, ...] = (
     Shown("complete", "complete", "", "all contributions have arrived; .grad is written next"),
     Shown("running", "running", "", "its gradient is complete, its rule runs"),
     Shown("current", "now", "►", "acts in this event"),
-    Shown("freed", "gone", "dashed and empty", "nothing refers to it any more"),
+    Shown("freed", "freed", "dashed and empty", "garbage-collected: nothing refers to it any more"),
     Shown("waiting", "waiting", "", "a closed module: a part of its gradients has arrived"),
-    Shown("released", "saved freed", "", "its saved tensors are released"),
+    Shown("released", "released", "", "its saved tensors are released"),
     Shown("done", "done", "", "backward has finished here"),
 )
 """A box shows only its most important state: the first of this table."""
@@ -68,7 +68,6 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("1 of 2", "one of the two contributions to its gradient has arrived"),
     ("ready", "all of them have arrived, its rule has not run yet"),
     ("in 3 += 4, .grad 3 += 4", "what this event adds, in the pass, or to .grad"),
-    ("freed", "saved freed, in short"),
     ("↻4, v4", "its memory was written in place, and is version 4 now"),
     ("made in pass 2, pass 2", "a backward pass made it (create_graph)"),
     ("no input needs grad, no grad", "not tracked by autograd: no input requires a gradient"),

@@ -90,7 +90,7 @@ _MARKS: Rows = (
     ("█ ┃ ◉", "on the bar: this moment, the start of a phase or iteration, a mark"),
     ("●", "a breakpoint"),
     ("^", "a watch that has changed since the last stop"),
-    ("dashed box", "not made yet, gone, or its saved tensors are released: the word in its corner shows which"),
+    ("dashed box", "not run yet, freed, or its saved tensors are released: the word in its corner shows which"),
     ("(4) under grad", "on the tape: the incoming gradient of a leaf, not yet added to its .grad"),
     ("param, const", "on the tape instead of inputs: a parameter, a constant; leaf: it gets a .grad"),
 )

@@ -232,9 +232,9 @@ def _progress(info: NodeInfo, state: NodeState, width: int) -> str:
     if state.step == "pending":
         return "waiting"
     if is_gone(info, state):
-        return "gone"
+        return "freed"
     if state.saved == "freed":
-        return "saved freed" if width > 12 else "freed"
+        return "released"
     if info.created.untracked and info.created.kind == "op":
         return _untracked(info.created.untracked, width)
     if output is not None and output.written_by:

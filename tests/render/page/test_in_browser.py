@@ -384,7 +384,7 @@ def test_w_tells_what_the_words_mean_and_closes_again(visit):
     page = visit(two_shares().timeline, 0)
     page.press("w")
     words = page.find("#words[open]")
-    assert {"incoming, .grad", "|g|", "+= 3", "saved freed"} <= {each.text for each in page.all("#words dt")}
+    assert {"incoming, .grad", "|g|", "+= 3", "released"} <= {each.text for each in page.all("#words dt")}
     page.press(Keys.ESCAPE)
     assert not words.get_attribute("open")
 
