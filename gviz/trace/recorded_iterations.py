@@ -106,12 +106,19 @@ def recorded_iterations(meta: Mapping[str, str]) -> RecordedIterations | None:
 
 
 def _timed(iteration: int, data: Mapping[str, Any]) -> TimedIteration:
-    """Return a timed iteration from its stored form. Raises ValueError if a call is before the one around it."""
+    """Return a timed iteration from its stored form.
+
+    Raises ValueError if a call is before the one around it, and if a time has more than 64 bits.
+    """
     calls = [TimedCall(str(path)[:_LONGEST_PATH], str(kind)[:_LONGEST_PATH], int(parent), int(forward), int(backward))
              for path, kind, parent, forward, backward in data["calls"]]  # fmt: skip
     if any(not -1 <= call.parent < at for at, call in enumerate(calls)):
         raise ValueError("a call is inside a later one")
     total, outside, optimizer = (int(data[name]) for name in ("total", "outside", "optimizer"))
+    if any(abs(time) >> 63 for call in calls for time in (call.forward, call.backward)):
+        raise ValueError("a call took too long")
+    if any(abs(time) >> 63 for time in (total, outside, optimizer)):
+        raise ValueError("an iteration took too long")
     return TimedIteration(iteration, str(data["clock"])[:_LONGEST_PATH], total, tuple(calls), outside, optimizer)
 
 

@@ -150,7 +150,18 @@ def test_without_room_in_the_budget_nothing_is_timed():
             assert not budget.is_timed
 
 
-@pytest.mark.parametrize("calls", [[["a", "A", 0, 1, 1]], [["a", "A", -1, 1]], [["a", "A", -2, 1, 1]], "x", None])
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [["a", "A", 0, 1, 1]],
+        [["a", "A", -1, 1]],
+        [["a", "A", -2, 1, 1]],
+        [["a", "A", -1, 10**400, 1]],
+        [["a", "A", -1, 1, -(2**63)]],
+        "x",
+        None,
+    ],
+)
 def test_damaged_times_are_not_taken(calls):
     times = {"clock": "cpu", "total": 5, "calls": calls, "outside": 0, "optimizer": 0}
     data = Budget().as_data() | {"times": [(3, times)]}
@@ -158,6 +169,8 @@ def test_damaged_times_are_not_taken(calls):
     whole = times | {"calls": [["a", "A", -1, 1, 2]]}
     (read,) = recorded_iterations({"monitored": json.dumps(data | {"times": [(3, whole)]})}).times
     assert (read.iteration, read.calls[0].backward) == (3, 2)
+    for name in ("total", "outside", "optimizer"):
+        assert recorded_iterations({"monitored": json.dumps(data | {"times": [(3, whole | {name: 2**63})]})}) is None
 
 
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("0.05", 0.05), (0.2, 0.2), ("0", 0.0), (" 2.5% ", 0.025)])
