@@ -147,8 +147,8 @@ def time_lines(timeline: Timeline, width: int) -> Iterator[str]:
 def _listed(calls: Sequence[CallTime]) -> list[CallTime]:
     if len(calls) <= MOST_CALLS:
         return [*calls]
-    least = sorted((call.total for call in calls), reverse=True)[MOST_CALLS - 1]
-    return [call for call in calls if call.total >= least]
+    longest = sorted(range(len(calls)), key=lambda at: calls[at].total, reverse=True)[:MOST_CALLS]
+    return [calls[at] for at in sorted(longest)]
 
 
 def _text(nanoseconds: float) -> str:
