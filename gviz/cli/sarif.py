@@ -87,12 +87,14 @@ def _placed(finding: Finding) -> Iterator[Finding]:
 
 
 def _location(frame: Frame, rows: Rows) -> dict[str, Any]:
-    region = {"startLine": frame.line, "endLine": frame.end_line, **_columns(frame, rows)}
+    region = {"startLine": frame.line, "endLine": max(frame.end_line, frame.line), **_columns(frame, rows)}
     return {"physicalLocation": {"artifactLocation": {"uri": _uri(frame.path)}, "region": region}}
 
 
 def _columns(frame: Frame, rows: Rows) -> dict[str, int]:
     """Return the columns of an expression, counted in characters from 1; a frame counts the bytes of UTF-8 from 0."""
+    if (frame.end_line, frame.end_column) < (frame.line, frame.column):
+        return {}
     last = frame if frame.end_line == frame.line else msgspec.structs.replace(frame, line=frame.end_line)
     first_row, last_row = rows(frame).encode(), rows(last).encode()
     if not 0 <= frame.column <= len(first_row) or not 0 < frame.end_column <= len(last_row):

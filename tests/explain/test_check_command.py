@@ -13,6 +13,7 @@ import gviz.engine as torch
 from gviz.cli.findings import how_to_open
 from gviz.cli.main import run_command
 from gviz.cli.program_run import Program
+from gviz.cli.sarif import _location
 from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
 from gviz.explain.check import Checked, check_ranks
@@ -139,6 +140,20 @@ def test_sarif_points_at_lines(trace, capsys, monkeypatch):
     assert result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 5
     assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     assert result["level"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ((3, 3, 4, 9), {"startLine": 3, "endLine": 3, "startColumn": 5, "endColumn": 10}),
+        ((3, 3, 6, 2), {"startLine": 3, "endLine": 3}),
+        ((3, 2, 4, 9), {"startLine": 3, "endLine": 3}),
+        ((3, 4, 6, 2), {"startLine": 3, "endLine": 4, "startColumn": 7, "endColumn": 3}),
+    ],
+)
+def test_no_region_of_sarif_ends_before_it_starts(place, expected):
+    location = _location(Frame("program.py", "", *place), lambda _: "y = w * 2 + 1")
+    assert location["physicalLocation"]["region"] == expected
 
 
 @pytest.fixture(scope="module")
