@@ -1,13 +1,18 @@
 """Every kind that a check may report, in the smallest program that has it, and in one that nearly has."""
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 from recording import events_of, timeline_of
 
 import gviz
 import gviz.engine as torch
-from gviz.events import Failed
+from gviz.events import BackwardStarted, Failed, NodeCreated
 from gviz.explain.check import check
 from gviz.explain.finding import lines
+from gviz.explain.findings._nan_operation import too_short
+from gviz.explain.recording_overview import Survey
 from gviz.explain.why import why
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -762,3 +767,35 @@ def test_a_loss_of_sequences_takes_logarithms_too(tmp_path):
     (one,) = check(gviz.load(tmp_path / "t.gviz"))
     assert (one.finding.kind, one.more) == ("no-log-probabilities", 0)
     assert "has probabilities" in one.finding.text
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("skips", [True, False])
+def test_a_loss_of_sequences_is_the_cause_only_if_it_is_infinite(skips, tmp_path):
+    torch = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "t.gviz"):
+        scores = torch.ones(2, 1, 3, requires_grad=True).log_softmax(2)
+        target = torch.tensor([[1, 2, 1]])
+        loss = torch.nn.functional.ctc_loss(scores, target, (2,), (3,), zero_infinity=skips)
+        bad = (loss - loss) / (loss - loss)
+    timeline = gviz.load(tmp_path / "t.gviz")
+    assert bad.isnan()
+    last = max(timeline.nodes)
+    assert bool(too_short(timeline, last)) is not skips
+
+    assert bool(too_short(Altered(timeline, "zero_infinity", None), last)) is not skips
+    for lengths in ((None,), ("9",), (None, 9), 9):
+        assert too_short(Altered(timeline, "input_lengths", lengths), last) == ""
+
+
+class Altered:
+    """A timeline whose operations have another value of an attribute."""
+
+    def __init__(self, timeline, name, value):
+        self.timeline, self.name, self.value = timeline, name, value
+        self.nodes = timeline.nodes
+
+    def info(self, node):
+        info = self.timeline.info(node)
+        attrs = tuple((key, self.value if key == self.name else value) for key, value in info.created.attrs)
+        return replace(info, created=msgspec.structs.replace(info.created, attrs=attrs))

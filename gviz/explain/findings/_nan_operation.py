@@ -222,15 +222,22 @@ NO_LABELS = "skip a batch without labels, or divide a sum by max(count, 1): the 
 
 
 def too_short(timeline: Timeline, node: int) -> str:
-    """Return that a target of a ctc_loss is longer than its input, for the loss or the mean of it; or empty."""
-    for source in (node, *islice(ancestors(timeline, node), _NEAR_LOSS)):
-        info = timeline.info(source)
+    """Return that a target of a ctc_loss is longer than its input, for the loss or the mean of it; or empty.
+
+    A finite loss is not the cause. With ``zero_infinity`` the infinite ones become 0. The loss of a call may be known
+    only as the result of its last operation.
+    """
+    near = [timeline.info(source) for source in (node, *islice(ancestors(timeline, node), _NEAR_LOSS))]
+    for info in near:
         attrs = dict(info.created.attrs)
         lengths, targets = attrs.get("input_lengths"), attrs.get("target_lengths")
-        if info.op.base_name == "ctc_loss" and isinstance(lengths, tuple | list) and isinstance(targets, tuple | list):
-            pairs = ((has, needs) for has, needs in zip(lengths, targets, strict=False) if needs > has)
-            has, needs = next(pairs, (0, 0))
-            return f"a target has {needs} labels, and its input {has} steps: no path fits" if needs else ""
+        results = (one.created.first_value for one in near if one.created.stack == info.created.stack)
+        if info.op.base_name != "ctc_loss" or attrs.get("zero_infinity") or not any(map(bad_text, results)):
+            continue
+        if isinstance(lengths, tuple | list) and isinstance(targets, tuple | list):
+            for has, needs in zip(lengths, targets, strict=False):
+                if isinstance(has, int) and isinstance(needs, int) and needs > has:
+                    return f"a target has {needs} labels, and its input {has} steps: no path fits"
     return ""
 
 
