@@ -799,3 +799,18 @@ class Altered:
         info = self.timeline.info(node)
         attrs = tuple((key, self.value if key == self.name else value) for key, value in info.created.attrs)
         return replace(info, created=msgspec.structs.replace(info.created, attrs=attrs))
+
+
+@pytest.mark.parametrize(
+    ("factor", "is_written"),
+    [("float('inf')", True), ("-torch.inf", True), ("float('Infinity')", True), ("finance", False), ("info", False)],
+)
+def test_a_number_is_written_only_where_its_line_has_it(factor, is_written, checks):
+    text = f"""
+import torch
+info = finance = float("inf")
+w = torch.zeros(2, requires_grad=True)
+(w * {factor}).sum().backward()
+"""
+    (one,) = [one for one in checks.of_text(text, "builtin").found if one.finding.kind == "nan-born"]
+    assert ("write a finite number" in one.finding.fix) == is_written

@@ -249,7 +249,7 @@ TOO_SHORT = "zero_infinity=True skips such a pair; or use a longer input or a sh
 
 # A nan or inf that the program writes as a number into the expression: ``x * float("inf")``
 
-_IS_WRITTEN = re.compile(r"inf|nan", re.IGNORECASE)
+_IS_WRITTEN = re.compile(r"(?<![a-z])(?:inf(?:inity)?|nan)(?![a-z])", re.IGNORECASE)
 
 
 def is_written(timeline: Timeline, node: int, user: int) -> bool:
