@@ -814,3 +814,23 @@ w = torch.zeros(2, requires_grad=True)
 """
     (one,) = [one for one in checks.of_text(text, "builtin").found if one.finding.kind == "nan-born"]
     assert ("write a finite number" in one.finding.fix) == is_written
+
+
+def test_a_pass_from_an_unknown_node_is_no_earlier_loss():
+    def program():
+        w, total = torch.ones(2, requires_grad=True), 0.0
+        for _ in range(3):
+            total = total + (w * w).sum()
+            total.backward(retain_graph=True)
+        return w
+
+    assert "counted-again" in found(program)
+    events = []
+    for event in events_of(program):
+        if isinstance(event, BackwardStarted) and event.pass_nr == 1:
+            event = msgspec.structs.replace(event, roots=((0, 0),))
+        if isinstance(event, NodeCreated) and len(event.inputs) == 2:
+            event = msgspec.structs.replace(event, inputs=((0, 0), *event.inputs))
+        events.append(event)
+    kinds = {one.finding.kind: one for one in check(Timeline(MemoryLog(events)))}
+    assert "1 of 3 passes" in kinds["counted-again"].finding.text

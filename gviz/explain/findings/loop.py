@@ -106,7 +106,9 @@ def _contains(timeline: Timeline, event: BackwardStarted, earlier: BackwardStart
     """Return whether the root of a pass is the root of an earlier one and something added to it."""
     (root, _), (before, _) = event.roots[0], earlier.roots[0]
     info = timeline.info(root) if root in timeline.nodes else None
-    return info is not None and info.op.base_name == "add" and before in {node for node, _ in info.created.inputs}
+    if not before or info is None or info.op.base_name != "add":
+        return False
+    return before in {node for node, _ in info.created.inputs}
 
 
 def _again_finding(
