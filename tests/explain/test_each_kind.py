@@ -834,3 +834,22 @@ def test_a_pass_from_an_unknown_node_is_no_earlier_loss():
         events.append(event)
     kinds = {one.finding.kind: one for one in check(Timeline(MemoryLog(events)))}
     assert "1 of 3 passes" in kinds["counted-again"].finding.text
+
+
+def test_the_ends_of_losses_are_looked_up_once(monkeypatch):
+    def program():
+        w = torch.ones(2, 3, requires_grad=True)
+        y = torch.full((2, 3), 1 / 3)
+        for _ in range(5):
+            F.cross_entropy(y, w.softmax(1)).backward()
+        return w
+
+    timeline, asked, ops = recorded(program), [], Survey.ops
+
+    def counted(survey, *names):
+        asked.append(names)
+        return ops(survey, *names)
+
+    monkeypatch.setattr(Survey, "ops", counted)
+    assert "swapped" in {one.finding.kind for one in check(timeline)}
+    assert asked.count(("div",)) == 1

@@ -82,6 +82,11 @@ x, y = torch.randn(6, 4), torch.full((6, 3), 0.5)
 loss = F.binary_cross_entropy(y, net(x).sigmoid())
 loss.backward()
 """,
+    "a target that is longer than its input": """
+net = nn.Linear(4, 3)
+scores = net(torch.randn(2, 1, 4)).log_softmax(2)
+F.ctc_loss(scores, torch.tensor([[1, 2, 1]]), (2,), (3,)).backward()
+""",
     "labels that are all ignored": """
 net = nn.Linear(4, 3)
 loss = F.cross_entropy(net(torch.randn(2, 4)), torch.tensor([-100, -100]))
@@ -471,6 +476,13 @@ EXPECTED = {
         "the prediction first",
         "F.binary_cross_entropy(y",
     ),
+    "a target that is longer than its input": (
+        "error",
+        "nan-born",
+        ["a target has 3 labels, and its input 2 steps"],
+        "zero_infinity=True skips such a pair",
+        "F.ctc_loss(",
+    ),
     "labels that are all ignored": (
         "error",
         "nan-born",
@@ -620,8 +632,18 @@ EXPECTED = {
         "loss = torch.tensor",
     ),
 }
-ONLY_TORCH = {"clipped before unscale_"}
+ONLY_TORCH = {"clipped before unscale_", "a target that is longer than its input"}
 HEALTHY = {
+    "a reverse divergence from a teacher": """
+net = nn.Linear(4, 3)
+teacher = torch.randn(6, 3).log_softmax(1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    loss = F.kl_div(teacher, net(torch.randn(6, 4)).softmax(1), reduction="batchmean")
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "an array of a result that is only read": """
 x = torch.randn(3, requires_grad=True)
 h = x.sigmoid()

@@ -190,10 +190,17 @@ def _kl_of_probabilities(survey: Survey) -> Iterator[Finding]:
             if product.created.stack != made.created.stack or not product.seq < made.seq:
                 continue
             tracked = [one for one in survey.sources(product) if one.created.requires_grad]
-            found = _too_great(survey, made, tracked[0]) if len(tracked) == 1 else None
+            is_input = len(tracked) == 1 and not _is_kl_target(survey, tracked[0], made)
+            found = _too_great(survey, made, tracked[0]) if is_input else None
             if found is not None:
                 yield found
                 break
+
+
+def _is_kl_target(survey: Survey, made: Made, end: Made) -> bool:
+    """Return whether a node is the target of the ``kl_div`` that ends with another node: of its ``xlogy``, too."""
+    users = (survey.nodes[node] for node in survey.timeline.nodes.users(made.node) if node in survey.nodes)
+    return any(user.op == "xlogy" and user.created.stack == end.created.stack for user in users)
 
 
 def _cross_terms(survey: Survey) -> Iterator[Finding]:
@@ -331,12 +338,18 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
 
 
 def _swapped(survey: Survey) -> Iterator[Finding]:
-    """Yield losses with two different arguments whose target is trained, while their input is data."""
-    timeline = survey.timeline
-    for made in survey.ops("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "mul"):
+    """Yield losses with two different arguments whose target is trained, while their input is data.
+
+    ``kl_div`` is left out: with a trained target it is the reverse divergence, which may be intended.
+    """
+    timeline, ends = survey.timeline, dict[int, Made]()
+    for made in survey.ops("div"):
+        if "label_smoothing" in dict(made.created.attrs):
+            ends.setdefault(made.created.stack, made)
+    for made in survey.ops("binary_cross_entropy", "binary_cross_entropy_with_logits", "mul"):
         pair = list(survey.sources(made))[:2]
         if made.op == "mul":
-            pair = _of_cross_entropy(survey, made, pair)
+            pair = _of_cross_entropy(survey, made, pair, ends.get(made.created.stack))
         if len(pair) < 2 or pair[0].created.requires_grad or not pair[1].created.requires_grad:
             continue
         text = "the target of this loss is trained and its input is data: they are swapped"
@@ -347,18 +360,17 @@ def _swapped(survey: Survey) -> Iterator[Finding]:
         yield Finding("swapped", text, made.seq, pair[1].node, (part,), fix, at)
 
 
-def _of_cross_entropy(survey: Survey, product: Made, pair: list[Made]) -> list[Made]:
+def _of_cross_entropy(survey: Survey, product: Made, pair: list[Made], end: Made | None) -> list[Made]:
     """Return input and target of a cross_entropy with probabilities as targets, by its product; empty for another one.
 
-    PyTorch does not record the log_softmax of data: there, the input is known from the last operation of the call.
+    PyTorch does not record the log_softmax of data: there, the input is known from the last operation of the call,
+    `end`.
     """
     of_call = [one.op == "log_softmax" and one.created.stack == product.created.stack for one in pair]
     if any(of_call):
         return sorted(pair, key=lambda one: one.op != "log_softmax")
     if len(pair) != 1 or (0, 0) not in product.created.inputs:
         return []
-    ends = (made for made in survey.ops("div") if made.created.stack == product.created.stack)
-    end = next((made for made in ends if "label_smoothing" in dict(made.created.attrs)), None)
     data = [one for one in survey.sources(end) if not one.created.requires_grad] if end is not None else []
     return [*data[:1], *pair]
 
