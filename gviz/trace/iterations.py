@@ -159,6 +159,18 @@ class Iterations:
         return self._evaluation.starts if self.state is _EVALUATING else self.loop.starts
 
     @property
+    def provisional(self) -> int:
+        """The number of last starts that may turn out not to start an iteration. If the program starts to train, all
+        starts of `evaluates` do.
+        """
+        return 1 if self.state is _EVALUATING else self.loop.provisional
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the program has only evaluated so far."""
+        return self.state is _EVALUATING
+
+    @property
     def begun(self) -> int:
         """The first event of an iteration that has no pass yet but will have one, otherwise 0."""
         return 0 if self.state is _EVALUATING else self.loop.begun
@@ -327,6 +339,11 @@ class Loop:
     def begun(self) -> int:
         """The first event of an iteration that has no pass yet, 0 if the last iteration has one."""
         return self.open if self.starts[-1:] == [self.open] else 0
+
+    @property
+    def provisional(self) -> int:
+        """The number of last starts that may turn out not to start an iteration."""
+        return (self.begun > 0) + (max(len(self._row) - 1, 0) if self._is_first_iteration else 0)
 
     def forget(self, before: int) -> None:
         """Drop the iterations that start before an event, except those that may still become one iteration."""

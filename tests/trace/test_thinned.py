@@ -449,3 +449,41 @@ def test_an_error_says_which_events_the_trace_has(tmp_path, monkeypatch, capfd, 
     with gviz.record(tmp_path / "a.gviz", last=1, older=older):
         loop(3)
     assert f"the trace holds {which} 0 events before" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("flush", [False, True])
+@pytest.mark.parametrize("older", ["thinned", "first", "every 7", "findings"])
+@pytest.mark.parametrize("passes", [1, 6])
+@pytest.mark.parametrize("evaluations", [0, 20])
+def test_iterations_have_the_numbers_of_the_whole_recording(tmp_path, evaluations, passes, older, flush):
+    def program(flush):
+        model, x = Scaled(), torch.ones(2)
+        with torch.no_grad():
+            for _ in range(evaluations):
+                model(x)
+                flush()
+        for _ in range(40):
+            model.weight.grad = None
+            model(x).sum().backward()
+            if passes == 6:
+                (model(x) + 1).sum().backward()
+                (model(x) + 2).sum().backward()
+                (model(x) + 3).sum().backward()
+                (model(x) + 4).sum().backward()
+                (model(x) + 5).sum().backward()
+            flush()
+
+    with gviz.record(tmp_path / "whole.gviz"):
+        program(lambda: None)
+    with gviz.record(tmp_path / "kept.gviz", older=older, last=1) as recording:
+        program(recording.flush if flush else lambda: None)
+    whole, kept = gviz.load(tmp_path / "whole.gviz"), gviz.load(tmp_path / "kept.gviz")
+    assert numbers(kept)[-2:] == numbers(whole)[-2:]
+    by_number = {one.number: one for one in whole.iterations}
+    assert older != "first" or numbers(kept)[0] == 1
+    for one in kept.iterations[1:]:
+        then = by_number[one.number]
+        assert [type(event) for event in (kept.event(one.start), kept.event(one.end))] == [
+            type(event) for event in (whole.event(then.start), whole.event(then.end))
+        ]
+    assert len(kept.iterations) < len(whole.iterations)

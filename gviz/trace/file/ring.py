@@ -107,6 +107,8 @@ class Ring:
         self._names_iterations = bounds.unit == "iterations"
         """Whether the iteration after a gap gets a mark with its number, because the recorder does not name them."""
         self._marks: list[int] = [1]
+        self._evaluated = True
+        """Whether the program had only evaluated when parts settled last."""
         self._page = connection.execute("PRAGMA page_size").fetchone()[0]
         if bounds.older is not None:
             self._write_gaps()
@@ -183,7 +185,7 @@ class Ring:
 
         At most a share of the file is dropped at a time, because SQLite's log gets every page that changes.
         """
-        self._settle()
+        again = self._settle(exactly=exactly)
         excess = self._excess(end)
         unwanted = self._unwanted()
         if excess > 0:
@@ -192,7 +194,7 @@ class Ring:
                 self._density = self._density * 3 // 4
                 unwanted = self._unwanted()
         elif not exactly and len(unwanted) < max(_FEW, len(self._settled) // 4):
-            return frozenset(), True
+            return again, True
         numbers, size, log = set[int](), 0, 0
         for part in unwanted:
             if self._bounds.size and size >= excess and log >= 2 * self._bounds.size // _WAL_SHARE:
@@ -202,13 +204,23 @@ class Ring:
             log += self._size_of(part) + _CHANGED_PAGES * self._page
         self.has_more = len(numbers) < len(unwanted)
         gone, are_dropped = self._drop_parts(numbers)
-        return gone, size >= excess and are_dropped
+        return again | gone, size >= excess and are_dropped
 
-    def _settle(self) -> None:
-        """Move parts that are not among the last ones any more to `_settled`."""
-        starts = self._parts
+    def _settle(self, *, exactly: bool) -> frozenset[bytes]:
+        """Move parts that are not among the last ones any more to `_settled`, unless they may turn out to be no parts.
+        Nothing follows if `exactly` is set. Returns the chunks that are no longer needed.
+        """
+        starts, gone = self._parts, frozenset[bytes]()
         last = self._bounds.last + (self._bounds.unit == "iterations" and self._iterations.begun > 0)
+        if self._bounds.unit == "iterations" and not exactly:
+            last = max(last, self._iterations.provisional)
         old, new = starts[: max(len(starts) - last, 0)], starts[max(len(starts) - last, 0) :]
+        if self._evaluated and not self._iterations.evaluates and self._bounds.unit == "iterations":
+            second = next((first for first in old if first > 1), 0)
+            if not second:
+                return gone
+            gone = self._count_again(second)
+        self._evaluated = self._iterations.evaluates
         self._number(old)
         while self._found and self._settled and new and self._found[0] < new[0]:
             at = bisect_right(self._settled, self._found.pop(0), key=lambda part: part.first) - 1
@@ -217,6 +229,24 @@ class Ring:
         if self._settled:
             self._iterations.forget(self._settled[-1].first)
             del self._marks[: max(bisect_left(self._marks, self._settled[-1].first), 0)]
+        return gone
+
+    def _count_again(self, second: int) -> frozenset[bytes]:
+        """Count the parts of a program that has started to train from 1: all that it evaluated belongs to the first
+        iteration, and event `second` begins the second one.
+
+        If some of it was dropped, the rest is too, except its first part and the last ones: the marks in it have wrong
+        numbers.
+        """
+        begin = next((part.first - self._bridges.get(part.first, 0) for part in self._settled if part.first > 1), 0)
+        after = _Part(2, self._settled[-1].first if self._settled else 0)
+        was_cut, has_gaps = self.cut > 0, bool(self._bridges)
+        self._settled, self._count, self._with_finding = [], int(was_cut), set()
+        if was_cut:
+            return self._drop(second) or frozenset()
+        gone = (self._replace(begin, after) if begin and has_gaps else None) or frozenset()
+        self._write_gaps()
+        return gone
 
     def _number(self, starts: list[int]) -> None:
         """Count the parts that begin at these events, except those known, and let them settle."""
@@ -300,7 +330,8 @@ class Ring:
         low, high = (bisect_left(self._batches, seq, key=_first_of) for seq in (begin, stop))
         dropped = self._batches[low:high]
         again, _, time = self._shortened(Bridge(dropped[0].storage), begin, after)
-        if len(again) >= stop - begin:
+        grows = any(begin < first <= stop for first in self._bridges)
+        if len(again) >= stop - begin + grows:
             return None
         self._connection.execute("DELETE FROM batch WHERE first >= ? AND first < ?", (begin, stop))
         self._put(again, stop - 1 - len(again), time)
