@@ -1018,3 +1018,35 @@ def test_a_silent_mistake_is_found_with_its_line_and_fix(name, engine, checks):
 @pytest.mark.parametrize("name", HEALTHY)
 def test_what_nearly_is_such_a_mistake_is_not_found(name, engine, checks):
     assert [str(one) for one in checks.of_text(HEAD + HEALTHY[name], engine).found] == []
+
+
+IDLE_OPTIMIZER = """
+w, v = (torch.ones(2, requires_grad=True) for _ in range(2))
+opt = torch.optim.SGD([v], lr=0.1)
+for i in range(5):
+    (w * i).sum().backward()
+    if i % 2:
+        opt.step()
+"""
+
+UNCALLED = """
+net = nn.Linear(2, 2)
+head = nn.Linear(2, 2)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], 0.1)
+for i in range(3):
+    opt.zero_grad()
+    net(torch.ones(1, 2)).sum().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_left_over_passes_of_an_optimizer_without_gradients_are_found(engine, checks):
+    assert "left-over" in {one.finding.kind for one in checks.of_text(HEAD + IDLE_OPTIMIZER, engine).found}
+
+
+def test_a_layer_that_is_never_called_is_unused_unless_another_one_replaced_it(checks):
+    """PyTorch's recording does not know a layer that is never called."""
+    (one,) = checks.of_text(HEAD + UNCALLED, "builtin").found
+    assert one.finding.kind == "unused"
+    assert one.more == 1

@@ -39,7 +39,7 @@ class Program:
         self.gate = self.debuggee.held_by(self)(self)
         assert isinstance(self.line.receive(), Ready)
 
-    def say(self, event):
+    def record(self, event):
         pass
 
     def flush(self):
