@@ -10,7 +10,7 @@ pytestmark = pytest.mark.torch
 FOLDERS = ("bugs", "loops", "healthy", "updates", "outputs")
 PROGRAMS = [(folder, path.stem) for folder in FOLDERS for path in sorted((HERE / folder).glob("*.py"))]
 TEXTS = {**MISTAKES, **HEALTHY}
-ONLY_PYTORCH = dict.fromkeys(ONLY_TORCH, "torch.amp.GradScaler")
+ONLY_PYTORCH = dict.fromkeys(sorted(ONLY_TORCH), "torch.amp.GradScaler")
 """The programs that the built-in engine cannot run, each with what it lacks."""
 
 
