@@ -1,4 +1,4 @@
-"""Which iterations of a run a trace contains whole, where these are not all.
+"""Which iterations of a run a trace contains in full, if not all.
 
 There are two reasons: the recording paused within a budget (see `gviz.adapters.recording_budget`; a sentinel looked at
 the iterations between), or iterations were dropped from a long trace (see `gviz.trace.file.ring`). In both cases a mark

@@ -1,8 +1,8 @@
 """Times the module calls of one iteration, forward and backward, while nothing of it is recorded.
 
 Light hooks read a clock where a module call, the backward rule of a node, a backward pass or an optimizer step begins
-and ends. The time of an interval is its own, without the intervals inside it. What the hooks themselves take is in no
-interval, except for the calls of the hooks by PyTorch: 5 to 10 µs for a module call, about 1 µs for a backward rule.
+and ends. The time of an interval is its own, without the intervals inside it. They exclude the hooks' own time, but
+not PyTorch's overhead of calling them: 5 to 10 µs for a module call, about 1 µs for a backward rule.
 
 A node belongs to the module call that created it. Autograd numbers the nodes of a thread in order of creation, so a
 call needs no more than two of these numbers, and the nodes are found when a pass begins::

@@ -2,7 +2,7 @@
 
 `gviz.render.legend` writes a sign as text, ``round and bold: parameter``. Here the words for a look become a swatch or
 an arrow in the colours of the picture; words that are in the picture, such as ``done`` or ``+=``, stay words. The
-table is as high as it must be: the columns are as many as fit the width of a small picture.
+table has as many columns as fit the width of a small picture.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ STRAIGHT = "8"
 """The weight of lines between operations. It makes long chains straight and moves leaves to the side."""
 
 FEWEST_RESIDUALS = 2
-"""The fewest residual connections of a stream. A single one is part of a small graph, and no column."""
+"""The fewest residual connections of a stream. A graph with only one needs no column."""
 MOST_SEARCHED = 400
 """The most boxes of a picture in which residual connections are searched."""
 

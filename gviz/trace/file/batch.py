@@ -94,7 +94,7 @@ class Batches:
     """The first `count` events of a file, by batch. Caches the batches it read last.
 
     A file that keeps only its last part starts with an event number above 1, which is number 1 here. `base` is the
-    difference. The numbers in the file may have gaps, which it lists; here they have none. `gaps` are those.
+    difference. The numbers in the file may have gaps; here they are consecutive. `gaps` lists the gaps.
     """
 
     def __init__(self, connection: Connection) -> None:

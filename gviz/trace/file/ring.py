@@ -1,4 +1,4 @@
-"""Ring buffer: keeps only some parts of a trace that is being written, and replaces the rest by what followed from it.
+"""Ring buffer: keeps some parts of a trace that is being written, and replaces the rest with events that recreate it.
 
 A part begins with an iteration or a mark. What precedes the first kept part is replaced by a snapshot, and a gap
 between two kept parts by a bridge: events that lead to the state after the gap. Events keep their numbers::
@@ -43,7 +43,7 @@ _WAL_SHARE = 16  # the log is merged at this part of the size; it and one write 
 _INDEX_BYTES = 20  # bytes per event in the index that a clean close adds, approximately
 _WORTH = 4  # drop at least this many times the size of the snapshot, or it would cost more than it saves
 _FILLED_AGAIN = 0.7  # cut the file to this part of its size, so that not every event triggers a cut
-_FEW = 8  # parts are dropped from the middle when there are this many, and a quarter of those before the last ones
+_FEW = 8  # parts are dropped from the middle if at least this many, and a quarter of the settled ones, are unwanted
 _CHANGED_PAGES = 8  # pages that change where a gap begins or grows, besides those of the dropped part
 _FOR_GAPS = 1 << 19  # bytes that the log may grow by these
 _UNLIMITED = 1 << 40  # a density at which no part is dropped

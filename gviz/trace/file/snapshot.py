@@ -197,8 +197,8 @@ class Bridge(Snapshot):
     nodes, too, which a snapshot does not know: their last values and gradients, and that they were freed. Memory with a
     number up to `known` is older than the stretch.
 
-    Example: of a training loop's iteration remain one write per weight, one ``.grad`` per weight, and the batch and the
-    loss that variables still hold.
+    Example: a training iteration leaves one write and one ``.grad`` per weight, and the batch and the loss that
+    variables still hold.
     """
 
     def __init__(self, known: int) -> None:
