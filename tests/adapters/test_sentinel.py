@@ -272,10 +272,11 @@ def test_iterations_around_an_alarm_are_kept(tmp_path):
     with open_trace(tmp_path / "a.gviz") as log:
         timeline = Timeline(log)
         kept = [one.number for one in timeline.iterations]
-        assert [name for _, name in timeline.marks if name.startswith("alarm at iteration 60: ")]
-        assert {61, 62} <= {*kept}
-        assert len(kept) < 10 < len(numbers_of_whole(recorded_iterations(log.meta)))
-        assert {*kept} <= {*numbers_of_whole(recorded_iterations(log.meta))}
+        told = recorded_iterations(log.meta)
+        alarm = min(seen for seen, _, _ in told.looks if seen >= 60)  # how often it looks depends on the machine
+        assert [name for _, name in timeline.marks if name.startswith(f"alarm at iteration {alarm}: ")]
+        assert {alarm + 1, alarm + 2} <= {*kept} <= {*numbers_of_whole(told)}
+        assert len(kept) < 10
 
 
 def test_the_command_that_is_printed_can_be_pasted(tmp_path):
