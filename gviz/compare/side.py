@@ -37,7 +37,7 @@ class Side:
 
     def __post_init__(self) -> None:
         if self.timeline.iteration_numbered(self.number) is None:
-            count, recorded = len(self.timeline.iterations), self.timeline.recorded
+            count, recorded = len(self.timeline.iterations), self.timeline.recorded_iterations
             there = "has one iteration" if count == 1 else f"has iterations 1 to {count}"
             there = f"has iterations {recorded.numbers}" if recorded is not None else there
             raise GvizError(f"there is no iteration {self.number}", why=f"the recording {there}", exit_code=2)

@@ -62,7 +62,7 @@ class ModuleTimes:
 
 def module_times(timeline: Timeline) -> ModuleTimes | None:
     """Return the times of the calls of the last timed iteration; None if no iteration was timed."""
-    every = timeline.recorded.times if timeline.recorded is not None else ()
+    every = timeline.recorded_iterations.times if timeline.recorded_iterations is not None else ()
     if not every:
         return None
     like = [one for one in every if _structure(one) == _structure(every[-1])]
@@ -98,7 +98,7 @@ def _structure(one: TimedIteration) -> list[tuple[str, int]]:
 
 def why_no_times(timeline: Timeline) -> str:
     """Return why a recording has no times, and how to get them."""
-    if timeline.recorded is None or not timeline.recorded.paused:
+    if timeline.recorded_iterations is None or not timeline.recorded_iterations.paused:
         return (
             "this recording has no times of modules: recording an operation takes longer than most operations, so the "
             "times between its events are not those of the program. gviz monitor SCRIPT (PyTorch) times iterations in "

@@ -135,8 +135,10 @@ def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:
     if timeline.growing and number is not None and number > count:
         hint = f"until if step == {number - 1} lets the program run there"
         return GvizError(f"{none} so far", hint=hint, exit_code=2)
-    if timeline.recorded is not None:
-        return GvizError(f"{none} in this recording", hint=f"it has {timeline.recorded.numbers}", exit_code=2)
+    if timeline.recorded_iterations is not None:
+        return GvizError(
+            f"{none} in this recording", hint=f"it has {timeline.recorded_iterations.numbers}", exit_code=2
+        )
     only = f"there are {count:,}" if count > 1 else "there is one"
     return GvizError(none, hint=only, exit_code=2)
 

@@ -98,7 +98,7 @@ class EventLog(Protocol):
     @property
     def dropped(self) -> Dropped: ...
     @property
-    def recorded(self) -> RecordedIterations | None: ...  # None if it has every iteration of the run
+    def recorded_iterations(self) -> RecordedIterations | None: ...  # None if it has every iteration of the run
     @property
     def cut_off(self) -> bool: ...  # whether the recording was ended before the program, by its `until` condition
     @property
@@ -146,7 +146,7 @@ class MemoryLog:
 
     framework = "gviz.engine"
     dropped = NOTHING_DROPPED
-    recorded: RecordedIterations | None = None
+    recorded_iterations: RecordedIterations | None = None
     cut_off = False
     finished = True
 

@@ -86,6 +86,10 @@ class Moment:
             self._known.pop(node, None)
 
 
+_OF_ALL = ("recorded_iterations", "_numbered", "_by_number", "dropped")
+"""Cached facts about the whole recording, which can change without a new event."""
+
+
 class Timeline(Played):
     """Answers questions about every moment ``0 <= n <= len`` of a log (0: before all events), cheap in any order.
 
@@ -137,8 +141,8 @@ class Timeline(Played):
 
     def refresh(self, seconds: float = inf) -> bool:
         """Include events added to the log, for up to about `seconds`. Returns whether there were any."""
-        for name in ("recorded", "_numbered", "dropped"):
-            self.__dict__.pop(name, None)  # facts about the whole recording can change without a new event
+        for name in _OF_ALL:
+            self.__dict__.pop(name, None)
         before = self._index.count
         if self._log.refresh() == before:
             return False
@@ -318,19 +322,19 @@ class Timeline(Played):
 
     @cached_property
     def _numbered(self) -> tuple[Iteration, ...]:
-        recorded = self._log.recorded
+        recorded = self._log.recorded_iterations
         return self._spans.iterations if recorded is None else numbered(recorded, self._spans.iterations, self.marks)
 
     @cached_property
-    def recorded(self) -> RecordedIterations | None:
+    def recorded_iterations(self) -> RecordedIterations | None:
         """Which iterations of the run the recording has; None if it has all of them."""
-        recorded = self._log.recorded
+        recorded = self._log.recorded_iterations
         return None if recorded is None else of_numbers(recorded, [one.number for one in self.iterations])
 
     @property
     def missing(self) -> str:
         """A description of what the recording does not have of the run; empty if nothing is missing."""
-        recorded = self.recorded
+        recorded = self.recorded_iterations
         is_partial = recorded is not None and bool(recorded.whole) and recorded.whole != ((1, recorded.iterations),)
         words = f"{recorded.words}; whole: {recorded.numbers}" if recorded is not None and is_partial else ""
         return "; ".join(filter(None, (words, self.dropped.words)))
@@ -338,7 +342,7 @@ class Timeline(Played):
     @property
     def iteration_count(self) -> int:
         """The number of iterations of the run, as far as the recording knows."""
-        return len(self.iterations) if self.recorded is None else self.recorded.iterations
+        return len(self.iterations) if self.recorded_iterations is None else self.recorded_iterations.iterations
 
     def iteration_of(self, node: int) -> Iteration:
         """Return the iteration that created a node."""
@@ -346,9 +350,11 @@ class Timeline(Played):
 
     def iteration_numbered(self, number: int) -> Iteration | None:
         """Return the iteration with a number, from 1; None if the recording does not have it."""
-        if self._log.recorded is None:
-            return self.iterations[number - 1] if 1 <= number <= len(self.iterations) else None
-        return next((one for one in self.iterations if one.number == number), None)
+        return self._by_number.get(number)
+
+    @cached_property
+    def _by_number(self) -> dict[int, Iteration]:
+        return {one.number: one for one in reversed(self.iterations)}  # of several, the first
 
     def iteration_at(self, n: int) -> Iteration:
         """Return the iteration of moment `n` (the first one for moment 0)."""

@@ -165,7 +165,11 @@ def test_answers_are_those_about_the_whole(tmp_path, engine):
 def test_what_a_trace_does_not_have_is_said(tmp_path, engine):
     kept = recorded(tmp_path / "kept.gviz", engine, PROGRAMS[0], last=1, older="first")
     assert kept.missing.startswith("3 of 12 iterations are kept; whole: 1, 11 to 12; ")
-    assert (kept.iteration_count, kept.recorded.has_whole(5), kept.recorded.has_whole(12)) == (12, False, True)
+    assert (kept.iteration_count, kept.recorded_iterations.has_whole(5), kept.recorded_iterations.has_whole(12)) == (
+        12,
+        False,
+        True,
+    )
     assert kept.iteration_numbered(5) is None
     assert (
         event_at(kept, "iteration 11")
@@ -387,7 +391,7 @@ def test_what_is_known_of_the_run_can_change_without_an_event(tmp_path):
     with gviz.record(path):
         loop(3)
     followed = gviz.load(path)
-    assert (followed.recorded, followed.iteration_count) == (None, 3)
+    assert (followed.recorded_iterations, followed.iteration_count) == (None, 3)
     change(path, "INSERT INTO meta VALUES ('monitored', ?)", MONITORED)
     assert not followed.refresh()
     assert followed.iteration_count == 9

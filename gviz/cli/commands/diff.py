@@ -147,7 +147,7 @@ def _ends(a: Timeline, b: Timeline) -> str:
 
 def _shared(a: Timeline, b: Timeline) -> str:
     """Return how many iterations could be compared, if one of the traces has only some of them; else empty."""
-    if a.recorded is None and b.recorded is None:
+    if a.recorded_iterations is None and b.recorded_iterations is None:
         return ""
     from gviz.compare.side import shared_iterations
 

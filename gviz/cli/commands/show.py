@@ -110,7 +110,7 @@ def training_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
     from gviz.explain.training import progress
 
     curves = progress(timeline, n)
-    recorded = timeline.recorded
+    recorded = timeline.recorded_iterations
     looks = recorded.looks if recorded is not None else ()
     return {
         "iterations": [timeline.iteration_at(end).number for end in curves.ends],
@@ -133,7 +133,7 @@ def training_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     from gviz.explain.training import progress
     from gviz.tui.drawing.training_summary import plain_training
 
-    yield from plain_training(progress(timeline, n), _width(), timeline.recorded)
+    yield from plain_training(progress(timeline, n), _width(), timeline.recorded_iterations)
 
 
 def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:

@@ -97,7 +97,7 @@ class Trace:
         return Dropped(base + again, again, turns, gaps)
 
     @property
-    def recorded(self) -> RecordedIterations | None:
+    def recorded_iterations(self) -> RecordedIterations | None:
         """Which iterations of the run the file has, if these are not all."""
         return recorded_iterations(self.meta)
 

@@ -281,7 +281,7 @@ def passes(session: Session, _: str) -> Look:
 def training(session: Session, _: str) -> Driven[Look]:
     """Run ``training``: losses and gradients from pass to pass."""
     found = yield from reading_progress(session.timeline)
-    recorded = session.timeline.recorded
+    recorded = session.timeline.recorded_iterations
     between = partial(between_lines, recorded, glyphs=session.glyphs) if recorded is not None else lambda width: ()
     return Look("Training", lambda width: [*training_lines(found, width, session.glyphs), *between(width)])
 
