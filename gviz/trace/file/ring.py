@@ -436,8 +436,8 @@ class Ring:
     def _drop(self, first: int, *, may_stay: bool = False) -> frozenset[bytes] | None:
         """Drop the events before event `first`, and return the chunks that only they used.
 
-        If a snapshot would be longer than the events, it does not name the part that follows. If `may_stay` is set, it
-        must be shorter, otherwise the events stay and this returns None.
+        If a snapshot would be longer than the events, it does not name the part that follows. If `may_stay` is set and
+        nothing has been dropped before, it must be shorter, otherwise the events stay and this returns None.
         """
         number = 0
         if self._bounds.older is not None:
@@ -445,8 +445,8 @@ class Ring:
             at = bisect_right(self._settled, first, key=lambda part: part.first)
             number = self._settled[at - 1].number if at else 0
         again, entered, time = self._shortened(self._snapshot, self.cut + 1, _Part(number, first))
-        if may_stay and len(again) >= first - 1:
-            self._snapshot = Snapshot()  # nothing was dropped before
+        if may_stay and not self.cut and len(again) >= first - 1:
+            self._snapshot = Snapshot()
             return None
         if len(again) > first - 1:
             del again[len(again) - entered - 1]
