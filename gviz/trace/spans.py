@@ -33,8 +33,8 @@ class Spans:
         """Update from the index. Events that replace dropped ones belong to no iteration or phase."""
         begin = min(dropped.again + 1, max(index.count, 1))  # this event may not exist
         gaps = np.array([(gap.start, gap.end) for gap in dropped.gaps], np.int64).reshape(-1, 2)
-        self._divide(index, begin, gaps)
-        self._tell_phases(index, begin, gaps)
+        self._build_iterations(index, begin, gaps)
+        self._build_phases(index, begin, gaps)
 
     def iteration_at(self, n: int) -> Iteration:
         """Return the iteration of moment `n` (the first one for moment 0)."""
@@ -47,7 +47,7 @@ class Spans:
         phase = self.phases[places[at]] if at >= 0 else None
         return phase if phase is not None and n <= phase.end else None
 
-    def _divide(self, index: Index, begin: int, gaps: Array) -> None:
+    def _build_iterations(self, index: Index, begin: int, gaps: Array) -> None:
         later = index.tables.iterations.start[1:]
         starts = np.unique(np.concatenate(([begin], _after_gaps(later[later > begin], gaps))))
         starts = starts[starts <= max(index.count, begin)]
@@ -58,7 +58,7 @@ class Spans:
         new = enumerate(numbers[same:].tolist(), same)
         self.iterations = (*self.iterations[:same], *(Iteration(place, *bounds) for place, bounds in new))
 
-    def _tell_phases(self, index: Index, begin: int, gaps: Array) -> None:
+    def _build_phases(self, index: Index, begin: int, gaps: Array) -> None:
         kind, start, end, pass_nr, thread = index.tables.phases
         end = _before_gaps(np.where(end == 0, index.count, end), gaps)
         start = _after_gaps(start, gaps)

@@ -172,14 +172,14 @@ class Ring:
         nothing can be dropped.
         """
         if self._bounds.older is not None:
-            gone, is_enough = self._thin(end, exactly=exactly)
+            gone, is_enough = self._drop_unwanted(end, exactly=exactly)
             first = 0 if is_enough else self._first_that_fits(end)
         else:
             gone = frozenset[bytes]()
             first = max(self._first_of_last_parts(exactly=exactly), self._first_that_fits(end))
         return gone | (self._drop(first) or frozenset()) if first > self.cut + 1 else gone
 
-    def _thin(self, end: int, *, exactly: bool) -> tuple[frozenset[bytes], bool]:
+    def _drop_unwanted(self, end: int, *, exactly: bool) -> tuple[frozenset[bytes], bool]:
         """Drop older parts that are not to be kept, and return the chunks that only they used, and whether the file
         then fits its size.
 
@@ -317,7 +317,7 @@ class Ring:
                 if row.kind in _MATTERING:
                     snapshot.process(decode(row.kind, batch.body(row)))
                 elif row.kind == _MARKED and self._bounds.older is not None and not self._names_iterations:
-                    name = _later(name, decode(row.kind, batch.body(row)))
+                    name = _name_after(name, decode(row.kind, batch.body(row)))
         again = snapshot.said_again()
         again[len(again) - entered : len(again) - entered] = name
         return again, entered, time
@@ -481,7 +481,7 @@ def _first_of(batch: _Kept) -> int:
     return batch.first
 
 
-def _later(names: list[e.Event], mark: e.Event) -> list[e.Event]:
+def _name_after(names: list[e.Event], mark: e.Event) -> list[e.Event]:
     """Return a mark if it names the next iteration, otherwise those before."""
     return [mark] if isinstance(mark, e.Marked) and NUMBERED.fullmatch(mark.name) else names
 
