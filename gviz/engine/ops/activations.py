@@ -48,8 +48,8 @@ def _relu(self: Array) -> Any:
     return np.maximum(self, np.zeros((), self.dtype))
 
 
-def _cut(self: Array, at: Array) -> Any:
-    below = at <= 0
+def _above(self: Array, at: Array, threshold: float) -> Any:
+    below = at <= threshold
     remaining = self * ~below
     # Infinite elements are nan now where they should be 0; checking for that is cheaper than a selection by element.
     clean = np.ravel(remaining)
@@ -84,14 +84,21 @@ def _gradient_op(name: str, grad_fn: str, text: str, forward: Callable[..., Any]
     return op
 
 
-cut = _gradient_op("threshold", "ThresholdBackwardBackward0", "self, 0 where at <= 0", _cut)
+threshold_gradient = _gradient_op(
+    "threshold",
+    "ThresholdBackwardBackward0",
+    "self, 0 where at <= threshold",
+    _above,
+    {"threshold": 0},
+    {"threshold": 0.1},
+)
 relu: Op = Op(
     "relu(self)",
     grad_fn="ReluBackward0",
     formula="max(self, 0)",
     pointwise=True,
     forward=_relu,
-    rules=(Rule("self", "g where result > 0, else 0", lambda g, result: cut(g, result)),),
+    rules=(Rule("self", "g where result > 0, else 0", lambda g, result: threshold_gradient(g, result, threshold=0)),),
     in_place=True,
     examples=on(spaced),
 )
@@ -157,7 +164,7 @@ def _rrelu(self: Array, noise: Array, lower: float, upper: float, training: bool
     return result if training else np.asarray(result, order="C")
 
 
-def _through_rrelu(self: Array, at: Array, noise: Array, lower: float, upper: float, training: bool) -> Any:
+def _times_slope(self: Array, at: Array, noise: Array, lower: float, upper: float, training: bool) -> Any:
     if training:
         return self * noise  # where the input is positive, the noise is 1
     return np.where(at > 0, self, self * ((lower + upper) / 2))
@@ -168,7 +175,7 @@ rrelu_gradient: Op = Op(
     grad_fn="RreluWithNoiseBackwardBackward0",
     formula="self, self * slope where at <= 0",
     pointwise=True,
-    forward=_through_rrelu,
+    forward=_times_slope,
     rules=(
         Rule(
             "self",
@@ -225,15 +232,6 @@ rrelu_written: Op = Op(
 
 def _threshold(self: Array, threshold: float, value: float) -> Any:
     return np.where(self <= threshold, np.asarray(value, self.dtype), self)
-
-
-threshold_gradient = _gradient_op(
-    "threshold",
-    "ThresholdBackwardBackward0",
-    "self, 0 where at <= threshold",
-    lambda self, at, threshold: np.where(at <= threshold, np.zeros((), self.dtype), self),
-    {"threshold": 0.1},
-)
 
 
 def _threshold_op(grad_fn: str, torch: str) -> Op:

@@ -434,16 +434,16 @@ def _nll(self: Array, target: Array, weight: Array | None, reduction: str, ignor
     return (total / total_weight if reduction == "mean" else total), total_weight
 
 
-def _nll_share(target: Any, weight: Any, total_weight: Any, kind: str, reduction: str, ignore_index: int) -> Any:
-    """Return the slope of the loss at each target; for use in rules."""
+def _nll_slope(target: Any, weight: Any, total_weight: Any, kind: str, reduction: str, ignore_index: int) -> Any:
+    """Return the slope of the loss at each target."""
     weights = class_weights(target, weight, kind=kind, ignore_index=ignore_index)
     return -weights / total_weight if reduction == "mean" else -weights
 
 
-def _through_nll(
+def _nll_gradient(
     self: Array, at: Array, target: Array, weight: Array | None, total_weight: Array, reduction: str, ignore_index: int
 ) -> Array:
-    each = self * _nll_share(target, weight, total_weight, self.dtype.name, reduction, ignore_index)
+    each = self * _nll_slope(target, weight, total_weight, self.dtype.name, reduction, ignore_index)
     return _put(each, target, at.shape, ignore_index)
 
 
@@ -459,14 +459,14 @@ def _nll_backward(name: str, grad_fn: str, shape: Shape) -> Op:
 
     def towards_self(g: Any, target: Any, weight: Any, total_weight: Any, reduction: str, ignore_index: int) -> Any:
         kind = str(g.dtype).removeprefix("torch.")
-        share = _nll_share(target, weight, total_weight, kind, reduction, ignore_index)
-        return pick_class(g, target, ignore_index=ignore_index) * share
+        slope = _nll_slope(target, weight, total_weight, kind, reduction, ignore_index)
+        return pick_class(g, target, ignore_index=ignore_index) * slope
 
     return Op(
         f"{name}_backward(self, at, target, weight?, total_weight, *, reduction, ignore_index)",
         grad_fn=grad_fn,
         formula="-self at the class target, else 0",
-        forward=_through_nll,
+        forward=_nll_gradient,
         rules=(Rule("self", "-g at the class target", towards_self), Rule("at", "0", nothing)),
         public=False,
         examples=lambda: [
