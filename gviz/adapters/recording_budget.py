@@ -5,21 +5,19 @@ little to the time of a run. An *iteration* ends with the step of the optimizer 
 
 States
 ------
-The current iteration is in one of two states::
+The current iteration is in one of three states. The next one is, in this order of preference::
 
-                 the price of another whole one fits into the budget, and its number is due;
-                 or an alarm has requested whole ones
-    +----------+ <----------------------------------------------------------------------- +----------+
-    |  WHOLE   |                                                                          | SENTINEL |
-    +----------+ -----------------------------------------------------------------------> +----------+
-      all parts    the iteration is over, and neither of these is true for the next one     one call at each step of
-      listen                                                                                an optimizer, nothing else
+    state      while it lasts                                       the next iteration is in it if
+    WHOLE      all parts listen                                     its price fits into the budget and its number is
+                                                                    due, or an alarm has requested whole ones
+    TIMED      light hooks read a clock at module calls and         the same for timed ones, and the current
+               backward rules; the sentinel                         iteration is not whole
+    SENTINEL   one call at each step of an optimizer                neither is true
 
 The first iteration is whole. An alarm is a loss, or a norm of all gradients, that is nan or infinite or far outside its
 previous range. It makes the next `AFTER_ALARM` iterations whole at any price, which is paid back later.
 
-Some iterations with only the sentinel are *timed*: light hooks read a clock at the module calls and at the backward
-rules of nodes. Nothing else is recorded in them, so the times are those of the program. They are as rare as whole ones.
+Nothing else is recorded in a timed iteration, so the times are those of the program. They are as rare as whole ones.
 
 What counts as cost
 -------------------
@@ -43,6 +41,7 @@ choose by the number of the iteration only, because they wait for each other.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -134,7 +133,7 @@ class Budget:
     looks: list[Look] = field(default_factory=list)
     times_modules: bool = False
     is_timed: bool = False
-    timed: list[tuple[int, Mapping[str, object]]] = field(default_factory=list)
+    timed: deque[tuple[int, Mapping[str, object]]] = field(default_factory=lambda: deque(maxlen=_MOST_TIMED))
     _alone: float = 0.0
     _mean: float = 0.0
     _known: int = 0
@@ -227,7 +226,7 @@ class Budget:
             "share": self.share,
             "every": self.every,
             "whole": self.whole,
-            "times": self.timed[-_MOST_TIMED:],
+            "times": [*self.timed],
             "spent": round(self.spent / (self._alone or 1), 4),
             "alarms": [(each.iteration, each.what) for each in self.alarms],
             "looks": [(each.iteration, _written(each.loss), _written(each.norm)) for each in self.looks],
@@ -252,14 +251,19 @@ class Budget:
             return False
         if not self.by_number and self.spent + self._time_price > self.share * self._alone:
             return False
-        self._time_due = max(self.iteration + 1, math.floor(self.iteration * 2 ** (1 / self.per_doubling)))
+        self._time_due = self._later
         return True
+
+    @property
+    def _later(self) -> int:
+        """The first number for the iteration after this one that is whole, or timed."""
+        return max(self.iteration + 1, math.floor(self.iteration * 2 ** (1 / self.per_doubling)))
 
     def _note(self) -> None:
         """Note that the iteration that begins is whole, and when the next one is due."""
         if not self.is_whole:
             return
-        self._due = max(self.iteration + 1, math.floor(self.iteration * 2 ** (1 / self.per_doubling)))
+        self._due = self._later
         if self.whole and self.whole[-1][1] == self.iteration - 1:
             self.whole[-1] = (self.whole[-1][0], self.iteration)
         else:
