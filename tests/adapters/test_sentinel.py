@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 hooks = importlib.import_module("torch.optim.optimizer")
+timer = importlib.import_module("gviz.adapters.pytorch.iteration_timer")
 
 
 class Run:
@@ -224,7 +225,7 @@ def test_iterations_have_their_numbers_of_the_run(tmp_path):
         whole = numbers_of_whole(told)
         assert [one.number for one in timeline.iterations] == whole
         assert timeline.iteration_count == 300
-        assert timeline.recorded.has_whole(whole[-1])
+        assert timeline.recorded_iterations.has_whole(whole[-1])
         assert timeline.missing.startswith(f"{len(whole)} of 300 iterations are recorded whole; ")
         at = event_at(timeline, f"iteration {whole[2]}")
         assert timeline.iterations[2].start < at <= timeline.iterations[2].end
@@ -295,3 +296,27 @@ def test_the_command_that_is_printed_can_be_pasted(tmp_path):
     assert good
     assert start == good[-1] <= 200  # from the last look at which all was well
     assert "nan" in command("check", "b.gviz", cwd=tmp_path)[1]
+
+
+def test_a_timed_step_ends_before_what_follows_it(tmp_path, monkeypatch):
+    ended = []
+    end_step = timer.IterationTimer.end_step
+    monkeypatch.setattr(timer.IterationTimer, "end_step", lambda its: (ended.append(its), end_step(its)))
+    told, log = recorded(tmp_path / "a.gviz", Run(optimizers=2), 300, budget=0.9)
+    log.close()
+    assert told.times
+    assert {ended.count(one) for one in ended} == {5}  # where each of the two steps begins and ends, and at the end
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_no_event_is_asked_for_while_a_graph_is_captured(tmp_path, monkeypatch, captured):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: captured)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captured)
+    asked, run = [], Run()
+    monkeypatch.setattr(timer.HostClock, "is_known", lambda clock, moment: asked.append(moment) or True)
+    with gviz.record(tmp_path / "a.gviz", model=run.model, budget=0.9):
+        run.go(300)
+        while_it_ran = len(asked)
+    assert bool(while_it_ran) != captured
+    with open_trace(tmp_path / "a.gviz") as log:
+        assert recorded_iterations(log.meta).times
