@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gviz.emit import Channel
 from gviz.events import SourceSeen
 from gviz.explain.program_errors import Failure
+from gviz.live.debuggee import Debuggee
+from gviz.live.gate import Gate
 from gviz.render.page.contents import Sources
 from gviz.source import site
+from gviz.trace.file.writer import TraceWriter
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.source import LARGEST, code_lines
@@ -132,3 +136,9 @@ def test_the_head_of_a_statement_runs_and_not_all_of_it(length):
     loop, first, second = (17, 17, 8, 12), (21, 21, 9, 13), (23, 23, 9, 13)
     places = [(frame.line, frame.end_line, frame.column, frame.end_column) for frame in callers]
     assert places == [loop, loop, loop, first, first, second, second]
+
+
+def test_frames_of_every_recorder_are_known_and_those_of_a_program_are_not():
+    recorders = [Channel.emit, TraceWriter.record, Gate.receive, Debuggee.stop_here]
+    assert site.of_listening([function.__code__ for function in recorders]) == {*range(len(recorders))}
+    assert site.of_listening([test_frames_of_every_recorder_are_known_and_those_of_a_program_are_not.__code__]) == set()
