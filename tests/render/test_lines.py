@@ -4,27 +4,20 @@ import json
 import re
 
 from recording import timeline_of
+from render.test_programs import product_and_sine, written_through_a_view
 
 import gviz.engine as torch
 from gviz.events import HookRan
 from gviz.render.boxes.state_words import SHOWN
 from gviz.render.graphviz.dot import Manner, dot
 from gviz.render.graphviz.labels import table
-from gviz.render.graphviz.legend_table import legend_rows
+from gviz.render.graphviz.legend_table import BOXES, LINES, legend_rows
 from gviz.render.graphviz.placement import spine
 from gviz.render.graphviz.process import draw
 from gviz.render.legend import SIGNS, legend
 from gviz.render.request import ExportOptions, Part, drawing, last_moment, moment_scene
 from gviz.render.scene import Options
 from gviz.render.theme import LIGHT
-
-
-def product_and_sine():
-    x = torch.tensor(4.0, requires_grad=True)
-    y = torch.tensor(3.0, requires_grad=True)
-    z = x * x + torch.sin(2 * y)
-    z.backward()
-    return x, y, z
 
 
 def picture(program, **options):
@@ -161,6 +154,12 @@ def test_a_legend_with_every_sign_can_be_drawn():
     assert json.loads(draw(label, "json"))["bb"]
 
 
+def test_every_swatch_of_the_table_is_for_a_look_that_the_legend_names():
+    named = {look for _, text in SIGNS for look in text.partition(": ")[0].split(", ")}
+    named |= {look for shown in SHOWN for look in shown.look.split(", ")}
+    assert {*BOXES, *LINES} <= named
+
+
 def rounded():
     x = torch.tensor([1.5, 2.25], requires_grad=True)
     z = (x * x + x * 5.77 + torch.exp(x) + torch.sin(x) + torch.tanh(x) + torch.sqrt(x)).sum()
@@ -210,16 +209,7 @@ def test_each_version_of_a_tensor_that_is_written_in_place_shows_its_own_value()
 
 
 def test_a_write_through_a_view_shows_the_whole_new_version_in_its_own_box():
-    def program():
-        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-        s = x * 2
-        row = s[1:]
-        row.mul_(3)
-        total = s.sum()
-        total.backward()
-        return x, s, row, total
-
-    found = values_of(picture(program))
+    found = values_of(picture(written_through_a_view))
     assert (found["mul"], found["mul_"]) == ("[2 4 6]", "[2 12 18]")
     assert found["slice"] == "[12 18]"  # no other box shows this part
 
