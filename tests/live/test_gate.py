@@ -1,6 +1,7 @@
 """The gate without any process: it holds exactly where a recording of the same events stops."""
 
 import threading
+from itertools import pairwise
 
 import pytest
 from histories import histories, tell
@@ -704,3 +705,27 @@ def test_a_call_is_finished_at_its_end_and_not_with_the_pass_that_runs_in_it():
     assert stops == replayed(events, wishes)
     assert isinstance(counted[stops[-1] - 1], e.ScopeLeft)
     assert any(isinstance(event, e.BackwardFinished) for event in counted[: stops[-1]])
+
+
+def test_a_phase_is_finished_when_an_event_shows_that_the_next_one_began_earlier():
+    def program():
+        w = torch.tensor(1.0, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(2):
+            loss = (w * (torch.tensor([2.0]) / 2)).sum()  # the data is prepared before autograd tracks anything
+            loss.backward()
+            optimizer.step()
+            loss.item()
+            w.data.sum()
+
+    events = events_of(program)
+    counted = [event for event in events if type(event) not in e.DEFINITIONS]
+    phases = Timeline(MemoryLog(events)).phases
+    measured, forward = next(pair for pair in pairwise(phases) if pair[1].kind == "forward" and pair[0].end > 20)
+    tracked = next(
+        n for n, event in enumerate(counted, 1)
+        if n > forward.start and isinstance(event, e.NodeCreated) and event.outputs and not event.untracked
+        and event.kind == "op"
+    )  # fmt: skip
+    assert forward.start < tracked - 1
+    assert held(events, Wish("step", count=measured.start), Wish("finish"))[1] == tracked - 1
