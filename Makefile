@@ -31,7 +31,7 @@ fuzz: $(READY)                  ## N random programs under PyTorch (which must b
 	$(BIN)/python tests/engine/fuzz.py $(N) $(if $(SEED),--seed $(SEED))
 
 hostile: $(READY)               ## N traces damaged at random, and N expressions that want too much: make hostile N=10000
-	GVIZ_HOSTILE=$(N) $(BIN)/python -m pytest -q -s tests/trace/test_mutated.py tests/where/test_hostile_expressions.py
+	GVIZ_HOSTILE=$(N) $(BIN)/python -m pytest -q -s tests/trace/test_mutated.py tests/query_syntax/test_hostile_expressions.py
 
 keys: $(READY)                  ## press N random keys in terminals of five sizes, on a trace, a program and the lesson: make keys N=10000
 	GVIZ_KEYS=$(N) GVIZ_REQUIRE_TMUX=1 $(BIN)/python -m pytest -q -s -x --timeout 0 tests/tui/test_random_keys.py

@@ -43,7 +43,7 @@ def viewer(blocks: int) -> None:
 
     from gviz import emit
     from gviz.events import Event
-    from gviz.trace.log import MemoryLog
+    from gviz.trace.event_log import MemoryLog
     from gviz.trace.timeline import Timeline
     from gviz.tui.app import ScreenApp
     from gviz.tui.glyphs import glyphs

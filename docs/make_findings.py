@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 from benchmarks.answers import RESULTS
-from gviz.explain.kinds import KINDS, Kind
+from gviz.explain.finding_kinds import KINDS, Kind
 
 PATH = Path(__file__).with_name("findings.md")
 _HEAD = """\
 # What gviz finds
 
-Written by `make findings` from the table of kinds (`gviz/explain/kinds.py`); do not edit. `gviz check` looks for
-errors and warnings in a whole recording; `--only` and `--ignore` take these names. `gviz explain`, and `e` in the
+Written by `make findings` from the table of kinds (`gviz/explain/finding_kinds.py`); do not edit. `gviz check` looks
+for errors and warnings in a whole recording; `--only` and `--ignore` take these names. `gviz explain`, and `e` in the
 debugger, answer questions with any of them. A warning that may be intended is reported as a note.
 """
 _SECTIONS = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gviz import representation
+from gviz import rich_representation
 from gviz.version import __version__
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gviz.api.show import show as show
     from gviz.frameworks import attach as attach
     from gviz.frameworks import record as record
-    from gviz.representation import NotebookFront, QuestionFront
+    from gviz.rich_representation import NotebookFront, QuestionFront
     from gviz.trace import load as load
     from gviz.trace.recording.record import mark as mark
 
@@ -59,7 +59,7 @@ def _question_front() -> QuestionFront:
     return questions
 
 
-representation.register_fronts(notebook=_notebook_front, questions=_question_front)
+rich_representation.register_fronts(notebook=_notebook_front, questions=_question_front)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -19,7 +19,7 @@ from gviz.adapters.recording_scope import Compiled, Phase, RecordingScope
 from gviz.errors import GvizError
 from gviz.system import notice
 from gviz.system.import_hook import when_imported
-from gviz.trace.file.bounds import Until
+from gviz.trace.file.retention import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import ALL, OWN, Kept, NestedRecording, Recording, Window
 from gviz.values.value import Keep

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tmux import Tmux
 
-from gviz.tui.arrangement import SMALLEST
 from gviz.tui.commands.table import SPECS
 from gviz.tui.keymaps import ACTS, keys_of
+from gviz.tui.panel_arrangement import SMALLEST
 
 ROOT = Path(__file__).parents[1]
 SIZES = ((20, 5), (40, 12), (80, 24), (120, 40), (200, 60))

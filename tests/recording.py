@@ -6,7 +6,7 @@ from pathlib import Path
 from gviz import emit
 from gviz.events import Event, StackSeen
 from gviz.source.site import Frame
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.phases import Chapters
 from gviz.trace.stacks import Stacks
 from gviz.trace.timeline import Timeline

@@ -12,8 +12,8 @@ from itertools import compress
 from gviz import events as e
 from gviz.events import Edge, Output
 from gviz.trace.backward_reach import Carriers, Reach, reach, seed_sum, standing
+from gviz.trace.event_log import EventLog
 from gviz.trace.graph_state import Contribution, NodeState, OutputState, Saved, Step
-from gviz.trace.log import EventLog
 from gviz.trace.tensor_storage import value_after
 from gviz.values.value import Value
 

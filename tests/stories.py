@@ -22,7 +22,7 @@ from gviz.events import (
     StepStarted,
 )
 from gviz.source.site import Frame
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import capture
 

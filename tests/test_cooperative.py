@@ -1,7 +1,7 @@
 """Work that is done a little at a time."""
 
-from gviz.system import cooperative
-from gviz.system.cooperative import AT_ONCE, Far, collected, finished, paced, parts
+from gviz.system import cooperative_work
+from gviz.system.cooperative_work import AT_ONCE, Far, collected, finished, paced, parts
 
 
 def counting(n):
@@ -29,7 +29,7 @@ def test_somebody_may_be_told_wherever_it_rests():
 
 def test_it_rests_only_after_a_while(monkeypatch):
     clock = iter(range(100))
-    monkeypatch.setattr(cooperative, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(cooperative_work, "monotonic", lambda: next(clock))
     said = []
     assert finished(paced(collected(counting(9)), 3), said.append) == [*range(9)]
     assert [far.done for far in said] == [3, 7]

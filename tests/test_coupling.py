@@ -10,7 +10,7 @@ from pathlib import Path
 import gviz
 
 RENAMED = (
-    "emission", "arguments", "functions_and_methods", "watchers", "tensor", "backward", "node", "messages", "op",
+    "instrumentation", "arguments", "functions_and_methods", "watchers", "tensor", "backward", "node", "messages", "op",
     "views", "anomaly_detection", "unsupported_names",
 )  # fmt: skip
 """Files of the engine with functions that are between a program and what records it, or warns it."""

@@ -10,69 +10,81 @@ from benchmarks.house import cycles, import_graph
 
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
-BOTTOM = {"argument_checks", "errors", "representation", "source", "system", "values"}
+BOTTOM = {"argument_checks", "errors", "rich_representation", "source", "system", "values"}
 MAY_IMPORT = {
     "argument_checks": {"errors"},
     "errors": set(),
-    "representation": set(),
+    "rich_representation": set(),
     "values": set(),
     "system": {"errors", "values"},
     "version": set(),
     "source": set(),
     "events": BOTTOM,
     "emit": BOTTOM | {"events"},
-    "where": BOTTOM | {"events"},
+    "query_syntax": BOTTOM | {"events"},
     "model_names": BOTTOM | {"emit", "events"},
-    "call_results": BOTTOM | {"events"},
-    "engine": BOTTOM | {"emit", "events", "model_names", "call_results"},
-    "adapters": BOTTOM | {"emit", "events", "model_names", "call_results"},
-    "trace": BOTTOM | {"emit", "events", "call_results", "where", "version"},
-    "query": BOTTOM | {"events", "trace", "where"},
-    "explain": BOTTOM | {"compare", "events", "rerun", "call_results", "trace", "where", "query"},
+    "result_tensors": BOTTOM | {"events"},
+    "engine": BOTTOM | {"emit", "events", "model_names", "result_tensors"},
+    "adapters": BOTTOM | {"emit", "events", "model_names", "result_tensors"},
+    "trace": BOTTOM | {"emit", "events", "result_tensors", "query_syntax", "version"},
+    "query": BOTTOM | {"events", "trace", "query_syntax"},
+    "explain": BOTTOM | {"compare", "events", "rerun", "result_tensors", "trace", "query_syntax", "query"},
     "compare": BOTTOM | {"trace", "events"},
     "rerun": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
-    "live": BOTTOM | {"trace", "emit", "events", "where"},
+    "live": BOTTOM | {"trace", "emit", "events", "query_syntax"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "frameworks": BOTTOM | {"adapters", "trace"},
-    "tui": BOTTOM | {"render", "live", "explain", "compare", "rerun", "trace", "events", "where", "query"},
+    "tui": BOTTOM | {"render", "live", "explain", "compare", "rerun", "trace", "events", "query_syntax", "query"},
     "api": BOTTOM
-    | {"call_results", "engine", "emit", "frameworks", "trace", "where", "query", "explain", "live", "render", "tui"},
-    "integrations": BOTTOM | {"api", "engine", "frameworks", "trace", "where", "explain", "render"},
+    | {
+        "result_tensors",
+        "engine",
+        "emit",
+        "frameworks",
+        "trace",
+        "query_syntax",
+        "query",
+        "explain",
+        "live",
+        "render",
+        "tui",
+    },
+    "integrations": BOTTOM | {"api", "engine", "frameworks", "trace", "query_syntax", "explain", "render"},
     "program": BOTTOM | {"engine", "frameworks", "graphify", "live", "trace"},
     "cli": BOTTOM
     | {"api", "compare", "events", "explain", "graphify", "live", "program"}
-    | {"render", "trace", "tui", "version", "rerun", "where", "query", "__file__"},
-    "__init__": {"api", "frameworks", "integrations", "representation", "trace", "version"},
+    | {"render", "trace", "tui", "version", "rerun", "query_syntax", "query", "__file__"},
+    "__init__": {"api", "frameworks", "integrations", "rich_representation", "trace", "version"},
     "__main__": {"cli"},
 }
 OF_TRACE = {
-    "timeline", "places", "graph_state", "navigation", "backward_order", "condition_environment", "stops",
-    "log", "load", "recorded_iterations", "repetition", "node_gradients",
+    "timeline", "place_matches", "graph_state", "navigation", "backward_order", "condition_environment",
+    "breakpoint_hits", "event_log", "load", "whole_iterations", "sequence_period", "node_gradients",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
-        graph_state recorded_iterations weak_cache codec tensor_storage optimizer_steps stacks index.tables
-        repetition file.lock file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions
-        index.change_lists backward_reach file.snapshot iterations file.format naming.calls log phases
-        file.paths naming.assignments nonfinite name_overlay index.threads file.connection naming.names
-        index.search_index file.batch spans contexts index.reachability index.references
-        file.reader file.ring node_table error_index index.node_state file.event_table  file.writer
-        timeline recording.source_text backward_order navigation places node_gradients condition_environment
-        recording.record stops""",
+        graph_state whole_iterations weak_cache codec tensor_storage optimizer_steps stacks index.event_columns
+        sequence_period file.lock file.bulk_statistics file.retention naming.bindings recording.capture
+        recording.exceptions index.change_lists backward_reach file.snapshot iterations file.format naming.calls
+        event_log phases file.paths naming.assignments nonfinite name_overlay index.threads file.connection naming.names
+        index.search_index file.batch spans contexts index.reachability index.references file.reader file.ring
+        node_table error_index index.node_state file.event_table file.writer timeline recording.source_text
+        backward_order navigation place_matches node_gradients condition_environment recording.record
+        breakpoint_hits""",
     "live": """
-        pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_control""",
+        pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_process""",
     "render": """
         theme comparison_text boxes.tensors boxes.fold boxes.links graphviz.process curve layout.model
         layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.graph_options
         layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
         cells.canvas boxes.selection boxes.function_calls boxes.box_size layout.routing boxes.structure
         boxes.node_rows boxes.state_words boxes.module_boxes scene figure legend page.changes cells.viewport
-        graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot levels request page.document
+        graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level request page.document
         forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series
-        forms.svg forms.png_and_pdf page.contents forms.gif forms.animation file_formats""",
+        forms.svg forms.png_and_pdf page.page_data forms.gif forms.animation file_formats""",
     "source": "site syntax variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
@@ -94,23 +106,23 @@ INSIDE = {
         moment_argument outputs export_options module_recording drawable debug questions targets make_dot show
         export""",
     "query": "vocabulary name_lookup node_lookup expressions moment_lookup",
-    "compare": "side tolerance source_changes alignment recording_comparison ranks",
+    "compare": "compared_iteration tolerance source_changes alignment recording_comparison ranks",
     "graphify": "watch construct tensor_code conversions rewrite breaks",
     "rerun": """
-        change_text branch branch_recording inputs named_calls function_body forward iteration
+        change_parser branch branch_recording inputs named_calls function_body forward iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        edit finding question operation_sets formula program_text grad_history parameter_updates backward_passes
+        edit finding question operation_sets formula program_source grad_history parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times
         outgoing_gradients contributions findings._nan_operation findings.nan findings.error
         findings.optimizer_step findings.gradient_sources findings.zero_gradient findings.value_sources
         findings.no_gradient findings.in_place findings.second_backward findings.loss findings.loop
-        findings.vanishing_exploding findings.parameters findings.train_eval_mode findings.custom_function kinds
+        findings.vanishing_exploding findings.parameters findings.train_eval_mode findings.custom_function finding_kinds
         why check node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
-        modes watchers anomaly_detection printing node tensor promotion random broadcasting emission op
+        modes watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
         pointwise_blocks ops._examples ops._kernels ops.strided views arguments settings functions_and_methods
         creation legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
         ops.embedding ops.shape ops.comparison ops.diagonals ops.elementary_functions ops.arithmetic
@@ -119,7 +131,7 @@ INSIDE = {
         linalg ops.normalization ops.pooling ops.sampling random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
-        utils.hooks nn._family nn._scopes nn.functional namespace recorded_operations stub nn.hooks nn.parameter
+        utils.hooks nn._family nn._scopes nn.functional namespace operation_lookup type_stubs nn.hooks nn.parameter
         serialization nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
         nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph
@@ -127,24 +139,19 @@ INSIDE = {
         jit.nested_tensors jit.graph_recorder jit.sharing jit.memory_capture graphs cuda static
         jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
     "tui": """
-        _finding_hits arrangement driver folds glyphs lines keymaps stop_reason breakpoints stop_search terminal
-        themes config type_ahead
-        drawing.training_summary drawing.elements drawing.help drawing.lists drawing.node_details drawing.pairs
-        drawing.pass_list drawing.saved drawing.source drawing.status drawing.tape
-        source_location cursor session_options session tutorial
-        language.command language.other_debuggers
-        commands._paths commands.breakpoint_commands commands.compare commands.evaluation
-        commands.external_programs commands.graph_view commands.info_pages commands.session_file
-        commands.source_listing commands.inspection commands.what_if commands.export_copy commands.table
-        live_session
-        language.parser language.command_lines language.completion
-        line_mode live_line_mode
-        widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
-        widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
-        screens.screen_context screens.palette screens.panel_stack screens.graph_reading screens.prompt_control
-        screens.key_actions screens.overlay_pages screens.comparison_screen screens.controller screens.debugger_screen
-        screens.live_screen screens.tutor_screen
-        app""",
+        _finding_hits panel_arrangement terminal_driver folds glyphs styled_lines keymaps stop_reason breakpoints
+        stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
+        drawing.lists drawing.node_details drawing.aligned_nodes drawing.pass_list drawing.saved_tensors drawing.source
+        drawing.status drawing.tape source_location cursor session_options session tutorial language.command
+        language.other_debuggers commands._paths commands.breakpoint_commands commands.compare commands.expressions
+        commands.external_programs commands.graph_view commands.info_pages commands.session_file commands.source_listing
+        commands.inspection commands.what_if commands.export_copy commands.table live_session language.parser
+        language.command_lines language.completion line_mode live_line_mode widgets._graph_drawings
+        widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel widgets.graph_canvas
+        widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel screens.screen_context
+        screens.palette screens.panel_stack screens.graph_reading screens.prompt_control screens.key_actions
+        screens.overlay_pages screens.comparison_screen screens.controller screens.debugger_screen screens.live_screen
+        screens.tutor_screen app""",
 }
 """The files of a room from the bottom up: each may import those before it, also in functions and for type checkers."""
 PAIRS = {

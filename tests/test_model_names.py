@@ -10,9 +10,9 @@ from gviz.events import ScopeEntered
 from gviz.explain.node_facts import NodeView, kind_facts
 from gviz.explain.why import why
 from gviz.query.name_lookup import NamedNodes
+from gviz.query_syntax.place import place
 from gviz.source.variables import first_name
-from gviz.trace.places import Fitting
-from gviz.where.place import place
+from gviz.trace.place_matches import Fitting
 
 TWO = """
 generator = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))

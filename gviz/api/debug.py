@@ -26,7 +26,7 @@ import msgspec
 from gviz import emit, frameworks
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
-from gviz.representation import in_notebook, notebook_front
+from gviz.rich_representation import in_notebook, notebook_front
 from gviz.source import site
 from gviz.source.site import Frame
 from gviz.system import notice, processes

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gviz import argument_checks, frameworks
 from gviz.api.module_recording import NO_INPUTS, is_module, recorded_call
-from gviz.call_results import tensors_in
 from gviz.errors import GvizError
 from gviz.render.request import last_moment
+from gviz.result_tensors import tensors_in
 from gviz.trace import load
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.reader import open_trace
-from gviz.trace.log import MemoryLog
 from gviz.trace.name_overlay import with_names
 from gviz.trace.navigation import end_of
 from gviz.trace.recording import record as recording

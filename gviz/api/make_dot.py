@@ -11,7 +11,7 @@ from gviz.api.drawable import drawn
 from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
 from gviz.errors import refuse_unknown
-from gviz.render import levels
+from gviz.render import detail_level
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.boxes.graph_options import LEVELS, Level
 from gviz.render.figure import FIGURES, FigureName, as_figure, figure_named
@@ -76,9 +76,9 @@ def make_dot(
     opened = argument_checks.texts("expand", expand)
     chooses = of.recorded and options is None and not (show_attrs or show_saved)
     if level != "auto" or opened or chooses:
-        page = FIGURES[kind].page if kind else levels.PAGE
-        about = levels.Asked(level, None, opened, measures=kind is not None, page=page)
-        asked = levels.chosen(of.timeline, n, replace(asked, numbered=kind is None), about)
+        page = FIGURES[kind].page if kind else detail_level.PAGE
+        about = detail_level.Asked(level, None, opened, measures=kind is not None, page=page)
+        asked = detail_level.chosen(of.timeline, n, replace(asked, numbered=kind is None), about)
         asked = replace(asked, clusters=asked.wanted.calls)
     picture = moment_scene(of.timeline, n, replace(asked, numbered=kind is None))
     if kind is None:

@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from gviz import emit, frameworks
-from gviz.call_results import tensors_in
 from gviz.errors import GvizError
+from gviz.result_tensors import tensors_in
 from gviz.trace.recording.record import NestedRecording, Recording
 
 NO_INPUTS: Any = object()
@@ -171,9 +171,9 @@ def _cannot_be_copied(what: str, error: Exception) -> GvizError:
 def _meet(recording: Recording | NestedRecording, tensor: Any) -> None:
     """Announce an input outside of the module: at its first use it would belong to an inner one."""
     if hasattr(tensor, "_seen"):  # of the built-in engine
-        from gviz.engine import emission
+        from gviz.engine import instrumentation
 
-        emission.seen(recording.channel, tensor)
+        instrumentation.seen(recording.channel, tensor)
     else:
         recording.announce(tensor)
 

@@ -8,7 +8,7 @@ from gviz.api.debug import active, held, play_in_notebook, view
 from gviz.api.drawable import drawn
 from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
-from gviz.representation import in_notebook
+from gviz.rich_representation import in_notebook
 from gviz.tui import open_debugger, terminal
 from gviz.tui.session_options import SessionOptions, Title
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, whole: bool) -> None:
     """Print findings for people, long ones shortened unless `whole`, and count them and the kinds."""
     from gviz.explain.finding import edit_of, lines, short_lines
-    from gviz.explain.program_text import underlined
+    from gviz.explain.program_source import underlined
 
     timelines = list(inputs.timelines)
     for remark in inputs.remarks:
@@ -98,7 +98,7 @@ def as_data(format: str, inputs: Recordings, rank_findings: list[RankFinding]) -
     from gviz.cli import json_form, sarif
 
     if format == "sarif":
-        from gviz.explain.program_text import line_text
+        from gviz.explain.program_source import line_text
 
         timelines = list(inputs.timelines)
         return sarif.text(
@@ -134,7 +134,7 @@ def _wrong_on_the_way(timeline: Timeline, findings: list[Finding], n: int) -> It
 def answer_lines(findings: list[Finding], *, whole: bool) -> Iterator[str]:
     """Return findings as text, each line with its event; without `whole` the first lines of each."""
     from gviz.explain.finding import brief, lines
-    from gviz.explain.kinds import located
+    from gviz.explain.finding_kinds import located
 
     for one in map(located, findings):
         for depth, text, event in lines(one) if whole else brief(one):

@@ -110,7 +110,7 @@ def takes_opening(command: _Command) -> Callable[..., Any]:
 
 
 def _opening(breaks: tuple[str, ...], events: tuple[str, ...], commands: tuple[str, ...]) -> Opening:
-    from gviz.where.stop import stop
+    from gviz.query_syntax.stop_condition import stop
 
     stops = [*breaks, *(f"on {event}" for event in events)]
     for text in stops:

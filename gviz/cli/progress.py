@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from gviz.cli import streams
 from gviz.errors import GvizError
-from gviz.system.cooperative import Driven, finished, paced
+from gviz.system.cooperative_work import Driven, finished, paced
 
 _COUNTED_EVERY_SECONDS = 1.0
 SAID_EVERY_SECONDS = 0.1

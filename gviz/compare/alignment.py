@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from gviz.compare.side import Side, Token
+from gviz.compare.compared_iteration import Side, Token
 from gviz.values.value import Array
 
 Pair = tuple[int, int]

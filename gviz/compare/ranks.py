@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeGuard, get_args
 
+from gviz.compare.compared_iteration import Side, shared_iterations
 from gviz.compare.recording_comparison import STRUCTURE, Comparison, Difference, compare
-from gviz.compare.side import Side, shared_iterations
 from gviz.events import Failed
 from gviz.trace.timeline import Timeline
 

@@ -10,14 +10,14 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from gviz.compare.alignment import Pair, align
-from gviz.compare.side import Side, shared_iterations
+from gviz.compare.compared_iteration import Side, shared_iterations
 from gviz.compare.source_changes import SourceChange, source_changes
 from gviz.compare.tolerance import Distance, Tolerance, distance
 from gviz.events import OptimizerStarted
 from gviz.events.event import Attr
 from gviz.events.optimizer_options import Option, options_in
 from gviz.trace.graph_state import NodeState
-from gviz.trace.repetition import smallest_period
+from gviz.trace.sequence_period import smallest_period
 from gviz.values.value import Value
 
 Kind = Literal["missing", "inputs", "arguments", "tracking", "dtype", "shape", "value", "kept", "gradient"]

@@ -24,8 +24,8 @@ The steps of ``y = x * x`` and ``y.backward()`` for a leaf ``x`` that requires a
                    node      Node.release  releases what the node saved
                    backward  accumulate    adds the sum of both contributions, 2 * x, to x.grad
 
-While a recording listens, each of these steps also emits an event, see `emission`. Without a listener that costs one
-test.
+While a recording listens, each of these steps also emits an event, see `instrumentation`. Without a listener that costs
+one test.
 
 Files import in one direction; the layer test has their order. What is built on `Tensor` but needed by it is registered
 there: `functions_and_methods` adds the methods of operations to `Methods`, and other files add functions to

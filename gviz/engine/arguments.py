@@ -18,7 +18,7 @@ from gviz.engine import dtypes
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.emission import emitting_parts
+from gviz.engine.instrumentation import emitting_parts
 from gviz.engine.layout import check as check_layout
 from gviz.engine.layout import checked_format
 from gviz.engine.layout import layout as Layout

@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gviz import emit
-from gviz.engine import anomaly_detection, dtypes, emission, messages, watchers
+from gviz.engine import anomaly_detection, dtypes, instrumentation, messages, watchers
 from gviz.engine.broadcasting import broadcast_error, reducible, sum_to
-from gviz.engine.emission import PassReport
+from gviz.engine.instrumentation import PassReport
 from gviz.engine.modes import thread
 from gviz.engine.node import (
     Edge,
@@ -743,7 +743,7 @@ def root_edges(
             error = messages.UNTRACKED_ROOT.format(index=index)
             if emit.channel is not None:
                 modes = {"retain_graph": retain_graph, "create_graph": create_graph}
-                emission.refused(emit.channel, roots, seeds, error, **modes)
+                instrumentation.refused(emit.channel, roots, seeds, error, **modes)
             raise RuntimeError(error)
     return [edge_of(root) for root in roots]
 

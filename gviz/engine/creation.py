@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, emission, messages
+from gviz.engine import dtypes, instrumentation, messages
 from gviz.engine.arguments import (
     Options,
     checked,
@@ -257,7 +257,7 @@ def _of_data(function: str, data: Any, array: Array, requires_grad: bool) -> Ten
         untracked = "inference" if thread.inference else "no_grad"
     else:
         untracked = "numbers" if array.dtype.kind == "f" else "dtype"
-    emission.ran(channel, _FROM_TENSORS[function], tensors, {}, [result], None, untracked)
+    instrumentation.ran(channel, _FROM_TENSORS[function], tensors, {}, [result], None, untracked)
     return result
 
 
@@ -366,7 +366,7 @@ def from_array(array: Array, requires_grad: bool) -> Tensor:
     result = new_tensor(array)
     result._requires_grad = requires_grad
     if emit.channel is not None:
-        emission.entered(emit.channel, result)
+        instrumentation.entered(emit.channel, result)
     return result
 
 

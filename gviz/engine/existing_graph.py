@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from gviz.emit import Channel, aside
-from gviz.engine import emission
+from gviz.engine import instrumentation
 from gviz.engine.jit import StaticGraph, TracedFunction, TracedModule, events_of
 from gviz.engine.node import Node
 from gviz.engine.tensor import AccumulateGrad, Tensor
@@ -51,7 +51,7 @@ def _announced(tensors: Sequence[Tensor], params: Params) -> list[Event]:
     channel = Channel(listen)
     with _left_as_it_was(tensors), aside(channel):
         for tensor in tensors:
-            emission.seen(channel, tensor)
+            instrumentation.seen(channel, tensor)
         for name, parameter in named:
             if parameter._seen is not None and parameter._seen.channel is channel:
                 channel.emit(Named(parameter._seen.node, name))

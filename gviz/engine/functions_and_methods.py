@@ -16,10 +16,10 @@ from weakref import WeakSet
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, emission, messages, watchers
+from gviz.engine import dtypes, instrumentation, messages, watchers
 from gviz.engine.arguments import parser_of, typename, wanting_tensors
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.emission import emitting_parts
+from gviz.engine.instrumentation import emitting_parts
 from gviz.engine.layout import contiguous_format, strides_in
 from gviz.engine.memory import resized
 from gviz.engine.methods import Methods
@@ -234,12 +234,12 @@ def _resize(target: Tensor, shape: tuple[int, ...]) -> None:
         warn(messages.OUT_RESIZED.format(before=before, wanted=wanted))
     channel = emit.channel
     if channel is not None:
-        emission.seen(channel, target)
+        instrumentation.seen(channel, target)
     array = resized(target._array, shape, strides_in(shape, contiguous_format))
     is_in_its_own = np.may_share_memory(target._array, array)
     target._array = array
     if channel is not None:
-        emission.moved(channel, target, target if is_in_its_own else None)
+        instrumentation.moved(channel, target, target if is_in_its_own else None)
 
 
 def _as_returned(name: str, result: Any, outs: tuple[Tensor, ...]) -> Any:

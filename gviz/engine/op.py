@@ -37,7 +37,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Channel
-from gviz.engine import dtypes, emission, messages, watchers
+from gviz.engine import dtypes, instrumentation, messages, watchers
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.layout import laid_out, zeros_like
 from gviz.engine.modes import is_entered, thread
@@ -313,7 +313,7 @@ def _announce(
 ) -> None:
     """Emit that the operation ran, with the reason if it is untracked."""
     untracked = "" if node is not None else op.untracked or why_untracked(tensors) or "inference"
-    emission.ran(channel, op, tensors, attrs, outputs, node, untracked)
+    instrumentation.ran(channel, op, tensors, attrs, outputs, node, untracked)
 
 
 def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor], node: Node | None) -> None:

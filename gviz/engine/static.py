@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, emission, watchers
+from gviz.engine import dtypes, instrumentation, watchers
 from gviz.engine.arguments import kind_of
 from gviz.engine.autograd.grad import grad
 from gviz.engine.jit.memory_capture import Captured, CaptureRecorder
@@ -195,9 +195,9 @@ class Graph:
         own[...] = array
         channel = emit.channel
         if channel is not None:
-            emission.seen(channel, holder)
+            instrumentation.seen(channel, holder)
             holder._counter[0] += 1
-            emission.computed(channel, holder)
+            instrumentation.computed(channel, holder)
 
 
 def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requires_grad: bool = False) -> Placeholder:
@@ -215,7 +215,7 @@ def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requ
     builder.add(name, holder)
     channel = emit.channel
     if channel is not None:
-        channel.emit(Named(emission.seen(channel, holder).node, name))
+        channel.emit(Named(instrumentation.seen(channel, holder).node, name))
     return holder
 
 

@@ -30,7 +30,7 @@ from gviz.engine.node import LAST, Edge, Grad, Hook, Node, Registered, Removable
 from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
 from gviz.engine.unsupported_names import Lacking
-from gviz.representation import Displayed
+from gviz.rich_representation import Displayed
 from gviz.source.site import forwards, warn
 from gviz.values.value import Array
 
@@ -54,11 +54,11 @@ class Callbacks:
     copy_into: Callable[[Tensor, Tensor], Tensor]
     """Set by `ops.copying`: copies the elements of the second tensor to the first, which has the same shape."""
     seen: Callable[[Channel, Tensor], Seen]
-    """Set by `emission`: returns the announcement of a tensor, made now if there is none."""
+    """Set by `instrumentation`: returns the announcement of a tensor, made now if there is none."""
     grad_set: Callable[[Channel, Tensor, str, int], None]
-    """Set by `emission`: emits how a ``.grad`` changed outside a pass, with the number of the call stack."""
+    """Set by `instrumentation`: emits how a ``.grad`` changed outside a pass, with the number of the call stack."""
     requires_grad_set: Callable[[Channel, Tensor], None]
-    """Set by `emission`: emits a change of ``requires_grad``."""
+    """Set by `instrumentation`: emits a change of ``requires_grad``."""
 
 
 callbacks = Callbacks()

@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from gviz import emit
-from gviz.engine import emission, messages, watchers
+from gviz.engine import instrumentation, messages, watchers
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, freed, pack, plain_name, remember_write
@@ -86,7 +86,7 @@ def refresh(view: Tensor) -> None:
     node.outputs = (_form(view),)
     _give_history(node, view)
     if emit.channel is not None:
-        emission.regenerated(emit.channel, read_part, base, view, node)
+        instrumentation.regenerated(emit.channel, read_part, base, view, node)
 
 
 callbacks.refresh = refresh
@@ -133,7 +133,7 @@ def apply_in_place(
     channel, recorder = emit.channel, watchers.recorder() if watchers.watchers else None
     refs = recorder.refs(tensors) if recorder is not None else ()
     written = target if untracked or target._base is None else target._base
-    edges = [] if channel is None else emission.edges(channel, [written, *tensors[1:]])
+    edges = [] if channel is None else instrumentation.edges(channel, [written, *tensors[1:]])
     inner = None if untracked else _start_in_place(op, tensors, attrs)
     if in_blocks:
         thread.quietly(run_in_blocks, op, arrays, attrs, target._array)
@@ -146,7 +146,7 @@ def apply_in_place(
     remember_write(target)
     node = None if inner is None else _rebase(op, inner, target)
     if channel is not None:
-        emission.in_place(channel, op, target, edges, attrs, node, untracked)
+        instrumentation.in_place(channel, op, target, edges, attrs, node, untracked)
     if inner is not None and watchers.watchers:
         pack(inner, outputs=True)
     if recorder is not None:
@@ -163,7 +163,7 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
         check_in_place(target)
     channel, recorder = emit.channel, watchers.recorder() if watchers.watchers else None
     refs = recorder.refs([target]) if recorder is not None else ()
-    inputs = [] if channel is None else emission.edges(channel, [target])
+    inputs = [] if channel is None else instrumentation.edges(channel, [target])
     untracked = why_untracked([target])
     node = None if untracked else start_node(op, edges_of([target]), [target], attrs)
     target._array = compute(op, [target], attrs)
@@ -175,7 +175,7 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
         target._grad_fn, target._output_nr, target._hooks = node, 0, None  # retain_grad stays with the old node
         target._view_version = target._counter[0]
     if channel is not None:
-        emission.became_view(channel, op, target, inputs, attrs, node, untracked)
+        instrumentation.became_view(channel, op, target, inputs, attrs, node, untracked)
     if recorder is not None:
         recorder.became(op, refs, attrs, target)
     if refused:
@@ -194,7 +194,7 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
         check_in_place(target)
     untracked = why_untracked(tensors) or ("inference" if refused else "")
     channel = emit.channel
-    edges = [] if channel is None else emission.edges(channel, tensors)
+    edges = [] if channel is None else instrumentation.edges(channel, tensors)
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.switched(target, f"{op.name}_()")
     inner = None if untracked else _start_in_place(op, tensors, {})
@@ -206,8 +206,8 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
     if node is not None and target._base is None:
         node.outputs = (_form(target),)
     if channel is not None:
-        emission.in_place(channel, op, target, edges, {}, node, untracked)
-        emission.moved(channel, target, tensors[-1] if len(tensors) > 1 else None)
+        instrumentation.in_place(channel, op, target, edges, {}, node, untracked)
+        instrumentation.moved(channel, target, tensors[-1] if len(tensors) > 1 else None)
     if refused:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
     return target

@@ -6,14 +6,14 @@ recording; the program never runs again. (`whatif`, `gradcheck` and a few findin
 
 Read first:
 
-1. `kinds`: the table of findings, with name, level, meaning, and the functions that find each.
+1. `finding_kinds`: the table of findings, with name, level, meaning, and the functions that find each.
 2. `why`: from a question (``why x.grad``) through `question` to the first kind that answers it.
 3. `check`: every search of the table over a whole recording (`recording_overview.Survey`).
 
 The findings are in `findings/`, by the symptom that a user sees: no gradient, zero, nan, an error, the loss, the loop.
 They share `outgoing_gradients` (what a backward rule sends, with numbers), `contributions` (what arrived, and the sum),
 `computation` (how a value was computed), `display_names` (names of nodes), `tracking`, `parameter_updates`,
-`grad_history` and `program_text`. `node_facts` and `event_description` use the same modules for the debugger.
+`grad_history` and `program_source`. `node_facts` and `event_description` use the same modules for the debugger.
 
 A walk: ``gviz why x.grad`` reaches `why.answer` with the text ``x.grad``. `gviz.query` finds the node ``#1 x`` and the
 aspect ``grad``. `question` looks at the state of ``#1`` and returns the topic ``gradient``. Of the kinds with that

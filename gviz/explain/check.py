@@ -11,18 +11,18 @@ from gviz.errors import GvizError
 from gviz.events import BackwardFinished, GradCaptured, NodeCreated
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, whole
+from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.grad_history import is_zero
-from gviz.explain.kinds import BY_NAME, KINDS, Kind
 from gviz.explain.parameter_updates import never_found, steps_by
 from gviz.explain.program_errors import all_failures
-from gviz.explain.program_text import line_text
+from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import answer, why, why_failure
 from gviz.query.name_lookup import NamedNodes
-from gviz.system.cooperative import Driven, Far, finished
+from gviz.query_syntax.place import unreadable
+from gviz.system.cooperative_work import Driven, Far, finished
 from gviz.trace.timeline import Timeline
-from gviz.where.place import unreadable
 
 Level = Literal["error", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")

@@ -20,8 +20,8 @@ from gviz.explain.formula import (
     shapes_in,
     with_numbers,
 )
+from gviz.trace.event_log import expect
 from gviz.trace.graph_state import NodeInfo
-from gviz.trace.log import expect
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 from gviz.values.plain_text import shown

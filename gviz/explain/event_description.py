@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gviz.call_results import as_taken
 from gviz.events import (
     BackwardFinished,
     BackwardStarted,
@@ -46,6 +45,7 @@ from gviz.explain.display_names import (
 )
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.parameter_updates import all_options, is_unseen, step_of, why_nothing
+from gviz.result_tensors import as_taken
 from gviz.trace.graph_state import OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import abridged, clipped, shown

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gviz.explain.edit import Edit
-from gviz.representation import Displayed
+from gviz.rich_representation import Displayed
 from gviz.source.site import Frame
 from gviz.values.plain_text import file_line
 

@@ -33,7 +33,7 @@ LIST = 8
 
 
 class Part(NamedTuple):
-    """A text, its style (as in `gviz.tui.lines`), its event (0: none), and a shorter text."""
+    """A text, its style (as in `gviz.tui.styled_lines`), its event (0: none), and a shorter text."""
 
     text: str
     style: str = ""

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.events import GradFlowed
+from gviz.query_syntax.place import Aspect
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.value_text import bad_text
-from gviz.where.place import Aspect
 
 Topic = Literal["unborn", "sent", "value", "bad value", "gradient", "bad gradient", "missing"]
 """The topic of a question about a node."""

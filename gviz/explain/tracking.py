@@ -24,7 +24,7 @@ from gviz.explain.edit import (
     without_attribute,
     without_method,
 )
-from gviz.explain.program_text import line_text, update_in_place
+from gviz.explain.program_source import line_text, update_in_place
 from gviz.source.site import Frame
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline

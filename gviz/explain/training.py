@@ -12,7 +12,7 @@ import numpy as np
 from gviz.events import BackwardFinished, BackwardStarted, NodeCreated
 from gviz.explain.backward_passes import loss_at, start_of_pass
 from gviz.source.site import Frame
-from gviz.system.cooperative import Driven, Far, finished
+from gviz.system.cooperative_work import Driven, Far, finished
 from gviz.trace.graph_state import Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import bad_text, norm

@@ -13,13 +13,13 @@ from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Edge
 from gviz.explain.display_names import label, symbol
 from gviz.query.expressions import Evaluator
-from gviz.rerun.change_text import parse_change, parse_target
-from gviz.system.cooperative import Driven, Far
+from gviz.query_syntax import place as places
+from gviz.rerun.change_parser import parse_change, parse_target
+from gviz.system.cooperative_work import Driven, Far
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line, shown
 from gviz.values.value_text import short
-from gviz.where import place as places
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import Branch, BranchView
@@ -96,7 +96,7 @@ _NAME, _NUMBER = 20, 24
 def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
     """Yield what runs again, if that is not obvious: which iteration, what its passes add to, and what does not run."""
     if len(timeline.iterations) > 1:
-        from gviz.compare.side import Side
+        from gviz.compare.compared_iteration import Side
 
         side = Side(timeline, iteration.number)
         kept = [f"{label(timeline, node)} {short(grad, _NUMBER)}" for node, (grad, _) in side.kept.items() if grad]
@@ -108,7 +108,7 @@ def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
 def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
     """Return whether a file of the program that made the iteration's nodes takes numbers out of tensors."""
-    from gviz.explain.program_text import reads_tensors
+    from gviz.explain.program_source import reads_tensors
 
     infos = [timeline.info(node) for node in timeline.nodes.of(iteration)]
     paths = {frame.path for info in infos for frame in info.frames}
@@ -151,8 +151,8 @@ def value_in_branch(evaluator: Evaluator, view: BranchView, text: str, n: int) -
 
 def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
     """Yield a row for each node whose numbers differ in the branch, old and new."""
+    from gviz.compare.compared_iteration import Side
     from gviz.compare.recording_comparison import compare
-    from gviz.compare.side import Side
     from gviz.compare.tolerance import SAME_NUMBERS
 
     before, after = Side(timeline, iteration.number), Side(Timeline(branch.log), 1)

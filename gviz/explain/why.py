@@ -1,7 +1,7 @@
 """The answer to ``why``: why a node has its value, its gradient, or no gradient; why the program failed.
 
 `answer` takes the question as people write it, `why` takes a node and a moment. Both return the finding of the first
-kind in `gviz.explain.kinds` that has an answer.
+kind in `gviz.explain.finding_kinds` that has an answer.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from gviz.events import BackwardStarted, DataSet, Event, OptimizerStarted, Optim
 from gviz.explain.contributions import MOST_PARTS, origin
 from gviz.explain.display_names import further_names, label, label_at, made_at
 from gviz.explain.finding import Finding
+from gviz.explain.finding_kinds import KINDS, located
 from gviz.explain.findings.loop import alive_graphs
 from gviz.explain.grad_history import accumulation
-from gviz.explain.kinds import KINDS, located
 from gviz.explain.parameter_updates import all_options, why_nothing
 from gviz.explain.program_errors import Failure, all_failures, failure_at
 from gviz.explain.question import Question, question
@@ -27,6 +27,7 @@ from gviz.explain.saved_memory import memory_finding
 from gviz.query.moment_lookup import event_at
 from gviz.query.name_lookup import NamedNodes, TookNoPart
 from gviz.query.node_lookup import node_at
+from gviz.query_syntax.place import Aspect, split_aspect
 from gviz.trace.graph_state import BAD
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import number, shape_text
@@ -34,7 +35,6 @@ from gviz.values.plain_text import shown
 from gviz.values.value import Array
 from gviz.values.value_text import grad as short_grad
 from gviz.values.value_text import short
-from gviz.where.place import Aspect, split_aspect
 
 
 def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0) -> Finding:

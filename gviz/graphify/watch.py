@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gviz import emit
-from gviz.engine.recorded_operations import is_by_mask, is_sized_by_data
+from gviz.engine.operation_lookup import is_by_mask, is_sized_by_data
 from gviz.engine.size import Size
 from gviz.events import Warned
 

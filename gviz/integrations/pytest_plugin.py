@@ -22,9 +22,9 @@ import pytest
 
 if TYPE_CHECKING:
     from gviz.explain.finding import Finding
+    from gviz.query_syntax.place import Aspect
     from gviz.trace.recording.record import NestedRecording, Recording
     from gviz.trace.timeline import Timeline
-    from gviz.where.place import Aspect
 
 KEPT_BYTES = 1 << 16
 """Arrays of a test are kept whole up to this size, so that an explanation can compare their elements."""
@@ -108,7 +108,7 @@ class TestRecording:
     def _check(self, kinds: list[str]) -> None:
         __tracebackhide__ = True
         from gviz.explain.check import check
-        from gviz.explain.kinds import BY_NAME, located
+        from gviz.explain.finding_kinds import BY_NAME, located
 
         findings = check(self._timeline(), [BY_NAME[name] for name in kinds])
         grave = [one.finding for one in findings if one.level == "error"]
@@ -194,7 +194,7 @@ def pytest_runtest_makereport(
 
 
 def _why(timeline: Timeline, node: int, aspect: Aspect) -> Finding | None:
-    from gviz.explain.kinds import located
+    from gviz.explain.finding_kinds import located
     from gviz.explain.why import why
 
     return located(why(timeline, timeline.at(len(timeline)), node, aspect)) if node in timeline.nodes else None
@@ -213,7 +213,7 @@ def _unseen(tensor: Any) -> str:
 
 def _wrong(timeline: Timeline) -> list[Finding]:
     from gviz.explain.check import check
-    from gviz.explain.kinds import located
+    from gviz.explain.finding_kinds import located
 
     return [located(one.finding) for one in check(timeline) if one.level != "note"]
 

@@ -12,18 +12,18 @@ from typing import Any
 
 from gviz import events as e
 from gviz.live.node_cache import NodeCache, Origin
+from gviz.query_syntax.condition import Condition, OpWord
+from gviz.query_syntax.expression_operations import Numbers
+from gviz.query_syntax.place import Place
+from gviz.query_syntax.safe_expression import BUILTINS
+from gviz.query_syntax.statistics_proxy import summarized
+from gviz.query_syntax.stop_condition import AT_A_NODE, CALLED, Stop, stop
+from gviz.trace.breakpoint_hits import is_of
 from gviz.trace.codec import subject
 from gviz.trace.condition_environment import Absent, word_of
 from gviz.trace.nonfinite import may_be_nonfinite
 from gviz.trace.phases import Chapters
-from gviz.trace.stops import is_of
 from gviz.values.value import Value
-from gviz.where.condition import Condition, OpWord
-from gviz.where.expression_operations import Numbers
-from gviz.where.place import Place
-from gviz.where.safe_expression import BUILTINS
-from gviz.where.statistics_proxy import summarized
-from gviz.where.stop import AT_A_NODE, CALLED, Stop, stop
 
 Test = Callable[[e.Event], bool]
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from gviz import events as e
+from gviz.query_syntax.module_owner import is_of_module
+from gviz.query_syntax.place import Place, Possible
 from gviz.trace.graph_state import UNKNOWN_OP
 from gviz.trace.naming.assignments import Assignments
 from gviz.trace.stacks import Stacks
 from gviz.values.value import Value
-from gviz.where.module_owner import is_of_module
-from gviz.where.place import Place, Possible
 
 
 class Origin(NamedTuple):

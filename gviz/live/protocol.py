@@ -55,9 +55,10 @@ class CallSite:
 class Wish(msgspec.Struct, frozen=True, array_like=True):
     """How the program continues: `count` times by a mode, or to the next event of a node or of its `storages`.
 
-    `stops` are breakpoints in the syntax of `gviz.where.stop`; only `continue` uses them. `closed` are the paths of
-    collapsed modules, whose calls count as one node each, and `trace.graph_state.OPTIMIZER` if optimizer steps do; only
-    `next` uses them. `passed` are calls in the program that do not pause it, each the `key` of a `CallSite`.
+    `stops` are breakpoints in the syntax of `gviz.query_syntax.stop_condition`; only `continue` uses them. `closed` are
+    the paths of collapsed modules, whose calls count as one node each, and `trace.graph_state.OPTIMIZER` if optimizer
+    steps do; only `next` uses them. `passed` are calls in the program that do not pause it, each the `key` of a
+    `CallSite`.
     """
 
     mode: Mode

@@ -15,7 +15,7 @@ from gviz.system.processes import Start
 from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
-    from gviz.trace.file.bounds import Until
+    from gviz.trace.file.retention import Until
     from gviz.trace.recording.record import Kept
     from gviz.values.value import Keep
 
@@ -31,8 +31,8 @@ class Keeping:
 
     Arrays: whole up to `limit` bytes (None: the recorder's default), or less according to `keep`. Time: between the
     marks `first` and `last`. Long runs: the `newest` parts, some `older` ones and at most `max_size` bytes, in the
-    syntax of `gviz.trace.file.bounds` (empty: everything); `until` ends the recording (for example at a nan). PyTorch
-    programs: `phase`, `module`, `compiled`, `budget` and `from_iteration`.
+    syntax of `gviz.trace.file.retention` (empty: everything); `until` ends the recording (for example at a nan).
+    PyTorch programs: `phase`, `module`, `compiled`, `budget` and `from_iteration`.
     """
 
     keep: Keep = "whole"

@@ -1,7 +1,8 @@
 """Expressions over the tensors of a moment: ``x.grad * 2``, ``net.fc1.weight.grad.max()``, ``#4 - #3``.
 
 An expression uses Python's syntax and is read as a tree. Names of tensors are replaced by plain names whose values are
-looked up. `gviz.where.safe_expression` evaluates the rest; it allows only arithmetic and a closed list of functions.
+looked up. `gviz.query_syntax.safe_expression` evaluates the rest; it allows only arithmetic and a closed list of
+functions.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from gviz.events import Edge
 from gviz.events.optimizer_options import option_text, options_in
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import last
+from gviz.query_syntax import safe_expression as guarded
+from gviz.query_syntax.condition import NAMES, holds
+from gviz.query_syntax.expression_operations import FUNCTIONS, OF_NUMPY, TYPES, Numbers
+from gviz.query_syntax.place import ASPECTS, Aspect, place, split_aspect
+from gviz.query_syntax.resource_limits import Budget, TooMuch
+from gviz.query_syntax.safe_expression import bound_names
+from gviz.query_syntax.statistics_proxy import Summarized, summarized
+from gviz.query_syntax.stop_condition import AtChange, Computed, Stop
+from gviz.query_syntax.tensor_spelling import FACTS, METHODS, as_python, as_written, node_of
+from gviz.trace.breakpoint_hits import STRETCH, Hit, Hits
 from gviz.trace.graph_state import NodeState
-from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import clipped, shown, text_of
 from gviz.values.value import NUMPY_DTYPES, Array, Value, capture
 from gviz.values.value_text import short
-from gviz.where import safe_expression as guarded
-from gviz.where.condition import NAMES, holds
-from gviz.where.expression_operations import FUNCTIONS, OF_NUMPY, TYPES, Numbers
-from gviz.where.place import ASPECTS, Aspect, place, split_aspect
-from gviz.where.resource_limits import Budget, TooMuch
-from gviz.where.safe_expression import bound_names
-from gviz.where.statistics_proxy import Summarized, summarized
-from gviz.where.stop import AtChange, Computed, Stop
-from gviz.where.tensor_spelling import FACTS, METHODS, as_python, as_written, node_of
 
 States = Callable[[Sequence[int]], Sequence[NodeState | None]]
 """Returns nodes at one moment."""

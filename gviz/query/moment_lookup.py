@@ -12,13 +12,13 @@ from gviz.query.expressions import hits_of
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import event_number, node_at
 from gviz.query.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
+from gviz.query_syntax.place import split_aspect
+from gviz.query_syntax.stop_condition import is_comparison, stop
 from gviz.trace.graph_state import Iteration, Phase, PhaseKind
 from gviz.trace.navigation import through
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped
-from gviz.where.place import split_aspect
-from gviz.where.stop import is_comparison, stop
 
 NO_MARKS: Mapping[str, int] = {}
 

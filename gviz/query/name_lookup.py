@@ -7,13 +7,13 @@ from difflib import get_close_matches
 
 from gviz.errors import GvizError
 from gviz.events import Output, VariableHeld
+from gviz.query_syntax.place import paths_of, split_aspect
+from gviz.query_syntax.stop_condition import CHANGES
+from gviz.query_syntax.tensor_spelling import with_items
 from gviz.trace.graph_state import NodeInfo
-from gviz.trace.places import says
+from gviz.trace.place_matches import says
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
-from gviz.where.place import paths_of, split_aspect
-from gviz.where.stop import CHANGES
-from gviz.where.tensor_spelling import with_items
 
 
 class TookNoPart(GvizError):

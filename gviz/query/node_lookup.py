@@ -9,16 +9,16 @@ from collections.abc import Callable
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
 from gviz.query.name_lookup import NamedNodes
-from gviz.system.cooperative import AT_ONCE, Driven, Far, finished
+from gviz.query_syntax import place as places
+from gviz.query_syntax.tensor_spelling import with_paths
+from gviz.system.cooperative_work import AT_ONCE, Driven, Far, finished
 from gviz.trace.graph_state import BAD
 from gviz.trace.navigation import no_event
-from gviz.trace.places import Fitting
+from gviz.trace.place_matches import Fitting
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped
 from gviz.values.value_text import bad_text
-from gviz.where import place as places
-from gviz.where.tensor_spelling import with_paths
 
 Matches = Callable[[int], bool]
 """Whether the node with this number matches."""

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from gviz.compare.alignment import Pair
+from gviz.compare.compared_iteration import Side
 from gviz.compare.recording_comparison import (
     Comparison,
     Difference,
@@ -15,7 +16,6 @@ from gviz.compare.recording_comparison import (
     one_sided_runs,
     without_addresses,
 )
-from gviz.compare.side import Side
 from gviz.compare.source_changes import SourceChange
 from gviz.events.event import Attr
 from gviz.events.optimizer_options import option_text

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
+from gviz.compare.compared_iteration import Side
 from gviz.compare.ranks import INTERRUPTED, OWN, Course, Divergence, Own, Part, RankDifferences, Shared
 from gviz.compare.recording_comparison import Difference
-from gviz.compare.side import Side
 from gviz.events import Event, Failed
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding

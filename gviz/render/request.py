@@ -132,20 +132,20 @@ def drawing(
         words = replace(words, passes=_is_in_pass(timeline, n))
     is_asked = part.level != "auto" or bool(part.expand)
     if words.wanted == ALL and not part.closed and (is_asked or (fits and _may_choose(part, options))):
-        from gviz.render import levels  # imported here because it needs Graphviz
+        from gviz.render import detail_level
 
         inside = frozenset[int]()
         if part.only:
             shown, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
             inside = named_calls(graph_of(timeline, shown.values()), part.only, within=True)
         words = replace(words, wanted=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
-        page = FIGURES[options.figure].page if options.figure else levels.PAGE
-        about = levels.Asked(
+        page = FIGURES[options.figure].page if options.figure else detail_level.PAGE
+        about = detail_level.Asked(
             part.level, part.depth, part.expand, options.colours, options.direction, options.timeout, page=page
         )
-        words = levels.chosen(timeline, n, words, about)
+        words = detail_level.chosen(timeline, n, words, about)
         if as_picture:
-            require_readable(levels.count(timeline, iteration, words))
+            require_readable(detail_level.count(timeline, iteration, words))
         if words.remark:
             options.note(words.remark)
         return words

@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gviz import events as e
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.graph_state import Iteration, NodeState, OutputState
-from gviz.trace.log import MemoryLog
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.recording.source_text import write
 from gviz.trace.timeline import Timeline

@@ -9,10 +9,10 @@ import msgspec
 
 from gviz import events as e
 from gviz.emit import Channel
-from gviz.engine import emission
+from gviz.engine import instrumentation
 from gviz.engine.tensor import Tensor
 from gviz.rerun.branch import without_elements
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 
@@ -105,7 +105,7 @@ class BranchLog:
     def number(self, node: int, tensor: Tensor | None) -> None:
         """Map a node of the recording to this leaf or constant of the branch, and record it now."""
         if tensor is not None:
-            self.numbers[node] = emission.seen(self.channel, tensor).node
+            self.numbers[node] = instrumentation.seen(self.channel, tensor).node
 
     def number_last(self, node: int) -> None:
         """Map a node of the recording to the operation that the branch ran last; a ``.grad`` it wrote to may

@@ -21,12 +21,12 @@ from gviz.engine.autograd import grad
 from gviz.engine.jit.tensor_interpreter import run_op
 from gviz.engine.modes import enable_grad, no_grad
 from gviz.engine.op import REQUIRED, Op
+from gviz.engine.operation_lookup import GEOMETRY, VIEW, attributes_of, effect_of, recorded_operation
 from gviz.engine.ops.strided import Geometry, read_part
-from gviz.engine.recorded_operations import GEOMETRY, VIEW, attributes_of, effect_of, recorded_operation
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
 from gviz.events import NodeCreated, OpSeen, Output
-from gviz.rerun.change_text import Changes
+from gviz.rerun.change_parser import Changes
 from gviz.rerun.function_body import FunctionBody, Use, inputs_given_twice, refusal
 from gviz.rerun.inputs import input_array, inputs_of, stored_array
 from gviz.rerun.named_calls import Run, run_by_name

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gviz.engine.recorded_operations import is_in_place
+from gviz.engine.operation_lookup import is_in_place
 from gviz.errors import GvizError, NotStored
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

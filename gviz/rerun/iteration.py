@@ -13,17 +13,17 @@ import numpy as np
 
 from gviz import emit
 from gviz import events as e
-from gviz.engine import autograd, emission
+from gviz.engine import autograd, instrumentation
 from gviz.engine.modes import enable_grad
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.op import Op
-from gviz.engine.recorded_operations import VIEW, is_in_place, recorded_operation
+from gviz.engine.operation_lookup import VIEW, is_in_place, recorded_operation
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.errors import KEEP_ALL
 from gviz.rerun import forward
 from gviz.rerun.branch import Branch, Decision, Decisions, Stop, with_ancestors
 from gviz.rerun.branch_recording import BranchLog
-from gviz.rerun.change_text import Change, RequestedChanges
+from gviz.rerun.change_parser import Change, RequestedChanges
 from gviz.rerun.forward import FAILURES
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -265,7 +265,7 @@ class Rerun:
         self.asked.made(node)
         for nr, change in changes.items() if not in_own_memory else ():
             outputs[nr]._array[...] = change.applied(outputs[nr]._array)
-            emission.memory_written(self.log.channel, outputs[nr], self.log.numbers[node])
+            instrumentation.memory_written(self.log.channel, outputs[nr], self.log.numbers[node])
         for nr, (output, tensor) in enumerate(zip(created.outputs, outputs, strict=False)):
             self._hook(node, nr, tensor)
             self.decisions.note(node, self._recorded(output.value), tensor._array)

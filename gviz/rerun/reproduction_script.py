@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gviz import events as e
-from gviz.engine.recorded_operations import attributes_of
+from gviz.engine.operation_lookup import attributes_of
 from gviz.engine.tensor import Tensor
 from gviz.errors import GvizError
 from gviz.rerun.checked_script import IMPORTS, SAME, CheckedScript, isolated, script_names

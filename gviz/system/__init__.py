@@ -5,7 +5,7 @@
 * `processes.py`: other processes of gviz, and ending a process together with its parent
 * `gc_pause.py`: when the garbage collector runs
 * `import_hook.py`: waits for a package to be imported
-* `cooperative.py`: long work, done in small steps
+* `cooperative_work.py`: long work, done in small steps
 * `notice.py`: a line on stderr, next to the program's own output
 * `crash.py`: reports of bugs in gviz itself
 

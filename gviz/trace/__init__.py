@@ -12,7 +12,7 @@ SQLite file. A reader (`file/reader.py`) fetches the row, `codec.py` decodes and
 columns. A front end then asks the timeline for the node's value, gradient and state in the backward pass.
 
 `iterations.py` and `phases.py` divide a recording into stretches of time. `naming/` finds the variable names of
-results. `navigation.py`, `stops.py` and `places.py` move through a recording.
+results. `navigation.py`, `breakpoint_hits.py` and `place_matches.py` move through a recording.
 """
 
 from __future__ import annotations

@@ -7,14 +7,14 @@ from typing import Any
 
 from gviz import events as e
 from gviz.events import Event
+from gviz.query_syntax.condition import OpWord
+from gviz.query_syntax.expression_operations import Numbers
+from gviz.query_syntax.safe_expression import BUILTINS
+from gviz.query_syntax.statistics_proxy import summarized
+from gviz.query_syntax.stop_condition import EVENTS
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
-from gviz.where.condition import OpWord
-from gviz.where.expression_operations import Numbers
-from gviz.where.safe_expression import BUILTINS
-from gviz.where.statistics_proxy import summarized
-from gviz.where.stop import EVENTS
 
 _OF_GRADIENTS = e.changing("arrived", "grad")
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.event_log import EventLog, expect
 from gviz.trace.graph_state import Iteration, NodeInfo, Phase
+from gviz.trace.index.event_columns import ContextTable, StepTable, entries, picked
 from gviz.trace.index.search_index import Index
-from gviz.trace.index.tables import ContextTable, StepTable, entries, picked
-from gviz.trace.log import EventLog, expect
 from gviz.trace.optimizer_steps import Step, by_stack, step_that_made
 from gviz.values.value import Array
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz import events as e
-from gviz.system.cooperative import Far
+from gviz.system.cooperative_work import Far
 from gviz.trace import nonfinite
 from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.event_log import EventLog, birth, expect
 from gviz.trace.graph_state import Bad
 from gviz.trace.index.references import References
 from gviz.trace.index.search_index import Index
-from gviz.trace.log import EventLog, birth, expect
 from gviz.trace.nonfinite import first_place
 
 _DEEPEST = 100

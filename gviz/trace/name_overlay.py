@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gviz.events import Named
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.log import EventLog, MemoryLog
+from gviz.trace.event_log import EventLog, MemoryLog
 
 
 def with_names(log: EventLog, names: Mapping[int, str]) -> MemoryLog:

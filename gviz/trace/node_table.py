@@ -15,11 +15,11 @@ from gviz import events as e
 from gviz.source.site import Frame
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
+from gviz.trace.event_log import EventLog, birth, damaged, expect
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, Origins
+from gviz.trace.index.event_columns import picked
 from gviz.trace.index.references import References
 from gviz.trace.index.search_index import Index, nodes_of_keys
-from gviz.trace.index.tables import picked
-from gviz.trace.log import EventLog, birth, damaged, expect
 from gviz.trace.naming.assignments import Assignments
 from gviz.trace.naming.calls import Calls
 from gviz.trace.naming.names import Names

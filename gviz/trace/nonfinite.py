@@ -11,8 +11,8 @@ import numpy as np
 
 from gviz.events import KINDS, Event, NodeCreated, NodeFreed, StorageWritten
 from gviz.trace.codec import HELD_VALUES, values, values_of
+from gviz.trace.event_log import EventLog
 from gviz.trace.graph_state import Bad
-from gviz.trace.log import EventLog
 from gviz.values.value import ITEM_SIZES, NUMPY_DTYPES, Value
 
 _ALL_KINDS = range(len(KINDS))

@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
+from gviz.trace.event_log import NOTHING_DROPPED, Dropped
 from gviz.trace.graph_state import Iteration, Phase
 from gviz.trace.index.search_index import Index
-from gviz.trace.log import NOTHING_DROPPED, Dropped
 from gviz.trace.phases import PHASE_KINDS
 from gviz.values.value import Array
 

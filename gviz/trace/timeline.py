@@ -10,21 +10,21 @@ from time import monotonic
 from typing import Any, TypeVar, cast
 
 from gviz import events as e
-from gviz.representation import Played
+from gviz.rich_representation import Played
 from gviz.source.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
 from gviz.trace.error_index import ErrorIndex
+from gviz.trace.event_log import Columns, Dropped, E, EventLog, birth, expect
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, NodeInfo, NodeState, Phase
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
 from gviz.trace.index.search_index import Index, output_key, restored
-from gviz.trace.log import Columns, Dropped, E, EventLog, birth, expect
 from gviz.trace.node_table import Nodes
-from gviz.trace.recorded_iterations import RecordedIterations, numbered, of_numbers
 from gviz.trace.spans import Spans
 from gviz.trace.stacks import Stacks
 from gviz.trace.weak_cache import weakly
+from gviz.trace.whole_iterations import RecordedIterations, numbered, of_numbers
 from gviz.values.value import Array, Value
 
 _KEPT_ANSWERS = 1 << 15

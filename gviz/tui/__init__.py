@@ -8,7 +8,7 @@ declared once), ``screens/controller.py`` (how the screen runs commands, as a st
 
 The path of a key, ``s``, from the keyboard to the screen:
 
-1. ``driver.py`` reads the bytes. ``type_ahead.py`` delivers keys one at a time, however fast they come.
+1. ``terminal_driver.py`` reads the bytes. ``type_ahead.py`` delivers keys one at a time, however fast they come.
 2. ``keymaps.py`` names the action of the key, ``travel('step')``. ``screens/debugger_screen.py`` turns it into a
    `Command`. (``language/parser.py`` does this for a typed line.)
 3. ``screens/controller.py`` calls the function that ``commands/table.py`` declares for the command. The function moves

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.check import findings
 from gviz.explain.finding import Finding, whole
-from gviz.explain.kinds import findable
-from gviz.system.cooperative import Far
-from gviz.trace.stops import Hit, Hits
+from gviz.explain.finding_kinds import findable
+from gviz.query_syntax.stop_condition import Stop
+from gviz.system.cooperative_work import Far
+from gviz.trace.breakpoint_hits import Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
-from gviz.where.stop import Stop
 
 
 class FindingHits(Hits):

@@ -23,11 +23,11 @@ from gviz.system.gc_pause import Rest
 from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.glyphs import glyphs
-from gviz.tui.lines import STYLES
 from gviz.tui.screens.debugger_screen import DebuggerScreen, PausedProgramScreen
 from gviz.tui.screens.key_actions import APP_BINDINGS
 from gviz.tui.screens.palette import Palette, PalettePage
 from gviz.tui.session_options import ExitAction, SessionOptions
+from gviz.tui.styled_lines import STYLES
 from gviz.tui.terminal import exists, guarded_terminal, with_echo
 from gviz.tui.themes import THEMES, colour_warning, named, semantic_colours, starting_theme
 from gviz.tui.type_ahead import ORDERED, TypeAhead
@@ -133,7 +133,7 @@ class ScreenApp(App[None]):
         usual = super().get_driver_class()
         if usual.__module__ != "textual.drivers.linux_driver":
             return usual
-        from gviz.tui.driver import ForgivingDriver  # it imports modules of POSIX only
+        from gviz.tui.terminal_driver import ForgivingDriver  # it imports modules of POSIX only
 
         return ForgivingDriver
 

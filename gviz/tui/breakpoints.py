@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gviz.errors import GvizError
 from gviz.query import expressions
-from gviz.trace.stops import Hit, Hits, stretches
+from gviz.query_syntax.condition import condition
+from gviz.query_syntax.stop_condition import AtFinding, Stop
+from gviz.trace.breakpoint_hits import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.stop_reason import Reason
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
-from gviz.where.condition import condition
-from gviz.where.stop import AtFinding, Stop
 
 if TYPE_CHECKING:
     from gviz.live.protocol import CallSite

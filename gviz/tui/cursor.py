@@ -32,10 +32,12 @@ from gviz.explain.whatif import value_in_branch
 from gviz.query import node_lookup
 from gviz.query.expressions import Evaluator
 from gviz.query.moment_lookup import event_at, remark
-from gviz.system.cooperative import Driven, Far, finished
+from gviz.query_syntax.place import split_aspect
+from gviz.query_syntax.stop_condition import changes
+from gviz.system.cooperative_work import Driven, Far, finished
 from gviz.trace import navigation
+from gviz.trace.breakpoint_hits import stretches
 from gviz.trace.graph_state import BAD
-from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints, hits_of
@@ -53,8 +55,6 @@ from gviz.tui.stop_reason import (
     by_command,
 )
 from gviz.values.plain_text import clipped, shown
-from gviz.where.place import split_aspect
-from gviz.where.stop import changes
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView

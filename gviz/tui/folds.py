@@ -22,7 +22,7 @@ from gviz.render.boxes.fold import (
     reading_graph,
 )
 from gviz.render.boxes.selection import shown_nodes
-from gviz.system.cooperative import Driven, Far, finished, parts
+from gviz.system.cooperative_work import Driven, Far, finished, parts
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped

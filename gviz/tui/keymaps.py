@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.tui.arrangement import PANELS
-from gviz.tui.lines import Line, line, wrapped
+from gviz.tui.panel_arrangement import PANELS
+from gviz.tui.styled_lines import Line, line, wrapped
 from gviz.values.plain_text import clipped
 
 

@@ -15,10 +15,10 @@ from typing import TextIO
 from gviz.errors import GvizError
 from gviz.explain.display_names import frame_text, label
 from gviz.explain.event_description import sentence
-from gviz.explain.program_text import about
-from gviz.system.cooperative import finished, paced
+from gviz.explain.program_source import about
+from gviz.system.cooperative_work import finished, paced
 from gviz.trace.timeline import Timeline
-from gviz.tui import lines
+from gviz.tui import styled_lines
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.node_details import differences, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -165,7 +165,7 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
         case Answer(texts):
             yield from map(session.glyphs.text, texts)
         case Look(lines=rows):
-            yield from (session.glyphs.text(lines.plain(row)).rstrip() for row in rows(WIDTH))
+            yield from (session.glyphs.text(styled_lines.plain(row)).rstrip() for row in rows(WIDTH))
         case Confirm(texts, question):
             yield from map(session.glyphs.text, texts)
             yield f"{question} y or n"
@@ -200,7 +200,7 @@ def _set(session: Session, text: str) -> str:
 
 def _lesson(session: Session) -> Iterator[str]:
     text = about(session.timeline) or "this program has no text at its top."
-    return (lines.plain(row) for row in lines.paragraphs(text, WIDTH))
+    return (styled_lines.plain(row) for row in styled_lines.paragraphs(text, WIDTH))
 
 
 def _greeting(session: Session) -> Iterator[str]:
@@ -222,7 +222,7 @@ def _here(session: Session, seen_until: int = 0) -> Iterator[str]:
     moment = session.timeline.at(session.cursor.position)
     for row in failure_lines(session.timeline, moment, WIDTH):
         if row:
-            yield session.glyphs.text("  " + lines.plain(row))
+            yield session.glyphs.text("  " + styled_lines.plain(row))
     for text in differences(session.timeline, session.branch_view, moment.actor, moment.n):
         yield session.glyphs.text(f"  {what_if_title(session.branch_view, moment.n)}: {text}")
     for expression, value in session.cursor.asker.watching(session.cursor.position):

@@ -41,10 +41,11 @@ from msgspec import structs
 
 from gviz.errors import GvizError
 from gviz.explain.display_names import frame_text
-from gviz.live.program_control import ControlledProgram, Ended, OutputWritten, Report, exit_code
+from gviz.live.program_process import ControlledProgram, Ended, OutputWritten, Report, exit_code
 from gviz.live.protocol import ASKED_FOR, CallSite, Held, Mode, Released, Wish
+from gviz.query_syntax.stop_condition import Stop, stop
 from gviz.source.site import Frame
-from gviz.trace.stops import Hits
+from gviz.trace.breakpoint_hits import Hits
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import hits_of
 from gviz.tui.commands.table import BY_NAME
@@ -53,7 +54,6 @@ from gviz.tui.session import Session
 from gviz.tui.source_location import HeldStack
 from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, as_remark, by_command
 from gviz.values.plain_text import clipped
-from gviz.where.stop import Stop, stop
 
 REFRESH_SECONDS = 0.05
 

@@ -20,20 +20,20 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.query.vocabulary import MOMENT_WORDS
+from gviz.query_syntax import stop_condition
+from gviz.query_syntax.condition import NAMES
+from gviz.query_syntax.place import Place
+from gviz.query_syntax.stop_condition import Stop
 from gviz.source.site import source_lines
-from gviz.system.cooperative import Driven, Far
+from gviz.system.cooperative_work import Driven, Far
 from gviz.trace import navigation
+from gviz.trace.breakpoint_hits import Hits, stretches
 from gviz.trace.condition_environment import ConditionEnvironment
-from gviz.trace.stops import Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, hits_of
 from gviz.tui.stop_reason import CONTINUE, Reason, by_command
 from gviz.values.plain_text import clipped, shown
 from gviz.values.value_text import short
-from gviz.where import stop as stops
-from gviz.where.condition import NAMES
-from gviz.where.place import Place
-from gviz.where.stop import Stop
 
 MOST_MESSAGES = 1000
 """How many messages of log points are shown for one command."""
@@ -67,7 +67,7 @@ def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Dr
 
     Raises GvizError if it stops nowhere, and if the place can never be reached.
     """
-    asked = stops.stop(text)
+    asked = stop_condition.stop(text)
     hits, growing = hits_of(timeline, asked), breakpoints.growing
     yield from hits.looking()
     for stretch in stretches(timeline, n):

@@ -25,7 +25,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.values.value import Value
 
 torch = pytest.importorskip("torch")

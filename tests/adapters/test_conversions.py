@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gviz.explain.computation import computation
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import RELEASE, events_of
 

@@ -16,7 +16,7 @@ from gviz import events as e
 from gviz.adapters.recording_scope import RecordingScope
 from gviz.explain.check import check
 from gviz.explain.event_description import description
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of, of_kind
 from tests.adapters.test_references import unsound

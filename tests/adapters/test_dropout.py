@@ -5,7 +5,7 @@ import pytest
 from gviz.explain.computation import computation, dropout_effect
 from gviz.explain.display_names import called, title
 from gviz.explain.why import why
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of
 

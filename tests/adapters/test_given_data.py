@@ -10,8 +10,8 @@ from replay import replay
 from gviz import emit
 from gviz.events import DEFINITIONS, NOT_SEEN, DataSet, GradAccumulated, Warned
 from gviz.explain.event_description import description
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.snapshot import MATTERING, Snapshot
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 torch = pytest.importorskip("torch")

@@ -8,7 +8,7 @@ import pytest
 from gviz.events import NOT_SEEN, Warned
 from gviz.explain import node_facts
 from gviz.explain.node_facts import INSIDE_CALL, NodeView
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 sys.path.insert(0, str(Path(__file__).parent))

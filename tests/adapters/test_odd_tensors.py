@@ -22,7 +22,7 @@ from gviz.events import (
 )
 from gviz.explain.computation import computation
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.nonfinite import may_be_nonfinite
 from gviz.trace.timeline import Timeline
 from gviz.values.value import statistics

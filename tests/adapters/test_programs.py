@@ -34,7 +34,7 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.outgoing_gradients import outgoing_gradients
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import short
 

@@ -7,7 +7,7 @@ import pytest
 
 from gviz.adapters.recording_budget import AFTER_ALARM, Budget, Look, share_of
 from gviz.errors import GvizError
-from gviz.trace.recorded_iterations import recorded_iterations
+from gviz.trace.whole_iterations import recorded_iterations
 
 ALONE = 1_000_000
 """Nanoseconds of an iteration that nobody records."""

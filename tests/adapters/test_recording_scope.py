@@ -17,8 +17,8 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.check import check
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.reader import open_trace
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of, named, of_kind, operations
 

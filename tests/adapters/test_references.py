@@ -6,7 +6,7 @@ from gviz import events as e
 from gviz.events.graph import Output
 from gviz.explain.check import check
 from gviz.explain.event_description import description
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import RELEASE, events_of
 

@@ -15,8 +15,8 @@ from gviz.events import BackwardStarted, Marked, NodeCreated, Warned
 from gviz.explain.module_times import module_times, time_data, time_lines
 from gviz.query.moment_lookup import event_at
 from gviz.trace.file.reader import open_trace
-from gviz.trace.recorded_iterations import recorded_iterations
 from gviz.trace.timeline import Timeline
+from gviz.trace.whole_iterations import recorded_iterations
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

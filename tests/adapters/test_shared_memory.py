@@ -2,7 +2,7 @@
 
 import pytest
 
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of
 

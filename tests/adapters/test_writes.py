@@ -7,7 +7,7 @@ from replay import replay
 from gviz.adapters.recording_scope import RecordingScope
 from gviz.events import DataSet, GradSet, Named, NodeCreated, StorageWritten
 from gviz.explain.outgoing_gradients import outgoing_gradients
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of, named, of_kind
 

@@ -10,7 +10,7 @@ from recording import events_of
 import gviz.engine as torch
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.recording.source_text import write
 
 HOSTILE = "\u202e\u2066\u200b\u200f\ufeff\x1b[31m\x07\x9b\x85\u2028\U000e0041"

@@ -27,7 +27,7 @@ def test_stays_light(tmp_path, option):
 
 def test_import_gviz_stays_light(tmp_path):
     code = "import sys, gviz; print(sorted(n for n in sys.modules if n.startswith('gviz')), 'numpy' in sys.modules)"
-    assert python("-c", code, cwd=tmp_path) == (0, "['gviz', 'gviz.representation', 'gviz.version'] False\n", "")
+    assert python("-c", code, cwd=tmp_path) == (0, "['gviz', 'gviz.rich_representation', 'gviz.version'] False\n", "")
 
 
 def test_version_names_what_is_installed(tmp_path):

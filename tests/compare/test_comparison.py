@@ -10,12 +10,12 @@ from recording import timeline_of
 import gviz.engine as torch
 from gviz.compare import alignment
 from gviz.compare.alignment import align
+from gviz.compare.compared_iteration import Side
 from gviz.compare.recording_comparison import compare, one_sided_runs
-from gviz.compare.side import Side
 from gviz.compare.tolerance import EXACT, SAME_NUMBERS, Tolerance, distance
 from gviz.errors import GvizError
 from gviz.render.comparison_text import rows, summary
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Stats, Value, capture, statistics
 

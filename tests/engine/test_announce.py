@@ -4,7 +4,7 @@ import gviz.engine as torch
 from gviz.emit import Channel, listening
 from gviz.events import GradFlowed, Named, NodeCreated, NodeFreed
 from gviz.explain.computation import computation
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.recording import events_of
 

@@ -11,7 +11,7 @@ from recording import events_of
 import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 
 
 def leaf(*data):

@@ -8,8 +8,8 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.engine.op import REGISTRY
+from gviz.engine.operation_lookup import attributes_of, effect_of, named, operation, recorded_operation, without
 from gviz.engine.ops.shape import VARIANTS
-from gviz.engine.recorded_operations import attributes_of, effect_of, named, operation, recorded_operation, without
 from gviz.events import NodeCreated, OpSeen
 
 

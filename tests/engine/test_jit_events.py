@@ -3,7 +3,7 @@
 import gviz.engine as torch
 from gviz.api.make_dot import make_dot
 from gviz.engine import jit
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 

@@ -3,16 +3,16 @@
 import inspect
 
 import gviz.engine as torch
-from gviz.engine import stub
+from gviz.engine import type_stubs
 
 
 def test_the_stubs_are_current():
-    assert stub.PATH.read_text() == stub.text(), "run `python -m gviz.engine.stub`"
-    assert stub.FUNCTIONAL.read_text() == stub.functional_text(), "run `python -m gviz.engine.stub`"
+    assert type_stubs.PATH.read_text() == type_stubs.text(), "run `python -m gviz.engine.type_stubs`"
+    assert type_stubs.FUNCTIONAL.read_text() == type_stubs.functional_text(), "run `python -m gviz.engine.type_stubs`"
 
 
 def test_the_stub_of_functional_shows_what_families_make():
-    shown = stub.functional_text()
+    shown = type_stubs.functional_text()
     assert "def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1" in shown
     assert "def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor: ..." in shown
     assert "reduction: str = 'mean'" in shown
@@ -27,4 +27,4 @@ def test_derived_functions_have_the_signature_of_their_op():
     assert shown[torch.mul] == "(input: 'Tensor', other: 'Tensor | Number', *, out: 'Any' = None) -> 'Tensor'"
     assert shown[torch.Tensor.mul_] == "(input: 'Tensor', other: 'Tensor | Number') -> 'Tensor'"
     assert shown[torch.Tensor.logit] == "(input: 'Tensor', eps: 'Number | None' = None) -> 'Tensor'"
-    assert "    def logit_(self, eps: Number | None = None) -> Tensor" in stub.text()
+    assert "    def logit_(self, eps: Number | None = None) -> Tensor" in type_stubs.text()

@@ -13,7 +13,7 @@ from gviz.errors import GvizError
 from gviz.explain.check import LEVELS, check
 from gviz.explain.finding import lines, whole
 from gviz.explain.why import why
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 STORIES = [demo, failed, hostile, late, iterations, lambda: chain(40)]

@@ -18,7 +18,7 @@ from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
 from gviz.explain.check import Checked, check_ranks
 from gviz.explain.finding import Finding, edit_of
-from gviz.explain.kinds import findable
+from gviz.explain.finding_kinds import findable
 from gviz.source.site import Frame
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"

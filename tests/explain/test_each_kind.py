@@ -14,7 +14,7 @@ from gviz.explain.finding import lines
 from gviz.explain.findings._nan_operation import too_short
 from gviz.explain.recording_overview import Survey
 from gviz.explain.why import why
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 F = torch.nn.functional

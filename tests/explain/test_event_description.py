@@ -6,7 +6,7 @@ import gviz.engine as torch
 from gviz.events import Failed, Returned
 from gviz.explain.event_description import description, sentence
 from gviz.explain.why import diagnosis
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 

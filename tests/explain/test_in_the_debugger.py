@@ -3,7 +3,7 @@
 from driving import after, transcript
 from explain.programs import recorded
 
-from gviz.tui.lines import plain
+from gviz.tui.styled_lines import plain
 
 
 def test_a_check_in_line_mode():

@@ -7,7 +7,7 @@ from pathlib import Path
 import gviz
 import gviz.explain
 from docs.make_findings import PATH, text
-from gviz.explain.kinds import BY_NAME, KINDS, findable
+from gviz.explain.finding_kinds import BY_NAME, KINDS, findable
 
 FILES = sorted((Path(gviz.explain.__file__).parent / "findings").glob("*.py"))
 RANKS = Path(gviz.__file__).parent / "render" / "ranks_text.py"

@@ -15,8 +15,8 @@ from gviz.engine import graphs, static
 from gviz.events import DataSet, StorageWritten
 from gviz.explain.node_facts import SECTIONS, NodeView
 from gviz.render.page.changes import PanelRows
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.reader import open_trace
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 

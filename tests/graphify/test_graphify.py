@@ -14,7 +14,7 @@ from gviz.graphify.breaks import breaks
 from gviz.graphify.construct import construct
 from gviz.graphify.watch import Watch
 from gviz.source.site import Frame
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 INPUTS = ([3.0, -1.0, 2.0], [-3.0, 1.0, -2.0], [0.0, 0.0, 1.0])

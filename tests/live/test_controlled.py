@@ -11,7 +11,7 @@ import pytest
 from driving_live import PATIENCE, Driver, is_gone
 
 from gviz.live.debuggee import SECONDS_TO_END
-from gviz.live.program_control import Ended
+from gviz.live.program_process import Ended
 from gviz.live.protocol import Held, Released, Wish
 from gviz.trace.file.reader import open_trace
 

@@ -16,15 +16,15 @@ from gviz.engine import nn
 from gviz.live.gate import Gate
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.live.protocol import Wish
+from gviz.query_syntax.stop_condition import stop
 from gviz.trace import navigation
+from gviz.trace.breakpoint_hits import Hits
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.graph_state import OPTIMIZER
-from gviz.trace.log import MemoryLog
 from gviz.trace.optimizer_steps import OptimizerSteps
 from gviz.trace.phases import DECIDING, Chapters
-from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds
-from gviz.where.stop import stop
 
 MOVES = {
     "step": navigation.step,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from driving_live import PATIENCE, Driver, is_gone
 
-from gviz.live.program_control import Ended
+from gviz.live.program_process import Ended
 from gviz.live.protocol import Wish
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline

@@ -9,10 +9,10 @@ from gviz.engine import nn
 from gviz.engine.nn import functional
 from gviz.live.gate import Gate
 from gviz.live.protocol import Wish
-from gviz.trace.log import MemoryLog
-from gviz.trace.stops import Hits
+from gviz.query_syntax.stop_condition import stop
+from gviz.trace.breakpoint_hits import Hits
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.where.stop import stop
 
 
 def by_library_calls():

@@ -2,7 +2,7 @@
 
 from stories import Story, demo
 
-from gviz.live.program_control import OutputWritten
+from gviz.live.program_process import OutputWritten
 from gviz.live.protocol import Held
 from gviz.source.site import Frame
 from gviz.tui.cursor import Cursor

@@ -12,7 +12,7 @@ import pytest
 from gviz import events as e
 from gviz.live import debuggee as debuggee_module
 from gviz.live.debuggee import Debuggee
-from gviz.live.program_control import ControlledProgram
+from gviz.live.program_process import ControlledProgram
 from gviz.live.protocol import Connection, Go, Held, Left, LetGo, Ready, Released, Wish
 
 PATIENCE = 20

@@ -17,9 +17,9 @@ from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed
 from gviz.query.moment_lookup import event_at
 from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
+from gviz.query_syntax.stop_condition import stop
 from gviz.tui.breakpoints import hits_of
 from gviz.tui.cursor import Cursor
-from gviz.where.stop import stop
 
 
 def ends(timeline, kind):

@@ -8,7 +8,7 @@ from gviz.errors import GvizError
 from gviz.events import ScopeEntered
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import find, last, node_at, query
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 

@@ -16,13 +16,13 @@ from gviz.live.breakpoint_prefilter import Prefilter
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.query.expressions import value_of
 from gviz.query.name_lookup import NamedNodes
+from gviz.query_syntax.stop_condition import stop
+from gviz.trace.breakpoint_hits import Hits
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.reader import open_trace
-from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
 from gviz.trace.recording.source_text import read_source
-from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
-from gviz.where.stop import stop
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "adapters"))
 from recorded import events_of as events_of_pytorch

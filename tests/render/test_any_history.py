@@ -9,7 +9,7 @@ from gviz import events as e
 from gviz.render.forms.text import text
 from gviz.render.graphviz.dot import dot
 from gviz.render.scene import Options, scene, structure
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 

@@ -24,10 +24,10 @@ from gviz.render.graphviz import scene_drawing
 from gviz.render.page import geometry
 from gviz.render.request import ExportOptions, Part, last_moment, moment_scene
 from gviz.render.scene import Options
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands.table import help_for
-from gviz.tui.lines import plain
+from gviz.tui.styled_lines import plain
 
 BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}
 BEGINNINGS = {

@@ -22,7 +22,7 @@ from gviz.render.forms.series import frames, pass_moments
 from gviz.render.legend import painted
 from gviz.render.request import ExportOptions, Part, drawing, moment_scene
 from gviz.render.theme import LIGHT
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import capture
 

@@ -10,9 +10,9 @@ from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.render.boxes.function_calls import runs, source_calls
 from gviz.render.boxes.graph_options import Options
+from gviz.render.detail_level import PAGE
 from gviz.render.graphviz.dot import dot
 from gviz.render.legend import legend, painted
-from gviz.render.levels import PAGE
 from gviz.render.request import ExportOptions, Part, drawing, moment_scene
 from gviz.render.styles import STYLES
 from gviz.trace import load

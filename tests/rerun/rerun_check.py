@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gviz.events import BackwardStarted
-from gviz.rerun.change_text import Change
+from gviz.rerun.change_parser import Change
 from gviz.rerun.iteration import rerun_iteration
 from gviz.trace.timeline import Timeline
 

@@ -12,7 +12,7 @@ import gviz.engine as torch
 from gviz.events import NOT_SEEN, Warned
 from gviz.explain.whatif import branch_of
 from gviz.rerun.branch import BranchView
-from gviz.rerun.change_text import Change
+from gviz.rerun.change_parser import Change
 from gviz.rerun.iteration import rerun_iteration
 from gviz.values.value import Value
 

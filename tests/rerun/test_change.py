@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gviz.errors import GvizError
-from gviz.rerun.change_text import Change, parse_change
+from gviz.rerun.change_parser import Change, parse_change
 
 
 def written(text):

@@ -13,11 +13,11 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import Named, NodeCreated, StackSeen
 from gviz.rerun import checked_script
-from gviz.rerun.change_text import Change
+from gviz.rerun.change_parser import Change
 from gviz.rerun.checked_script import ROOM, CheckedScript, isolated, limited_memory
 from gviz.rerun.iteration import rerun_iteration
 from gviz.rerun.reproduction_script import script
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 HOSTILE = [

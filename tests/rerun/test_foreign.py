@@ -10,7 +10,7 @@ from recording import events_of
 import gviz.engine
 from gviz.errors import GvizError
 from gviz.rerun.finite_differences import check_gradients
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 

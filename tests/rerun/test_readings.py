@@ -4,8 +4,8 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain.program_text import reads_tensors
-from gviz.rerun.change_text import Change
+from gviz.explain.program_source import reads_tensors
+from gviz.rerun.change_parser import Change
 from gviz.rerun.iteration import rerun_iteration
 
 READING = (

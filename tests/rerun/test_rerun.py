@@ -17,7 +17,7 @@ from rerun.rerun_check import deviations, same, the_same_again
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.explain.whatif import branch_of
-from gviz.rerun.change_text import Change
+from gviz.rerun.change_parser import Change
 from gviz.rerun.iteration import rerun_iteration
 from gviz.trace.timeline import Timeline
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gviz.errors import GvizError
-from gviz.rerun.change_text import sweep
+from gviz.rerun.change_parser import sweep
 
 
 def test_a_range_goes_from_end_to_end():

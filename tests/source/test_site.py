@@ -12,10 +12,10 @@ from gviz.events import SourceSeen
 from gviz.explain.program_errors import Failure
 from gviz.live.debuggee import Debuggee
 from gviz.live.gate import Gate
-from gviz.render.page.contents import Sources
+from gviz.render.page.page_data import Sources
 from gviz.source import site
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.writer import TraceWriter
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.source import LARGEST, code_lines
 

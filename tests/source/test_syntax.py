@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from gviz.explain.program_text import variable_owners
+from gviz.explain.program_source import variable_owners
 from gviz.source import syntax
 from gviz.trace.naming.bindings import bindings
 

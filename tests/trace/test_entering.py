@@ -7,11 +7,11 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz import events as e
-from gviz.trace import stops
-from gviz.trace.log import MemoryLog
-from gviz.trace.stops import Hits
+from gviz.query_syntax.stop_condition import stop
+from gviz.trace import breakpoint_hits
+from gviz.trace.breakpoint_hits import Hits
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.where.stop import stop
 
 nn = torch.nn
 ROUNDS = 3
@@ -93,7 +93,7 @@ def test_a_condition_asks_all_that_a_module_makes(timeline):
 @pytest.mark.parametrize("text", ["model", "encoder", "blocks", "blocks.?", "on backward encoder.0"])
 def test_stretches_and_the_direction_make_no_difference(timeline, text, monkeypatch):
     whole = hits(timeline, text)
-    monkeypatch.setattr(stops, "STRETCH", 7)
+    monkeypatch.setattr(breakpoint_hits, "STRETCH", 7)
     assert hits(timeline, text) == whole != []
     assert [hit.n for hit in Hits(timeline, stop(text)).before(len(timeline) + 1)] == whole[::-1]
 

@@ -19,11 +19,11 @@ from gviz.errors import GvizError
 from gviz.source.site import Frame
 from gviz.trace import load
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file import connection
 from gviz.trace.file import format as file_format
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import TraceWriter
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Stats, Value
 

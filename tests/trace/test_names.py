@@ -8,7 +8,7 @@ import pytest
 import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.naming.bindings import LARGEST_SOURCE, bindings
 from gviz.trace.recording.source_text import read_source
 from gviz.trace.timeline import Timeline

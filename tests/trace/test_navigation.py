@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gviz import events as e
 from gviz.trace import navigation
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 FORWARD = ("step", "next_node", "finish", "phase", "continue_", "end")

@@ -8,8 +8,8 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.compare.compared_iteration import Side
 from gviz.compare.recording_comparison import compare
-from gviz.compare.side import Side
 from gviz.errors import GvizError
 from gviz.events import OptimizerStarted, StorageWritten
 from gviz.events.optimizer_options import Earlier, options_in, options_of

@@ -9,8 +9,8 @@ from recording import events_of
 import gviz.engine as torch
 from gviz.events import DataSet, NodeCreated, OptimizerStarted, OptimizerStepped, StackSeen, StorageWritten
 from gviz.explain.parameter_updates import step_of
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.iterations import Iterations
-from gviz.trace.log import MemoryLog
 from gviz.trace.optimizer_steps import OptimizerSteps
 from gviz.trace.timeline import Timeline
 

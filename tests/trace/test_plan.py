@@ -6,7 +6,7 @@ import pytest
 
 from gviz.events import BackwardFinished, GradAccumulated, StepStarted
 from gviz.trace.backward_order import Coming, planned
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters import recorded
 from tests.recording import events_of

@@ -549,7 +549,7 @@ import resource, sys
 from pathlib import Path
 from gviz.errors import GvizError
 from gviz.events import Printed
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.recording.source_text import write
 log = MemoryLog([Printed("stdout", "x" * 2000)] * int(sys.argv[2]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))

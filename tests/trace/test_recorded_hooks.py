@@ -6,7 +6,7 @@ from replay import replay
 
 import gviz.engine as torch
 from gviz import events as e
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz.trace.repetition import smallest_period
+from gviz.trace.sequence_period import smallest_period
 
 SEQUENCES = st.lists(st.sampled_from("ab"), max_size=12)
 

@@ -17,10 +17,10 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.engine import nn
 from gviz.errors import GvizError
-from gviz.trace.file.bounds import Bounds, bounds
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.paths import trace_size
+from gviz.trace.file.retention import Bounds, bounds
 from gviz.trace.file.snapshot import MATTERING, Snapshot
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 ROOT = Path(__file__).parents[2]

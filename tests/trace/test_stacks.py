@@ -17,9 +17,9 @@ from gviz.source import site
 from gviz.source.site import DEEPEST, Frame
 from gviz.trace import load
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import TraceWriter
-from gviz.trace.log import MemoryLog
 from gviz.trace.name_overlay import with_names
 from gviz.trace.stacks import Stacks
 from tests.trace.test_hostile import change

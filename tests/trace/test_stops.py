@@ -10,14 +10,14 @@ from stories import chain, demo, failed, iterations
 import gviz
 import gviz.engine as torch
 from gviz import events as e
-from gviz.trace import stops
+from gviz.query_syntax.place import place
+from gviz.query_syntax.stop_condition import AT_A_NODE, CHANGES, EVENTS, stop
+from gviz.trace import breakpoint_hits
+from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.condition_environment import ConditionEnvironment
-from gviz.trace.log import MemoryLog
-from gviz.trace.places import Fitting, Meant
-from gviz.trace.stops import Hits
+from gviz.trace.event_log import MemoryLog
+from gviz.trace.place_matches import Fitting, Meant
 from gviz.trace.timeline import Timeline
-from gviz.where.place import place
-from gviz.where.stop import AT_A_NODE, CHANGES, EVENTS, stop
 
 
 def hits(timeline, text):
@@ -219,7 +219,7 @@ def test_a_place_that_nothing_fits_can_never_hit():
 def test_stretches_make_no_difference(text, monkeypatch):
     timeline = iterations(5)
     whole = hits(timeline, text)
-    monkeypatch.setattr(stops, "STRETCH", 7)
+    monkeypatch.setattr(breakpoint_hits, "STRETCH", 7)
     assert hits(timeline, text) == whole
     assert [hit.n for hit in Hits(timeline, stop(text)).before(len(timeline) + 1)] == whole[::-1]
 

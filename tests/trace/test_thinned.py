@@ -19,8 +19,8 @@ import gviz
 import gviz.engine as torch
 from gviz import events as e
 from gviz.cli.commands.show import stats_data
+from gviz.compare.compared_iteration import Side, shared_iterations
 from gviz.compare.recording_comparison import compare
-from gviz.compare.side import Side, shared_iterations
 from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.explain.check import check
@@ -28,13 +28,13 @@ from gviz.explain.event_description import sentence
 from gviz.explain.why import answer
 from gviz.query.moment_lookup import event_at
 from gviz.query.name_lookup import NamedNodes
-from gviz.trace.file.bounds import Bounds, Older, bounds
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.connection import Connection
 from gviz.trace.file.paths import trace_size
 from gviz.trace.file.reader import Trace
+from gviz.trace.file.retention import Bounds, Older, bounds
 from gviz.trace.file.ring import Ring
 from gviz.trace.file.snapshot import MATTERING, Bridge
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 

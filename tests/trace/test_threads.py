@@ -17,8 +17,8 @@ from gviz.events import (
 )
 from gviz.explain.event_description import sentence
 from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.event_log import Columns, MemoryLog
 from gviz.trace.index.threads import Speakers
-from gviz.trace.log import Columns, MemoryLog
 from gviz.trace.navigation import next_node
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.pass_list import pass_rows

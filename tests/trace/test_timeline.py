@@ -14,9 +14,9 @@ from gviz import events as e
 from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.trace.backward_reach import seed_sum
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.graph_state import Contribution, Iteration, Phase
 from gviz.trace.index.change_lists import ChangeList
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 

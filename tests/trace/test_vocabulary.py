@@ -131,7 +131,7 @@ add(Called, effects.Effect("call", lambda event: ((event.number, ("net.extra", 0
 
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.trace.file.snapshot import MATTERING, Snapshot
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 def number(value):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stories import chain, demo, failed, hostile, iterations
 
 from gviz.system.crash import report
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 

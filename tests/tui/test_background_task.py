@@ -9,8 +9,8 @@ from stories import iterations
 from textual.timer import Timer
 
 from gviz.errors import GvizError
-from gviz.system.cooperative import finished
-from gviz.trace import error_index, stops
+from gviz.system.cooperative_work import finished
+from gviz.trace import breakpoint_hits, error_index
 from gviz.tui import line_mode
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command, Look, work
@@ -27,7 +27,7 @@ LONG = ("check", "check all", "diff @1 @60", "info params", "info graph", "info 
 @pytest.fixture
 def slow(monkeypatch):
     """Nothing is done at once: events are looked at seven at a time, and then the screen has its turn."""
-    monkeypatch.setattr(stops, "STRETCH", 7)
+    monkeypatch.setattr(breakpoint_hits, "STRETCH", 7)
     monkeypatch.setattr(controller, "AT_ONCE_SECONDS", -1.0)
 
 

@@ -6,7 +6,7 @@ from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz.trace import load
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import what_if
 from gviz.tui.cursor import Cursor

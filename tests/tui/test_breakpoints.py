@@ -14,7 +14,8 @@ from gviz.errors import GvizError
 from gviz.events import GradAccumulated
 from gviz.query.expressions import value_of
 from gviz.query.name_lookup import NamedNodes
-from gviz.system.cooperative import finished
+from gviz.query_syntax.stop_condition import stop
+from gviz.system.cooperative_work import finished
 from gviz.trace import navigation
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import breakpoint_commands as breaks
@@ -26,7 +27,6 @@ from gviz.tui.line_mode import debug
 from gviz.tui.screens.overlay_pages import SheetScreen
 from gviz.tui.widgets.status_rows import KeysRow
 from gviz.tui.widgets.tape_panel import Tape
-from gviz.where.stop import stop
 
 
 def cursor(timeline, *commands, at=1):

@@ -12,7 +12,7 @@ from gviz import emit
 from gviz import events as e
 from gviz.render.boxes.graph_options import Options
 from gviz.render.request import moment_scene
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs

@@ -6,7 +6,7 @@ from gviz.errors import GvizError
 from gviz.tui.commands.table import SPECS, help_for
 from gviz.tui.language.command import Command
 from gviz.tui.language.parser import parse
-from gviz.tui.lines import plain
+from gviz.tui.styled_lines import plain
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz.render import comparison_text
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.recording.source_text import write
 from gviz.tui.glyphs import ASCII
 from gviz.tui.screens.comparison_screen import PairList

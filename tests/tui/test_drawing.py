@@ -10,9 +10,8 @@ import gviz.engine as torch
 from gviz.events import GradAccumulated, GradFlowed, GradSet, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import iteration_called
 from gviz.source.site import Frame
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import PanelChoice, label_density, opening_view, size_class, visible_panels
 from gviz.tui.commands.export_copy import usual_name
 from gviz.tui.commands.inspection import explanation_lines
 from gviz.tui.drawing import tape
@@ -37,10 +36,11 @@ from gviz.tui.drawing.status import (
 )
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
-from gviz.tui.lines import STYLES, TIED, cells, cut, line, paragraphs, plain, style_and_event, wrapped
+from gviz.tui.panel_arrangement import PanelChoice, label_density, opening_view, size_class, visible_panels
 from gviz.tui.session_options import Title
 from gviz.tui.source_location import source_place
 from gviz.tui.stop_reason import Arrival, as_remark, by_command
+from gviz.tui.styled_lines import STYLES, TIED, cells, cut, line, paragraphs, plain, style_and_event, wrapped
 
 
 def panel(timeline, n, node, width=31, full=False):

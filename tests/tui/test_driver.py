@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from gviz.tui.driver import ForgivingDriver
+from gviz.tui.terminal_driver import ForgivingDriver
 
 
 class Driver(ForgivingDriver):

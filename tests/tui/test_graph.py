@@ -7,7 +7,7 @@ from stories import chain, demo
 from textual.app import App
 from textual.messages import Update
 
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.app import ScreenApp
 from gviz.tui.glyphs import ASCII, UNICODE

@@ -7,7 +7,7 @@ from tui.test_graph import Stage
 
 import gviz.engine as torch
 from gviz.events import BackwardStarted
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui import folds as folds_module
 from gviz.tui.drawing.tape import title_width

@@ -5,8 +5,8 @@ from driving import after, app_of, send, until
 from stories import Story, chain, demo, failed, iterations
 from textual.events import Key, MouseScrollDown
 
-from gviz.tui.arrangement import PANELS
 from gviz.tui.cursor import Cursor
+from gviz.tui.panel_arrangement import PANELS
 from gviz.tui.screens.key_actions import BINDINGS
 from gviz.tui.screens.overlay_pages import InspectorScreen, SheetScreen
 from gviz.tui.widgets.prompt import Prompt

@@ -11,7 +11,7 @@ from textual.widgets import OptionList
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.system.cooperative import finished
+from gviz.system.cooperative_work import finished
 from gviz.tui import keymaps
 from gviz.tui.commands.session_file import session_lines
 from gviz.tui.commands.table import SPECS

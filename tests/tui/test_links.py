@@ -5,8 +5,8 @@ from driving import app_of
 from stories import demo
 from textual.command import CommandPalette
 
-from gviz.tui.lines import line, link
 from gviz.tui.screens.overlay_pages import InspectorScreen, show_sheet
+from gviz.tui.styled_lines import line, link
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.panel_messages import Seek

@@ -4,11 +4,11 @@ import pytest
 from driving import app_of
 from stories import PATH, demo, iterations
 
+from gviz.query_syntax.stop_condition import stop
 from gviz.tui.breakpoints import Breakpoints, marked_lines, nodes_of_line
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.source_panel import SourcePane
 from gviz.tui.widgets.tape_panel import Tape
-from gviz.where.stop import stop
 
 
 def rows_of(widget):

@@ -9,17 +9,17 @@ from textual.widgets import Input
 
 import gviz.engine as torch
 from gviz.live.protocol import CallSite
+from gviz.query_syntax.stop_condition import stop
 from gviz.trace.graph_state import OPTIMIZER
-from gviz.tui.arrangement import PANELS, SIDE_PANEL_OF, TABS
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.lines import cells, plain
+from gviz.tui.panel_arrangement import PANELS, SIDE_PANEL_OF, TABS
 from gviz.tui.screens.overlay_pages import Sheet
 from gviz.tui.session import Session
+from gviz.tui.styled_lines import cells, plain
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.source_panel import SourcePane
-from gviz.where.stop import stop
 
 
 def rows_of(widget):

@@ -7,7 +7,8 @@ from stories import demo
 from textual.widget import Widget
 
 from gviz.live.protocol import CallSite
-from gviz.system.cooperative import finished
+from gviz.query_syntax.stop_condition import stop
+from gviz.system.cooperative_work import finished
 from gviz.tui import widgets
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import UNICODE
@@ -19,7 +20,6 @@ from gviz.tui.screens.prompt_control import PROMPTS
 from gviz.tui.session import Session
 from gviz.tui.session_options import Title
 from gviz.tui.widgets.panel_messages import LinePointed
-from gviz.where.stop import stop
 
 
 class Clock:

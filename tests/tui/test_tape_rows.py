@@ -8,7 +8,7 @@ from render.logs import LOGS
 
 from gviz.tui.drawing.tape import Entry, columns_for, row, rows_of
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.lines import plain
+from gviz.tui.styled_lines import plain
 from gviz.tui.widgets.tape_panel import Tape
 
 

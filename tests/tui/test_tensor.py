@@ -5,9 +5,9 @@ from driving import app_of, transcript
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.tui.drawing.elements import tensor_lines
+from gviz.tui.drawing.tensor_elements import tensor_lines
 from gviz.tui.glyphs import ASCII, UNICODE
-from gviz.tui.lines import cells, plain
+from gviz.tui.styled_lines import cells, plain
 from gviz.values.value import Value, capture
 
 

@@ -10,11 +10,11 @@ from stories import Story
 
 import gviz.engine as torch
 from gviz.events import NodeFreed
+from gviz.query_syntax.stop_condition import stop
 from gviz.trace import navigation
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
-from gviz.where.stop import stop
 
 PLACES = ("x", "n2", "Mul", "Add", "on backward", "on accumulate", "on free", "change x.grad", "demo.py:3",
           "on forward if value > 0", "Mul if norm(value) > 2 and node % 2 == 0")  # fmt: skip

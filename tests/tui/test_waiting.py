@@ -7,7 +7,7 @@ from driving import app_of
 from stories import demo
 
 from gviz.source.site import Frame
-from gviz.tui import line_mode, lines, session_options
+from gviz.tui import line_mode, session_options, styled_lines
 from gviz.tui.language.command import Command
 from gviz.tui.line_mode import Conversation, debug
 from gviz.tui.session_options import SessionOptions
@@ -86,7 +86,7 @@ async def test_the_source_and_the_stack_are_those_of_where_the_program_stands():
         assert screen.stop.reason.words == "at demo.py:6 in inner"
         await pilot.press("5")
         await pilot.pause()
-        assert "demo.py:6 in inner" in lines.plain(screen.query_one("#stack").row(0))
+        assert "demo.py:6 in inner" in styled_lines.plain(screen.query_one("#stack").row(0))
         await pilot.press("1", "u")
         await pilot.pause()
         assert "Source demo.py:2, running :6" in str(source.border_title)

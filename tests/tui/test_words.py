@@ -17,7 +17,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.help import SECTIONS, help_page, words_page
 from gviz.tui.drawing.tape import note
 from gviz.tui.keymaps import keys_of
-from gviz.tui.lines import plain
+from gviz.tui.styled_lines import plain
 
 NUMBER = r"[-+\d.\[\](,) |ge]+"
 KNOWN = re.compile("|".join(

@@ -18,8 +18,8 @@ from gviz.adapters.pytorch.private_api import without_modes
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import fills_its_memory, grad_fn_of, shows_all_of_its_memory, version_of
 from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
-from gviz.call_results import parts
 from gviz.events import Attr, Edge, NodeCreated, NodeKind, OpSeen, Output, Returned
+from gviz.result_tensors import parts
 from gviz.source.site import called_by_the_program
 from gviz.values.value import Value
 

@@ -15,7 +15,7 @@ from gviz.errors import GvizError, did_you_mean
 if TYPE_CHECKING:
     from gviz.cli.recordings import Recordings
     from gviz.explain.check import Checked, RankFinding
-    from gviz.explain.kinds import Kind
+    from gviz.explain.finding_kinds import Kind
     from gviz.trace.timeline import Timeline
 
 _FOUND = 1
@@ -31,7 +31,7 @@ class _LevelName(click.Choice[str]):
 
 def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from gviz.explain.kinds import findable
+        from gviz.explain.finding_kinds import findable
 
         for kind in findable():
             click.echo(f"{kind.name:<22} {kind.severity:<9} {kind.meaning}")
@@ -96,7 +96,7 @@ def _parted(inputs: Recordings) -> Iterator[tuple[int, Checked]]:
 
 
 def _kinds(only: str | None, ignore: str | None) -> list[Kind]:
-    from gviz.explain.kinds import findable
+    from gviz.explain.finding_kinds import findable
 
     known = {kind.name: kind for kind in findable()}
     named = [_names(text, known) for text in (only, ignore)]

@@ -65,8 +65,8 @@ def command(
     if b is not None and iterations is None and _PAIR.fullmatch(str(b)) and not b.exists():
         b, iterations = None, str(b)
     from gviz.cli import json_form
+    from gviz.compare.compared_iteration import Side
     from gviz.compare.recording_comparison import compare
-    from gviz.compare.side import Side
     from gviz.compare.tolerance import EXACT, Tolerance
     from gviz.trace.timeline import Timeline
 
@@ -118,7 +118,7 @@ def _opened(path: Path) -> Trace:
 
 def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, int]]:
     """Yield pairs of iterations to compare, counted from 1."""
-    from gviz.compare.side import shared_iterations
+    from gviz.compare.compared_iteration import shared_iterations
 
     if text is None:
         if a is b:
@@ -149,7 +149,7 @@ def _shared(a: Timeline, b: Timeline) -> str:
     """Return how many iterations could be compared, if one of the traces has only some of them; else empty."""
     if a.recorded_iterations is None and b.recorded_iterations is None:
         return ""
-    from gviz.compare.side import shared_iterations
+    from gviz.compare.compared_iteration import shared_iterations
 
     shared = shared_iterations(a, b)
     return f"{len(shared):,} of {max(a.iteration_count, b.iteration_count):,} iterations are in both traces."

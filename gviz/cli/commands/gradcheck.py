@@ -13,7 +13,7 @@ from gviz.cli.options import at_option
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, recorded, takes_program
 from gviz.cli.progress import with_progress
 from gviz.errors import GvizError
-from gviz.system.cooperative import Driven, Far
+from gviz.system.cooperative_work import Driven, Far
 from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:

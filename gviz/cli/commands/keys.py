@@ -13,7 +13,7 @@ def command(keymap: str | None) -> None:
     To change a key, edit the [keys] table of the file that the last line names: "time.step" = "x".
     """
     from gviz.tui import config, keymaps
-    from gviz.tui.lines import plain
+    from gviz.tui.styled_lines import plain
 
     own = config.read()
     keys = keymaps.keys_of(keymap or own.keymap, own.keys)

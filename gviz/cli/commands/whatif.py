@@ -58,7 +58,7 @@ def command(
     """
     from gviz.api.moment_argument import moment_of
     from gviz.explain.whatif import expressions_in
-    from gviz.rerun.change_text import sweep
+    from gviz.rerun.change_parser import sweep
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
@@ -145,7 +145,7 @@ def _curves(
 ) -> list[Curve]:
     """Run a branch for each point of a range, and report points that failed."""
     from gviz.explain.whatif import curves
-    from gviz.rerun.change_text import sweep
+    from gviz.rerun.change_parser import sweep
 
     fixed = [change for change in changes if change != over]
     drawn, stopped = with_progress(curves(timeline, iteration, list(sweep(over, points)), shows, fixed))

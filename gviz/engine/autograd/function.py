@@ -12,9 +12,9 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Channel, Seen
-from gviz.engine import emission, messages, watchers
+from gviz.engine import instrumentation, messages, watchers
 from gviz.engine.backward import as_tensor, scalar_or_array
-from gviz.engine.emission import emit_operation, output, seen
+from gviz.engine.instrumentation import emit_operation, output, seen
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.node import Grad, Metadata, Node, freed, pack
 from gviz.engine.op import any_requires_grad, apply, edges_of, why_untracked
@@ -403,7 +403,7 @@ def _finished(node: FunctionNode, inputs: _Inputs, outputs: tuple[Any, ...]) -> 
     for dirty in ctx.dirty_tensors:
         dirty._counter[0] += 1
     recorded = thread.grad_enabled and any_requires_grad(tensors)
-    known = None if emit.channel is None else emission.edges(emit.channel, tensors)
+    known = None if emit.channel is None else instrumentation.edges(emit.channel, tensors)
     node.next_edges = inputs.edges if recorded else ()
     node.results = [(o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs]
     node.outputs = tuple([form or NO_TENSOR for form in node.results])

@@ -23,7 +23,7 @@ from gviz.engine.backward import (
     plain,
     root_edges,
 )
-from gviz.engine.emission import emit_gradients
+from gviz.engine.instrumentation import emit_gradients
 from gviz.engine.node import Edge, GradientEdge
 from gviz.engine.ops.joining import stack, unbind
 from gviz.engine.tensor import Tensor, new_tensor

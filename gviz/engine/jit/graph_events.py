@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gviz.engine.emission import plain_attrs
+from gviz.engine.instrumentation import plain_attrs
 from gviz.engine.jit.static_graph import Form, Node, Ref, StaticGraph
 from gviz.engine.tensor import Tensor
 from gviz.events import Edge, Event, Marked, Named, NodeCreated, OpSeen, Output, StackSeen

@@ -22,8 +22,8 @@ from gviz.engine.jit.tensor_interpreter import scope
 from gviz.engine.memory import owner_of
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
+from gviz.engine.operation_lookup import Effect
 from gviz.engine.ops.copying import clone
-from gviz.engine.recorded_operations import Effect
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.source import site

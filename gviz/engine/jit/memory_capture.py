@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz import emit
-from gviz.engine import emission
+from gviz.engine import instrumentation
 from gviz.engine.jit import notices
 from gviz.engine.jit.execution_plan import casts, place, ufunc_of
 from gviz.engine.jit.graph_recorder import GraphRecorder
@@ -23,7 +23,7 @@ from gviz.engine.jit.static_graph import Ref
 from gviz.engine.jit.tensor_interpreter import scope
 from gviz.engine.modes import thread
 from gviz.engine.op import Op, compute
-from gviz.engine.recorded_operations import is_by_mask, is_sized_by_data
+from gviz.engine.operation_lookup import is_by_mask, is_sized_by_data
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
@@ -133,7 +133,7 @@ class Captured:
                 _run_step(step)
                 for tensor in step.outputs:
                     tensor._counter[0] += self._counts
-                    emission.computed(channel, tensor)
+                    instrumentation.computed(channel, tensor)
 
 
 def _run_step(step: Step) -> None:

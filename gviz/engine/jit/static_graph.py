@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gviz.engine.op import Op
-from gviz.engine.recorded_operations import Effect, is_sized_by_data
+from gviz.engine.operation_lookup import Effect, is_sized_by_data
 from gviz.engine.tensor import Tensor
 from gviz.source.site import Frame, StackKey, frames
 from gviz.values.plain_text import file_line, shown

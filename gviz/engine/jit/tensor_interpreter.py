@@ -11,7 +11,7 @@ from gviz.engine.functions_and_methods import number
 from gviz.engine.jit.static_graph import Node, StaticGraph
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.op import Op, apply
-from gviz.engine.recorded_operations import Effect
+from gviz.engine.operation_lookup import Effect
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, view_in_place
 from gviz.events import ScopeEntered, ScopeLeft

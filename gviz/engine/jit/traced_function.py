@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import dtypes, serialization, watchers
-from gviz.engine.emission import plain_attrs
+from gviz.engine.instrumentation import plain_attrs
 from gviz.engine.jit.array_executor import Executor, is_planned
 from gviz.engine.jit.graph_recorder import form_of
 from gviz.engine.jit.nested_tensors import Structure, flat, mapped, rebuilt
@@ -20,7 +20,7 @@ from gviz.engine.jit.tensor_interpreter import interpret
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter
-from gviz.engine.recorded_operations import attributes_of, named, operation
+from gviz.engine.operation_lookup import attributes_of, named, operation
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.errors import GvizError
 from gviz.values.plain_text import clipped, shown

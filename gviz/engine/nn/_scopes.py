@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from gviz import emit, model_names
 from gviz.emit import Channel, Seen
-from gviz.engine import emission
+from gviz.engine import instrumentation
 from gviz.engine.modes import thread
 from gviz.events import Named, ScopeEntered, ScopeLeft
 from gviz.model_names import modules_in, parameters_in
@@ -49,7 +49,7 @@ def name_parameters(channel: Channel, root: Module) -> None:
     """Records each parameter's path in the model, once per recording."""
     fresh = []
     for name, parameter in parameters_in(root):
-        mark = emission.seen(channel, parameter)
+        mark = instrumentation.seen(channel, parameter)
         if parameter._named is not mark:
             parameter._named = mark
             fresh.append((name, mark.node))

@@ -3,7 +3,7 @@
 Each function is defined next to its module: ``conv2d`` and `Conv2d` in ``conv.py``, ``cross_entropy`` and
 `CrossEntropyLoss` in ``loss.py``. There, `_declare` adds it to this namespace, wrapped in a check of its arguments with
 PyTorch's error texts. Modules call the functions through this namespace, as in PyTorch, so that a program can replace
-one. ``python -m gviz.engine.stub`` writes ``functional.pyi``, which gives type checkers the signatures.
+one. ``python -m gviz.engine.type_stubs`` writes ``functional.pyi``, which gives type checkers the signatures.
 """
 
 from __future__ import annotations

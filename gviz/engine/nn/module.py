@@ -25,7 +25,7 @@ from gviz import emit
 from gviz.engine import dtypes
 from gviz.engine.devices import check, warn_that_cuda_is_the_cpu
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.emission import emit_returned
+from gviz.engine.instrumentation import emit_returned
 from gviz.engine.layout import checked_format
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.modes import no_grad

@@ -13,7 +13,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Seen
-from gviz.engine import dtypes, emission, messages
+from gviz.engine import dtypes, instrumentation, messages
 from gviz.engine.arguments import possible
 from gviz.engine.devices import check
 from gviz.engine.dtypes import dtype as DType
@@ -47,7 +47,7 @@ class Parameter(Tensor):
             parameter._counter = data._counter
         parameter._requires_grad = requires_grad
         if emit.channel is not None:
-            emission.entered(emit.channel, parameter, data)
+            instrumentation.entered(emit.channel, parameter, data)
         return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
@@ -119,7 +119,7 @@ def born(module: Any) -> None:
         if parameter is not None and parameter._unborn:
             del parameter._unborn
             if emit.channel is not None:
-                emission.entered(emit.channel, parameter)
+                instrumentation.entered(emit.channel, parameter)
 
 
 def set_first(tensor: Tensor, values: Array) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, emission, legacy_constructors, messages, watchers
+from gviz.engine import dtypes, instrumentation, legacy_constructors, messages, watchers
 from gviz.engine.arguments import combination, fitting, typename
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.devices import check as check_device
@@ -265,12 +265,12 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise RuntimeError(messages.DATA_DTYPE)
     channel = emit.channel
     if channel is not None:
-        emission.edges(channel, (self, value))
+        instrumentation.edges(channel, (self, value))
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.switched(self, "assigning to .data")
     self._array = value._array
     if channel is not None:
-        emission.moved(channel, self, value)
+        instrumentation.moved(channel, self, value)
 
 
 def _delete_data(self: Tensor) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided_view
 
 from gviz import emit
-from gviz.engine import dtypes, emission, messages, watchers
+from gviz.engine import dtypes, instrumentation, messages, watchers
 from gviz.engine.arguments import several, sizes, whole_numbers
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import attribute, front
@@ -961,11 +961,11 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: MemoryForma
 def _replace(tensor: Tensor, array: Array) -> None:
     channel, is_in_its_own = emit.channel, np.may_share_memory(tensor._array, array)
     if channel is not None:
-        emission.seen(channel, tensor)
+        instrumentation.seen(channel, tensor)
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.switched(tensor, "resize_()")
     tensor._array = array
     if not tensor.is_inference():
         tensor._counter[0] += 1
     if channel is not None:
-        emission.moved(channel, tensor, tensor if is_in_its_own else None)
+        instrumentation.moved(channel, tensor, tensor if is_in_its_own else None)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import emission, watchers
+from gviz.engine import instrumentation, watchers
 from gviz.engine.functions_and_methods import operand
 from gviz.engine.modes import enable_grad, no_grad, thread
 from gviz.engine.nn.module import typename
@@ -99,7 +99,7 @@ def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
     """Emit that a step has updated the parameters with a gradient and skipped the others."""
     parameters = _parameters(optimizer)
     updated = [p for p in parameters if p.grad is not None]
-    nodes = tuple([emission.seen(channel, p).node for p in updated])
+    nodes = tuple([instrumentation.seen(channel, p).node for p in updated])
     known = [p._seen for p in parameters if p.grad is None]
     skipped = tuple([mark.node for mark in known if mark is not None and mark.channel is channel])
     counts, kind = per_group(optimizer.param_groups, updated), type(optimizer).__name__
@@ -109,7 +109,7 @@ def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
 def _emit_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, int], error: BaseException) -> None:
     """Emit that an exception ended a step; it had updated the parameters whose version differs from `before`."""
     changed = [p for p in _parameters(optimizer) if before.get(id(p), p._version) != p._version]
-    nodes = tuple([emission.seen(channel, p).node for p in changed])
+    nodes = tuple([instrumentation.seen(channel, p).node for p in changed])
     kind, counts = type(optimizer).__name__, per_group(optimizer.param_groups, changed)
     channel.emit(OptimizerStepped(kind, nodes, channel.stack(), raised=type(error).__name__, per_group=counts))
 

@@ -1,4 +1,4 @@
-"""The findings, by the symptom that a user sees; `gviz.explain.kinds` lists them with their order and levels.
+"""The findings, by the symptom that a user sees; `gviz.explain.finding_kinds` lists them with their order and levels.
 
 A file has three sorts of functions, which the table names. An *answer* takes a `Question` about a node and returns the
 finding, or None if another kind answers better. An *explanation* does so for a `Failure`. A *search* takes a `Survey`

@@ -24,7 +24,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import Failure
-from gviz.explain.program_text import line_text
+from gviz.explain.program_source import line_text
 from gviz.explain.tracking import CREATE_GRAPH, STACK, Mend, ancestors, loses_tracking, mend
 from gviz.source.site import source_lines
 from gviz.trace.graph_state import NodeInfo

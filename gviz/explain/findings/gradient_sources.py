@@ -23,7 +23,7 @@ from gviz.explain.grad_history import (
 )
 from gviz.explain.hook_effects import HOOK_FIX, hook_finding, hook_findings, hooks_of
 from gviz.explain.parameter_updates import has_stepped
-from gviz.explain.program_text import line_text
+from gviz.explain.program_source import line_text
 from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.trace.graph_state import Contribution

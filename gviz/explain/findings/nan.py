@@ -67,13 +67,13 @@ from gviz.explain.findings._nan_operation import (
 from gviz.explain.grad_history import GradWrite, write_at
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS
 from gviz.explain.parameter_updates import is_unseen, step_of, step_words
-from gviz.explain.program_text import called_function, line_text
+from gviz.explain.program_source import called_function, line_text
 from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
 from gviz.source.site import Frame
+from gviz.trace.event_log import expect
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
-from gviz.trace.log import expect
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import clipped, shown
 from gviz.values.value import Value

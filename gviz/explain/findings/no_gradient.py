@@ -1,9 +1,9 @@
 """Why a ``.grad`` is None.
 
-The reasons are checked in the order of `gviz.explain.kinds`. The tensor requires no gradient, its ``.grad`` was set to
-None, it is a result and not a leaf, or no pass ran. The pass may not have reached it yet, or was for other inputs. The
-last reason is that no path leads to it from the loss: the path was cut, or the tensor was unused, or used for something
-else.
+The reasons are checked in the order of `gviz.explain.finding_kinds`. The tensor requires no gradient, its ``.grad`` was
+set to None, it is a result and not a leaf, or no pass ran. The pass may not have reached it yet, or was for other
+inputs. The last reason is that no path leads to it from the loss: the path was cut, or the tensor was unused, or used
+for something else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding
 from gviz.explain.parameter_updates import next_step
-from gviz.explain.program_text import (
+from gviz.explain.program_source import (
     Variable,
     called_name,
     expression,

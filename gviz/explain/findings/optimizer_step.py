@@ -47,7 +47,7 @@ from gviz.explain.findings.error import used_up
 from gviz.explain.grad_history import is_zero
 from gviz.explain.operation_sets import LOSSES
 from gviz.explain.parameter_updates import Steps, all_frozen, next_step, options_of, steps_by, why_nothing, write_place
-from gviz.explain.program_text import called_function, line_text, update_in_place
+from gviz.explain.program_source import called_function, line_text, update_in_place
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame

@@ -33,7 +33,7 @@ from gviz.explain.operation_sets import (
     ZERO_GRADIENT_REGIONS,
 )
 from gviz.explain.parameter_updates import write_place
-from gviz.explain.program_text import line_text
+from gviz.explain.program_source import line_text
 from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.source.site import Frame

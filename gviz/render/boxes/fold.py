@@ -26,7 +26,7 @@ from functools import cache
 from gviz.errors import GvizError
 from gviz.explain.display_names import step_kind
 from gviz.system import notice
-from gviz.system.cooperative import Driven, Far, finished, parts
+from gviz.system.cooperative_work import Driven, Far, finished, parts
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

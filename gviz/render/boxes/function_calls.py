@@ -34,7 +34,7 @@ from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, ModuleCall,
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
-from gviz.trace.repetition import smallest_period
+from gviz.trace.sequence_period import smallest_period
 from gviz.trace.timeline import Timeline
 
 PUBLIC = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gviz.render.page.contents import contents
 from gviz.render.page.document import document
+from gviz.render.page.page_data import contents
 from gviz.render.request import ExportOptions, check_moment
 from gviz.system.gc_pause import uncollected
 from gviz.trace.timeline import Timeline

@@ -39,7 +39,7 @@ class Source {
     this.marked = [];
   }
 
-  /** Show a mark (`contents.py`: file, line, column, last line, column behind the end). */
+  /** Show a mark (`page_data.py`: file, line, column, last line, column behind the end). */
   show(mark) {
     for (const line of this.marked) line.replaceChildren(line.textContent);
     for (const line of this.marked) line.parentElement.classList.remove("here");

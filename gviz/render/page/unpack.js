@@ -1,6 +1,6 @@
 // The data of the page: inflated, and its changes sorted by cell so that any moment is found by binary search.
 
-/** The page's data (`contents.py` says what is in it), from deflated JSON in base64. */
+/** The page's data (`page_data.py` says what is in it), from deflated JSON in base64. */
 async function unpacked(packed) {
   const letters = atob(packed);
   const bytes = new Uint8Array(letters.length);

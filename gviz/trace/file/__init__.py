@@ -13,5 +13,5 @@ them with the events of `snapshot.py`. On close, `writer.finalize` adds the inde
 (`connection.py`), finds the batch (`batch.py`), decodes the event and checks it against its row.
 
 `paths.py` manages the files on disk (cache, replacement, write-ahead log), `lock.py` ensures a single writer, and
-`bounds.py` parses how much the user wants to keep.
+`retention.py` parses how much the user wants to keep.
 """

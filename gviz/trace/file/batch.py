@@ -16,8 +16,8 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.events import COUNTS, Count
+from gviz.trace.event_log import Gap
 from gviz.trace.file.connection import Connection, damaged
-from gviz.trace.log import Gap
 from gviz.values.plain_text import shown
 
 MOST_EVENTS = 1000

@@ -26,11 +26,11 @@ from gviz.errors import GvizError
 from gviz.trace.codec import KIND_NUMBERS, decode, encode, values
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import Batch
-from gviz.trace.file.bounds import DENSITY, Bounds
+from gviz.trace.file.retention import DENSITY, Bounds
 from gviz.trace.file.snapshot import MATTERING, Bridge, Snapshot
 from gviz.trace.iterations import Iterations
 from gviz.trace.phases import DECIDING
-from gviz.trace.recorded_iterations import NUMBERED
+from gviz.trace.whole_iterations import NUMBERED
 from gviz.values.number_text import bytes_text
 
 Put = Callable[[list[e.Event], int, int], None]

@@ -25,11 +25,11 @@ from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, decode
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import MOST_EVENTS, Batch
-from gviz.trace.file.bounds import UNBOUNDED, Bounds, Until
 from gviz.trace.file.bulk_statistics import shorten
 from gviz.trace.file.event_table import Chunks, EventTable, TimedEvent
 from gviz.trace.file.format import utc_now
 from gviz.trace.file.paths import fold, remove_trace
+from gviz.trace.file.retention import UNBOUNDED, Bounds, Until
 from gviz.trace.file.ring import Ring
 from gviz.trace.nonfinite import FirstBad, any_nonfinite, first_bad, first_bad_place
 from gviz.values.value import LONGEST_ANSWER, Awaited, Value

@@ -13,8 +13,8 @@ import numpy as np
 
 from gviz.events import BackwardFinished, BackwardStarted
 from gviz.trace.backward_reach import Reach
+from gviz.trace.event_log import EventLog, expect
 from gviz.trace.index.search_index import Index
-from gviz.trace.log import EventLog, expect
 from gviz.values.value import Array
 
 

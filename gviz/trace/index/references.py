@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 
 from gviz import events as e
 from gviz.events import COUNTS
+from gviz.trace.event_log import EventLog, birth, damaged
 from gviz.trace.index.search_index import Index
-from gviz.trace.log import EventLog, birth, damaged
 
 _UNKNOWN = (COUNTS, 0)
 _KEPT = 1 << 16

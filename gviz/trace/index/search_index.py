@@ -13,8 +13,9 @@ from gviz import events as e
 from gviz.events import Edge
 from gviz.trace.backward_reach import Carriers
 from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.event_log import Columns, EventLog
 from gviz.trace.index.change_lists import ChangeList, Run
-from gviz.trace.index.tables import (
+from gviz.trace.index.event_columns import (
     ContextTable,
     EdgeTable,
     Growing,
@@ -30,7 +31,6 @@ from gviz.trace.index.tables import (
 )
 from gviz.trace.index.threads import CONTEXT, Threads
 from gviz.trace.iterations import IterationPattern
-from gviz.trace.log import Columns, EventLog
 from gviz.trace.phases import DECIDING, PHASE_KINDS
 from gviz.values.value import Array
 

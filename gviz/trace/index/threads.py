@@ -14,9 +14,9 @@ import numpy as np
 from gviz import events as e
 from gviz.events import Edge
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.index.tables import Growing, PhaseTable, empty, picked
+from gviz.trace.event_log import Columns
+from gviz.trace.index.event_columns import Growing, PhaseTable, empty, picked
 from gviz.trace.iterations import IterationPattern
-from gviz.trace.log import Columns
 from gviz.trace.phases import Chapters
 from gviz.trace.phases import Row as PhaseRow
 from gviz.values.value import Array

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gviz.call_results import as_taken
 from gviz.events import KeyEntry, KeyPath
+from gviz.result_tensors import as_taken
 from gviz.source import syntax
 from gviz.source.site import Frame
 

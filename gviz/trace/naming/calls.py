@@ -19,7 +19,7 @@ from gviz.events import ScopeEntered
 from gviz.source import syntax
 from gviz.trace.graph_state import Origins
 from gviz.trace.naming.bindings import LARGEST_SOURCE, Range, is_of_class, where_stands
-from gviz.trace.repetition import smallest_period
+from gviz.trace.sequence_period import smallest_period
 from gviz.trace.stacks import Stacks
 from gviz.values.value import Array
 

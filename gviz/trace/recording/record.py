@@ -21,13 +21,13 @@ from gviz import argument_checks, emit
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError, SystemRefusal, refuse_unknown
 from gviz.events import Failed, Marked
-from gviz.representation import Displayed
+from gviz.rich_representation import Displayed
 from gviz.source import site
 from gviz.system import notice
 from gviz.trace.file import bulk_statistics
 from gviz.trace.file import format as file_format
-from gviz.trace.file.bounds import Bounds, Until, bounds
 from gviz.trace.file.paths import make_way, new_trace, refuse_other_file, traces
+from gviz.trace.file.retention import Bounds, Until, bounds
 from gviz.trace.file.writer import Ending, TraceWriter, about
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
@@ -87,9 +87,9 @@ class Kept:
     further. `source` keeps the text of the program's files. Nothing is recorded outside of `window`. `last` keeps only
     the last iterations (``3``) or marks (``"3 marks"``) of a long run, and `max_size` limits the newest part to a
     number of bytes (``"500M"``). `older` selects iterations before the last ones that are kept, too (``"first,
-    findings, every 100, thinned"``, see `gviz.trace.file.bounds`). `until` (``"nan"``, ``"inf"``) ends the recording at
-    the first event that holds one. Only the owner may read the trace unless `share` is set; then the umask decides, as
-    for other files.
+    findings, every 100, thinned"``, see `gviz.trace.file.retention`). `until` (``"nan"``, ``"inf"``) ends the recording
+    at the first event that holds one. Only the owner may read the trace unless `share` is set; then the umask decides,
+    as for other files.
     """
 
     limit: int | None = None

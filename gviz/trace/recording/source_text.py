@@ -13,8 +13,8 @@ from pathlib import Path
 from zipimport import zipimporter
 
 from gviz.errors import GvizError
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.writer import TraceWriter, about
-from gviz.trace.log import MemoryLog
 from gviz.trace.naming.bindings import LARGEST_SOURCE
 
 

@@ -8,12 +8,12 @@ from itertools import islice
 from string import Formatter
 
 from gviz.errors import KEEP_ALL, GvizError
-from gviz.system.cooperative import Far
+from gviz.query_syntax.condition import NAMES
+from gviz.query_syntax.stop_condition import EVENTS, AtFinding, stop
+from gviz.system.cooperative_work import Far
 from gviz.tui.breakpoints import Breakpoint, BreakpointEntry, Breakpoints, entry_text, hits_of
 from gviz.tui.stop_search import every_node_hint, why_never
 from gviz.values.plain_text import clipped, shown
-from gviz.where.condition import NAMES
-from gviz.where.stop import EVENTS, AtFinding, stop
 
 MOST_COUNTED = 1000
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
 from gviz.trace import load
-from gviz.tui import lines
+from gviz.tui import styled_lines
 from gviz.tui.commands._paths import path_of
 from gviz.tui.language.command import Look
-from gviz.tui.lines import Line
 from gviz.tui.session import Session
+from gviz.tui.styled_lines import Line
 from gviz.values.number_text import typed_count
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def compare(session: Session, text: str) -> ComparisonLook:
     With one number, compare this iteration with that one; without numbers, with the previous one, or the same one in
     FILE.
     """
+    from gviz.compare.compared_iteration import Side
     from gviz.compare.recording_comparison import compare
-    from gviz.compare.side import Side
 
     timeline = session.timeline
     current = timeline.iteration_at(session.cursor.position)
@@ -141,9 +141,9 @@ def _lines(comparison: Comparison, a: str, b: str, width: int) -> Iterator[Line]
     from gviz.render import comparison_text as text_of
 
     for sentence in text_of.summary(comparison):
-        yield from lines.paragraphs(sentence, width)
+        yield from styled_lines.paragraphs(sentence, width)
     rows = list(text_of.rows(comparison, width))
     if rows:
         yield ()
-        yield lines.cut(lines.line(text_of.heading(comparison, a, b, width)), width)
-        yield from (lines.cut(lines.line(row), width) for row in rows)
+        yield styled_lines.cut(styled_lines.line(text_of.heading(comparison, a, b, width)), width)
+        yield from (styled_lines.cut(styled_lines.line(row), width) for row in rows)

@@ -18,7 +18,7 @@ from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import what_if
 from gviz.tui.commands._paths import new_file
-from gviz.tui.commands.evaluation import MOST_ELEMENTS
+from gviz.tui.commands.expressions import MOST_ELEMENTS
 from gviz.tui.language.command import Answer, FrontEnd
 from gviz.tui.session import Session
 from gviz.tui.session_options import Title

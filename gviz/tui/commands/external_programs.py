@@ -18,7 +18,7 @@ from gviz.query.expressions import value_of
 from gviz.system.files import write_whole
 from gviz.trace.graph_state import OutputState
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands import evaluation
+from gviz.tui.commands import expressions
 from gviz.tui.language.command import Answer, Outside
 from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown
@@ -35,7 +35,7 @@ _GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}
 def python(session: Session, text: str) -> Outside | Answer:
     """Run ``python`` with copies of the numbers: nothing typed there changes the recording. ``!x`` is ``print x``."""
     if text:
-        return Answer((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
+        return Answer((*expressions.evaluate(session.cursor.asker, text, session.cursor.position),))
     n, timeline, names = session.cursor.position, session.timeline, session.cursor.asker.names
     known = numbers(session)
     banner = (

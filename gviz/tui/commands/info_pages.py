@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.computation import saved_names
 from gviz.explain.display_names import label
-from gviz.system.cooperative import Far, collected, parts
+from gviz.system.cooperative_work import Far, collected, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.graph_state import BAD, NodeState
 from gviz.tui.commands import breakpoint_commands as breaks
-from gviz.tui.commands import evaluation
+from gviz.tui.commands import expressions
 from gviz.tui.language.other_debuggers import INFO_INSTEAD
 from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown
@@ -47,7 +47,7 @@ def _breaks(session: Session, text: str) -> Iterator[str]:
 
 
 def _watched(session: Session, _: str) -> Iterator[str]:
-    return evaluation.watch(session.cursor.asker, "", session.cursor.position)
+    return expressions.watch(session.cursor.asker, "", session.cursor.position)
 
 
 def _locals(session: Session, _: str) -> Iterator[str | Far]:

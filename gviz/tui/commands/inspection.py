@@ -10,28 +10,28 @@ from gviz.errors import GvizError
 from gviz.explain import finding
 from gviz.explain.display_names import frame_text, label
 from gviz.explain.event_description import sentence
-from gviz.explain.program_text import about
+from gviz.explain.program_source import about
 from gviz.explain.training import last_pass, pass_result, reading_progress
+from gviz.query_syntax.place import split_aspect
 from gviz.source.site import Frame
-from gviz.system.cooperative import Driven
+from gviz.system.cooperative_work import Driven
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
-from gviz.tui import lines
-from gviz.tui.commands import evaluation, source_listing
+from gviz.tui import styled_lines
+from gviz.tui.commands import expressions, source_listing
 from gviz.tui.drawing import tape as drawing
-from gviz.tui.drawing.elements import tensor_lines
 from gviz.tui.drawing.lists import output_lines
 from gviz.tui.drawing.node_details import Subject, node_lines
 from gviz.tui.drawing.pass_list import pass_rows
-from gviz.tui.drawing.saved import saved_lines
+from gviz.tui.drawing.saved_tensors import saved_lines
+from gviz.tui.drawing.tensor_elements import tensor_lines
 from gviz.tui.drawing.training_summary import between_lines, pass_at, training_lines
 from gviz.tui.keymaps import key_lines
 from gviz.tui.language.command import Answer, Choice, Command, Look, Place
-from gviz.tui.lines import TIED, Line, line, link, wrapped
 from gviz.tui.session import Session
+from gviz.tui.styled_lines import TIED, Line, line, link, wrapped
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
-from gviz.where.place import split_aspect
 
 if TYPE_CHECKING:
     from gviz.explain.check import Checked
@@ -42,7 +42,7 @@ ROWS = 200
 
 def explain(session: Session, text: str) -> Look:
     """Run ``explain [PLACE] [all]``."""
-    from gviz.explain.kinds import located
+    from gviz.explain.finding_kinds import located
     from gviz.explain.why import answer  # imports every kind of answer: only on demand
 
     cursor, (place, whole) = session.cursor, _in_full(text)
@@ -64,7 +64,7 @@ def _missing(session: Session) -> str:
 
 def cause_of(found: finding.Finding) -> int:
     """Return the node that caused an error or warning at another one; 0 if there is none, or it is the same."""
-    from gviz.explain.kinds import BY_NAME
+    from gviz.explain.finding_kinds import BY_NAME
 
     kind = BY_NAME.get(found.kind)
     if kind is None or kind.severity == "fact":
@@ -75,7 +75,7 @@ def cause_of(found: finding.Finding) -> int:
 def findings(session: Session, _: str) -> Driven[Choice | Answer]:
     """List what is wrong, and the parameters without a gradient after the last pass, each with its moment and node."""
     from gviz.explain.check import checking, nothing_found
-    from gviz.explain.kinds import findable
+    from gviz.explain.finding_kinds import findable
 
     timeline = session.timeline
     found = yield from checking(timeline)
@@ -138,7 +138,7 @@ def event(session: Session, _: str) -> Look:
 def check(session: Session, text: str) -> Driven[Look]:
     """Run ``check [all]``: everything that is or may be wrong in the recording."""
     from gviz.explain.check import checking, nothing_found
-    from gviz.explain.kinds import findable
+    from gviz.explain.finding_kinds import findable
 
     whole = text == "all"
     found = yield from checking(session.timeline)
@@ -170,7 +170,7 @@ def print_expression(session: Session, command: Command) -> Look | Answer:
     """Run ``print [EXPR]``."""
     text = command.argument
     return (
-        Answer((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
+        Answer((*expressions.evaluate(session.cursor.asker, text, session.cursor.position),))
         if text
         else node(session, "")
     )
@@ -302,7 +302,7 @@ def lesson(session: Session, _: str) -> Look:
     text = about(session.timeline)
     if not text:
         raise GvizError("this program has no text at its top", exit_code=2)
-    return Look("Lesson", lambda width: lines.paragraphs(text, width))
+    return Look("Lesson", lambda width: styled_lines.paragraphs(text, width))
 
 
 def wrapped_lines(texts: tuple[str, ...], width: int) -> Iterator[Line]:

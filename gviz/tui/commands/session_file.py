@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gviz.errors import GvizError
+from gviz.query_syntax.stop_condition import Computed, Stop, stop
 from gviz.system.files import naming, write_whole
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, BreakpointEntry, Breakpoints, Call
@@ -14,7 +15,6 @@ from gviz.tui.commands._paths import path_of
 from gviz.tui.language.command import Answer, Confirm, Script
 from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown
-from gviz.where.stop import Computed, Stop, stop
 
 LARGEST = 1_000_000
 """The largest file of commands, in bytes."""

@@ -9,16 +9,16 @@ from pathlib import PurePath
 
 from gviz.errors import GvizError
 from gviz.explain.display_names import frame_text
+from gviz.query_syntax.place import Place, place
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
-from gviz.tui import lines
+from gviz.tui import styled_lines
 from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Look
-from gviz.tui.lines import Line, line
 from gviz.tui.session import Session, SourceListing
+from gviz.tui.styled_lines import Line, line
 from gviz.values.plain_text import clipped, shown
-from gviz.where.place import Place, place
 
 _LINES = re.compile(r"(\d{1,9})(?:\s*,\s*(\d{1,9}))?")
 """``12``, or ``12,20`` as in gdb and pdb."""
@@ -169,7 +169,7 @@ def _numbered(rows: tuple[Line, ...], numbers: list[int], place: SourceMark, mar
     here, running = place.frame.line, place.running
     for number in numbers:
         mark = marks.now if number == (running or here) else " "
-        code = shown(lines.plain(rows[number - 1]).replace("\t", " "))
+        code = shown(styled_lines.plain(rows[number - 1]).replace("\t", " "))
         yield f"{mark} {number:>4} {code}".rstrip()
         if number == here and place.frame.column >= 0:
             yield " " * 7 + _underline(rows[number - 1], place)
@@ -177,7 +177,7 @@ def _numbered(rows: tuple[Line, ...], numbers: list[int], place: SourceMark, mar
 
 def _underline(row: Line, place: SourceMark) -> str:
     """Return blanks and ``^`` below the expression; columns of a frame count UTF-8 bytes."""
-    data = lines.plain(row).encode("utf-8", "surrogatepass")
+    data = styled_lines.plain(row).encode("utf-8", "surrogatepass")
     frame = place.frame
     end = frame.end_column if frame.end_line == frame.line else len(data)
     before = data[: frame.column].decode("utf-8", "replace")

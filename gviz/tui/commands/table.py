@@ -16,7 +16,7 @@ from typing import NoReturn
 from gviz.errors import GvizError, did_you_mean
 from gviz.query.moment_lookup import is_stretch
 from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS
-from gviz.system.cooperative import Driven, Far, collected
+from gviz.system.cooperative_work import Driven, Far, collected
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
@@ -24,8 +24,8 @@ from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import (
     breakpoint_commands,
     compare,
-    evaluation,
     export_copy,
+    expressions,
     external_programs,
     graph_view,
     info_pages,
@@ -39,9 +39,9 @@ from gviz.tui.drawing.help import about, words_like, words_page
 from gviz.tui.folds import Folds
 from gviz.tui.language.command import Answer, Command, FrontEnd, Look, Reply, Run, Spec, Work
 from gviz.tui.language.other_debuggers import INSTEAD
-from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
 from gviz.tui.stop_reason import Arrival
+from gviz.tui.styled_lines import Line, line, wrapped
 from gviz.values.plain_text import clipped, shown
 
 
@@ -168,8 +168,8 @@ _TIME = (
 _LOOK = (
     Spec("print", ("p",), "[EXPR]", "an expression at this moment: x.grad * 2, norm(#4); without one the selected node",
          inspection.print_expression),
-    Spec("pp", (), "EXPR", "the same, with all elements", with_asker(evaluation.evaluate_all)),
-    Spec("eval", ("=",), "EXPR", "the same as print EXPR", with_asker(evaluation.evaluate)),
+    Spec("pp", (), "EXPR", "the same, with all elements", with_asker(expressions.evaluate_all)),
+    Spec("eval", ("=",), "EXPR", "the same as print EXPR", with_asker(expressions.evaluate)),
     Spec("node", (), "[PLACE]", "a node in full: value, gradient, where it was made", with_session(inspection.node)),
     Spec("explain", ("why", "e"), "[PLACE[.grad]] [all]", "why it has this value or gradient, or none; all: every line",
          with_session(inspection.explain)),
@@ -180,8 +180,8 @@ _LOOK = (
          with_session(inspection.findings)),
     Spec("training", (), "", "the loss and the gradients of each module over all passes, as sparklines",
          with_session(inspection.training)),
-    Spec("whatis", ("ptype",), "EXPR", "its shape and dtype", with_asker(evaluation.whatis)),
-    Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", with_asker(evaluation.diff)),
+    Spec("whatis", ("ptype",), "EXPR", "its shape and dtype", with_asker(expressions.whatis)),
+    Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", with_asker(expressions.diff)),
     Spec("compare", (), "[FILE] [[A,]B]",
          "two iterations of this recording (A: this one), or it and another recording, side by side",
          with_session(compare.compare)),
@@ -213,9 +213,9 @@ _LOOK = (
 
 _SHOWN = (
     Spec("watch", ("display",), "[EXPR]", "show an expression at every stop; without EXPR list what is watched",
-         with_asker(evaluation.watch)),
-    Spec("rewatch", (), "NUMBER EXPR", "show another expression in its place", with_asker(evaluation.rewatch)),
-    Spec("unwatch", ("undisplay",), "[NUMBER]", "stop showing it", with_asker(evaluation.unwatch)),
+         with_asker(expressions.watch)),
+    Spec("rewatch", (), "NUMBER EXPR", "show another expression in its place", with_asker(expressions.rewatch)),
+    Spec("unwatch", ("undisplay",), "[NUMBER]", "stop showing it", with_asker(expressions.unwatch)),
 )  # fmt: skip
 
 _GRAPH = (

@@ -20,14 +20,14 @@ from gviz.explain.whatif import (
     stop_sentences,
 )
 from gviz.render.curve import text_curve
-from gviz.system.cooperative import Driven, Far
+from gviz.system.cooperative_work import Driven, Far
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
-from gviz.tui import lines
+from gviz.tui import styled_lines
 from gviz.tui.commands._paths import new_file
 from gviz.tui.language.command import Answer, FrontEnd, Look
-from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
+from gviz.tui.styled_lines import Line, line, wrapped
 from gviz.values.plain_text import clipped, shown
 
 SUFFIX = ".gviz"
@@ -91,8 +91,8 @@ def export_branch(session: Session, path: str) -> Answer:
 
 def _lines(sentences: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Line]:
     for sentence in sentences:
-        yield from lines.wrapped(lines.line(sentence), width)
-    yield from (lines.cut(lines.line(row), width) for row in rows)
+        yield from styled_lines.wrapped(styled_lines.line(sentence), width)
+    yield from (styled_lines.cut(styled_lines.line(row), width) for row in rows)
 
 
 def set_(session: Session, text: str) -> FrontEnd | Look | Answer | Driven[Look]:
@@ -114,7 +114,7 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
 
     It changes nothing. Raises GvizError for an invalid range, and if too much would have to be rerun.
     """
-    from gviz.rerun.change_text import sweep
+    from gviz.rerun.change_parser import sweep
 
     timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
     require_engine(timeline)
@@ -152,11 +152,11 @@ def _curve_lines(
 ) -> Iterator[Line]:
     for text, points in drawn:
         title, *rows = text_curve(f"{text} over {what}", points, ascii=ascii)
-        yield lines.line((title, "title"))
-        yield from (lines.cut(lines.line((row, "value")), width) for row in rows)
+        yield styled_lines.line((title, "title"))
+        yield from (styled_lines.cut(styled_lines.line((row, "value")), width) for row in rows)
         yield ()
     for sentence in sentences:
-        yield from lines.wrapped(lines.line((sentence, "muted")), width)
+        yield from styled_lines.wrapped(styled_lines.line((sentence, "muted")), width)
 
 
 def gradcheck(session: Session, place: str) -> Driven[Look]:

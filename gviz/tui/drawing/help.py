@@ -13,7 +13,7 @@ from gviz.query.vocabulary import MOMENTS
 from gviz.render.boxes.state_words import MEANINGS
 from gviz.render.legend import NUMBERS, RULES, Rows
 from gviz.tui.keymaps import Keys, first
-from gviz.tui.lines import Line, Span, line, wrapped
+from gviz.tui.styled_lines import Line, Span, line, wrapped
 
 _LEFT = (
     ("time.step time.reverse-step", "one event forward, back"),

@@ -15,7 +15,7 @@ from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, entry_text
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, cells, columns, fitted, line, link, wrapped
+from gviz.tui.styled_lines import Line, cells, columns, fitted, line, link, wrapped
 from gviz.values.number_text import count_text, number
 from gviz.values.plain_text import clipped, shown
 

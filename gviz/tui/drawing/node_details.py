@@ -21,7 +21,7 @@ from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.training_summary import beginning, nonfinite_lines, overview
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
-from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped
+from gviz.tui.styled_lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped
 from gviz.values.plain_text import clipped_name, shown
 from gviz.values.value import Value
 from gviz.values.value_text import SOME, elements_text, or_unknown, short

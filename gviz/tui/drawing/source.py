@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from gviz.source.site import Frame, source_lines
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, Span, cells
+from gviz.tui.styled_lines import Line, Span, cells
 from gviz.values.plain_text import shown
 
 LARGEST = 200_000

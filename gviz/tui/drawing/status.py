@@ -12,8 +12,8 @@ from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.training_summary import SEARCHED
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first, keys_of
-from gviz.tui.lines import Line, Span, cells, columns, line
 from gviz.tui.stop_reason import Arrival, Kind
+from gviz.tui.styled_lines import Line, Span, cells, columns, line
 from gviz.values.plain_text import clipped
 
 ROOMY = 100

@@ -18,7 +18,7 @@ from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
-from gviz.tui.lines import Line, fitted, line, plain
+from gviz.tui.styled_lines import Line, fitted, line, plain
 from gviz.values.plain_text import without_beginning
 from gviz.values.value import Value
 from gviz.values.value_text import added, bad_text, fitting, grad, or_unknown, share, short

@@ -7,13 +7,13 @@ from math import isfinite
 
 from gviz.explain.display_names import called, frame_text, iteration_called
 from gviz.explain.finding import Finding
-from gviz.explain.program_text import line_text
+from gviz.explain.program_source import line_text
 from gviz.explain.training import ModuleGradient, PassResult, Progress, last_pass, pass_result, progress
 from gviz.trace.navigation import stops
-from gviz.trace.recorded_iterations import RecordedIterations
 from gviz.trace.timeline import Moment, Timeline
+from gviz.trace.whole_iterations import RecordedIterations
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
-from gviz.tui.lines import Line, cells, fitted, labelled, line, plain, wrapped
+from gviz.tui.styled_lines import Line, cells, fitted, labelled, line, plain, wrapped
 from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, shown
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from gviz.system.cooperative import Driven
-from gviz.tui.lines import Line
+from gviz.system.cooperative_work import Driven
+from gviz.tui.styled_lines import Line
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode

@@ -8,13 +8,13 @@ from typing import TypeVar
 
 from gviz.errors import GvizError
 from gviz.query.vocabulary import MOMENT_WORDS
+from gviz.query_syntax.stop_condition import EVENTS
 from gviz.tui.commands.export_copy import OF_NODE
 from gviz.tui.commands.info_pages import PAGES
 from gviz.tui.commands.table import SPECS, find
 from gviz.tui.config import SETTINGS
 from gviz.tui.language.command_lines import WORD_ENDS
 from gviz.tui.session import Session
-from gviz.where.stop import EVENTS
 
 MOST = 500
 """How many completions are returned at most, and how many files of a folder are read."""
@@ -49,7 +49,7 @@ _Source = Callable[[Session, str], Iterable[str]]
 
 
 def _findings() -> list[str]:
-    from gviz.explain.kinds import findable  # imports every kind of finding: only on demand
+    from gviz.explain.finding_kinds import findable  # imports every kind of finding: only on demand
 
     return [kind.name for kind in findable()]
 

@@ -11,13 +11,13 @@ from textual.content import Content
 
 from gviz.render import comparison_text as text_of
 from gviz.trace.timeline import Moment
-from gviz.tui import lines
+from gviz.tui import styled_lines
 from gviz.tui.commands.compare import ComparisonLook
-from gviz.tui.drawing.pairs import pair_lines
-from gviz.tui.lines import Line
+from gviz.tui.drawing.aligned_nodes import pair_lines
 from gviz.tui.screens.overlay_pages import Page, Sheet
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
+from gviz.tui.styled_lines import Line
 from gviz.tui.widgets.list_panels import Key, RowList
 from gviz.tui.widgets.panel_messages import RowActed
 
@@ -45,8 +45,8 @@ class PairList(RowList):
         found = text_of.paired_rows(
             comparison, width, everything=self.everything, clip=self.glyphs.clipped, aside=expected
         )
-        heading = lines.line((text_of.heading(comparison, a, b, width, clip=self.glyphs.clipped), "muted"))
-        return [(heading, None), *((lines.line(text), ("pair", places[pair])) for pair, text in found)]
+        heading = styled_lines.line((text_of.heading(comparison, a, b, width, clip=self.glyphs.clipped), "muted"))
+        return [(heading, None), *((styled_lines.line(text), ("pair", places[pair])) for pair, text in found)]
 
     def begin_at(self, pair: int) -> None:
         """Choose the row of a pair as soon as there are rows: the list has none before it is laid out."""
@@ -144,12 +144,15 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         """Return the summary; on a low screen, one row for each text."""
         texts = self._look.summary or tuple(text_of.summary(self._look.comparison))
         room = max(self.size.height // 5, _LEAST)
-        rows = [row for text in texts for row in lines.paragraphs(text, width)]
+        rows = [row for text in texts for row in styled_lines.paragraphs(text, width)]
         if len(rows) > room:
-            rows = [lines.cut(lines.line(text), width, self._session.glyphs.cut) for text in texts]
+            rows = [styled_lines.cut(styled_lines.line(text), width, self._session.glyphs.cut) for text in texts]
         if len(rows) <= room:
             return rows
-        return [*rows[: room - 1], lines.line((f"… {len(rows) - room + 1} more lines in a higher window", "muted"))]
+        return [
+            *rows[: room - 1],
+            styled_lines.line((f"… {len(rows) - room + 1} more lines in a higher window", "muted")),
+        ]
 
     def _boxes(self, width: int) -> Iterator[Line]:
         at = self.query_one(PairList).pair

@@ -35,12 +35,12 @@ from textual.app import SuspendNotSupported
 from textual.timer import Timer
 
 from gviz.errors import GvizError
-from gviz.system.cooperative import paced
-from gviz.tui.arrangement import PANELS
+from gviz.system.cooperative_work import paced
 from gviz.tui.commands.compare import ComparisonLook
 from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.language.command import Answer, Choice, Command, Confirm, FrontEnd, Look, Outside, Reply, Work
 from gviz.tui.language.parser import Reader, spec_of
+from gviz.tui.panel_arrangement import PANELS
 from gviz.tui.screens import overlay_pages
 from gviz.tui.screens.panel_stack import Panels
 from gviz.tui.screens.screen_context import SessionScreen

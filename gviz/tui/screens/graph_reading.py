@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from gviz.errors import GvizError
-from gviz.system.cooperative import Driven, paced
+from gviz.system.cooperative_work import Driven, paced
 from gviz.tui.screens.panel_stack import Panels
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.widgets.list_panels import ModuleTree

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from textual.binding import Binding, BindingType
 from textual.scroll_view import ScrollView
 
+from gviz.query_syntax.stop_condition import stop
 from gviz.tui.breakpoints import BreakpointEntry, marked_lines
 from gviz.tui.commands import graph_view
 from gviz.tui.drawing.status import bottom_keys
@@ -24,7 +25,6 @@ from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.widgets.panel_messages import LinePointed, RowActed
 from gviz.tui.widgets.status_rows import EventRow, KeysRow
 from gviz.tui.widgets.tape_panel import Tape
-from gviz.where.stop import stop
 
 
 def _binding(act: Act, *, everywhere: bool) -> Binding:

@@ -27,10 +27,10 @@ from gviz.tui.drawing.help import help_page
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Choice, Place
-from gviz.tui.lines import Line, line
 from gviz.tui.screens.key_actions import toggle_node
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
+from gviz.tui.styled_lines import Line, line
 from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.panel_messages import Seek
 from gviz.tui.widgets.text_panel import LinkedPage

@@ -18,11 +18,11 @@ from textual.widget import Widget
 
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.arrangement import SMALLEST, size_class
 from gviz.tui.breakpoints import BreakpointEntry
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Command
+from gviz.tui.panel_arrangement import SMALLEST, size_class
 from gviz.tui.session import Session
 from gviz.tui.source_location import HeldStack
 from gviz.tui.stop_reason import Arrival, as_remark

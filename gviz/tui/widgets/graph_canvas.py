@@ -28,10 +28,10 @@ from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.cells.viewport import Moments
 from gviz.render.layout import PlacedBox
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.arrangement import label_density, panel_title
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.panel_arrangement import label_density, panel_title
 from gviz.tui.widgets._graph_drawings import Drawings
 from gviz.tui.widgets.node_panel import node_tip
 from gviz.tui.widgets.panel_messages import NodePointed, Pressed

@@ -10,13 +10,13 @@ from textual.reactive import reactive
 
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.arrangement import panel_title
 from gviz.tui.breakpoints import BreakpointEntry
 from gviz.tui.drawing.lists import NOTHING_SET, break_rows, frame_rows, module_rows, output_lines, watch_rows
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, cut, line
+from gviz.tui.panel_arrangement import panel_title
 from gviz.tui.session import Session
 from gviz.tui.source_location import HeldStack, stack_of
+from gviz.tui.styled_lines import Line, cut, line
 from gviz.tui.widgets.panel_messages import RowActed
 from gviz.tui.widgets.text_panel import Page
 

@@ -12,14 +12,14 @@ from gviz.explain.tracking import as_at
 from gviz.render.scene import tooltip
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.arrangement import panel_title
 from gviz.tui.cursor import Asker
-from gviz.tui.drawing.elements import node_tensors
 from gviz.tui.drawing.lists import watch_lines
 from gviz.tui.drawing.node_details import Subject, node_lines
-from gviz.tui.drawing.saved import saved_lines
+from gviz.tui.drawing.saved_tensors import saved_lines
+from gviz.tui.drawing.tensor_elements import node_tensors
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line
+from gviz.tui.panel_arrangement import panel_title
+from gviz.tui.styled_lines import Line
 from gviz.tui.widgets.text_panel import LinkedPage
 
 if TYPE_CHECKING:

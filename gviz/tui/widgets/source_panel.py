@@ -11,7 +11,6 @@ from textual.strip import Strip
 
 from gviz.source.site import Frame
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.arrangement import panel_title
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, marked_lines, nodes_of_line
 from gviz.tui.drawing.source import (
     SourceMark,
@@ -24,8 +23,9 @@ from gviz.tui.drawing.source import (
     windowed,
 )
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, cells, wrapped
+from gviz.tui.panel_arrangement import panel_title
 from gviz.tui.source_location import HeldStack, source_place
+from gviz.tui.styled_lines import Line, cells, wrapped
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed
 from gviz.tui.widgets.text_panel import AROUND_TITLE, Lines, View
 from gviz.values.plain_text import clipped

@@ -27,9 +27,9 @@ from gviz.tui.drawing.status import (
     status,
 )
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, cells, cut, line
 from gviz.tui.session_options import Title
 from gviz.tui.stop_reason import Arrival, as_remark
+from gviz.tui.styled_lines import Line, cells, cut, line
 from gviz.tui.widgets.panel_messages import Seek
 from gviz.tui.widgets.text_panel import StyledRow
 

@@ -11,11 +11,11 @@ from textual.strip import Strip
 
 from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.arrangement import panel_title
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line
+from gviz.tui.panel_arrangement import panel_title
+from gviz.tui.styled_lines import Line
 from gviz.tui.widgets.node_panel import node_tip
 from gviz.tui.widgets.panel_messages import NodePointed, Pressed
 from gviz.tui.widgets.text_panel import Lines, View

@@ -13,7 +13,7 @@ import gviz.engine as torch
 from gviz.events import BackwardStarted, Marked, NodeCreated, RequiresGradSet
 from gviz.render.page.changes import Changes, PanelRows, dressed, nodes_in
 from gviz.render.scene import Options, structure
-from gviz.trace.log import MemoryLog
+from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 

@@ -22,7 +22,7 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.file_formats import exporter_for
 from gviz.render.request import ExportOptions, Part, moment_scene
 
-CONTENTS = import_module("gviz.render.page.contents")  # its function has the same name in the package
+CONTENTS = import_module("gviz.render.page.page_data")  # its function has the same name in the package
 
 
 def page(timeline, n=None, notes=None):

@@ -1,12 +1,13 @@
-"""Every operation of the expression language with its cost: the table used by `gviz.where.safe_expression`.
+"""Every operation of the expression language with its cost: the table used by `gviz.query_syntax.safe_expression`.
 
 An entry is an `Operation`: a function, and a `Cost` that charges the budget before the function runs. The cost depends
 only on the sizes of the operands. It is an upper bound of memory (results and temporaries) and an estimate of work, in
 nanoseconds per element. Operations without an entry are not part of the language. Operators are found by their class in
 Python's syntax tree, methods by name and receiver, functions by identity.
 
-To add an operation, add a line to the table of its family; for a method, also its name to `gviz.where.tensor_spelling`.
-``tests/where/test_hostile_expressions.py`` then checks that it takes no more memory than its line allows.
+To add an operation, add a line to the table of its family; for a method, also its name to
+`gviz.query_syntax.tensor_spelling`. ``tests/query_syntax/test_hostile_expressions.py`` then checks that it takes no
+more memory than its line allows.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gviz.where.resource_limits import LONGEST_RESULT, MOST_BITS, STEP, Budget, Cost, TooMuch
-from gviz.where.statistics_proxy import Summarized
+from gviz.query_syntax.resource_limits import LONGEST_RESULT, MOST_BITS, STEP, Budget, Cost, TooMuch
+from gviz.query_syntax.statistics_proxy import Summarized
 
 
 class Operation(NamedTuple):

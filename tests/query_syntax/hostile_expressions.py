@@ -1,7 +1,7 @@
 """Random expressions that want much out of little, and what they really take beside what was counted.
 
-``python tests/where/hostile_expressions.py FIRST COUNT`` evaluates those of the seeds from FIRST on, in a process that
-may take 3 GB and 10 minutes of CPU time in all, and prints those that break a rule:
+``python tests/query_syntax/hostile_expressions.py FIRST COUNT`` evaluates those of the seeds from FIRST on, in a
+process that may take 3 GB and 10 minutes of CPU time in all, and prints those that break a rule:
 
 * what is refused raises `TooMuch`, never MemoryError or RecursionError, and no other error of Python itself;
 * Python and numpy allocate no more than was counted, but for what small objects weigh;
@@ -19,9 +19,9 @@ import tracemalloc
 
 import numpy as np
 
-from gviz.where import expression_operations, resource_limits
-from gviz.where import safe_expression as guarded
-from gviz.where.resource_limits import TooMuch
+from gviz.query_syntax import expression_operations, resource_limits
+from gviz.query_syntax import safe_expression as guarded
+from gviz.query_syntax.resource_limits import TooMuch
 
 NAMES = {
     "w": np.ones((4, 100, 50), np.float32),

@@ -2,8 +2,8 @@
 
 A short expression can ask for gigabytes: ``any(len(b) > 1 for a in ['a' * 10**6] for b in [a + a + a])``. A timeout
 notices that too late, and a limit on each result allows many results to add up. So each operation of
-`gviz.where.expression_operations` declares an upper bound of its cost, from the sizes of its operands. `Budget.spend`
-refuses the operation if the rest of the budget does not cover it.
+`gviz.query_syntax.expression_operations` declares an upper bound of its cost, from the sizes of its operands.
+`Budget.spend` refuses the operation if the rest of the budget does not cover it.
 
 The budget grows with the recorded tensors that the expression reads: a statistic of 100 million elements takes a second
 and is allowed. Only amplification is refused: much work, or much memory, from little data.

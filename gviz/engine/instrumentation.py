@@ -16,7 +16,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from gviz import emit, model_names
-from gviz.call_results import parts
 from gviz.emit import Channel, Seen
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
@@ -47,6 +46,7 @@ from gviz.events import (
     StepStarted,
     StorageWritten,
 )
+from gviz.result_tensors import parts
 from gviz.source import variables
 from gviz.source.site import called_by_the_program, forwards
 from gviz.values.value import Value, shape_of

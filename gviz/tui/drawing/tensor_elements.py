@@ -11,7 +11,7 @@ from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, heat
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, Span, line, wrapped
+from gviz.tui.styled_lines import Line, Span, line, wrapped
 from gviz.values.number_text import number
 from gviz.values.value import Array, Value, capture
 from gviz.values.value_text import bad_text, full

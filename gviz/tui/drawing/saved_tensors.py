@@ -10,7 +10,7 @@ from gviz.explain.display_names import label
 from gviz.explain.parameter_updates import writer_of
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.lines import TIED, Line, Span, labelled, line, link, wrapped
+from gviz.tui.styled_lines import TIED, Line, Span, labelled, line, link, wrapped
 from gviz.values.number_text import bytes_text
 from gviz.values.plain_text import shown
 from gviz.values.value import Value

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz.where import expression_operations, resource_limits
-from gviz.where import safe_expression as guarded
-from gviz.where.expression_operations import Numbers
-from gviz.where.resource_limits import TooMuch
-from gviz.where.tensor_spelling import METHODS
+from gviz.query_syntax import expression_operations, resource_limits
+from gviz.query_syntax import safe_expression as guarded
+from gviz.query_syntax.expression_operations import Numbers
+from gviz.query_syntax.resource_limits import TooMuch
+from gviz.query_syntax.tensor_spelling import METHODS
 
 
 def told(text, **names):

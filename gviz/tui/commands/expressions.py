@@ -11,7 +11,7 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.explain.display_names import label
 from gviz.query.expressions import as_value, parse_expression, value_of
-from gviz.system.cooperative import Far, parts
+from gviz.system.cooperative_work import Far, parts
 from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Asker

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.query_syntax.condition import Condition, condition
+from gviz.query_syntax.place import Aspect, Place, changing, place, split_aspect, unreadable
+from gviz.query_syntax.tensor_spelling import as_python
 from gviz.source import syntax
 from gviz.values.plain_text import clipped
-from gviz.where.condition import Condition, condition
-from gviz.where.place import Aspect, Place, changing, place, split_aspect, unreadable
-from gviz.where.tensor_spelling import as_python
 
 Kinds = tuple[type[e.Event], ...]
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.events import OpSeen
+from gviz.query_syntax import safe_expression as guarded
+from gviz.query_syntax.expression_operations import FUNCTIONS
 from gviz.values.plain_text import clipped
-from gviz.where import safe_expression as guarded
-from gviz.where.expression_operations import FUNCTIONS
 
 NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
 """The names a condition can use."""
@@ -55,7 +55,7 @@ def holds(result: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression over `NAMES`, compiled once by `gviz.where.safe_expression`; `asks` are the names it uses."""
+    """An expression over `NAMES`, compiled once by `safe_expression`; `asks` are the names it uses."""
 
     text: str
     code: CodeType

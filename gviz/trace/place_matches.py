@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from gviz.events import BackwardStarted, OptimizerStarted
+from gviz.query_syntax.module_owner import is_of_module
+from gviz.query_syntax.place import Place, Possible
+from gviz.query_syntax.stop_condition import CALLED
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.node_table import LEAF
 from gviz.trace.timeline import Timeline
-from gviz.where.module_owner import is_of_module
-from gviz.where.place import Place, Possible
-from gviz.where.stop import CALLED
 
 _NEAR = 64
 """A search for one node checks this many nodes first, then twice as many, and so on."""

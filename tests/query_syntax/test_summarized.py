@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gviz.errors import NotStored
+from gviz.query_syntax import safe_expression as guarded
+from gviz.query_syntax.expression_operations import Numbers
+from gviz.query_syntax.statistics_proxy import Summarized, summarized
 from gviz.values.value import Value, capture, shape_of, statistics
-from gviz.where import safe_expression as guarded
-from gviz.where.expression_operations import Numbers
-from gviz.where.statistics_proxy import Summarized, summarized
 
 ALWAYS = ("norm(t)", "t.norm()", "np.linalg.norm(t)", "zeros(t)", "any(isnan(t))", "any(np.isinf(t))", "any(t)",
           "all(t)", "np.all(np.isfinite(t))", "len(t)", "t.shape[0]", "t.size", "zeros(isnan(t))")  # fmt: skip

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
+from gviz.query_syntax.place import Place
 from gviz.source.site import Frame, source_lines
-from gviz.where.place import Place
 
 TextOf = Callable[[str], str | None]
 """Returns the text of a file, None if unknown."""

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 
 from gviz.compare.alignment import Pair
+from gviz.compare.compared_iteration import Side
 from gviz.compare.recording_comparison import Comparison, Difference, Kind, gradient
-from gviz.compare.side import Side
 from gviz.explain.display_names import title, why_untracked
 from gviz.render.cells.box import BoxFrame, Face, box_lines
 from gviz.render.comparison_text import apart, titles
 from gviz.trace.graph_state import NodeInfo
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import STYLES, Line, columns, cut, line
+from gviz.tui.styled_lines import STYLES, Line, columns, cut, line
 from gviz.values.plain_text import clipped, file_line
 from gviz.values.value import Value
 from gviz.values.value_text import kind_text, short

@@ -11,9 +11,9 @@ from typing import Literal, Protocol, get_args
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.query_syntax.tensor_spelling import with_items, with_paths
 from gviz.source.site import Frame
 from gviz.values.plain_text import clipped
-from gviz.where.tensor_spelling import with_items, with_paths
 
 Aspect = Literal["value", "grad"]
 """Which part of a node: its value, or its ``.grad``."""

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from gviz.where.condition import NAMES
+from gviz.query_syntax.condition import NAMES
 
 GUIDE = Path(__file__).parents[2] / "docs" / "debugger.md"
 

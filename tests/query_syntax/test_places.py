@@ -7,10 +7,10 @@ import pytest
 
 from gviz.errors import GvizError
 from gviz.events import DataSet, GradAccumulated, GradSet, NodeCreated, OpSeen, StepStarted, StorageWritten
+from gviz.query_syntax import condition as conditions
+from gviz.query_syntax import place as places
+from gviz.query_syntax import stop_condition as stops
 from gviz.source.site import Frame
-from gviz.where import condition as conditions
-from gviz.where import place as places
-from gviz.where import stop as stops
 
 NODE = SimpleNamespace(
     node=4,

@@ -13,17 +13,17 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Event
-from gviz.system.cooperative import Far
+from gviz.query_syntax.place import Place
+from gviz.query_syntax.stop_condition import CALLED, Stop
+from gviz.system.cooperative_work import Far
 from gviz.trace.codec import KIND_NUMBERS, values
 from gviz.trace.condition_environment import Absent, ConditionEnvironment
-from gviz.trace.log import Columns
+from gviz.trace.event_log import Columns
 from gviz.trace.node_table import LEAF
-from gviz.trace.places import Fitting, Meant
+from gviz.trace.place_matches import Fitting, Meant
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, text_of
 from gviz.values.value import Array
-from gviz.where.place import Place
-from gviz.where.stop import CALLED, Stop
 
 STRETCH = 4096
 """The number of events searched at once; the moments found in them are cached."""
