@@ -1,7 +1,8 @@
 """The terminal driver: handles input that makes Textual's own driver fail, and stops and resumes with the shell.
 
-Textual's driver ends at the first byte that is not text. After ``kill -STOP`` it would start a second reader of keys,
-which never ends. Without a shell that could resume the process, it would stop for ever.
+Textual's driver ends at the first byte that is not text. A paste whose end is lost takes every key after it. After
+``kill -STOP`` the driver would start a second reader of keys, which never ends. Without a shell that could resume the
+process, it would stop for ever.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import selectors
 import shutil
 import signal
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from textual._xterm_parser import XTermParser
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.message import Message
@@ -31,8 +32,11 @@ _SHIFT_F3 = "\x1b[1;2R", "\x1b[13;2~"
 The first is also a cursor position report, which gviz never requests.
 """
 
+_ESCAPE, _CTRL_C = "\x1b", "\x03"
 _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_BYTES = 4096
+_LONGEST_SILENCE = 50
+"""How many looks without input end a paste. A slow connection may pause within one."""
 
 
 class ForgivingDriver(LinuxDriver):
@@ -112,22 +116,64 @@ class ForgivingDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read keys until the application exits."""
-        parser = XTermParser(self._debug)
+        parser = InputParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
                 if selector.select(_SECONDS_BETWEEN_LOOKS):
-                    text = decode(os.read(self.fileno, _MOST_BYTES)).replace(*_SHIFT_F3)
-                    for keys in filter(None, _AT_ESCAPE.split(text)):  # an empty string would end the parser
-                        try:
-                            self._take(parser.feed(keys))
-                        except ValueError:  # an unrequested report of keys; this parser is unusable now
-                            parser = XTermParser(self._debug)
-                else:  # nothing more to read: only now is an escape a key of its own
+                    self._take(parser.feed(decode(os.read(self.fileno, _MOST_BYTES))))
+                else:
                     self._take(parser.tick())
 
     def _take(self, messages: Iterable[Message]) -> None:
         for message in messages:
             if not (isinstance(message, Key) and message.character == _NO_TEXT):
                 self.process_message(message)
+
+
+class InputParser:
+    """Textual's parser, which continues after a report that it does not know, and after a paste whose end is lost.
+
+    What is typed before the first frame waits in the terminal, which still edits lines: a paste and a Backspace leave a
+    paste without the last byte of its end. Textual would take all later keys as pasted text. Here such a paste ends at
+    Ctrl+C or Esc, which no terminal sends within pasted text, or after five seconds without input.
+    """
+
+    def __init__(self, debug: bool) -> None:
+        self._debug = debug
+        self._parser = XTermParser(debug)
+        self._last = ""
+        """The last characters: the marks of a paste may arrive in two parts."""
+        self._pastes = False
+        self._silence = 0
+
+    def feed(self, text: str) -> Iterator[Message]:
+        """Return the events of what was read."""
+        self._silence = 0
+        for keys in filter(None, _AT_ESCAPE.split(text.replace(*_SHIFT_F3))):  # an empty string would end the parser
+            if self._pastes and _CTRL_C in keys:
+                before, _, after = keys.partition(_CTRL_C)
+                keys = before + BRACKETED_PASTE_END + _CTRL_C + after
+            yield from self._parsed(keys)
+
+    def tick(self) -> Iterator[Message]:
+        """Return the events of a moment without input: only now is an escape a key of its own."""
+        self._silence += 1
+        if self._pastes and self._last.endswith(_ESCAPE):
+            yield from self._parsed(BRACKETED_PASTE_END.removeprefix(_ESCAPE) + _ESCAPE)
+        elif self._pastes and self._silence >= _LONGEST_SILENCE:
+            yield from self._parsed(BRACKETED_PASTE_END)
+        else:
+            yield from self._parser.tick()
+
+    def _parsed(self, keys: str) -> Iterator[Message]:
+        seen = self._last + keys
+        started, ended = seen.rfind(BRACKETED_PASTE_START), seen.rfind(BRACKETED_PASTE_END)
+        if started != ended:  # at least one of them was seen
+            self._pastes = started > ended
+        self._last = seen[-len(BRACKETED_PASTE_END) + 1 :]
+        try:
+            yield from self._parser.feed(keys)
+        except ValueError:  # an unrequested report of keys; the parser is unusable now
+            self._parser, self._pastes = XTermParser(self._debug), False
