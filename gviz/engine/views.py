@@ -297,7 +297,10 @@ def check_overlap(target: Tensor, others: Sequence[Tensor], rule: Overlap) -> No
     for other in others:
         if rule == "masked" and other._array.dtype.kind != "b":
             continue  # the single value, which is read before
-        if np.may_share_memory(other._array, array) and overlap(other._array, array) in refused:
+        itself = other is target and not array.size  # overlaps in full, even without memory
+        if (itself and "full" in refused) or (
+            np.may_share_memory(other._array, array) and overlap(other._array, array) in refused
+        ):
             raise RuntimeError(messages.OVERLAPPING_READ)
 
 

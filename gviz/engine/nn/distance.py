@@ -12,6 +12,7 @@ from gviz.engine.ops.arithmetic import plus_number
 from gviz.engine.ops.joining import broadcast_tensors
 from gviz.engine.ops.reductions import read_by_order, vector_norm, vector_norm_op
 from gviz.engine.ops.shape import normal_dims, run
+from gviz.engine.promotion import result_type
 from gviz.engine.tensor import Tensor
 
 
@@ -74,10 +75,13 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 @front("cosine_similarity", method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosines of the angles between vectors along `dim`."""
-    first, second = x1, x2
+    common = result_type(x1, x2)
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.tensor_type}")
+    first, second = (x if x.dtype.is_floating_point else x.to(common) for x in (x1, x2))
     if x1.shape != x2.shape:
-        shape = broadcast_tensors(x1, x2)[0].shape
-        first, second = x1.expand(shape), x2.expand(shape)
+        shape = broadcast_tensors(first, second)[0].shape
+        first, second = first.expand(shape), second.expand(shape)
     (axis,) = normal_dims(dim, first.ndim)
     sizes = [vector_norm(t, 2, axis, keepdim=True).clone() for t in (first, second)]
     with no_grad():

@@ -20,7 +20,7 @@ from gviz.engine.ops.copying import strides_of
 from gviz.engine.ops.indexing import at, fill_where, index_select_op, narrow, select
 from gviz.engine.ops.shape import expand, normal_dims, reshape, run
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.engine.views import check_overlap, check_writable
+from gviz.engine.views import check_writable
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -131,6 +131,9 @@ def check_flat_index(name: str, self: Tensor, index: Tensor) -> None:
     """Raises PyTorch's error for an index that is not of int64, or out of bounds of the flat tensor."""
     _check_long(name, index)
     array, size = index._array, self._array.size
+    if array.size and not size:
+        tried = "Tried to put elements into" if name == "put_" else "tried to take from"
+        raise IndexError(f"{name}(): {tried} an empty tensor")
     if array.size and (array.min() < -size or array.max() >= size):
         outside = int(next(i for i in array.reshape(-1) if not -size <= i < size))
         raise IndexError(f"out of range: tried to access index {outside} on a tensor of {size} elements.")
@@ -334,6 +337,15 @@ def bounds(self: Tensor, index: Tensor, axis: int) -> Callable[[], None]:
     return lambda: check_bounds(index, self.shape[axis] if self.ndim else 1, axis)
 
 
+def _refusal(message: str) -> Callable[[], NoReturn]:
+    """A check that fails: PyTorch looks at the name of a reduction after it has looked for overlapping memory."""
+
+    def refuse() -> NoReturn:
+        raise RuntimeError(message)
+
+    return refuse
+
+
 def _check_shapes(self: Tensor, axis: int, index: Tensor, src: Tensor | None) -> None:
     for name, tensor in (("self", self), ("src", src)):
         if tensor is not None and max(index.ndim, 1) != max(tensor.ndim, 1):
@@ -363,10 +375,8 @@ def scatter(
     if reduce is not None and isinstance(source, Tensor):
         messages.warn_once(messages.SCATTER_REDUCE)
     axis = check_places(self, dim, index, source if isinstance(source, Tensor) else None, name="scatter")
-    if reduce not in (None, "add", "multiply"):
-        check_overlap(self, (), "apart")
-        raise RuntimeError("reduce argument must be either add or multiply.")
-    check = bounds(self, index, axis)
+    known = reduce in (None, "add", "multiply")
+    check = bounds(self, index, axis) if known else _refusal("reduce argument must be either add or multiply.")
     if isinstance(source, Tensor):
         if reduce is None:
             return scatter_op, (self, source, index), {"dim": axis}, check
@@ -412,6 +422,8 @@ _UNIQUE_ENTRIES = np.array([2, 0])
 def _added(self: Array, source: Array, index: Array, dim: int, alpha: Number) -> Array:
     if not self.ndim:
         return self + alpha * np.reshape(source, ())
+    if not self.size:  # whatever the index
+        return self.copy()
     rows = np.moveaxis(np.broadcast_to(source, _shape(self, index, dim)), dim, 0)
     total = np.moveaxis(added_rows(self.shape[dim], np.reshape(index, -1), rows), 0, dim)
     return self + (total if alpha == 1 else self.dtype.type(alpha) * total)
@@ -421,7 +433,8 @@ def _written(self: Array, source: Any, index: Array, dim: int) -> Array:
     result = np.array(self)
     if not result.ndim:
         return np.reshape(np.asarray(source, result.dtype), ())
-    result[at(dim, np.reshape(index, -1))] = source
+    if result.size:  # otherwise PyTorch does not look at the index
+        result[at(dim, np.reshape(index, -1))] = source
     return result
 
 
@@ -539,7 +552,16 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: N
     """Adds `alpha` * `source` to the entries of `dim` at `index`."""
     axis = check_entries("index_add_", self, dim, index, source)
     attrs = {"dim": axis, "alpha": alpha}
-    return index_add_op, (self, source, index), attrs, lambda: check_bounds(index, _length(self, axis), axis)
+    return index_add_op, (self, source, index), attrs, lambda: _check_added_entries(self, axis, index)
+
+
+def _check_added_entries(self: Tensor, axis: int, index: Tensor) -> None:
+    """Raises PyTorch's error for entries out of bounds: vectors have their own, tensors without elements have none."""
+    if self.ndim > 1:
+        if self._array.size:
+            check_bounds(index, _length(self, axis), axis)
+    elif ((index._array < 0) | (index._array >= _length(self, axis))).any():
+        raise IndexError("index out of range in self")
 
 
 def _length(self: Tensor, axis: int) -> int:
@@ -558,8 +580,8 @@ def _other_sizes(self: Tensor, axis: int) -> list[int]:
 
 
 def _check_not_empty(self: Array, index: Array, axis: int) -> None:
-    """Raises PyTorch's error for entries of a dimension of size 0: it looks at them through a view of size 1 there."""
-    sizes = [1 if d == axis else n for d, n in enumerate(self.shape)]
+    """Raises PyTorch's error for entries of a dimension of size 0: it looks at as many of them as the index has."""
+    sizes = [index.size if d == axis else n for d, n in enumerate(self.shape)]
     if not index.size or self.size or not self.ndim or 0 in sizes:
         return
     strides = [0 if d == axis else s for d, s in enumerate(strides_of(self))]
@@ -604,12 +626,12 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepare
             f"index_copy_(): Number of indices ({index._array.size}) should be equal to source.size(dim) ({count})"
         )
     _check_not_empty(self._array, index._array, axis)
-    return (
-        index_copy_op,
-        (self, source, index),
-        {"dim": axis},
-        lambda: _check_entries_exist("index_copy_(): ", self, index, axis, 0),
-    )
+
+    def check() -> None:
+        if self._array.size:
+            _check_entries_exist("index_copy_(): ", self, index, axis, 0)
+
+    return index_copy_op, (self, source, index), {"dim": axis}, check
 
 
 @in_both_ways("index_fill")
@@ -627,7 +649,8 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Number) ->
     _check_not_empty(self._array, index._array, axis)
 
     def check() -> None:
-        _check_entries_exist("", self, index, axis, -_length(self, axis))
+        if self._array.size:
+            _check_entries_exist("", self, index, axis, -_length(self, axis))
 
     if isinstance(value, Tensor):
         return index_fill_with, (self, value, index), {"dim": axis}, check
@@ -758,7 +781,7 @@ def _reduced_entries(
     self: Array, source: Array, index: Array, dim: int, reduce: str, include_self: bool = True
 ) -> Array:
     messages.warn_once(messages.BETA.format(name="index_reduce"))
-    if index.size and self.ndim and not self.shape[dim]:
+    if index.size and self.ndim > 1 and not self.shape[dim]:
         if not include_self:
             _check_not_empty(self, index, dim)
         raise IndexError(f"select(): index 0 out of range for tensor of size {list(self.shape)} at dimension {dim}")
@@ -812,10 +835,11 @@ def scatter_reduce(
 ) -> Prepared:
     """Combines `src` by sum, prod, mean, amax or amin with the elements at `index` along `dim`."""
     axis = check_places(self, dim, index, src, name="scatter")
-    if reduce not in _UFUNC:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     attrs = {"dim": axis, "reduce": reduce, "include_self": include_self}
-    return scatter_reduce_op, (self, src, index), attrs, bounds(self, index, axis)
+    check = bounds(self, index, axis)
+    if reduce not in _UFUNC:
+        check = _refusal(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    return scatter_reduce_op, (self, src, index), attrs, check
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -238,8 +238,21 @@ def key_of(indices: Indices) -> tuple[Any, ...]:
     return tuple([slice(None) if index is None else index for index in indices[: last + 1]])
 
 
-def _picked(self: Array, *indices: Any) -> Array:
+def _key_into(shape: Shape, indices: Indices) -> tuple[Any, ...]:
+    """Return the index into an array of `shape`. Of a tensor without elements, PyTorch does not look at the numbers."""
     key = key_of(indices)
+    return key if all(shape) else _anywhere(key)
+
+
+def _anywhere(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an index of the same shape that is in bounds of every dimension that has an element."""
+    return tuple(
+        [np.zeros_like(part) if isinstance(part, np.ndarray) and part.dtype.kind != "b" else part for part in key]
+    )
+
+
+def _picked(self: Array, *indices: Any) -> Array:
+    key = _key_into(self.shape, indices)
     if len(key) == 1 and key[0].dtype.kind != "b":
         taken: Array = self.take(key[0], 0)  # several times as fast as self[key]
         return taken
@@ -248,7 +261,7 @@ def _picked(self: Array, *indices: Any) -> Array:
 
 
 def _put_back(self: Array, *indices: Any, sizes: Shape) -> Array:
-    key = key_of(indices)
+    key = _key_into(sizes, indices)
     if len(key) == 1 and key[0].dtype.kind != "b":
         rows = self.reshape(key[0].size, *sizes[1:])
         return added_rows(sizes[0], key[0].reshape(-1) % max(sizes[0], 1), rows)
@@ -261,7 +274,7 @@ def _put_back(self: Array, *indices: Any, sizes: Shape) -> Array:
 
 
 def _put(self: Array, values: Array, *indices: Any, accumulate: bool) -> Array:
-    key = key_of(indices)
+    key = _key_into(self.shape, indices)
     result = self.copy()
     if not accumulate:
         result[key] = values
@@ -483,7 +496,11 @@ def _diagnosed(self: Tensor, indices: TensorIndices, call: Callable[[], Any], va
     except (RuntimeError, TypeError) as error:
         if values is None or not str(error).startswith(_OF_SHAPES):
             raise
-        shape = np.empty(self.shape, bool)[key_of([None if t is None else t._array for t in indices])].shape
+        key = _anywhere(key_of([None if t is None else t._array for t in indices]))
+        try:
+            shape = np.empty(self.shape, bool)[key].shape
+        except IndexError as of_size_0:
+            _complain(self, indices, of_size_0)
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
             f"shape {list(shape)}"
@@ -896,12 +913,6 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 @front("masked_scatter_", function=False)
 def masked_scatter_in_place(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Writes the elements of `source`, in their order, where `mask` holds."""
-    if mask.ndim > self.ndim:
-        raise RuntimeError(
-            f"expand(CPU{mask.dtype.tensor_type}Type{{{list(mask.shape)}}}, size={list(self.shape)}): the number of "
-            f"sizes provided ({self.ndim}) must be greater or equal to the number of dimensions in the tensor "
-            f"({mask.ndim})"
-        )
     expanded(mask._array, self._array.shape)
     _check_scattered(self, mask, source)
     reads_itself = np.may_share_memory(self._array, source._array)

@@ -82,10 +82,11 @@ def expanded(self: Array, size: Shape) -> Array:
     """A view with dimensions of size 1 repeated to `size`. Raises RuntimeError, with PyTorch's text, if impossible."""
     extra = len(size) - self.ndim
     if extra < 0:
+        kind = dtypes.of(self).tensor_type
+        name = f"CPU{kind}Type" if kind == "Bool" else f"torch.{kind}Tensor"  # PyTorch rewrites all names but this one
         raise RuntimeError(
-            f"expand(torch.{dtypes.of(self).tensor_type}Tensor{{{list(self.shape)}}}, size={list(size)}): the number "
-            f"of sizes provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
-            f"({self.ndim})"
+            f"expand({name}{{{list(self.shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must "
+            f"be greater or equal to the number of dimensions in the tensor ({self.ndim})"
         )
     target = tuple([self.shape[i - extra] if n == -1 and i >= extra else n for i, n in enumerate(size)])
     for dim in reversed(range(extra, len(target))):
