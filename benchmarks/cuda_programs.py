@@ -416,7 +416,7 @@ def _one(name: str, trace: str) -> None:
     if trace:
         timeline = gviz.load(trace)
         for label, tensor in tensors.items():
-            value = timeline.held(nodes[label], 0, len(timeline)) if nodes[label] else None
+            value = timeline.memory_value(nodes[label], 0, len(timeline)) if nodes[label] else None
             stats = None if value is None else value.statistics()
             if stats is None or not _alike(stats, tensor):
                 print(f"trace: {label} holds {stats}", file=sys.stderr)

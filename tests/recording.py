@@ -7,7 +7,7 @@ from gviz import emit
 from gviz.events import Event, StackSeen
 from gviz.source.site import Frame
 from gviz.trace.event_log import MemoryLog
-from gviz.trace.phases import Chapters
+from gviz.trace.phases import PhaseTracker
 from gviz.trace.stacks import Stacks
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Keep
@@ -35,11 +35,11 @@ def timeline_of(program: Callable[[], object], *, limit: int = 1024, keep: Keep 
 
 def iterations_known(program: Callable[[], object]) -> list[int]:
     """How many iterations were known after each event, as often as there were others."""
-    chapters, known = Chapters(), [1]
+    phase_tracker, known = PhaseTracker(), [1]
     for seq, event in enumerate(events_of(program), 1):
-        chapters.process(seq, event)
-        if known[-1] != len(chapters.iterations.starts):
-            known.append(len(chapters.iterations.starts))
+        phase_tracker.process(seq, event)
+        if known[-1] != len(phase_tracker.iterations.starts):
+            known.append(len(phase_tracker.iterations.starts))
     return known
 
 

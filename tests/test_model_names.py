@@ -12,7 +12,7 @@ from gviz.explain.why import why
 from gviz.query.name_lookup import NamedNodes
 from gviz.query_syntax.place import place
 from gviz.source.variables import first_name
-from gviz.trace.place_matches import Fitting
+from gviz.trace.place_matches import PlaceMatcher
 
 TWO = """
 generator = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
@@ -452,8 +452,8 @@ def test_a_part_is_found_by_its_path_in_a_model_that_is_never_called(call, frame
     result = next(node for scope, node in made.items() if scope.endswith(".0"))
     named = NamedNodes(timeline)
     for word, node in (("model.net.0", result), ("model.net", result), ("model.net.0.weight", weight)):
-        assert Fitting(timeline, place(word))(node)
-        assert not Fitting(timeline, place(f"{'no' * 2}.{word}"))(node)
+        assert PlaceMatcher(timeline, place(word))(node)
+        assert not PlaceMatcher(timeline, place(f"{'no' * 2}.{word}"))(node)
     assert named.of_a_module("model.net.0.weight", len(timeline)) == weight
     assert named.of_a_module(f"{'no' * 2}.net.0.weight", len(timeline)) == 0  # a word that stands in no file
 

@@ -66,9 +66,9 @@ class Comparison:
         return replace(self, differences=tuple(others))
 
     @cached_property
-    def step(self) -> OtherStep | None:
+    def step(self) -> StepDifference | None:
         """The first optimizer step with different options, up to these iterations."""
-        return other_step(self.a, self.b)
+        return first_step_difference(self.a, self.b)
 
     @cached_property
     def unknown(self) -> int:
@@ -231,7 +231,7 @@ Steps = list[tuple[int, OptimizerStarted]]
 
 
 @dataclass(frozen=True, slots=True)
-class OtherOption:
+class OptionDifference:
     """An option of a parameter group (counted from 0) with two different values."""
 
     group: int
@@ -240,7 +240,7 @@ class OtherOption:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherStep:
+class StepDifference:
     """The first step with different options: its iteration and its event on each side.
 
     `stack` is where the second side called it.
@@ -250,10 +250,10 @@ class OtherStep:
     events: tuple[int, int]
     kind: str
     stack: int
-    options: tuple[OtherOption, ...]
+    options: tuple[OptionDifference, ...]
 
 
-def other_step(a: Side, b: Side) -> OtherStep | None:
+def first_step_difference(a: Side, b: Side) -> StepDifference | None:
     """Return the first step with different options in the two iterations.
 
     If both are the same iteration of two recordings, earlier iterations are searched, too.
@@ -265,9 +265,9 @@ def other_step(a: Side, b: Side) -> OtherStep | None:
         places = (number, number) if number else (a.number, b.number)
         left, right = _steps(a, places[0]), _steps(b, places[1])
         for (seq, mine), (other_seq, other) in zip(left, right, strict=False):
-            options = tuple(_other_options(mine, other)) if mine.kind == other.kind else ()
+            options = tuple(_option_differences(mine, other)) if mine.kind == other.kind else ()
             if options:
-                return OtherStep(places, (seq, other_seq), mine.kind, other.stack, options)
+                return StepDifference(places, (seq, other_seq), mine.kind, other.stack, options)
     return None
 
 
@@ -279,12 +279,12 @@ def _steps(side: Side, number: int) -> Steps:
     return list(side.timeline.select((OptimizerStarted,), iteration.start, iteration.end + 1))
 
 
-def _other_options(a: OptimizerStarted, b: OptimizerStarted) -> Iterator[OtherOption]:
+def _option_differences(a: OptimizerStarted, b: OptimizerStarted) -> Iterator[OptionDifference]:
     for group in range(min(len(a.options), len(b.options))):
         mine, other = options_in(a.options, group), options_in(b.options, group)
         for name in mine:
             if name in other and mine[name] != other[name]:
-                yield OtherOption(group, name, (mine[name], other[name]))
+                yield OptionDifference(group, name, (mine[name], other[name]))
 
 
 # Operations that only one side has: often a loop that ran more often

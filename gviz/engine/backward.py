@@ -183,7 +183,7 @@ def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
     return part if part.dtype == kind else part.astype(kind)
 
 
-def in_form(seed: Tensor, edge: Edge) -> Tensor:
+def in_dtype_of_root(seed: Tensor, edge: Edge) -> Tensor:
     """The user's initial gradient in the dtype of its root."""
     _, kind = edge[0].outputs[edge[1]]
     return seed if seed._array.dtype == kind else seed.to(dtypes.of_numpy(kind))
@@ -670,7 +670,7 @@ def backward_from(
     inputs: Places | dict[str, Tensor] | None,
 ) -> None:
     """``torch.autograd.backward``: several roots at once."""
-    chosen = None if inputs is None else places(inputs, "backward")
+    chosen = None if inputs is None else gradient_places(inputs, "backward")
     seeds = make_seeds(roots, listed(gradients, len(roots)))
     retain = create_graph if retain_graph is None else retain_graph
     edges = root_edges(roots, seeds, retain_graph=retain, create_graph=create_graph)
@@ -683,7 +683,7 @@ def backward_from(
     Pass(edges, plain(seeds, edges, create_graph), retain_graph=retain, create_graph=create_graph, wanted=wanted).run()
 
 
-def places(value: Places | dict[str, Tensor], function: str) -> list[Place]:
+def gradient_places(value: Places | dict[str, Tensor], function: str) -> list[Place]:
     """The argument ``inputs``, one or several, as a list. Raises RuntimeError if it is empty."""
     if isinstance(value, (Tensor, GradientEdge)):
         return [value]
@@ -708,7 +708,7 @@ def make_seeds(roots: Sequence[Place], gradients: Sequence[Tensor | None]) -> li
 
 
 def _seed(root: Place, gradient: object, index: int) -> Tensor | None:
-    shape, kind = form(root)
+    shape, kind = metadata_of(root)
     if isinstance(gradient, Tensor):
         if gradient.shape != shape:
             shapes = {"grad": list(gradient.shape), "output": list(shape)}
@@ -723,7 +723,7 @@ def _seed(root: Place, gradient: object, index: int) -> Tensor | None:
     return new_tensor(np.ones(shape, kind))
 
 
-def form(root: Place) -> Metadata:
+def metadata_of(root: Place) -> Metadata:
     """The shape and dtype of the gradient at a place."""
     if isinstance(root, GradientEdge):
         return root.node.outputs[root.output_nr]
@@ -759,7 +759,7 @@ def edge_of(place: Place) -> Edge:
 
 def plain(seeds: Sequence[Tensor | None], edges: Sequence[Edge], create_graph: bool) -> list[Grad]:
     """The initial gradients in the dtypes of their roots: tensors with `create_graph`, otherwise arrays or scalars."""
-    present = [in_form(seed, edge) for seed, edge in zip(seeds, edges, strict=True) if seed is not None]
+    present = [in_dtype_of_root(seed, edge) for seed, edge in zip(seeds, edges, strict=True) if seed is not None]
     return present if create_graph else [scalar_or_array(seed._array) for seed in present]
 
 

@@ -516,7 +516,7 @@ def zeros(like: Any, shape: tuple[int, ...]) -> Any:
     return np.zeros(shape, like.dtype)
 
 
-def nothing(g: Any) -> Any:
+def zero_gradient(g: Any) -> Any:
     """The gradient of an input that the output does not depend on: zeros in the layout of `g`, even if that is inf.
 
     A rule that returns them is not the same as no rule: the result of the operation requires grad, as in PyTorch.

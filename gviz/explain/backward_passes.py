@@ -54,7 +54,7 @@ def root_value(timeline: Timeline, start: int) -> float | None:
 
 
 def _number(timeline: Timeline, output: Edge, n: int) -> float | None:
-    value = timeline.held(*output, n)
+    value = timeline.memory_value(*output, n)
     array = timeline.array(value) if value is not None and value.size == 1 else None
     return float(array.reshape(())) if array is not None and array.dtype.kind == "f" else None
 

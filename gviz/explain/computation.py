@@ -104,7 +104,7 @@ def computation(timeline: Timeline, node: int, again: int = 0) -> Computation:
 
 def _computed_again(timeline: Timeline, seq: int) -> Computation:
     info = timeline.info(expect(timeline, seq, StorageWritten).node)
-    values = [timeline.held(info.node, nr, seq) for nr in range(len(info.created.outputs))]
+    values = [timeline.memory_value(info.node, nr, seq) for nr in range(len(info.created.outputs))]
     return _computed(timeline, info, seq, values)
 
 

@@ -129,7 +129,7 @@ def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if text.strip() == "memory" and not names.last("memory", len(names.timeline)):
         return memory_finding(names.timeline, n)
     if text.strip() == "error":
-        found, also = why_failure(_last_error(names, n)), names.also("error")
+        found, also = why_failure(_last_error(names, n)), names.hint_at_node("error")
         return replace(found, text=f"{found.text} ({also})") if also else found
     failure = failure_at(names.timeline, n) if n and not text.strip() else None
     if failure is not None and not failure.node:
@@ -231,7 +231,7 @@ def _why_loss(names: NamedNodes, n: int) -> Finding:
     """Return the value of the loss at which the last backward pass by a moment began."""
     starts = [(seq, event) for seq, event in names.timeline.select((BackwardStarted,), 1, n + 1)]
     if not starts:
-        raise names.without("backward pass", "loss")
+        raise names.no_such("backward pass", "loss")
     node, nr = starts[-1][1].roots[0]
     return why(names.timeline, names.timeline.at(n), node, "value", nr)
 
@@ -241,7 +241,7 @@ def _why_step(names: NamedNodes, n: int) -> Finding:
     timeline = names.timeline
     seq, step = next(reversed([*timeline.select((OptimizerStepped,), 1, n + 1)]), (0, None))
     if step is None:
-        raise names.without("step of an optimizer", "step")
+        raise names.no_such("step of an optimizer", "step")
     started = next((timeline.event(one.said) for one in timeline.contexts.steps_at(seq)), None)
     options = f" ({words})" if isinstance(started, OptimizerStarted) and (words := all_options(started)) else ""
     frames, count = timeline.stack(step.stack), len(step.parameters)
@@ -337,7 +337,7 @@ def _first_bad_number(names: NamedNodes, word: str) -> Finding:
 def _last_error(names: NamedNodes, n: int) -> Failure:
     found = list(all_failures(names.timeline))
     if not found:
-        raise names.without("error", "error")
+        raise names.no_such("error", "error")
     return next((failure for failure in reversed(found) if failure.seq <= n), found[0])
 
 

@@ -22,7 +22,7 @@ from gviz.trace.breakpoint_hits import is_of
 from gviz.trace.codec import subject
 from gviz.trace.condition_environment import Absent, word_of
 from gviz.trace.nonfinite import may_be_nonfinite
-from gviz.trace.phases import Chapters
+from gviz.trace.phases import PhaseTracker
 from gviz.values.value import Value
 
 Test = Callable[[e.Event], bool]
@@ -38,7 +38,7 @@ class Unknown(Exception):
 class Prefilter:
     """The prefilter of one breakpoint."""
 
-    def __init__(self, text: str, cache: NodeCache, chapters: Chapters) -> None:
+    def __init__(self, text: str, cache: NodeCache, phase_tracker: PhaseTracker) -> None:
         self.stop: Stop = stop(text)
         asked = self.stop.condition.asks if self.stop.condition is not None else frozenset()
         self.asks_for_values, self._asks_for_names = "value" in asked, "name" in asked
@@ -46,7 +46,7 @@ class Prefilter:
         self._word, self._place = self.stop.event, self.stop.at.place
         self._denied = bytearray()  # by node: 1 if the condition is false, until its memory is written to
         self._cache = cache
-        self._chapters = chapters
+        self._phase_tracker = phase_tracker
         self._fits: dict[int, bool] = {}
         self._calls: dict[int, int] = {}
         self._begun: set[tuple[int, int]] = set()
@@ -70,8 +70,8 @@ class Prefilter:
         if self._is_fixed_per_node:
             return self._may_hold_of(node, event, condition)
         names = self._cache.possible_names(node) if self._asks_for_names else ("",)
-        situations = (KnownSoFar(event, node, self._cache, self._chapters, name) for name in names)
-        return not names or any(_may_hold(condition, known) for known in situations)
+        environments = (KnownSoFar(event, node, self._cache, self._phase_tracker, name) for name in names)
+        return not names or any(_may_hold(condition, known) for known in environments)
 
     def _may_hold_of(self, node: int, event: e.Event, condition: Condition) -> bool:
         """`may_stop` for conditions that depend only on the node.
@@ -81,7 +81,7 @@ class Prefilter:
         denied = self._denied
         if node < len(denied) and denied[node] and not self._cache.is_rewritten(node):
             return False
-        holds = _may_hold(condition, KnownSoFar(event, node, self._cache, self._chapters))
+        holds = _may_hold(condition, KnownSoFar(event, node, self._cache, self._phase_tracker))
         if not holds:
             denied.extend(bytes(max(node + 1 - len(denied), 0)))
             denied[node] = 1
@@ -161,14 +161,16 @@ class Prefilter:
 class KnownSoFar(dict[str, Any]):
     """The variables of a condition, as far as this process knows them at the event; `name` is the node's name."""
 
-    __slots__ = ("_cache", "_chapters", "_event", "_name", "_node")
+    __slots__ = ("_cache", "_event", "_name", "_node", "_phase_tracker")
 
-    def __init__(self, event: e.Event, node: int, cache: NodeCache, chapters: Chapters, name: str = "") -> None:
+    def __init__(
+        self, event: e.Event, node: int, cache: NodeCache, phase_tracker: PhaseTracker, name: str = ""
+    ) -> None:
         self._name = name
         self._event = event
         self._node = node
         self._cache = cache
-        self._chapters = chapters
+        self._phase_tracker = phase_tracker
 
     def __missing__(self, name: str) -> Any:
         reader = _READERS.get(name)
@@ -221,7 +223,7 @@ _READERS: dict[str, Callable[[KnownSoFar], Any]] = {
     "module": KnownSoFar._module,
     "node": lambda self: self._node,
     "event": lambda self: word_of(self._event),
-    "step": lambda self: len(self._chapters.iterations.starts) - 1,
+    "step": lambda self: len(self._phase_tracker.iterations.starts) - 1,
 }
 
 

@@ -42,7 +42,7 @@ from gviz.trace.graph_state import OPTIMIZER
 from gviz.trace.index.threads import CONTEXT, Context
 from gviz.trace.node_table import OF_NO_STATEMENT
 from gviz.trace.nonfinite import FirstBad
-from gviz.trace.phases import DECIDING, Chapters
+from gviz.trace.phases import DECIDING, PhaseTracker
 
 Wait = Callable[[Why], Wish]
 """Called while the program is paused; returns how it continues."""
@@ -129,7 +129,7 @@ class Gate:
             self._pass_on(event)
             return
         if kind in _DECIDING:
-            position.chapters.process(position.count + 1, event)
+            position.phase_tracker.process(position.count + 1, event)
         if self._mode.pauses_before(event):
             self._hold("wish")
         depth = position.depth
@@ -179,7 +179,7 @@ class Gate:
         """Return the prefilter of a breakpoint, which keeps what it has found out about nodes."""
         position = self._position
         if text not in self._prefilters:
-            self._prefilters[text] = Prefilter(text, position.cache, position.chapters)
+            self._prefilters[text] = Prefilter(text, position.cache, position.phase_tracker)
             position.cache.keep_values |= self._prefilters[text].asks_for_values
         return self._prefilters[text]
 
@@ -191,7 +191,7 @@ class Position:
         self.count = 0
         """How many events have passed, without definitions."""
         self.cache = NodeCache()
-        self.chapters = Chapters()
+        self.phase_tracker = PhaseTracker()
         """Phases, up to and including the event that is passing."""
         self.scope = 0
         """The innermost running module call, 0 if there is none."""
@@ -230,16 +230,16 @@ class Position:
 
     def phase_test(self) -> Test:
         """Return a test for whether a new phase has begun since this position."""
-        rows = self.chapters.rows
+        rows = self.phase_tracker.rows
         known = len(rows) - bool(rows and rows[-1][1] > self.count)  # the last one may begin with the waiting event
-        return lambda event: len(self.chapters.rows) > known
+        return lambda event: len(self.phase_tracker.rows) > known
 
 
 class _Run:
     """The program runs until a pause is requested. Other modes override what they decide."""
 
     def pauses_before(self, event: e.Event) -> bool:
-        """Return whether the program pauses before an event. `Position.chapters` has already processed it."""
+        """Return whether the program pauses before an event. `Position.phase_tracker` has already processed it."""
         return False
 
     def reason_after(self, event: e.Event, kind: type[e.Event], depth: int) -> Why | None:
@@ -299,7 +299,7 @@ class _Nodes(_Run):
             return depth > 0 == self._position.depth
         if kind not in WHOLE_NODE or self._position.depth:
             return False
-        own = isinstance(event, e.NodeCreated) and self._position.chapters.steps.computes(event)
+        own = isinstance(event, e.NodeCreated) and self._position.phase_tracker.steps.computes(event)
         return not (own and self._steps_closed)
 
     def _call_of(self, event: e.Event) -> int:
@@ -365,12 +365,12 @@ class _Finish(_Tests):
         if scope:
             super().__init__([(e.ScopeLeft, lambda event: scope not in position.scopes)])
         else:
-            rows = position.chapters.rows
+            rows = position.phase_tracker.rows
             super().__init__([(e.BackwardFinished, lambda event: rows[-1][2] == position.count)])
-        self._phases = len(position.chapters.rows)
+        self._phases = len(position.phase_tracker.rows)
 
     def pauses_before(self, event: e.Event) -> bool:
-        rows, before = self._position.chapters.rows, self._phases
+        rows, before = self._position.phase_tracker.rows, self._phases
         self._phases = len(rows)
         if self._is_in_call or not len(rows) > before > 0:
             return False

@@ -308,13 +308,13 @@ class Changes(Hits):
         stops = [Stop(stop.head, AtChange(aspect, place(name))) for name, aspect in _tensors_in(asked.expression)]
         self._parts = [Hits(timeline, one) for one in stops]
 
-    def _forget(self) -> None:
-        super()._forget()
-        self._untold: set[int] = set()
+    def _reset(self) -> None:
+        super()._reset()
+        self._undecided: set[int] = set()
 
-    def untold(self, n: float = inf) -> int:
+    def undecided(self, n: float = inf) -> int:
         """Return at how many of the searched moments by `n` the needed numbers were not stored."""
-        return sum(1 for moment in self._untold if moment <= n)
+        return sum(1 for moment in self._undecided if moment <= n)
 
     def missing(self) -> str:
         """Return what the expression needs but was not stored, at the first moment at which all its names exist."""
@@ -325,17 +325,17 @@ class Changes(Hits):
             return error.what
         return ""
 
-    def nowhere(self) -> str:
+    def unmatched_name(self) -> str:
         """Return the first of its names that no node has; "" if there is none."""
-        return next(filter(None, (part.nowhere() for part in self._parts)), "")
+        return next(filter(None, (part.unmatched_name() for part in self._parts)), "")
 
-    def means(self, node: int) -> bool:
+    def matches(self, node: int) -> bool:
         """Return False: an expression has no place."""
         return False
 
     def _search(self, start: int, end: int) -> Iterator[Hit]:
         stretch = range(start // STRETCH * STRETCH, end)
-        moments = {hit.n for hit in chain.from_iterable(part.within(stretch) for part in self._parts)}
+        moments = {hit.n for hit in chain.from_iterable(part.in_stretch(stretch) for part in self._parts)}
         for n in sorted(moments):
             if start <= n < end and self._is_met(n):
                 hit = self._tested(n, self._timeline.at(n).node, self._timeline.event(n))
@@ -348,7 +348,7 @@ class Changes(Hits):
                 return not _is_same(self._value(n - 1), self._value(n))
             value = self._value(n)
         except NotStored:
-            self._untold.add(n)
+            self._undecided.add(n)
             return False
         return value is not None and holds(value)
 

@@ -94,7 +94,7 @@ def remark(timeline: Timeline, text: str) -> str:
 
     It names a node with the same name, or notes that there is no nan but an infinity, or that an infinity came first.
     """
-    also = NamedNodes(timeline).also(text) if text in MOMENT_WORDS else ""
+    also = NamedNodes(timeline).hint_at_node(text) if text in MOMENT_WORDS else ""
     first = timeline.error_index.first_bad() if text == "nan" else 0
     if not first or timeline.error_index.kind_of_first_bad() == "nan":
         return also
@@ -207,4 +207,4 @@ def _marked(timeline: Timeline, name: str, marks: Mapping[str, int]) -> int:
 
 
 def _without(timeline: Timeline, word: str, what: str) -> NoReturn:
-    raise NamedNodes(timeline).without(what, word)
+    raise NamedNodes(timeline).no_such(what, word)

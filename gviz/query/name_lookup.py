@@ -11,7 +11,7 @@ from gviz.query_syntax.place import paths_of, split_aspect
 from gviz.query_syntax.stop_condition import CHANGES
 from gviz.query_syntax.tensor_spelling import with_items
 from gviz.trace.graph_state import NodeInfo
-from gviz.trace.place_matches import says
+from gviz.trace.place_matches import mentions
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 
@@ -183,21 +183,21 @@ class NamedNodes:
                 hint=f"ask for #{fitting[0]}",
                 exit_code=2,
             )
-        nodes = [node for node in fitting if known[node].born <= n and says(self.timeline, known[node], module)]
+        nodes = [node for node in fitting if known[node].born <= n and mentions(self.timeline, known[node], module)]
         return nodes[0] if nodes else 0
 
-    def without(self, what: str, word: str) -> GvizError:
+    def no_such(self, what: str, word: str) -> GvizError:
         """Return the error for a command word that refers to nothing here; it names a node with that name."""
-        return GvizError(f"no {what} in this recording", hint=self.also(word), exit_code=2)
+        return GvizError(f"no {what} in this recording", hint=self.hint_at_node(word), exit_code=2)
 
-    def also(self, word: str) -> str:
+    def hint_at_node(self, word: str) -> str:
         """Return a hint at a node whose name is also a command word; "" without one."""
         node = self.last(word, len(self.timeline))
         return f"{word} is also #{node}: write #{node}" if node else ""
 
     def near(self, name: str, n: int) -> str:
         """Return the most similar name that a node had by moment `n`; "" if none is similar."""
-        names = self.had(n)
+        names = self.names_by(n)
         stem, aspect = split_aspect(name)
         owner, _, last = name.rpartition(".")
         meant = get_close_matches(last, CHANGES, 1)
@@ -207,7 +207,7 @@ class NamedNodes:
         close = ending or get_close_matches(stem, names, 1)
         return close[0] + (f".{aspect}" if aspect else "") if close else ""
 
-    def had(self, n: int) -> list[str]:
+    def names_by(self, n: int) -> list[str]:
         """Return the names that nodes had by moment `n`, latest first."""
         self._grow()
         return [known for known in reversed(self._known) if self.last(known, n)]

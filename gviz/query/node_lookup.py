@@ -14,7 +14,7 @@ from gviz.query_syntax.tensor_spelling import with_paths
 from gviz.system.cooperative_work import AT_ONCE, Driven, Far, finished
 from gviz.trace.graph_state import BAD
 from gviz.trace.navigation import no_event
-from gviz.trace.place_matches import Fitting
+from gviz.trace.place_matches import PlaceMatcher
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped
@@ -68,15 +68,15 @@ def _last(names: NamedNodes, text: str, n: int) -> int:
 
 def next_of(names: NamedNodes, text: str, n: int, *, backward: bool = False) -> int:
     """Return the first matching node created after moment `n` (`backward`: the last one before it); 0 if none."""
-    fits = Fitting(names.timeline, places.place(text))
+    fits = PlaceMatcher(names.timeline, places.place(text))
     place = bisect_right(names.timeline.nodes, n - backward, key=names.timeline.nodes.born)
-    return next(filter(fits, fits.near(place, backward=backward)), 0)
+    return next(filter(fits, fits.nearest_candidates(place, backward=backward)), 0)
 
 
 def _no_node(text: str, names: NamedNodes) -> GvizError:
     if text.startswith("#"):
         return GvizError(f"there is no node {clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
-    near, known = names.near(text, len(names.timeline)), names.had(len(names.timeline))
+    near, known = names.near(text, len(names.timeline)), names.names_by(len(names.timeline))
     listed = ", ".join(clipped(name, 30) for name in known[:MOST_NAMES]) + ", …" * (len(known) > MOST_NAMES)
     there = f"only tensors are recorded: {listed}" if known else "only tensors are recorded, the tape lists them"
     hint = f"did you mean {near}?" if near else there
@@ -98,12 +98,12 @@ def query(timeline: Timeline, text: str) -> Matches:
         first = timeline.error_index.first(word) or len(timeline) + 1
         return lambda node: timeline.nodes.born(node) >= first and word in _made_bad(timeline.nodes.created(node))
     place = places.place(text)
-    return Fitting(timeline, places.Place(text, "part", word=text) if place.kind == "word" else place)
+    return PlaceMatcher(timeline, places.Place(text, "part", word=text) if place.kind == "word" else place)
 
 
 def exactly(timeline: Timeline, text: str) -> Matches:
     """Return the test for nodes named `text`: by their own name, by module or by operation."""
-    return Fitting(timeline, places.Place(text, "word", word=with_paths(text)))
+    return PlaceMatcher(timeline, places.Place(text, "word", word=with_paths(text)))
 
 
 def find(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:

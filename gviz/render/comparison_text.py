@@ -11,8 +11,8 @@ from gviz.compare.recording_comparison import (
     Comparison,
     Difference,
     Kind,
-    OtherStep,
     RepeatedOperations,
+    StepDifference,
     one_sided_runs,
     without_addresses,
 )
@@ -93,7 +93,7 @@ def _unknown(comparison: Comparison) -> Iterator[str]:
         yield f"{count} operation{'s' * (count != 1)} outside the loop {'were' if count != 1 else 'was'} not compared."
 
 
-def _is_before(step: OtherStep, difference: Difference) -> bool:
+def _is_before(step: StepDifference, difference: Difference) -> bool:
     """Return whether a step happened before the first difference, on either side."""
     return any(own < other for own, other in zip(step.events, difference.events, strict=True))
 

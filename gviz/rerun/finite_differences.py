@@ -146,7 +146,7 @@ def probe_of(timeline: Timeline, node: int, n: int, work: float = float("inf")) 
 
 def work_of(timeline: Timeline, info: NodeInfo, forward: Forward) -> int:
     """Return the cost of running a node once: its operations times the elements of its inputs and outputs."""
-    inputs = (timeline.held(*edge, info.born - 1) for edge in info.created.inputs if edge[0])
+    inputs = (timeline.memory_value(*edge, info.born - 1) for edge in info.created.inputs if edge[0])
     values = [*inputs, *(output.value for output in info.created.outputs)]
     return forward.operations * max((value.size for value in values if value is not None), default=0)
 

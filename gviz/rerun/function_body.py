@@ -107,7 +107,7 @@ class FunctionBody:
             raise refusal(self._info, "what it uses besides its inputs was not recorded")
         writes = [self._timeline.nodes.born(writer) - 1 for writer in self._writers_of(edge)]
         moment = max(min(writes, default=self._info.born), self._timeline.nodes.born(node))
-        value = self._timeline.held(node, output_nr, moment)
+        value = self._timeline.memory_value(node, output_nr, moment)
         array = None if value is None else self._timeline.array(value)
         if array is None:
             raise refusal(self._info, f"the value of #{node}, which it uses, was not stored: {KEEP_ALL}")

@@ -33,7 +33,9 @@ def input_value(timeline: Timeline, info: NodeInfo, slot: int) -> Value | None:
     """Return the value of an input when the node's call began; None if unknown."""
     node, output_nr = info.created.inputs[slot]
     whole = info.created.given[slot] if slot < len(info.created.given) else None
-    return whole or (timeline.held(node, output_nr, moment_before_writes(timeline, info, slot)) if node else None)
+    return whole or (
+        timeline.memory_value(node, output_nr, moment_before_writes(timeline, info, slot)) if node else None
+    )
 
 
 def moment_before_writes(timeline: Timeline, info: NodeInfo, slot: int) -> int:

@@ -126,7 +126,7 @@ class _Draft:
 
 def _add_leaf(draft: _Draft, info: NodeInfo, n: int) -> None:
     """Add a leaf, a constant, or an untracked tensor, as it was at moment `n`."""
-    values = [draft.timeline.held(info.node, nr, n) for nr in range(len(info.created.outputs))]
+    values = [draft.timeline.memory_value(info.node, nr, n) for nr in range(len(info.created.outputs))]
     if dict(info.created.attrs).get("number"):
         draft.results[info.node] = [draft.literals.number(values[0], _called(info))]
         return

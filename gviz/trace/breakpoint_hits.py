@@ -20,7 +20,7 @@ from gviz.trace.codec import KIND_NUMBERS, values
 from gviz.trace.condition_environment import Absent, ConditionEnvironment
 from gviz.trace.event_log import Columns
 from gviz.trace.node_table import LEAF
-from gviz.trace.place_matches import Fitting, Meant
+from gviz.trace.place_matches import MatchingNodes, PlaceMatcher
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, text_of
 from gviz.values.value import Array
@@ -28,7 +28,7 @@ from gviz.values.value import Array
 STRETCH = 4096
 """The number of events searched at once; the moments found in them are cached."""
 
-READ_TO_TELL = frozenset(("forward", "view", "nan", "inf"))
+DECIDED_BY_CONTENT = frozenset(("forward", "view", "nan", "inf"))
 """The ``on EVENT`` words for which the kind of an event is not sufficient."""
 
 _WORTH_ALL = 0.1
@@ -57,27 +57,27 @@ class Hits:
         self._timeline = timeline
         self._stop = stop
         self._place, self._kinds, self._word = stop.at.place, stop.at.kinds, stop.event
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._known: dict[int, tuple[int, list[Hit]]] = {}
         self._naming = self._timeline.nodes.last_naming
         once = self._stop.once_a_run
-        self._meant = None if self._place is None else Meant(self._timeline, self._place, once_a_run=once)
+        self._matching = None if self._place is None else MatchingNodes(self._timeline, self._place, once_a_run=once)
         module = self._place if self._stop.once_a_call else None
-        self._entering = None if module is None else Entering(self._timeline, module)
+        self._call_starts = None if module is None else CallStarts(self._timeline, module)
 
     def after(self, n: int) -> Iterator[Hit]:
         """Yield the hits after moment `n`, in order."""
         for stretch in stretches(self._timeline, n):
-            yield from (hit for hit in self.within(stretch) if hit.n > n)
+            yield from (hit for hit in self.in_stretch(stretch) if hit.n > n)
 
     def before(self, n: int) -> Iterator[Hit]:
         """Yield the hits before moment `n`, latest first."""
         for stretch in stretches(self._timeline, n, backward=True):
-            yield from (hit for hit in reversed(self.within(stretch)) if hit.n < n)
+            yield from (hit for hit in reversed(self.in_stretch(stretch)) if hit.n < n)
 
-    def untold(self, n: float = inf) -> int:
+    def undecided(self, n: float = inf) -> int:
         """Return at how many of the searched moments by `n` missing data left it unknown whether the stop fits."""
         return 0
 
@@ -88,27 +88,27 @@ class Hits:
         """
         return ""
 
-    def looking(self) -> Iterator[Far]:
+    def preparation(self) -> Iterator[Far]:
         """Search for what must be known before the stop can be evaluated, if there is such a thing."""
         return iter(())
 
-    def nowhere(self) -> str:
+    def unmatched_name(self) -> str:
         """Return the text of the stop's place if no node matches it; "" if one does or there is no place."""
-        return "" if self._meant is None or self._place is None or self._meant.any() else self._place.text
+        return "" if self._matching is None or self._place is None or self._matching.any() else self._place.text
 
     def can_hit(self) -> bool:
         """Return whether what the stop names exists. True if it names nothing."""
-        return not self.nowhere()
+        return not self.unmatched_name()
 
-    def means(self, node: int) -> bool:
+    def matches(self, node: int) -> bool:
         """Return whether the stop's place refers to this node, or to a module call that starts with it."""
-        meant = self._meant is not None and node in self._meant
-        return meant and (self._entering is None or self._entering.is_met_at(node))
+        matches = self._matching is not None and node in self._matching
+        return matches and (self._call_starts is None or self._call_starts.stops_at(node))
 
-    def within(self, stretch: range) -> list[Hit]:
+    def in_stretch(self, stretch: range) -> list[Hit]:
         """Return the hits in one of the `stretches`; cached."""
         if self._timeline.nodes.last_naming != self._naming:  # older nodes may have got their names
-            self._forget()
+            self._reset()
         if not self._timeline.growing and not self.can_hit():
             return []
         searched, hits = self._known.get(stretch.start, (stretch.start, []))
@@ -120,7 +120,7 @@ class Hits:
 
     def _search(self, start: int, end: int) -> Iterator[Hit]:
         rows, nodes = self._candidates(start, end)
-        if self._stop.condition is None and self._word not in READ_TO_TELL:
+        if self._stop.condition is None and self._word not in DECIDED_BY_CONTENT:
             yield from (Hit(start + row) for row in rows)
             return
         for n, node, event in self._read(start, rows, nodes):
@@ -133,25 +133,25 @@ class Hits:
         wanted = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in self._kinds])
         if self._word == "error":  # a pass may have ended without an error, or with that of a later failure
             wanted &= np.isin(np.arange(start, end), self._timeline.errors)
-        if self._meant is not None:
-            wanted &= self._concerning(self._meant, columns, wanted, start)
-        if self._entering is not None:
-            wanted = self._entering.rows(columns, wanted, start)
+        if self._matching is not None:
+            wanted &= self._concerning(self._matching, columns, wanted, start)
+        if self._call_starts is not None:
+            wanted = self._call_starts.rows(columns, wanted, start)
         rows = np.flatnonzero(wanted)
         return rows.tolist(), columns.node[rows].tolist()
 
-    def _concerning(self, meant: Meant, columns: Columns, wanted: Array, start: int) -> Array:
+    def _concerning(self, matching: MatchingNodes, columns: Columns, wanted: Array, start: int) -> Array:
         """Return which wanted events are of matching nodes, or write to the memory of one."""
         nodes = np.unique(columns.node[wanted]).tolist()
-        fitting = np.isin(columns.node, [node for node in nodes if node in meant])
+        fitting = np.isin(columns.node, [node for node in nodes if node in matching])
         begun = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in CALLED])
         unknown = begun | (~fitting & (columns.kind == KIND_NUMBERS[e.StorageWritten]))
         for row in np.flatnonzero(wanted & unknown).tolist():
             event = self._timeline.event(start + row)
             if isinstance(event, e.StorageWritten):
-                fitting[row] = meant.memory().get(event.storage, inf) < start + row
+                fitting[row] = matching.memory().get(event.storage, inf) < start + row
             elif isinstance(event, CALLED):
-                fitting[row] = meant.begins(event)
+                fitting[row] = matching.begins(event)
         return fitting
 
     def _read(self, start: int, rows: list[int], nodes: list[int]) -> Iterator[tuple[int, int, Event]]:
@@ -213,12 +213,12 @@ class _InPass:
     steps: set[int] = field(default_factory=set)
 
 
-class Entering:
+class CallStarts:
     """The moments at which the outermost calls matching a place begin; inner calls belong to them. May grow."""
 
     def __init__(self, timeline: Timeline, place: Place) -> None:
         self._timeline = timeline
-        self._fitting = Fitting(timeline, place)
+        self._matcher = PlaceMatcher(timeline, place)
         self._calls: dict[tuple[int, int], int] = {}
         self._searched = 0  # the number of nodes checked
         self._scopes: set[int] = set()  # those that created a node
@@ -226,9 +226,9 @@ class Entering:
         self._first: set[int] = set()  # the first nodes of these
         self._passes: dict[int, _InPass] = {}
 
-    def is_met_at(self, node: int) -> bool:
+    def stops_at(self, node: int) -> bool:
         """Return whether a stop at the place stops at this node: it matches itself, or a call begins with it."""
-        return self._fitting(node) and (node in self._firsts() or self._fitting.names(node))
+        return self._matcher(node) and (node in self._firsts() or self._matcher.names(node))
 
     def rows(self, columns: Columns, fitting: Array, start: int) -> Array:
         """Return which fitting events, from `start` on, belong to nodes that match themselves, or begin a call."""
@@ -238,7 +238,7 @@ class Entering:
             begins = kind == _MADE and node in firsts
             if kind == _RUNS:
                 begins = start + row in self._steps(int(columns.pass_nr[row]), start + len(columns.kind))
-            stopping[row] = begins or self._fitting.names(node)
+            stopping[row] = begins or self._matcher.names(node)
         return stopping
 
     def _firsts(self) -> set[int]:
@@ -265,7 +265,7 @@ class Entering:
         if (scope, stack) not in self._calls:
             outermost, around = 0, scope
             while around and (call := self._timeline.contexts.call(around)) is not None:
-                outermost = around if self._fitting.means_module(call.name, stack) else outermost
+                outermost = around if self._matcher.means_module(call.name, stack) else outermost
                 around = call.parent
             self._calls[scope, stack] = outermost
         return self._calls[scope, stack]

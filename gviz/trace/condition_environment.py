@@ -68,7 +68,7 @@ class ConditionEnvironment(dict[str, Any]):
         if isinstance(self._event, e.NodeCreated):
             outputs = self._event.outputs[self._asked_nr :]
             return outputs[0].value if outputs else None
-        return self._timeline.held(self._node, self._output_nr(), self._n)
+        return self._timeline.memory_value(self._node, self._output_nr(), self._n)
 
     def _arrived(self) -> Value | None:
         """Return the gradient.

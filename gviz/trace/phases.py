@@ -135,7 +135,7 @@ class Gradients:
             self._kept, self._made = self._made, set()
 
 
-class Chapters:
+class PhaseTracker:
     """Divides a log into phases and iterations, in order of its events, and finds optimizer steps.
 
     A pass is a phase. Outside of passes, each event gives a sign (`_Sign`), and the table `_THEN` has the next state. A

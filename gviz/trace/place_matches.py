@@ -24,13 +24,13 @@ _PART = 1024
 """Nodes are checked in blocks of this size when one of them is asked about."""
 
 
-def says(timeline: Timeline, info: NodeInfo, word: str) -> bool:
+def mentions(timeline: Timeline, info: NodeInfo, word: str) -> bool:
     """Return whether a word occurs in the source files that created a node. True if the text of a file is unknown."""
     texts = [timeline.source(frame.path) for frame in info.frames]
     return None in texts or not texts or any(re.search(rf"\b{re.escape(word)}\b", text) for text in texts if text)
 
 
-class Fitting:
+class PlaceMatcher:
     """Whether a place fits a node. Decided by operation, call stack and module, which many nodes share, if possible."""
 
     def __init__(self, timeline: Timeline, place: Place) -> None:
@@ -38,7 +38,7 @@ class Fitting:
         self._place = place
         self._kinds: dict[tuple[int, int, str, int], Literal["yes", "maybe", "no"]] = {}
         self._modules: dict[int, str] = {}
-        self._meant_modules: dict[tuple[str, int], bool] = {}
+        self._matches_by_module: dict[tuple[str, int], bool] = {}
 
     def __call__(self, node: int) -> bool:
         at = self._timeline.nodes.place_of(node)
@@ -61,12 +61,12 @@ class Fitting:
         stack.
         """
         key = path, stack
-        if key not in self._meant_modules:
+        if key not in self._matches_by_module:
             frames, text_of = self._timeline.stack(stack), self._timeline.source
-            self._meant_modules[key] = is_of_module(self._place, path, frames, text_of)
-        return self._meant_modules[key]
+            self._matches_by_module[key] = is_of_module(self._place, path, frames, text_of)
+        return self._matches_by_module[key]
 
-    def among(self, start: int, stop: int) -> list[int]:
+    def candidates(self, start: int, stop: int) -> list[int]:
         """Return the nodes with these indices that may fit. Computing the actual name of each takes much longer."""
         nodes = self._timeline.nodes
         if self._place.kind == "node":
@@ -76,12 +76,12 @@ class Fitting:
         rows = zip(nodes[start:stop], *columns, strict=True)
         return [node for node, *origin in rows if may_fit(*origin) or node in named or node in parts]
 
-    def near(self, place: int, *, backward: bool = False) -> Iterator[int]:
+    def nearest_candidates(self, place: int, *, backward: bool = False) -> Iterator[int]:
         """Yield the nodes that may fit from an index on, nearest first; with `backward`, those before it."""
         most, size = len(self._timeline.nodes), _NEAR
         while place > 0 if backward else place < most:
             end = max(place - size, 0) if backward else min(place + size, most)
-            nodes = self.among(min(place, end), max(place, end))
+            nodes = self.candidates(min(place, end), max(place, end))
             yield from reversed(nodes) if backward else nodes
             place, size = end, 2 * size
 
@@ -101,7 +101,7 @@ class Fitting:
             return False
         nodes = self._timeline.nodes
         whole = any(self._timeline.info(node).means(self._place.word) for node in nodes.named if node in nodes)
-        return not whole and says(self._timeline, info, variable)
+        return not whole and mentions(self._timeline, info, variable)
 
     def _likely(self, op: int, stack: int, module: str, owner: int) -> Literal["yes", "maybe", "no"]:
         """Return whether the node has the name, as far as this is known without checking whether it is an intermediate
@@ -127,7 +127,7 @@ class Fitting:
         return self._modules[scope]
 
 
-class Meant:
+class MatchingNodes:
     """The nodes that a place refers to. With `once_a_run`, only the first node of each run of a line.
 
     Results are cached until a node gets another name.
@@ -136,9 +136,9 @@ class Meant:
     def __init__(self, timeline: Timeline, place: Place, *, once_a_run: bool = False) -> None:
         self._timeline = timeline
         self._place = place
-        self._fitting = Fitting(timeline, place)
+        self._matcher = PlaceMatcher(timeline, place)
         self._fits: dict[int, bool] = {}
-        self._runs = LineRuns(timeline, self._fitting) if once_a_run else None
+        self._runs = LineRuns(timeline, self._matcher) if once_a_run else None
         self._parts: dict[int, frozenset[int]] = {}  # by block of nodes: those that may match
         self._memory: tuple[int, dict[int, int]] = 0, {}
 
@@ -162,7 +162,7 @@ class Meant:
         return self._any()
 
     def _any(self) -> bool:
-        newest_first = self._fitting.near(len(self._timeline.nodes), backward=True)
+        newest_first = self._matcher.nearest_candidates(len(self._timeline.nodes), backward=True)
         if any(node in self for node in newest_first):
             return True
         if not any(self._place.calls((frame,)) for frame in self._timeline.stacks.innermost()):
@@ -173,7 +173,7 @@ class Meant:
         """Return the storages of the matching nodes, each with the event that created its first such node."""
         nodes = self._timeline.nodes
         if self._memory[0] != len(nodes):
-            creations = nodes.all_created([node for node in self._fitting.among(0, len(nodes)) if node in self])
+            creations = nodes.all_created([node for node in self._matcher.candidates(0, len(nodes)) if node in self])
             births = [
                 (output.storage, self._timeline.nodes.born(node)) for node, one in creations for output in one.outputs
             ]
@@ -184,11 +184,11 @@ class Meant:
         """Return whether a node of a complete recording may match; checks its whole block."""
         part = self._timeline.nodes.place_of(node) // _PART
         if part not in self._parts:
-            self._parts[part] = frozenset(self._fitting.among(part * _PART, (part + 1) * _PART))
+            self._parts[part] = frozenset(self._matcher.candidates(part * _PART, (part + 1) * _PART))
         return node in self._parts[part]
 
     def _decided(self, node: int) -> bool:
-        fits = self._fitting(node) and (self._runs is None or node in self._runs)
+        fits = self._matcher(node) and (self._runs is None or node in self._runs)
         if not self._timeline.growing or self._place.kind in ("node", "line", "op"):  # a name may not be known yet
             self._fits[node] = fits
         return fits

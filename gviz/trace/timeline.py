@@ -265,12 +265,12 @@ class Timeline(Played):
         answer: A = self._answers[key]
         return answer
 
-    def held(self, node: int, output_nr: int, n: int) -> Value | None:
+    def memory_value(self, node: int, output_nr: int, n: int) -> Value | None:
         """Return what an output's memory holds at moment `n`, None if not created yet; cheaper than its whole state."""
         born = self.nodes.born(node)
-        return self._states.held(output_nr, born, n) if 0 < born <= n else None
+        return self._states.memory_value(output_nr, born, n) if 0 < born <= n else None
 
-    def given(self, node: int, output_nr: int, n: int) -> Value | None:
+    def assigned_data(self, node: int, output_nr: int, n: int) -> Value | None:
         """Return what last replaced an output's data (or its form) by moment `n`; None if nothing did."""
         seq = self._index.lists["data"].last(output_key(node, output_nr), n)
         return expect(self._events, seq, e.DataSet).value if seq else None

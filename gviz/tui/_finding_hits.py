@@ -31,11 +31,11 @@ class FindingHits(Hits):
         """Return whether there is any finding."""
         return bool(self._all())
 
-    def within(self, stretch: range) -> list[Hit]:
+    def in_stretch(self, stretch: range) -> list[Hit]:
         """Return the findings in a range of events."""
         return [hit for hit in self._all() if hit.n in stretch]
 
-    def looking(self) -> Iterator[Far]:
+    def preparation(self) -> Iterator[Far]:
         """Search for the findings, unless the current recording was searched already."""
         if self._seen == len(self._timeline):
             return
@@ -49,12 +49,12 @@ class FindingHits(Hits):
         self._seen = seen
 
     def _all(self) -> list[Hit]:
-        for _ in self.looking():
+        for _ in self.preparation():
             pass
         return self._hits
 
     def _fits(self, found: Finding) -> bool:
-        of_place = self._meant is None or any(one.node and one.node in self._meant for one in whole(found))
+        of_place = self._matching is None or any(one.node and one.node in self._matching for one in whole(found))
         return of_place and found.kind in self._wanted
 
     def _hit(self, found: Finding) -> Hit | None:

@@ -82,7 +82,7 @@ class Breakpoint:
 
     def unknown_count(self, n: float = inf) -> int:
         """Return the number of moments up to `n` whose condition is unknown, because a value is not stored."""
-        return self.hits.untold(n)
+        return self.hits.undecided(n)
 
 
 @dataclass(slots=True)
@@ -252,7 +252,7 @@ class Breakpoints:
         calls = [call for call in self.calls if call.enabled]
         for stretch in stretches(self.timeline, n, backward=backward):
             ahead = stretch[: max(n - stretch.start, 0)] if backward else stretch[max(n + 1 - stretch.start, 0) :]
-            found = [one for one in used if any(hit.n in ahead for hit in one.hits.within(stretch))]
+            found = [one for one in used if any(hit.n in ahead for hit in one.hits.in_stretch(stretch))]
             if any(not one.message and not one.ignored for one in found):
                 return
             if any(moment in ahead for call in calls for moment in call.moments):
@@ -289,7 +289,7 @@ class Breakpoints:
 
     def of_node(self, node: int) -> list[Breakpoint]:
         """Return the breakpoints, enabled or not, whose place includes a node."""
-        return [one for one in self.own if one.hits.means(node)]
+        return [one for one in self.own if one.hits.matches(node)]
 
     def _stopping(self) -> list[BreakpointEntry]:
         own: list[BreakpointEntry] = [one for one in self.own if one.enabled and not one.message]
@@ -333,7 +333,7 @@ def _lines(timeline: Timeline, one: Breakpoint, path: str) -> set[int]:
     if place.kind == "line":
         return {place.number} if place.word in ("", path, PurePath(path).name) else set()
     nodes = [place.number] if place.kind == "node" else timeline.nodes
-    meant = (timeline.info(node) for node in islice(nodes, SEARCHED) if one.hits.means(node))
+    meant = (timeline.info(node) for node in islice(nodes, SEARCHED) if one.hits.matches(node))
     return {info.frames[0].line for info in meant if info.frames and info.frames[0].path == path}
 
 

@@ -106,11 +106,11 @@ class Asker(Evaluator):
         Raises GvizError if there is none.
         """
         hits = hits_of(self.timeline, changes(text))
-        if missing := hits.nowhere():
+        if missing := hits.unmatched_name():
             self.last(missing, n)  # raises the error that explains why
         for stretch in stretches(self.timeline, 0 if first else n, backward=not first):
             yield Far("looking for a change: event", stretch.start, len(self.timeline))
-            found = [hit.n for hit in hits.within(stretch) if first or hit.n < n]
+            found = [hit.n for hit in hits.in_stretch(stretch) if first or hit.n < n]
             if found:
                 return min(found) if first else max(found)
         when = "anywhere" if first else f"before event {n}"

@@ -69,10 +69,10 @@ def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Dr
     """
     asked = stop_condition.stop(text)
     hits, growing = hits_of(timeline, asked), breakpoints.growing
-    yield from hits.looking()
+    yield from hits.preparation()
     for stretch in stretches(timeline, n):
         yield Far("looking for it: event", stretch.start, len(timeline))
-        if any(hit.n > n for hit in hits.within(stretch)):
+        if any(hit.n > n for hit in hits.in_stretch(stretch)):
             break
     else:
         if why := every_node_hint(asked, hits, "until") or why_never(timeline, asked, hits, growing=growing):
@@ -89,7 +89,7 @@ def search_stops(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backwa
     yield from timeline.error_index.looking_for_bad()
     anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
     for one in breakpoints.own:
-        yield from one.hits.looking()  # again, because the recording may have grown
+        yield from one.hits.preparation()  # again, because the recording may have grown
     for event in breakpoints.search(n, backward=backward):
         yield Far("looking for a stop: event", event, len(timeline))
         if event < anyway if backward else event > anyway:
@@ -125,7 +125,7 @@ def why_never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> s
     why = no_code(timeline, stop)
     if why or growing:
         return why
-    return _no_nodes(timeline, stop) or f"no node is named {clipped(hits.nowhere(), 30)}"
+    return _no_nodes(timeline, stop) or f"no node is named {clipped(hits.unmatched_name(), 30)}"
 
 
 def never_reached(timeline: Timeline, breakpoints: Breakpoints) -> Iterator[str]:
@@ -201,7 +201,7 @@ def _may_be_in(path: str, line: Place) -> bool:
 
 def every_node_hint(stop: Stop, hits: Hits, command: str) -> str:
     """Return a hint for a stop that uses a word of conditions as if it were a tensor: ``value.max() > 3``."""
-    word = hits.nowhere().partition(".")[0]
+    word = hits.unmatched_name().partition(".")[0]
     if word not in NAMES:
         return ""
     if asked := stop.of_every_node:

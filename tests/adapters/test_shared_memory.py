@@ -147,7 +147,7 @@ def test_each_has_its_value_after_every_write(program, size):
         wanted = [capture(tensor) for tensor in tensors]
     timeline = Timeline(MemoryLog(log))
     for node, value in zip(nodes, wanted, strict=True):
-        held = timeline.held(node, 0, len(timeline))
+        held = timeline.memory_value(node, 0, len(timeline))
         assert held is not None
         assert (held.dtype, held.shape) == (value.dtype, value.shape)
         assert held.statistics() == pytest.approx(value.statistics(), nan_ok=True), timeline.info(node)

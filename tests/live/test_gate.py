@@ -22,7 +22,7 @@ from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.trace.optimizer_steps import OptimizerSteps
-from gviz.trace.phases import DECIDING, Chapters
+from gviz.trace.phases import DECIDING, PhaseTracker
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds
 
@@ -114,12 +114,12 @@ def moved(timeline, n, wish):
 
 def shows_phases_at_once(events):
     """Whether each phase shows with its first event: a forward may have been prepared before anybody could know it."""
-    chapters, shown, log = Chapters(), set(), MemoryLog(events)
+    phase_tracker, shown, log = PhaseTracker(), set(), MemoryLog(events)
     for n in range(1, len(log) + 1):
         if isinstance(event := log.event(n), DECIDING):
-            chapters.process(n, event)
-            shown.update({n} & {row[1] for row in chapters.rows[-1:]})
-    return shown == {row[1] for row in chapters.rows}
+            phase_tracker.process(n, event)
+            shown.update({n} & {row[1] for row in phase_tracker.rows[-1:]})
+    return shown == {row[1] for row in phase_tracker.rows}
 
 
 def tells_phases_at_once(events):

@@ -20,7 +20,7 @@ from gviz.query_syntax.stop_condition import stop
 from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.reader import open_trace
-from gviz.trace.phases import Chapters
+from gviz.trace.phases import PhaseTracker
 from gviz.trace.recording.source_text import read_source
 from gviz.trace.timeline import Timeline
 
@@ -234,7 +234,7 @@ def test_a_condition_on_one_result_is_about_its_numbers(recorded, condition, is_
 def test_while_it_runs_a_condition_on_one_of_several_results_is_left_to_the_debugger(recorded):
     told = recorded("gviz.engine", "a, b, c = x.split(1)")
     cache = NodeCache()
-    prefilter = Prefilter("b if value.max() > 8", cache, Chapters())
+    prefilter = Prefilter("b if value.max() > 8", cache, PhaseTracker())
     answers = []
     for event in told.events:
         if type(event) in LEARNED_FROM:

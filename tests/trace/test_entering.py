@@ -148,7 +148,7 @@ def test_modules_are_known_by_their_paths_where_no_line_of_the_program_is():
 
 def test_only_the_node_that_a_call_begins_with_is_marked(timeline):
     whole = Hits(timeline, stop("encoder"))
-    assert [node for node in timeline.nodes if whole.means(node)] == [
+    assert [node for node in timeline.nodes if whole.matches(node)] == [
         timeline.event(n).node for n in hits(timeline, "on forward encoder")
     ]
 

@@ -8,7 +8,7 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.explain.display_names import iteration_called
 from gviz.trace import iterations
-from gviz.trace.phases import Chapters
+from gviz.trace.phases import PhaseTracker
 
 
 def network():
@@ -152,11 +152,11 @@ def unrolls_a_cell():
 
 def test_of_a_long_turn_the_newest_results_are_remembered(monkeypatch):
     monkeypatch.setattr(iterations, "_REMEMBERED", 16)
-    chapters = Chapters()
+    phase_tracker = PhaseTracker()
     for seq, event in enumerate(events_of(unrolls_a_cell), 1):
-        chapters.process(seq, event)
-        assert len(chapters.iterations._evaluation._made) <= 16
-    assert len(chapters.iterations.starts) == 1
+        phase_tracker.process(seq, event)
+        assert len(phase_tracker.iterations._evaluation._made) <= 16
+    assert len(phase_tracker.iterations.starts) == 1
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ import pytest
 from recording import events_of, timeline_of
 
 import gviz.engine as torch
-from gviz.trace.phases import Chapters
+from gviz.trace.phases import PhaseTracker
 
 
 def weight():
@@ -144,7 +144,7 @@ def test_phases_follow_one_another_without_overlap(program):
 
 
 def _chapters(program):
-    chapters = Chapters()
+    phase_tracker = PhaseTracker()
     for seq, event in enumerate(events_of(program), 1):
-        chapters.process(seq, event)
-    return chapters
+        phase_tracker.process(seq, event)
+    return phase_tracker

@@ -16,7 +16,7 @@ from gviz.trace import breakpoint_hits
 from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.condition_environment import ConditionEnvironment
 from gviz.trace.event_log import MemoryLog
-from gviz.trace.place_matches import Fitting, Meant
+from gviz.trace.place_matches import MatchingNodes, PlaceMatcher
 from gviz.trace.timeline import Timeline
 
 
@@ -325,8 +325,8 @@ def test_conditions_see_what_the_state_of_the_node_says():
 def test_a_place_fits_nodes_as_it_fits_what_is_known_of_them(events, text):
     timeline, where = Timeline(MemoryLog(events)), place(text)
     fitting = [node for node in timeline.nodes if where.fits(timeline.info(node))]
-    assert list(filter(Fitting(timeline, where), timeline.nodes)) == fitting
-    assert Meant(timeline, where).any() == bool(fitting)
+    assert list(filter(PlaceMatcher(timeline, where), timeline.nodes)) == fitting
+    assert MatchingNodes(timeline, where).any() == bool(fitting)
 
 
 @pytest.mark.parametrize("text", ["y", "x.grad", "Mul", "demo.py:7", "a*", "#4"])
@@ -334,4 +334,4 @@ def test_a_place_misses_no_name(text):
     for timeline in (demo(), iterations(3), failed()):
         where = place(text)
         fitting = [node for node in timeline.nodes if where.fits(timeline.info(node))]
-        assert list(filter(Fitting(timeline, where), timeline.nodes)) == fitting
+        assert list(filter(PlaceMatcher(timeline, where), timeline.nodes)) == fitting

@@ -16,10 +16,10 @@ from gviz.engine.backward import (
     Places,
     backward_from,
     edge_of,
-    form,
+    gradient_places,
     listed,
     make_seeds,
-    places,
+    metadata_of,
     plain,
     root_edges,
 )
@@ -98,7 +98,7 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(messages.MATERIALIZE_UNUSED)
-    roots, chosen = _roots(outputs), places(inputs, "grad")
+    roots, chosen = _roots(outputs), gradient_places(inputs, "grad")
     if not only_inputs:
         warn(messages.ONLY_INPUTS, FutureWarning)
     retain = create_graph if retain_graph is None else retain_graph
@@ -170,7 +170,7 @@ def _in_order_of(row: Tensor, stacked: Tensor) -> Tensor:
 
 def _check_rows(roots: Sequence[Place], row: Sequence[Tensor]) -> None:
     for index, (root, gradient) in enumerate(zip(roots, row, strict=False)):
-        shape, _ = form(root)
+        shape, _ = metadata_of(root)
         if gradient.shape != shape:
             if isinstance(root, GradientEdge):
                 raise RuntimeError(messages.BATCH_OF_EDGE)

@@ -53,7 +53,7 @@ def gradcheck(
     check = Check(func, arguments, xs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
     try:
         _compare(check)
-        _check_zero_gradients(check)
+        _check_nothings(check)
         if check_undefined_grad:
             _check_missing_gradients(check)
     except GradcheckError:
@@ -156,7 +156,7 @@ def _compare(check: Check) -> None:
                 )
 
 
-def _check_zero_gradients(check: Check) -> None:
+def _check_nothings(check: Check) -> None:
     """Check that zero gradients of the outputs give zero gradients of the inputs."""
     outputs = _tracked(check.outputs())
     if not outputs:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.functions_and_methods import Number, checked, front, number
-from gviz.engine.op import Attrs, Example, Op, Rule, apply, nothing
+from gviz.engine.op import Attrs, Example, Op, Rule, apply, zero_gradient
 from gviz.engine.ops._examples import spaced
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
@@ -51,7 +51,7 @@ def stepwise(name: str, grad_fn: str, formula: str, forward: Callable[..., Any])
         grad_fn=grad_fn,
         formula=formula,
         forward=forward,
-        rules=(Rule("self", "0", nothing),),
+        rules=(Rule("self", "0", zero_gradient),),
         in_place=True,
         pointwise=True,
         examples=on(spaced),

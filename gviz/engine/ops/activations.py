@@ -14,7 +14,7 @@ import numpy as np
 
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import checked, derive, front
-from gviz.engine.op import Example, Op, Rule, nothing, zeros
+from gviz.engine.op import Example, Op, Rule, zero_gradient, zeros
 from gviz.engine.ops._declaration import on
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import in_rows, only, refuse_unless
@@ -77,7 +77,7 @@ def _gradient_op(name: str, grad_fn: str, text: str, forward: Callable[..., Any]
         formula=text,
         pointwise=True,
         forward=forward,
-        rules=(Rule("self", text.replace("self", "g"), towards_self), Rule("at", "0", nothing)),
+        rules=(Rule("self", text.replace("self", "g"), towards_self), Rule("at", "0", zero_gradient)),
         public=False,
         examples=lambda: [Example((normal(2, 3), spaced(2, 3)), given) for given in attrs or ({},)],
     )
@@ -184,7 +184,7 @@ rrelu_gradient: Op = Op(
                 g, at, noise, lower=lower, upper=upper, training=training
             ),
         ),
-        Rule("at", "0", nothing),
+        Rule("at", "0", zero_gradient),
     ),
     public=False,
     examples=lambda: [
@@ -389,7 +389,7 @@ prelu_slope: Op = Op(
     forward=lambda grad, self, weight: np.where(self > 0, grad, grad * weight),
     rules=(
         Rule("grad", "g, g * weight below 0", lambda g, self, weight: where_op(self >= 0, g, g * weight)),
-        Rule("self", "0", nothing),
+        Rule("self", "0", zero_gradient),
         Rule("weight", "g * grad below 0, summed", lambda g, grad, self: chosen(self < 0, g * grad)),
     ),
     public=False,

@@ -24,7 +24,7 @@ from gviz.engine.functions_and_methods import (
     operand,
     operator,
 )
-from gviz.engine.op import Example, Op, Rule, apply, nothing, zeros
+from gviz.engine.op import Example, Op, Rule, apply, zero_gradient, zeros
 from gviz.engine.ops._declaration import Overloads, on, stepwise
 from gviz.engine.ops._examples import normal, positive, spaced
 from gviz.engine.ops._kernels import check_broadcast, only
@@ -457,11 +457,11 @@ def _quotient(self: Array, other: Array, rounding_mode: str | None) -> Any:
 
 
 def _by_dividend(g: Any, other: Any, rounding_mode: str | None) -> Any:
-    return g / other if rounding_mode is None else nothing(g)
+    return g / other if rounding_mode is None else zero_gradient(g)
 
 
 def _by_divisor(g: Any, self: Any, other: Any, rounding_mode: str | None) -> Any:
-    return div.rules[1].vjp(g, self, other) if rounding_mode is None else nothing(g)
+    return div.rules[1].vjp(g, self, other) if rounding_mode is None else zero_gradient(g)
 
 
 def _rounded_quotient(promotes: Any, *examples: str | None) -> Op:
@@ -817,7 +817,7 @@ round_decimals: Op = Op(
     grad_fn="RoundBackward1",
     formula="self, rounded to decimals",
     forward=only("f", "round_cpu", _to_decimals),
-    rules=(Rule("self", "0", nothing),),
+    rules=(Rule("self", "0", zero_gradient),),
     in_place=True,
     pointwise=True,
     public=False,
@@ -874,7 +874,7 @@ sgn: Op = Op(
     formula="sign of self",
     pointwise=True,
     forward=_sign,
-    rules=(Rule("self", "0", lambda g, self, result: nothing(g)),),  # only for complex numbers
+    rules=(Rule("self", "0", lambda g, self, result: zero_gradient(g)),),  # only for complex numbers
     in_place=True,
     public=False,
     examples=on(spaced),
@@ -908,7 +908,7 @@ def _copysign(grad_fn: str, *rules: Rule) -> Op:
     )
 
 
-copysign = _copysign("CopysignBackward0", Rule("other", "0", nothing))
+copysign = _copysign("CopysignBackward0", Rule("other", "0", zero_gradient))
 copysign_number = _copysign("CopysignBackward1")
 
 

@@ -22,7 +22,7 @@ from gviz.engine.functions_and_methods import (
     reflected,
     signature,
 )
-from gviz.engine.op import Example, Op, Reading, Rule, apply, nothing, zeros
+from gviz.engine.op import Example, Op, Reading, Rule, apply, zero_gradient, zeros
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import Forward, check_broadcast, only, refuse_unless
 from gviz.engine.ops.shape import run
@@ -82,7 +82,7 @@ def _written(op: Op, *, by_tensor: bool) -> Op:
         grad_fn=f"{op.name.title()}Backward{int(by_tensor)}",
         formula=op.formula,
         forward=op.forward,
-        rules=[Rule(slot, "0", nothing) for slot in (op.slots if by_tensor else op.slots[:1])],
+        rules=[Rule(slot, "0", zero_gradient) for slot in (op.slots if by_tensor else op.slots[:1])],
         promotes=True,
         public=False,
         examples=lambda: [Example((normal(2, 3), normal(3)), {})],

@@ -20,7 +20,7 @@ from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.layout import named as named_format
 from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
-from gviz.engine.op import Example, Op, Rule, apply, nothing
+from gviz.engine.op import Example, Op, Rule, apply, zero_gradient
 from gviz.engine.ops._examples import normal
 from gviz.engine.tensor import Tensor, callbacks
 from gviz.engine.views import apply_in_place
@@ -79,7 +79,7 @@ copy: Op = Op(
     formula="src",
     forward=lambda self, src: _copied(self, src),
     write_block=np.copyto,
-    rules=(Rule("self", "0", nothing), Rule("src", "g", lambda g: g)),
+    rules=(Rule("self", "0", zero_gradient), Rule("src", "g", lambda g: g)),
     public=False,
     examples=lambda: [Example((normal(2, 3), normal(3)), {})],
 )
@@ -89,7 +89,7 @@ fill: Op = Op(
     formula="value in every element",
     forward=lambda self, value: np.full(self.shape, value, self.dtype),
     write_block=lambda self, value: self.fill(value),
-    rules=(Rule("self", "0", nothing),),
+    rules=(Rule("self", "0", zero_gradient),),
     public=False,
     overlap="free",
     examples=lambda: [Example((normal(2, 3),), {"value": 2.0})],
@@ -99,7 +99,7 @@ fill_tensor: Op = Op(
     grad_fn="FillBackward3",
     formula="value in every element",
     forward=lambda self, value: np.full(self.shape, value, self.dtype),
-    rules=(Rule("self", "0", nothing), Rule("value", "g, summed", lambda g: g)),  # the engine sums
+    rules=(Rule("self", "0", zero_gradient), Rule("value", "g, summed", lambda g: g)),  # the engine sums
     public=False,
     overlap="once",
     examples=lambda: [Example((normal(2, 3), normal()), {})],
@@ -110,7 +110,7 @@ zero: Op = Op(
     formula="0 in every element",
     forward=np.zeros_like,
     write_block=lambda self: self.fill(0),
-    rules=(Rule("self", "0", nothing),),
+    rules=(Rule("self", "0", zero_gradient),),
     public=False,
     overlap="free",
     examples=lambda: [Example((normal(2, 3),), {})],

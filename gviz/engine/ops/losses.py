@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.op import Example, Op, Reading, Rule, nothing, zeros
+from gviz.engine.op import Example, Op, Reading, Rule, zero_gradient, zeros
 from gviz.engine.ops._examples import normal, positive, spaced, within
 from gviz.engine.ops._kernels import only, refuse_unless
 from gviz.engine.ops.arithmetic import sign
@@ -467,7 +467,7 @@ def _nll_backward(name: str, grad_fn: str, shape: Shape) -> Op:
         grad_fn=grad_fn,
         formula="-self at the class target, else 0",
         forward=_nll_gradient,
-        rules=(Rule("self", "-g at the class target", towards_self), Rule("at", "0", nothing)),
+        rules=(Rule("self", "-g at the class target", towards_self), Rule("at", "0", zero_gradient)),
         public=False,
         examples=lambda: [
             Example(

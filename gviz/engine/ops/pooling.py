@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.op import Example, Op, Rule, nothing
+from gviz.engine.op import Example, Op, Rule, zero_gradient
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops.convolution import Windows, inner, padded
 from gviz.values.value import Array
@@ -145,7 +145,7 @@ def _maxima_op(name: str, grad_fn: str, dims: int) -> Op:
         forward=put,
         rules=(
             Rule("self", "g where the largest was found", lambda g, indices: picked_at(g, indices, dims=dims)),
-            Rule("at", "0", nothing),
+            Rule("at", "0", zero_gradient),
         ),
         public=False,
         examples=lambda: [Example((normal(2, *(1, 1, 2)[-dims:]), spaced(2, *(1, 2, 3)[-dims:]), _found(dims)), {})],
@@ -309,7 +309,7 @@ def _avg_pool_op(dims: int) -> Op:
         grad_fn=f"AvgPool{dims}DBackwardBackward0",
         formula="self, shared among the elements under its window",
         forward=_avg_spread,
-        rules=(Rule("self", "the mean of g under each window", gather), Rule("at", "0", nothing)),
+        rules=(Rule("self", "the mean of g under each window", gather), Rule("at", "0", zero_gradient)),
         public=False,
         examples=lambda: [Example((normal(1, *[2, 2, 2][:dims]), normal(1, *(4, 4, 3)[:dims])), _geometry(dims, 0))],
     )
@@ -414,7 +414,7 @@ def _avg_op(dims: int) -> Op:
                 "the mean of g in each part",
                 lambda g, self_sym_sizes: pool(g, output_size=self_sym_sizes[len(self_sym_sizes) - dims :]),
             ),
-            Rule("at", "0", nothing),
+            Rule("at", "0", zero_gradient),
         ),
         public=False,
         examples=lambda: [Example((normal(1, *(3, 2, 4)[:dims]), normal(1, *(4, 3, 5)[:dims])), {"dims": dims})],

@@ -467,7 +467,7 @@ def _last_leap(timeline: Timeline, leaf: int, n: int) -> Iterator[Leap]:
     seq = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten | DataSet)), 0)
     if not seq or step_of(timeline, leaf, seq) is None:
         return
-    before, after = (_rms(timeline.held(leaf, 0, at)) for at in (seq - 1, seq))
+    before, after = (_rms(timeline.memory_value(leaf, 0, at)) for at in (seq - 1, seq))
     if 0 < before * LEAP <= after and after >= LEAP:
         yield after, before, leaf, seq
 

@@ -235,7 +235,9 @@ def _is_used(survey: Survey, steps: list[tuple[int, OptimizerStepped]], node: in
     changes = ((n, change) for n in later if isinstance(change := timeline.event(n), GradSet))
     cleared = next((n for n, change in changes if change.how in ("none", "zero")), len(timeline) + 1)
     at = [n for n, step in steps if seq < n < cleared and node in step.parameters]
-    return any(timeline.held(node, 0, n) != timeline.held(node, 0, seq) for n in at)  # a fused step may skip by itself
+    return any(
+        timeline.memory_value(node, 0, n) != timeline.memory_value(node, 0, seq) for n in at
+    )  # a fused step may skip by itself
 
 
 def _reached(survey: Survey, skipped: frozenset[int]) -> Iterator[Place]:
@@ -252,7 +254,9 @@ def _reached(survey: Survey, skipped: frozenset[int]) -> Iterator[Place]:
                     yield "grad", node, seq
             case BackwardStarted():
                 roots = (node for node, nr in event.roots if node in survey.timeline.nodes)
-                yield from (("value", node, seq) for node in roots if bad_text(survey.timeline.held(node, 0, seq)))
+                yield from (
+                    ("value", node, seq) for node in roots if bad_text(survey.timeline.memory_value(node, 0, seq))
+                )
 
 
 def _place_of(timeline: Timeline, seq: int) -> Place:
@@ -357,7 +361,7 @@ def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
     writer, seq = output.written_by, output.value_seq
     if not is_unseen(timeline, node, writer):
         found = _back_from_operation(timeline, writer, node)
-        before = timeline.held(node, 0, seq - 1)
+        before = timeline.memory_value(node, 0, seq - 1)
         return ("value", node, seq - 1) if isinstance(found, Finding) and bad_text(before) else found
     owner = writer or node
     return _earlier(timeline, owner, seq) or _updated(timeline, owner, seq, output.value)

@@ -207,7 +207,7 @@ def _shape(
 ) -> Shape | None:
     """Return the shape in which a node uses an output: a leaf may have got another shape since it was made."""
     value = infos[node].created.outputs[output_nr].value if node in infos else None
-    value = timeline.given(node, output_nr, user.born) or value
+    value = timeline.assigned_data(node, output_nr, user.born) or value
     return value.shape if value is not None else None
 
 

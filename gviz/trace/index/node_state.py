@@ -78,7 +78,7 @@ class NodeStates:
             states.append(state)
         return states
 
-    def held(self, output_nr: int, born: int, n: int) -> Value | None:
+    def memory_value(self, output_nr: int, born: int, n: int) -> Value | None:
         """Return what the memory of an output holds after event `n`; the node was created by event `born`.
 
         An `output_nr` beyond the last output refers to the last one.

@@ -137,7 +137,7 @@ class Index:
         self.tables = Tables()
         self._threads = Threads(turns)
         self._steps = Growing(StepTable)
-        self._add_chapters()
+        self._add_phases()
         self._carriers = Carriers()
 
     def extend(self, log: EventLog, *, until: float = inf) -> None:
@@ -149,7 +149,7 @@ class Index:
             stop = min(self.count + size, end) + 1
             _Batch(self, log, self.count + 1, stop).add()
             self.count = stop - 1
-        self._add_chapters()
+        self._add_phases()
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Yield all columns by name, to store in a file, and a digest that detects changes."""
@@ -167,11 +167,11 @@ class Index:
         for name, table in self.tables.named():
             yield from ((f"{name}.{column}", _packed(numbers)) for column, numbers in table._asdict().items())
 
-    def _add_chapters(self) -> None:
-        chapters = self._threads.chapters
+    def _add_phases(self) -> None:
+        phase_tracker = self._threads.phase_tracker
         self.tables.phases = self._threads.phases()
-        self.tables.iterations = IterationTable(np.array(chapters.iterations.starts, np.int64))
-        self.tables.steps = self._steps.of(chapters.steps.rows)
+        self.tables.iterations = IterationTable(np.array(phase_tracker.iterations.starts, np.int64))
+        self.tables.steps = self._steps.of(phase_tracker.steps.rows)
 
 
 class _Batch:

@@ -17,7 +17,7 @@ from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import Columns
 from gviz.trace.index.event_columns import Growing, PhaseTable, empty, picked
 from gviz.trace.iterations import IterationPattern
-from gviz.trace.phases import Chapters
+from gviz.trace.phases import PhaseTracker
 from gviz.trace.phases import Row as PhaseRow
 from gviz.values.value import Array
 
@@ -76,13 +76,13 @@ class Speakers:
 class Threads:
     """Tracks the context and the phases of each thread, in order of the log.
 
-    `chapters` divides the log as a whole; its `turns` may be known beforehand.
+    `phase_tracker` divides the log as a whole; its `turns` may be known beforehand.
     """
 
     def __init__(self, turns: Iterable[IterationPattern]) -> None:
         self.speakers = Speakers()
-        self.chapters = Chapters(turns)
-        self._own: dict[int, Chapters] = {}
+        self.phase_tracker = PhaseTracker(turns)
+        self._own: dict[int, PhaseTracker] = {}
         self._contexts: dict[int, Context] = {}
         self._passes: list[int] = []
         self._told: dict[int, Growing[_OwnTable]] = {}
@@ -91,11 +91,11 @@ class Threads:
         """Process the next event that may affect phases."""
         own = self._own.get(thread)
         if own is None:
-            if len(self._own) == 1 and next(iter(self._own.values())) is self.chapters:
-                self._own = {first: deepcopy(self.chapters) for first in self._own}
-            own = self._own[thread] = Chapters() if self._own else self.chapters
-        if own is not self.chapters:
-            self.chapters.process(seq, event)
+            if len(self._own) == 1 and next(iter(self._own.values())) is self.phase_tracker:
+                self._own = {first: deepcopy(self.phase_tracker) for first in self._own}
+            own = self._own[thread] = PhaseTracker() if self._own else self.phase_tracker
+        if own is not self.phase_tracker:
+            self.phase_tracker.process(seq, event)
         own.process(seq, event)
 
     def enter(self, kind: int, node: int, pass_nr: int, scope: int, thread: int) -> tuple[int, ...]:

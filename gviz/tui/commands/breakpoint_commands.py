@@ -24,7 +24,7 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
     """Run ``break``; without a place, at the selected node."""
     text = text or (f"#{selected}" if selected else "")
     hits = hits_of(breakpoints.timeline, where := stop(text))
-    yield from hits.looking()
+    yield from hits.preparation()
     same = next((one.number for one in breakpoints.own if one.stop.text == where.text and not one.message), 0)
     new = breakpoints.add(where, hits, once=once)
     also = f" (breakpoint {same} stops there, too)" if same else ""
@@ -61,7 +61,7 @@ def _never_text(breakpoints: Breakpoints, new: Breakpoint) -> str:
     if isinstance(new.stop.at, AtFinding):
         return " (no such finding yet)" if growing else " (no such finding)"
     if asks := every_node_hint(new.stop, new.hits, "break"):
-        return f" (no node is named {new.hits.nowhere()}{' yet' * growing}; {asks})"
+        return f" (no node is named {new.hits.unmatched_name()}{' yet' * growing}; {asks})"
     why = why_never(breakpoints.timeline, new.stop, new.hits, growing=growing)
     return f" ({why}, so it never stops)" if why else " (no such node yet: it stops when one is made)"
 

@@ -54,7 +54,7 @@ def _locals(session: Session, _: str) -> Iterator[str | Far]:
     """Yield what each name of the program holds here, the newest first: only tensors are recorded."""
     names, n = session.cursor.asker.names, session.cursor.position
     rows: list[str] = []
-    for part in parts(names.had(n), "looking at name"):
+    for part in parts(names.names_by(n), "looking at name"):
         if isinstance(part, Far):
             yield part
         else:

@@ -27,7 +27,7 @@ from gviz.tui.drawing.saved_tensors import saved_lines
 from gviz.tui.drawing.tensor_elements import tensor_lines
 from gviz.tui.drawing.training_summary import between_lines, pass_at, training_lines
 from gviz.tui.keymaps import key_lines
-from gviz.tui.language.command import Answer, Choice, Command, Look, Place
+from gviz.tui.language.command import Answer, Choice, Command, Jump, Look
 from gviz.tui.session import Session
 from gviz.tui.styled_lines import TIED, Line, line, link, wrapped
 from gviz.values.number_text import typed_count
@@ -83,7 +83,7 @@ def findings(session: Session, _: str) -> Driven[Choice | Answer]:
     places = [
         _place_without_gradient(_heading(one), ended, one.finding.node)
         if one.finding.node in missing
-        else Place(_heading(one), one.finding.event, one.finding.node)
+        else Jump(_heading(one), one.finding.event, one.finding.node)
         for one in found
     ]
     known = {one.finding.node for one in found}
@@ -98,8 +98,8 @@ def findings(session: Session, _: str) -> Driven[Choice | Answer]:
     return Choice("Findings", lambda _: (line(place.text) for place in places), places=tuple(places))
 
 
-def _place_without_gradient(text: str, ended: int, node: int) -> Place:
-    return Place(text, ended, node, f"#{node}.grad")
+def _place_without_gradient(text: str, ended: int, node: int) -> Jump:
+    return Jump(text, ended, node, f"#{node}.grad")
 
 
 def _heading(one: Checked) -> str:

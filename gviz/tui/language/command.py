@@ -45,7 +45,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Jump:
     """A row to choose: its text, and its event and node (node 0: the one that acts in the event).
 
     `question` is what ``explain`` is asked about it there, empty for what it explains without being asked.
@@ -61,7 +61,7 @@ class Place:
 class Choice(Look):
     """Rows from which the user may choose one to go to; line mode only shows them."""
 
-    places: tuple[Place, ...] = ()
+    places: tuple[Jump, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.drawing.help import help_page
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.language.command import Choice, Place
+from gviz.tui.language.command import Choice, Jump
 from gviz.tui.screens.key_actions import toggle_node
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
@@ -382,7 +382,7 @@ def choose(screen: SessionScreen, choice: Choice) -> None:
     screen.app.push_screen(ChooserScreen(choice.title, listed, session.glyphs, session.keys["look.explain"]), go)
 
 
-def _go_to(screen: SessionScreen, place: Place) -> None:
+def _go_to(screen: SessionScreen, place: Jump) -> None:
     cursor = screen.session.cursor
     screen.pause()
     stop = cursor.seek(place.event) if place.event else None
