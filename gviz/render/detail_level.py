@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
 from gviz.render.boxes.fold import CallGraph, Closed, Filter, Repeat, closed_below, fold, graph_of, named_calls
-from gviz.render.boxes.function_calls import has_public_names, with_calls, with_repeats
+from gviz.render.boxes.function_calls import has_public_names, with_calls, with_level, with_repeats
 from gviz.render.boxes.graph_options import Density, Level, Options
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
@@ -94,13 +94,7 @@ def chosen(timeline: Timeline, n: int, words: Options, asked: Asked) -> Options:
 def count(timeline: Timeline, iteration: Iteration, words: Options) -> int:
     """Return how many boxes a picture has."""
     infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
-    graph, wanted = graph_of(timeline, infos.values()), words.wanted
-    if wanted.calls:
-        graph = with_calls(timeline, graph, infos)
-    if wanted.repeats:
-        graph, opened = with_repeats(graph, infos, wanted.opened, sample=wanted.sample)
-        wanted = replace(wanted, opened=wanted.opened | opened)
-    folded = fold(graph, wanted)
+    folded = fold(*with_level(timeline, graph_of(timeline, infos.values()), infos, words.wanted))
     return len(folded.shown) + len(folded.groups)
 
 

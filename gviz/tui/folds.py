@@ -1,31 +1,52 @@
-"""Collapsed modules, and the shown part of the graph. A step treats a collapsed module as one node."""
+"""The level of the graph, collapsed modules, and the shown part. A step treats every box as one node.
+
+The levels are those of pictures: a box for each child module, for each function call of the program, or for each node.
+The graph of an iteration has all nodes and module calls. `Folds.graph_filter` describes the boxes, and `Folds.folded`
+makes them.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.render.boxes.fold import (
+    CALLS,
     FEW_BOXES,
     LARGE,
     CallGraph,
     Closed,
     Filter,
     Folded,
+    ModuleCall,
     around,
     boxes,
+    calls_of,
+    closed_below,
+    closed_in,
     closing_to_fit,
     fold,
     graph_of,
     modules,
     reading_graph,
 )
+from gviz.render.boxes.function_calls import with_calls, with_repeats
 from gviz.render.boxes.selection import shown_nodes
 from gviz.system.cooperative_work import Driven, Far, finished, parts
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
+
+GraphLevel = Literal["nodes", "calls", "modules"]
+GRAPH_LEVELS: Mapping[GraphLevel, str] = {
+    "nodes": "one box for each node",
+    "calls": "one box for each function call",
+    "modules": "one box for each child module",
+}
+"""The levels of the graph, in the order of the key that switches them."""
 
 SOON = 5000
 """How many nodes can be read without a noticeable delay. The caller may read larger graphs with `read_graph`."""
@@ -43,29 +64,57 @@ class _KnownGraph:
     graph: CallGraph
 
 
-class Folds:
-    """The collapsed modules, in all iterations. At first these are the optimizer steps.
+@dataclass(frozen=True, slots=True)
+class _LevelGraph:
+    """The calls of an iteration at some level, and the filter that makes its boxes.
 
-    Modules of large graphs are collapsed automatically, until the user expands or collapses one.
+    They depend on the nodes and module calls (`graph`), on the `asked` filter and on what is expanded (`opened`).
+    """
+
+    graph: CallGraph
+    asked: Filter
+    opened: frozenset[str]
+    calls: CallGraph
+    wanted: Filter
+
+
+class Folds:
+    """The level, the collapsed modules, and the expanded calls, in all iterations.
+
+    At first every node has a box, and the optimizer steps are collapsed. Modules of large graphs are collapsed
+    automatically, until the user expands or collapses one. At the levels of calls and of modules, more is collapsed;
+    `_opened` are the paths that the user has expanded there.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
+        self.level: GraphLevel = "nodes"
         self._filter = Filter(frozenset({OPTIMIZER}))
+        self._opened: frozenset[str] = frozenset()
         self._seen: set[int] = set()
         self._graph: _KnownGraph | None = None
-        self._folded: tuple[CallGraph, Closed, dict[int, int]] | None = None
+        self._at_level: _LevelGraph | None = None
+        self._folded: tuple[CallGraph, Filter, dict[int, int]] | None = None
         self.reads_later = False
         """Whether the caller reads large graphs with `read_graph`, and until then needs fast answers."""
 
     @property
     def closed(self) -> tuple[str, ...]:
         """The modules whose calls count as one node each, and the path of the optimizer steps."""
-        return tuple(sorted(path for path in self._filter.closed if isinstance(path, str)))
+        closed = self._filter.closed
+        if self.level != "nodes" and self.timeline.iterations and self.ready(self.timeline.iterations[-1]):
+            closed = closed | self.collapsed(self.timeline.iterations[-1])
+        return tuple(sorted(path for path in closed if isinstance(path, str)))
 
     def copy_closed(self, other: Folds) -> None:
-        """Collapse the same modules as `other`, which belongs to another recording of the same program."""
-        self._filter = Filter(other._filter.closed)
+        """Take the level and the collapsed modules of `other`, which belongs to another run of the same program."""
+        self._filter, self.level, self._opened = Filter(other._filter.closed), other.level, other._opened
+
+    def next_level(self) -> GraphLevel:
+        """Switch to the next level, and return it."""
+        levels = [*GRAPH_LEVELS]
+        self.level = levels[(levels.index(self.level) + 1) % len(levels)]
+        return self.level
 
     def graph_filter(self, iteration: Iteration) -> Filter:
         """Return the filter for an iteration."""
@@ -75,7 +124,26 @@ class Folds:
         if unseen and not self.timeline.contexts.flat:  # known without the graph, which is slow to build
             finished(self._collapse_large(self.graph(iteration)))
         self._seen.add(iteration.index)
-        return self._filter
+        return self._level_graph(iteration).wanted if self.level != "nodes" else self._filter
+
+    def _level_graph(self, iteration: Iteration) -> _LevelGraph:
+        """Return the calls of an iteration at the level. A repeat is known only after the calls around it."""
+        graph, known = self.graph(iteration), self._at_level
+        below = closed_below(graph, 1) if self.level == "modules" else frozenset()
+        closed = (self._filter.closed | below) - self._opened
+        asked = replace(self._filter, closed=closed, calls=True, repeats=self.level == "modules")
+        if known is None or known.graph is not graph or (known.asked, known.opened) != (asked, self._opened):
+            infos = {node: self.timeline.info(node) for node in graph.nodes}
+            calls = with_calls(self.timeline, graph, infos)
+            opened = self._opened_in(calls)
+            if asked.repeats:
+                calls, more = with_repeats(calls, infos, opened)
+                opened |= more | self._opened_in(calls)
+            known = self._at_level = _LevelGraph(graph, asked, self._opened, calls, replace(asked, opened=opened))
+        return known
+
+    def _opened_in(self, graph: CallGraph) -> frozenset[int]:
+        return frozenset(call.scope for call in calls_of(graph) if call.path in self._opened)
 
     def _collapse_large(self, graph: CallGraph) -> Driven[None]:
         """Collapse modules of a large graph automatically."""
@@ -127,39 +195,61 @@ class Folds:
         if not self.ready(iteration):
             return False
         graph_filter = self.graph_filter(iteration)
-        return bool(
+        return graph_filter.calls or bool(
             graph_filter.focus or graph_filter.closed - {OPTIMIZER} or self.timeline.contexts.steps_in(iteration)
         )
 
     def folded(self, iteration: Iteration) -> Folded:
         """Return the boxes of an iteration."""
-        return fold(self.graph(iteration), self.graph_filter(iteration))
+        wanted = self.graph_filter(iteration)
+        return fold(self._level_graph(iteration).calls if wanted.calls else self.graph(iteration), wanted)
+
+    def collapsed(self, iteration: Iteration) -> frozenset[str]:
+        """Return the paths of the modules that are collapsed, by the user or by the level."""
+        wanted = self.graph_filter(iteration)
+        paths = frozenset(path for path in wanted.closed if isinstance(path, str))
+        if not wanted.calls:
+            return paths
+        groups = self.folded(iteration).groups
+        shown = {group.call.path for group in groups if group.call.of_module}
+        return paths | shown | {path for group in groups if group.repeat is not None for path in group.repeat.modules}
 
     def open(self, node: int, path: str = "") -> str:
-        """Expand the named module, or the outermost collapsed one around a node; return its path."""
-        chosen = path or next((call for call in self._paths(node) if call in self._filter.closed), "")
-        self._require(
-            chosen in self._filter.closed, path, "is not collapsed", "no collapsed module contains the selected node"
-        )
+        """Expand the named module, or the outermost collapsed call around a node; return its name."""
+        iteration = self._iteration_of(node)
+        box = self._box(self._chain(node, iteration), iteration)
+        holds = path in self.collapsed(iteration) if path else box is not None
+        self._require(holds, path, "is not collapsed", "no collapsed module contains the selected node")
+        chosen = path or (box.path if box is not None else "")
         self._filter = replace(self._filter, closed=self._filter.closed - {chosen})
-        return chosen
+        if self.level != "nodes":
+            self._opened |= {chosen}
+        return path or _name(box)
 
     def close(self, node: int, path: str = "") -> str:
-        """Collapse the named module, or the innermost expanded one around a node; return its path."""
-        paths = self._paths(node)
-        first = next((at for at, known in enumerate(paths) if known in self._filter.closed), len(paths))
-        chosen = path or (paths[first - 1] if first else "")
-        known = chosen in modules(self.graph(self._iteration_of(node))) if path else bool(chosen)
+        """Collapse the named module, or the innermost expanded call around a node; return its name."""
+        iteration = self._iteration_of(node)
+        chain = self._chain(node, iteration)
+        box = self._box(chain, iteration)
+        at = chain.index(box) if box is not None else len(chain)
+        call = chain[at - 1] if at else None
+        known = path in modules(self.graph(iteration)) if path else call is not None
         self._require(known, path, "is not a module that was called", "no expanded module contains the selected node")
-        self._close(frozenset({chosen}))
-        return chosen
+        chosen = path or (call.path if call is not None else "")
+        self._opened -= {chosen}
+        is_module = bool(path) or (call is not None and call.scope > -CALLS)
+        if is_module and chosen not in self.collapsed(iteration):
+            self._close(frozenset({chosen}))
+        return path or _name(call)
 
     def close_all(self, iteration: Iteration) -> None:
         """Collapse every module."""
+        self._opened = frozenset()
         self._close(frozenset(modules(self.graph(iteration))))
 
     def open_all(self) -> None:
-        """Expand every module."""
+        """Expand every module, to all of its nodes."""
+        self.level, self._opened = "nodes", frozenset()
         self._filter = replace(self._filter, closed=frozenset())
 
     def focus(self, node: int = 0, *, ancestors: bool = False, radius: int = 0) -> None:
@@ -219,11 +309,12 @@ class Folds:
         iteration = self.timeline.iteration_at(n)
         if not self.hides(iteration):
             return {}
-        closed, graph = self.graph_filter(iteration).closed, self.graph(iteration)
-        if self._folded is None or self._folded[0] is not graph or self._folded[1] != closed:
-            groups = reversed(fold(graph, Filter(closed)).groups)  # a pass runs shared nodes with the first call
+        wanted = replace(self.graph_filter(iteration), focus=0, ancestors=False, radius=0)
+        graph = self._calls(iteration)
+        if self._folded is None or self._folded[0] is not graph or self._folded[1] != wanted:
+            groups = reversed(fold(graph, wanted).groups)  # a pass runs shared nodes with the first call
             inside = {node: group.call.scope for group in groups for node in group.nodes}
-            self._folded = graph, closed, inside
+            self._folded = graph, wanted, inside
         return self._folded[2]
 
     def _close(self, closed: Closed) -> None:
@@ -233,13 +324,26 @@ class Folds:
         born = self.timeline.info(node).born if node else 0
         return self.timeline.iteration_at(born)
 
-    def _paths(self, node: int) -> list[str]:
-        """Return the modules around a node, the outermost first."""
-        if not node:
-            return []
-        return [call.path for call in around(self.graph(self._iteration_of(node)), node)]
+    def _calls(self, iteration: Iteration) -> CallGraph:
+        """Return the graph of an iteration with all calls that have a box at the level."""
+        return self.graph(iteration) if self.level == "nodes" else self._level_graph(iteration).calls
+
+    def _box(self, chain: tuple[ModuleCall, ...], iteration: Iteration) -> ModuleCall | None:
+        """Return the call of a chain that is one box; None if all are expanded."""
+        return closed_in(self._calls(iteration), chain, self.graph_filter(iteration))
+
+    def _chain(self, node: int, iteration: Iteration) -> tuple[ModuleCall, ...]:
+        """Return the calls around a node, the outermost first."""
+        return around(self._calls(iteration), node) if node else ()
 
     def _require(self, holds: bool, path: str, named: str, otherwise: str) -> None:
         if not holds:
             hint = "modules lists them" if path else "j and k select another"
             raise GvizError(f"{clipped(path, 40)} {named}" if path else otherwise, hint=hint, exit_code=2)
+
+
+def _name(call: ModuleCall | None) -> str:
+    """Return the name of a call for the user: its module, its function, or its repeat."""
+    if call is None:
+        return ""
+    return call.kind if call.is_source_call else call.path

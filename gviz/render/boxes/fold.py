@@ -225,13 +225,13 @@ def _homes(graph: CallGraph, nodes: Collection[int], wanted: Filter) -> dict[int
     for node in nodes:
         calls = graph.calls.get(node, ())
         if id(calls) not in known:
-            known[id(calls)] = _closed_in(graph, calls, wanted)
+            known[id(calls)] = closed_in(graph, calls, wanted)
         if (call := known[id(calls)]) is not None:
             homes[node] = call
     return homes
 
 
-def _closed_in(graph: CallGraph, calls: Sequence[ModuleCall], wanted: Filter) -> ModuleCall | None:
+def closed_in(graph: CallGraph, calls: Sequence[ModuleCall], wanted: Filter) -> ModuleCall | None:
     """Return the outermost collapsed call of a chain, or the call around it if that contains nothing else."""
     for at, call in enumerate(calls):
         is_one = wanted.calls and (call.scope in graph.units or call.scope <= -CALLS)

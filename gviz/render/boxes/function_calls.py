@@ -30,7 +30,7 @@ from functools import lru_cache
 
 from gviz.explain.display_names import is_mask
 from gviz.render.boxes.details import is_made_in
-from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, ModuleCall, Repeat
+from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, Filter, ModuleCall, Repeat
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
@@ -260,6 +260,21 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
         units=units,
         wrappers=wrappers,
     )
+
+
+def with_level(
+    timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInfo], wanted: Filter
+) -> tuple[CallGraph, Filter]:
+    """Return the graph with the function calls and repeats that a filter needs, and the filter with what they expand.
+
+    Then `fold` can make the boxes.
+    """
+    if wanted.calls:
+        graph = with_calls(timeline, graph, infos)
+    if wanted.repeats:
+        graph, opened = with_repeats(graph, infos, wanted.opened, sample=wanted.sample)
+        wanted = replace(wanted, opened=wanted.opened | opened)
+    return graph, wanted
 
 
 # ----------------------------------------------------------------------------------------------------------------------

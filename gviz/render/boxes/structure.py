@@ -16,7 +16,7 @@ from gviz.explain.computation import saved_places
 from gviz.explain.tracking import as_in
 from gviz.render.boxes.box_size import Outline, Rooms, chip_place, module_key, saved_key, saved_place
 from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, fold, graph_of
-from gviz.render.boxes.function_calls import with_calls, with_repeats
+from gviz.render.boxes.function_calls import with_level
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import Boxes, Link, Output, box_key, contracted, links, merged, other_ways
 from gviz.render.boxes.selection import PART, phases_in, reached, roots_of, shown_nodes, untracked_ways
@@ -68,12 +68,7 @@ def structure(
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
     graph = graph_of(timeline, infos.values(), whole=part is None)
-    wanted = options.wanted
-    if wanted.calls:
-        graph = with_calls(timeline, graph, infos)
-    if wanted.repeats:
-        graph, opened = with_repeats(graph, infos, wanted.opened, sample=wanted.sample)
-        wanted = replace(wanted, opened=wanted.opened | opened)
+    graph, wanted = with_level(timeline, graph, infos, options.wanted)
     folded = fold(graph, wanted)
     roots, backward = _roots(timeline, iteration, own)
     made = [*reached(infos, iteration), *own] if part is None and backward else own

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.tui.drawing.lists import module_lines
+from gviz.tui.folds import GRAPH_LEVELS
 from gviz.tui.language.command import Answer, Look
 from gviz.tui.session import Session
 from gviz.values.number_text import typed_count
@@ -17,6 +18,16 @@ _MOST_LINES = 999
 def modules(session: Session, _: str) -> Look:
     """Run ``modules``."""
     return Look("Modules", partial(module_lines, session.folds, session.moment, session.glyphs), panel="modules")
+
+
+def level(session: Session, name: str) -> Answer:
+    """Run ``level [modules|calls|nodes]``."""
+    levels = {level: level for level in GRAPH_LEVELS}
+    if name and name not in levels:
+        hint = did_you_mean(name, levels, f"the levels are {', '.join(levels)}")
+        raise GvizError(f"there is no level {clipped(name, 20)}", hint=hint, exit_code=2)
+    session.folds.level = levels[name] if name else session.folds.next_level()
+    return _answer(session, f"level {session.folds.level}, {GRAPH_LEVELS[session.folds.level]}")
 
 
 def close(session: Session, path: str) -> Answer:

@@ -221,6 +221,10 @@ _SHOWN = (
 _GRAPH = (
     Spec("modules", (), "", "the modules of this iteration, with the length of their gradients",
          with_session(graph_view.modules)),
+    Spec("level", (), "[LEVEL]",
+         "what has a box in the graph: nodes (each of them), calls (each function call of the program), modules (each "
+         "child module; equal ones share a box); without LEVEL the next one",
+         with_session(graph_view.level)),
     Spec("close", (), "[MODULE|all]", "collapse a module to one box, and one step of next",
          with_session(graph_view.close)),
     Spec("open", (), "[MODULE|all]", "expand a module to its nodes", with_session(graph_view.open_)),

@@ -40,7 +40,7 @@ _RIGHT = (
     ("look.up look.down", "up, down the call stack"),
     ("look.inspect look.detail", "all about it, all digits"),
     ("watch.ask look.eval", "watch, print"),
-    ("view.next view.zoom", "next view, one panel"),
+    ("view.next view.zoom graph.level", "view, one panel, level"),
     ("view.1-view.9", "panels (also 0 and Tab)"),
     ("graph.open graph.close graph.part", "expand, collapse, part"),
     ("act.copy act.export act.menu", "copy, export, menu"),

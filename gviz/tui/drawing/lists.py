@@ -106,7 +106,7 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
     if not found:
         text = "No module was called in this iteration"
         return [(row, "") for row in wrapped(line((text, "muted")), width)]
-    closed = folds.graph_filter(iteration).closed
+    closed = folds.collapsed(iteration)
     lengths = {module.path: gradient_of(module, moment) for module in found}
     most = max((length for length in lengths.values() if length), default=0.0)
     rows = []

@@ -211,12 +211,13 @@ _BOTTOM_KEYS = (
     (("look.explain",), "Why", "do('explain')"),
     (("look.findings",), "Findings", "do('findings')"),
     (("view.next",), "View", "view"),
+    (("graph.level",), "Level", "do('level')"),
     (("find.ask",), "Find", "ask('find')"),
     (("act.command",), "Cmd", "ask('command')"),
     (("act.help",), "Help", "open('help')"),
     (("act.quit",), "Quit", "quit"),
 )
-_GIVE_WAY = ("Here", "View", "Find", "Call", "Cmd", "Findings", "Phase", "Why", "Run", "Node", "Step", "Quit")
+_GIVE_WAY = ("Level", "Here", "View", "Find", "Call", "Cmd", "Findings", "Phase", "Why", "Run", "Node", "Step", "Quit")
 
 
 def bottom_keys(keys: Keys) -> tuple[Key, ...]:

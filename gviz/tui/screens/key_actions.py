@@ -186,7 +186,7 @@ def _look_at_frame(screen: SessionScreen, key: RowKey) -> None:
 
 def _fold(screen: SessionScreen, key: RowKey) -> None:
     session = screen.session
-    closed = session.folds.graph_filter(session.timeline.iteration_at(session.cursor.position)).closed
+    closed = session.folds.collapsed(session.timeline.iteration_at(session.cursor.position))
     screen.run_command(Command("open" if key in closed else "close", 1, str(key)))
 
 

@@ -86,10 +86,12 @@ class Drawings:
         """Return what a drawing shows, if that is not the whole graph."""
         parts, limit = len(self.parts(shown)), self._folds.shown_part()
         closed = sum(place.group is not None for place in self.get(shown).shape.places)
+        is_leveled = shown.graph_filter.calls
         words = [
+            self._folds.level if is_leveled else "",
             f"part {shown.part + 1} of {parts}" if parts > 1 else "",
             limit,
-            f"{closed} collapsed call{'' if closed == 1 else 's'}" if closed else "",
+            f"{closed} collapsed call{'' if closed == 1 else 's'}" if closed and not is_leveled else "",
         ]
         return ", ".join(filter(None, words))
 
