@@ -142,7 +142,8 @@ INSIDE = {
         _finding_hits panel_arrangement terminal_driver folds glyphs styled_lines keymaps stop_reason breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.lists drawing.node_details drawing.aligned_nodes drawing.pass_list drawing.saved_tensors drawing.source
-        drawing.status drawing.tape source_location cursor session_options session tutorial language.command
+        drawing.status drawing.tape drawing.overview source_location cursor session_options session tutorial
+        language.command
         language.other_debuggers commands._paths commands.breakpoint_commands commands.compare commands.expressions
         commands.external_programs commands.graph_view commands.info_pages commands.session_file commands.source_listing
         commands.inspection commands.what_if commands.export_copy commands.table live_session language.parser

@@ -92,6 +92,11 @@ class Moments:
         faces: dict[Key, Face] = {key: dressed.faces[key]._replace(stop=True) for key in marked}
         self.canvas.look = replace(dressed, faces={**dressed.faces, **faces}) if faces else dressed
 
+    @property
+    def nodes(self) -> Sequence[int]:
+        """Return the nodes that have a box or are in one."""
+        return (*self._boxes,)
+
     def boxes(self, node: int) -> frozenset[Key]:
         """Return the boxes that represent a node: its own and its chips."""
         return frozenset(self._boxes.get(node, ()))

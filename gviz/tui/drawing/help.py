@@ -89,6 +89,7 @@ _MARKS: Rows = (
     ("!", "an error, nan or inf; on the bar where it happened"),
     ("█ ┃ ◉", "on the bar: this moment, the start of a phase or iteration, a mark"),
     ("●", "a breakpoint"),
+    ("◆ x ○", "below the graph: the selected node, a cut of the graph, a parameter or leaf without a gradient"),
     ("^", "a watch that has changed since the last stop"),
     ("dashed box", "not run yet, freed, or its saved tensors are released: the word in its corner shows which"),
     ("(4) under grad", "on the tape: the incoming gradient of a leaf, not yet added to its .grad"),

@@ -31,7 +31,8 @@ from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION, ExitAction, SessionOptions
 from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, as_remark
-from gviz.tui.widgets.panel_messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
+from gviz.tui.widgets.graph_canvas import GraphCanvas
+from gviz.tui.widgets.panel_messages import LinePointed, NodePointed, OverviewPointed, Pressed, RowActed, Seek, Typed
 
 RIGHT = 3
 """The right mouse button."""
@@ -266,6 +267,10 @@ class DebuggerScreen(SessionScreen):
         self._move(lambda: self.cursor.select(message.node))
         if message.run:
             self.action_travel("to")
+
+    def on_overview_pointed(self, message: OverviewPointed) -> None:
+        """Select what the overview shows there."""
+        self.query_one(GraphCanvas).select_near(message.row)
 
     def on_pressed(self, message: Pressed) -> None:
         """Focus the panel in which a button went down, and select its node."""

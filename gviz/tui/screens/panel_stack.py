@@ -34,7 +34,7 @@ from gviz.tui.panel_arrangement import (
     widget_of,
 )
 from gviz.tui.screens.screen_context import SessionScreen
-from gviz.tui.widgets.graph_canvas import GraphCanvas
+from gviz.tui.widgets.graph_canvas import GraphCanvas, GraphOverview
 from gviz.tui.widgets.list_panels import BreakList, ModuleTree, OutputPanel, StackList, WatchList
 from gviz.tui.widgets.node_panel import NodePanel, SavedPanel
 from gviz.tui.widgets.prompt import Prompt
@@ -80,9 +80,9 @@ def compose_panels(screen: SessionScreen) -> ComposeResult:
 def _views(screen: SessionScreen) -> Iterator[Widget]:
     """Yield graph and tape: one of them leads."""
     timeline, glyphs, stops, here = screen.timeline, screen.glyphs, screen.cursor.breakpoints, type(screen)
-    yield GraphCanvas(timeline, glyphs, stops, screen.session.folds).data_bind(
-        here.moment, here.selected, here.breaks, here.graph_filter, here.length, here.branch_view
-    )
+    graph = GraphCanvas(timeline, glyphs, stops, screen.session.folds)
+    yield graph.data_bind(here.moment, here.selected, here.breaks, here.graph_filter, here.length, here.branch_view)
+    yield graph.overview
     yield Tape(timeline, glyphs, stops).data_bind(
         here.moment, here.selected, here.breaks, here.length, here.branch_view
     )
@@ -250,6 +250,7 @@ class Panels:
         empty = {"side-watch": not self._watches, "side-output": not self._prints}
         for panel, is_empty in empty.items():
             screen.query_one(f"#{panel}").set_class(is_empty and not self._zoomed, "-line")
+        screen.query_one(GraphOverview).set_class("graph" not in shown, "-hidden")
         screen.query_one("#main").display = not shown.isdisjoint({"graph", "tape", *TABS})
         screen.query_one("#side").display = not shown.isdisjoint({"node", *SIDE_PANELS})
         screen.query_one(NodePanel).watching = shown.isdisjoint({"watch", "side-watch"})

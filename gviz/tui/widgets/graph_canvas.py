@@ -1,5 +1,7 @@
 """The graph as a canvas that scrolls: it holds state, `render.cells` draws. Boxes never move while time does.
 
+`GraphOverview` is the row below, which shows what part of the graph is in view.
+
 `Panned` is dragged with the mouse or moved by keys. `Painted` paints the visible rows that have changed. `GraphCanvas`
 follows the moment and the selection. `scroll_target` decides where the view goes: it tries the few offsets at which a
 box begins or ends at an edge, and takes the one that shows the most. `common_box` finds a box that stays at its
@@ -8,7 +10,7 @@ position when boxes are laid out again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, ClassVar, get_args
@@ -20,6 +22,7 @@ from textual.content import Content
 from textual.geometry import Offset, Region, Size
 from textual.reactive import reactive
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.widget import Widget
 
 from gviz.events import GradFlowed
@@ -29,13 +32,24 @@ from gviz.render.cells.viewport import Moments
 from gviz.render.layout import PlacedBox
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
+from gviz.tui.drawing.overview import (
+    MOST_NODES,
+    Overview,
+    cut_nodes,
+    graph_cells,
+    marked_nodes,
+    overview_line,
+    placed_marks,
+    row_of,
+)
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.panel_arrangement import label_density, panel_title
+from gviz.tui.panel_arrangement import LEAST_GRAPH_ROWS, label_density, panel_title
+from gviz.tui.styled_lines import Line
 from gviz.tui.widgets._graph_drawings import Drawings
 from gviz.tui.widgets.node_panel import node_tip
-from gviz.tui.widgets.panel_messages import NodePointed, Pressed
-from gviz.tui.widgets.text_panel import AROUND_TITLE, Sized, Styled
+from gviz.tui.widgets.panel_messages import NodePointed, OverviewPointed, Pressed
+from gviz.tui.widgets.text_panel import AROUND_TITLE, Sized, Styled, StyledRow
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView
@@ -134,6 +148,11 @@ def _sides_beyond(view: Region, whole: Size) -> Iterator[str]:
 STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient", *get_args(Role),
 )  # fmt: skip
+FEW_NODES = 200
+"""In a graph with at most so many nodes, the overview marks values at every step."""
+_STANDSTILL = 0.15
+"""Seconds without a step after which the overview marks the values of a larger graph."""
+
 AHEAD = 8
 """How many rows around the visible ones are styled with them."""
 
@@ -232,6 +251,28 @@ class Painted(Styled, Panned):
         return self.app.get_component_styles(f"graph--{name}").partial_rich_style
 
 
+class GraphOverview(StyledRow):
+    """The row below a graph that is higher than its panel. A click selects what is marked there, or the nearest box."""
+
+    overview: reactive[Overview] = reactive(Overview(0, range(0), {}))
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__(id="overview", classes="-whole")
+        self.glyphs = glyphs
+
+    def line(self, width: int) -> Line:
+        """Return the row."""
+        return overview_line(self.overview, width, self.glyphs)
+
+    def on_click(self, event: events.Click) -> None:
+        """Ask the canvas to select something."""
+        room = graph_cells(self.overview, self.size.width, self.glyphs)
+        if 1 <= event.x <= room:
+            cell = event.x - 1
+            _, row = placed_marks(self.overview, room).get(cell, ("", row_of(cell, self.overview.height, room)))
+            self.post_message(OverviewPointed(row))
+
+
 class GraphCanvas(Painted, can_focus=True):
     """The graph of the moment's iteration."""
 
@@ -262,6 +303,10 @@ class GraphCanvas(Painted, can_focus=True):
         self._glyphs = glyphs
         self._breakpoints = breakpoints or Breakpoints(timeline)
         self._drawings = Drawings(timeline, folds or Folds(timeline), glyphs)
+        self.overview = GraphOverview(glyphs)
+        self._cuts: tuple[Moments | None, frozenset[int]] = None, frozenset()
+        self._marked: tuple[Moments | None, int, Mapping[str, Sequence[int]]] = None, -1, {}
+        self._marking: Timer | None = None
         self._heading = ""
         self._awaited: int | None = None  # the box to bring into view at the next drawing
 
@@ -366,6 +411,73 @@ class GraphCanvas(Painted, can_focus=True):
         if to is not None:
             self.scroll_to(x=to.x, y=to.y, animate=False, force=True, immediate=True)
 
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Show the new view in the overview, too."""
+        super().watch_scroll_y(old_value, new_value)
+        self._show_overview()
+
+    def _follow_values(self) -> None:
+        """Mark the values of the moment in the overview: at once in a small graph, else when time no longer moves."""
+        if self.drawing is None or self.moment is None or self._marked[:2] == (self.drawing, self.moment.n):
+            return
+        if self._marking is not None:
+            self._marking.stop()
+            self._marking = None
+        count = len(self.drawing.nodes)
+        if count <= FEW_NODES:
+            self._mark_values()
+        elif count <= MOST_NODES and not self.overview.has_class("-whole"):
+            self._marking = self.set_timer(_STANDSTILL, self._mark_later)
+
+    def _mark_later(self) -> None:
+        self._mark_values()
+        self._show_overview()
+
+    def _mark_values(self) -> None:
+        if self.drawing is None or self.moment is None:
+            return
+        if self._cuts[0] is not self.drawing:
+            self._cuts = self.drawing, cut_nodes(self._timeline, self.drawing.nodes)
+        marks = marked_nodes(self._timeline, self.moment, self.drawing.nodes, self._cuts[1])
+        self._marked = self.drawing, self.moment.n, marks
+
+    def _show_overview(self) -> None:
+        """Show the overview if the graph is higher than its panel would be without it."""
+        if self.drawing is None or self.moment is None or not self.size:
+            return
+        height = self.drawing.canvas.layout.height
+        room = self.outer_size.height - 2 + self.overview.region.height
+        is_whole = height <= room or room < LEAST_GRAPH_ROWS
+        if is_whole != self.overview.has_class("-whole"):
+            self.overview.set_class(is_whole, "-whole")
+            self.call_after_refresh(self._follow_values)
+        known = self._marked[2] if self._marked[0] is self.drawing else {}
+        now = self.moment.actor if self.moment.actor != self.selected else 0
+        nodes = {"selected": [self.selected], "now": [now], **known}
+        marks = {name: tuple(self._rows_of(here)) for name, here in nodes.items()}
+        self.overview.overview = Overview(height, range(self.view.y, self.view.bottom), marks)
+
+    def _rows_of(self, nodes: Iterable[int]) -> Iterator[int]:
+        """Yield the middle row of the box of each node that has one."""
+        for node in nodes:
+            place = self.place(node) if node else None
+            if place is not None:
+                yield place.y + place.height // 2
+
+    def select_near(self, row: int) -> None:
+        """Select the marked node in a row of the graph, or else the node whose box is nearest to it."""
+        if self.drawing is None:
+            return
+        marked = [node for nodes in self._marked[2].values() for node in nodes]
+        for node in marked if self._marked[0] is self.drawing else ():
+            if row in self._rows_of([node]):
+                self.post_message(NodePointed(node))
+                return
+        places = self.drawing.canvas.layout.places.values()
+        nearest = min(places, key=lambda place: abs(place.y + place.height // 2 - row), default=None)
+        if nearest is not None:
+            self.post_message(NodePointed(self.drawing.node_at(nearest.x, nearest.y)))
+
     def _region(self, place: PlacedBox) -> Region:
         return Region(place.x + self.margin, place.y, place.width, place.height)
 
@@ -422,6 +534,8 @@ class GraphCanvas(Painted, can_focus=True):
             self._keep_in_place(kept, before)
         self.style_rows()
         self.redraw()
+        self._follow_values()
+        self._show_overview()
 
     def _extent(self, drawing: Moments) -> Size:
         """Return the size of the scrolled area; while a graph grows beyond the view, with room for the next boxes."""

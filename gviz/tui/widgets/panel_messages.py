@@ -27,6 +27,14 @@ class NodePointed(Message):
         self.run = run
 
 
+class OverviewPointed(Message):
+    """The user pointed at a place in the overview, which represents a row of the graph."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__()
+        self.row = row
+
+
 class Pressed(Message):
     """A button went down in a panel, on a node or elsewhere (0): focus the panel, select the node.
 
