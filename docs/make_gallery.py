@@ -67,6 +67,10 @@ The inputs, the child modules of a model, the loss and every cut have a box at a
 each as a bar, with the least and the greatest norm. A box with a tab is a module, even if it makes only one call, as
 `Linear` does.
 
+`--overlay memory` adds to each box what it saves for backward at the peak. `--overlay time` adds what a module takes,
+forward and backward. The bytes of all boxes add up to the peak that `gviz show TRACE memory` reports. Times come from
+`gviz monitor train.py`: recording an operation takes longer than most operations, so no other recording has them.
+
 A graph of up to about twelve levels flows from left to right, a longer one from top to bottom (`--direction`). The
 longest chain of operations is straight. For a slide, leave numbers out or show a part: `--scale` enlarges the whole
 picture, boxes and text alike. `export` reports text that would be too small. To show how the gradients of `h` add up,

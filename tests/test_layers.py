@@ -114,7 +114,7 @@ INSIDE = {
     "explain": """
         edit finding question operation_sets formula program_source grad_history parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
-        module_times
+        module_times module_costs
         outgoing_gradients contributions findings._nan_operation findings.nan findings.error
         findings.optimizer_step findings.gradient_sources findings.zero_gradient findings.value_sources
         findings.no_gradient findings.in_place findings.second_backward findings.loss findings.loop

@@ -15,6 +15,7 @@ from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
 from gviz.api.targets import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
+from gviz.explain.module_costs import CostKind
 from gviz.render.boxes.graph_options import Density, Level, Tensors
 from gviz.render.figure import FigureName
 from gviz.render.file_formats import Exporter
@@ -38,6 +39,7 @@ def export(
     labels: Density = "short",
     tensors: Tensors | None = None,
     saved: bool = False,
+    overlay: CostKind | None = None,
     direction: Direction = "auto",
     scale: float | None = None,
     legend: bool = True,
@@ -81,9 +83,12 @@ def export(
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default it is as
     much as fits a page. Modules that match `expand` are expanded at any level.
 
+    With `overlay`, each box shows what it costs: the ``memory`` that it saves for backward at the peak, or the ``time``
+    of a module, forward and backward, in a recording of ``gviz monitor``.
+
     Returns the files. Raises `GvizError` if something cannot be drawn or written; then nothing is written.
     """
-    look = Look(style, theme, labels, tensors, saved, direction, scale, legend, figure)
+    look = Look(style, theme, labels, tensors, saved, direction, scale, legend, figure, overlay)
     region = Region(modules, depth, node, ancestors, radius, only, level, expand)
     manner = Manner(force, timeout, note, progress)
     return _written(drawable.Source(of, params, inputs, backward), path, look, region, When(at, moments), manner)

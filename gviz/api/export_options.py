@@ -12,6 +12,7 @@ from typing import Literal, get_args
 from gviz import argument_checks
 from gviz.api.moment_argument import moment_of
 from gviz.errors import GvizError, refuse_unknown
+from gviz.explain.module_costs import COST_KINDS, CostKind
 from gviz.query.moment_lookup import begin_of, is_stretch
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import node_at
@@ -41,6 +42,7 @@ class Look:
     scale: float | None
     legend: bool
     figure: FigureName | bool = False
+    overlay: CostKind | None = None
 
     def options(self) -> ExportOptions:
         """Return all of it in the form an exporter expects."""
@@ -48,7 +50,10 @@ class Look:
         refuse_unknown("labels", self.labels, DENSITIES)
         if self.tensors is not None:
             refuse_unknown("tensors", self.tensors, TENSORS)
+        if self.overlay is not None:
+            refuse_unknown("overlay", self.overlay, COST_KINDS)
         figure = figure_named(self.figure)
+        drawing = Options(density=self.labels, tensors=self.tensors, saved=self.saved, clusters=True, marks=True)
         return ExportOptions(
             theme=self.theme,
             style=argument_checks.text("style", self.style),
@@ -56,7 +61,7 @@ class Look:
             scale=None if self.scale is None else argument_checks.above_0("scale", self.scale, "2 is twice as large"),
             legend=argument_checks.flag("legend", self.legend),
             figure=figure,
-            drawing=Options(density=self.labels, tensors=self.tensors, saved=self.saved, clusters=True, marks=True),
+            drawing=replace(drawing, overlay=self.overlay),
         )
 
 

@@ -224,7 +224,7 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
     kept = [view for view in found.values() if view.boxes <= MOST_BOXES and (bool(view.repeats) or not has_repeats)]
     kept = kept or [min(found.values(), key=lambda view: view.boxes)]
     densities = [density for density in WORTH if WORTH[density] <= WORTH.get(views.words.density, 0)]
-    if not densities or views.words.tensors is not None:
+    if not densities or views.words.tensors is not None or views.words.overlay is not None:
         densities = [views.words.density]
     tries = [(view, density) for view in kept for density in densities]
     tries.sort(key=lambda one: -one[0].boxes * WORTH.get(one[1], 1.0))

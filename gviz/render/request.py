@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gviz.errors import GvizError
+from gviz.explain.module_costs import costs, why_no_costs
 from gviz.render.boxes.fold import (
     ALL,
     FEW_BOXES,
@@ -123,8 +124,22 @@ def drawing(
     """Return the options for moment `n`: the style's options, with modules collapsed as requested or automatically.
 
     An unreadable picture (`as_picture`) is refused before minutes of layout. A picture that `fits` a page shows as much
-    as is readable on the page, unless the user requests a part of the graph.
+    as is readable on the page, unless the user requests a part of the graph. An overlay says in the caption what its
+    amounts are; only modules have times.
     """
+    overlay = options.drawing.overlay
+    if overlay is None:
+        return _drawing(timeline, n, options, as_picture=as_picture, fits=fits)
+    known = costs(timeline, overlay, n)
+    if known is None:
+        raise why_no_costs(timeline, overlay, n)
+    if overlay == "time" and options.part.level == "auto" and not options.part.closed:
+        options = replace(options, part=replace(options.part, level="modules"))
+    words = _drawing(timeline, n, options, as_picture=as_picture, fits=fits)
+    return replace(words, remark=f"{words.remark}. {known.words}" if words.remark else known.words)
+
+
+def _drawing(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool, fits: bool) -> Options:
     words = options.look.options(options.drawing)
     words = replace(words, numbered=words.numbered and options.figure is None)
     part, iteration = options.part, timeline.iteration_at(n)

@@ -8,7 +8,10 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.engine.nn import functional as F
 from gviz.errors import GvizError
+from gviz.tui.drawing.lists import WITH_COSTS, module_rows
 from gviz.tui.folds import GRAPH_LEVELS, Folds
+from gviz.tui.glyphs import UNICODE
+from gviz.tui.styled_lines import plain
 
 
 class Block(nn.Module):
@@ -202,3 +205,16 @@ async def test_the_tree_of_modules_marks_what_the_level_collapses():
         rows = ["".join(part.text for part in tree.render_line(y)).split()[:2] for y in range(tree.size.height)]
     assert ["+", "lin"] in rows
     assert ["-", "Net"] in rows
+
+
+def test_the_tree_of_modules_has_a_column_of_memory_where_there_is_room():
+    def rows(width):
+        return [plain(row) for row, _ in module_rows(Folds(TRAINED), TRAINED.at(40), UNICODE, width)]
+
+    wide, narrow = rows(WITH_COSTS), rows(WITH_COSTS - 1)
+    assert wide[0].split() == ["saved"]
+    assert wide[1].split()[-2:] == ["96", "B"]
+    assert "gviz monitor SCRIPT" in wide[-1]
+    assert all(len(row) == WITH_COSTS for row in wide[:-1])
+    assert "saved" not in narrow[0]
+    assert len(narrow) == len(wide) - 2

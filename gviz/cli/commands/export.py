@@ -83,6 +83,12 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "default is a grid for up to 12 numbers, else a line.",
 )
 @click.option("--saved", is_flag=True, help="Draw saved tensors as boxes.")
+@click.option(
+    "--overlay",
+    type=click.Choice(["memory", "time"]),
+    help="What each box costs. memory: what it saves for backward at the peak. time: what a module takes, forward and "
+    "backward, in a recording of gviz monitor.",
+)
 @click.option("--direction", type=click.Choice(["auto", "LR", "TB"]), default="auto", help="Direction of the data.")
 @click.option(
     "--module",

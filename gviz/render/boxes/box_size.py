@@ -11,6 +11,7 @@ from typing import Literal
 from rich.cells import cell_len
 
 from gviz.explain.display_names import MAX_TITLE, called, constant_value, title
+from gviz.explain.module_costs import costs
 from gviz.render.boxes.details import cut_text, cuts, detail_count, detail_width, remark
 from gviz.render.boxes.fold import Group, ModuleCall
 from gviz.render.boxes.function_calls import public_name
@@ -102,6 +103,8 @@ class Rooms:
             width = max(width, cell_len(cut_text(info)))
         incoming = role in ("leaf", "parameter") and self.backward
         height = self._height(info, role)
+        if cost := self._cost(info.node, None):
+            width, height = max(width, cell_len(cost) + 1 + len(self.options.overlay or "")), height + 1
         return Outline(box_key(info.node), info.node, role, text, width, height, incoming=incoming)
 
     def module(self, last: NodeInfo, group: Group) -> Outline:
@@ -123,7 +126,12 @@ class Rooms:
         adds = grads and group.call.of > 1
         bars = grads and group.repeat is not None and len(group.repeat.modules) > 1
         height = 1 + has_contents(group, self.options) + gives + receives + grads + adds + bars
+        if cost := self._cost(last.node, group):
+            width, height = max(width, cell_len(cost) + 1 + len(self.options.overlay or "")), height + 1
         return Outline(key, last.node, role, text, width, height, group=group)
+
+    def _cost(self, node: int, group: Group | None) -> str:
+        return cost_text(self.timeline, self.iteration.end, self.options, node, group)
 
     def _role(self, info: NodeInfo) -> Role:
         if info.created.kind == "op":
@@ -155,6 +163,29 @@ class Rooms:
         grids = [self.options.grid(value.shape) for value in values if value is not None]
         widest = max((shape[1] for shape in grids if shape), default=0)
         return max(width, len("incoming ") + widest * CELL if widest else 0, detail_width(info, self.options))
+
+
+COST_BAR = 8
+"""The cells of the bar of a box that costs as much as the whole iteration."""
+
+
+def cost_text(timeline: Timeline, n: int, options: Options, node: int, group: Group | None) -> str:
+    """Return what a box costs, ``8.5 KiB 40% ▇▇▇``; empty without an overlay, or if the box costs nothing.
+
+    A box of several equal modules costs what all of them do.
+    """
+    known = costs(timeline, options.overlay, n) if options.overlay is not None else None
+    if known is None:
+        return ""
+    amount = known.of_nodes((node,) if group is None else group.inner)
+    if known.kind == "time" and group is not None:
+        if group.repeat is not None:
+            amount = sum(known.by_module.get(path, 0) for path in group.repeat.modules)
+        else:
+            amount = known.of_call(group.call.path, group.call.nr)
+    share = amount / known.total if known.total else 0
+    bar = "▇" * max(round(COST_BAR * min(share, 1)), 1)
+    return f"{known.text(amount)} {100 * share:.{int(share < 0.0995)}f}% {bar}" if amount else ""
 
 
 def _is_unknown(info: NodeInfo) -> bool:

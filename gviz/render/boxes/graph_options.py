@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from gviz.explain.module_costs import CostKind
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.boxes.tensors import grid_shape
 from gviz.values.value_text import SOME
@@ -71,6 +72,7 @@ class Options:
     * `marks`: leaves without a gradient after a pass, and places where the graph is cut, are painted.
     * `remark`: says what was collapsed.
     * `unrecorded`: an operation without known values is its name and its state.
+    * `overlay`: each box shows what it costs, in a row of its own: memory that is saved for backward, or time.
     * `passes`: operations that a backward pass computed for itself are drawn.
     * `numbered`: titles contain the numbers of nodes, and ``[+]`` for a collapsed module.
     """
@@ -93,6 +95,7 @@ class Options:
     remark: str = ""
     numbered: bool = True
     unrecorded: bool = False
+    overlay: CostKind | None = None
     passes: bool = True
 
     @property

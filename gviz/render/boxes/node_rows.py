@@ -17,7 +17,15 @@ from msgspec.structs import replace as replace_struct
 from gviz.events import GradAccumulated, GradFlowed, HookRan
 from gviz.explain.display_names import untracked_word
 from gviz.explain.hook_effects import HookEffect, hooks_of
-from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, MAX_OUTPUTS, Outline, thumbnail_lines, value_room
+from gviz.render.boxes.box_size import (
+    BRIEF_GAP,
+    BRIEF_TENSOR,
+    MAX_OUTPUTS,
+    Outline,
+    cost_text,
+    thumbnail_lines,
+    value_room,
+)
 from gviz.render.boxes.details import detail_rows
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.row import Row, Style
@@ -160,7 +168,14 @@ def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now,
         rows.append(Row(remark, "muted"))
     if now.options.density == "full":
         rows += detail_rows(now.timeline, now.moment, info, state, now.options)
-    return tuple(rows[: place.height - 1])
+    cost = cost_rows(place, now)
+    return (*rows[: place.height - 1 - len(cost)], *cost)
+
+
+def cost_rows(place: Outline, now: Now) -> tuple[Row, ...]:
+    """Return the row of what a box costs, if the user asked for an overlay."""
+    text = cost_text(now.timeline, now.moment.n, now.options, place.node, place.group)
+    return (Row(text, "saved", now.options.overlay or ""),) if text else ()
 
 
 def chip_rows(place: Outline, state: NodeState | None, now: Now) -> tuple[Row, ...]:

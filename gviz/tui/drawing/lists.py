@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from gviz.explain.display_names import frame_text
+from gviz.explain.module_costs import COST_KINDS, CostKind, costs
 from gviz.render.boxes.module_boxes import Module, gradient_of, module_tree
 from gviz.source.site import Frame
 from gviz.trace.timeline import Moment, Timeline
@@ -109,12 +110,31 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
     closed = folds.collapsed(iteration)
     lengths = {module.path: gradient_of(module, moment) for module in found}
     most = max((length for length in lengths.values() if length), default=0.0)
+    kinds = COST_KINDS if width >= WITH_COSTS and len(timeline.nodes.of(iteration)) <= MOST_COSTED else ()
+    known = [cost for kind in kinds if (cost := costs(timeline, kind, moment.n)) is not None]
     rows = []
+    if known:
+        heads = "".join(f"{_COST_WORDS[cost.kind]:>{COST_CELLS}}" for cost in known)
+        rows.append((columns((), line((heads, "muted")), width, glyphs.cut), ""))
     for module in found:
         left = _module_name(timeline, moment, module, glyphs, closed=module.path in closed)
         right = _gradient(module, lengths[module.path], most, glyphs, has_bar=width >= 40)
+        amounts = ((cost, cost.by_module.get(module.path, 0)) for cost in known)
+        texts = (cost.text(amount) if amount else glyphs.nothing for cost, amount in amounts)
+        right = (*right, *((glyphs.text(f"{text:>{COST_CELLS}}"), "") for text in texts))
         rows.append((columns(left, right, width, glyphs.cut), module.path))
+    if kinds and not any(cost.kind == "time" for cost in known):
+        rows.append((columns(line((" time of modules: gviz monitor SCRIPT records it", "muted")), (), width), ""))
     return rows
+
+
+WITH_COSTS = 64
+"""The least width of the tree of modules with the memory and the time of each."""
+COST_CELLS = 11
+"""The cells of one of these columns."""
+MOST_COSTED = 5000
+"""The memory of a larger iteration is not computed while the user steps; ``gviz show TRACE memory`` has it."""
+_COST_WORDS: Mapping[CostKind, str] = {"memory": "saved", "time": "time"}
 
 
 def _module_name(timeline: Timeline, moment: Moment, module: Module, glyphs: Glyphs, *, closed: bool) -> Line:
