@@ -515,6 +515,45 @@ def test_a_narrow_tape_has_room_for_usual_titles_and_lengths(title):
     assert tape.columns_for(45, 99, 1).grad > columns.grad, "short titles leave room for numbers"
 
 
+@pytest.mark.parametrize("width", [60, 74, 100, 138])
+@pytest.mark.parametrize("shape", ["(2,5,16)", "(64,16,224,224)"])
+def test_the_column_of_values_has_room_for_whole_shapes(width, shape):
+    columns = tape.columns_for(width, 99, 30, len(shape))
+    assert columns.value > len(shape)
+    assert columns.node >= 12
+    assert columns.grad > len("|g| 2")
+    assert 2 + sum(getattr(columns, name) for name in columns.__slots__) == width
+
+
+def test_the_widest_shape_is_that_of_any_result():
+    timeline = timeline_of(lambda: torch.ones(3, 1, 2).sum(0).unbind(0))
+    assert tape.shape_width(timeline, timeline.nodes) == len("(3,1,2)")
+
+
+def test_a_wide_tape_has_a_column_for_each_of_incoming_gradient_and_accumulated_gradient():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        for _ in range(2):
+            (x * 2).backward()
+
+    timeline = timeline_of(program)
+    n = max(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), GradFlowed))
+    wide, narrow = tape.columns_for(120, 5), tape.columns_for(70, 5)
+    assert narrow.accumulated == 0 < wide.accumulated
+
+    def cells(node, columns):
+        text = plain(tape.row(timeline, timeline.at(n), tape.Entry(node, timeline.at(n).state(node)), columns, UNICODE))
+        begin = 2 + columns.number + columns.node + columns.inputs + columns.value
+        return text[begin : begin + columns.grad].strip(), text[begin + columns.grad :][: wide.accumulated].strip()
+
+    assert cells(1, wide) == ("2", "2")  # the second pass brings 2; .grad is still that of the first
+    assert cells(1, narrow)[0] == "(2)"
+    last = timeline.nodes[-1]
+    assert cells(last, wide)[1] == ""
+    assert plain(tape.heading(wide)).split() == ["#", "node", "in", "value", "grad", ".grad", "note"]
+    assert ".grad" not in plain(tape.heading(narrow))
+
+
 @pytest.mark.parametrize(("width", "height", "density"), [(46, 18, "brief"), (74, 25, "short"), (74, 10, "brief")])
 def test_how_much_boxes_say_depends_on_the_panel_alone(width, height, density):
     assert label_density(width, height) == density

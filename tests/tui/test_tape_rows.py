@@ -23,7 +23,8 @@ async def test_a_row_that_is_kept_says_what_is_so_now(name):
         for n in moments:
             tape.moment = moment = timeline.at(n)
             await pilot.pause()
-            columns = columns_for(tape.scrollable_content_region.width, timeline.nodes[-1], tape._longest_title)
+            width, widest = tape.scrollable_content_region.width, (tape._longest_title, tape._longest_shape)
+            columns = columns_for(width, timeline.nodes[-1], *widest)
             for at, (node, output_nr) in enumerate(rows_of(timeline), start=1):
                 fresh = row(timeline, moment, Entry(node, moment.state(node), output_nr), columns, UNICODE)
                 assert plain(tape.row(at)) == plain(fresh)

@@ -214,7 +214,8 @@ def tape(session: Session, _: str) -> Look:
 def _tape_lines(session: Session, width: int) -> Iterator[Line]:
     timeline, moment = session.timeline, session.moment
     nodes = timeline.nodes.of(timeline.iteration_at(moment.n)) if timeline.iterations else ()
-    columns = drawing.columns_for(width, max(nodes, default=0), drawing.title_width(session.timeline, nodes))
+    widest = drawing.title_width(session.timeline, nodes), drawing.shape_width(session.timeline, nodes)
+    columns = drawing.columns_for(width, max(nodes, default=0), *widest)
     yield drawing.heading(columns)
     for number, state in zip(nodes[:ROWS], moment.states(list(nodes[:ROWS])), strict=True):
         for nr in range(max(len(timeline.info(number).created.outputs), 1)):

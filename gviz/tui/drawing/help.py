@@ -92,7 +92,7 @@ _MARKS: Rows = (
     ("◆ x ○", "below the graph: the selected node, a cut of the graph, a parameter or leaf without a gradient"),
     ("^", "a watch that has changed since the last stop"),
     ("dashed box", "not run yet, freed, or its saved tensors are released: the word in its corner shows which"),
-    ("(4) under grad", "on the tape: the incoming gradient of a leaf, not yet added to its .grad"),
+    ("(4) under grad", "on a narrow tape: the incoming gradient of a leaf, not yet added to its .grad"),
     ("param, const", "on the tape instead of inputs: a parameter, a constant; leaf: it gets a .grad"),
 )
 

@@ -19,6 +19,7 @@ from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.styled_lines import Line, fitted, line, plain
+from gviz.values.number_text import shape_text
 from gviz.values.plain_text import without_beginning
 from gviz.values.value import Value
 from gviz.values.value_text import added, bad_text, fitting, grad, or_unknown, share, short
@@ -26,13 +27,18 @@ from gviz.values.value_text import added, bad_text, fitting, grad, or_unknown, s
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The widths of the columns for one width of the tape; all but the first end with a blank."""
+    """The widths of the columns for one width of the tape; all but the first end with a blank.
+
+    A wide tape has a column of its own for ``.grad``. In a narrow one (0), the column of gradients shows ``.grad`` of a
+    leaf, and the incoming gradient of everything else.
+    """
 
     number: int
     node: int
     inputs: int
     value: int
     grad: int
+    accumulated: int
     note: int
 
 
@@ -42,24 +48,37 @@ _NUMBER = 6
 """The fewest characters of a value or gradient in a row: ``|g| 2`` and a blank."""
 
 
+_WIDE = 88
+"""The fewest characters, without numbers and inputs, for a column of ``.grad``."""
+
+
 @lru_cache(64)
-def columns_for(width: int, largest_node: int, longest_title: int = 0) -> Columns:
-    """Divide a width among the columns; narrow tapes drop the inputs first, and titles get the room they need."""
+def columns_for(width: int, largest_node: int, longest_title: int = 0, longest_shape: int = 0) -> Columns:
+    """Divide a width among the columns; narrow tapes drop the inputs first.
+
+    Titles get the room they need. The column of values has room for whole shapes, if less is left for titles.
+    """
     number = max(2, len(str(largest_node))) + 1
     room = max(width - 2 - number, 10)
     inputs = 0 if room < 34 else 6 if room < 60 else 9
     room -= inputs
     note = min(max(room * 22 // 100, 8), 26) if room >= 30 else 0
     node = min(max(room * 34 // 100, 4), 40)
+    least = max(min(longest_shape + 1, room * 35 // 100), _NUMBER)
     if longest_title:
-        node = max(min(longest_title + 1, room * 45 // 100, room - note - 2 * _NUMBER), 5)
-    value = (room - node - note + 1) // 2
-    return Columns(number, node, inputs, value, room - node - note - value, note)
+        node = max(min(longest_title + 1, room * 45 // 100, room - note - least - _NUMBER), 5)
+    rest = room - node - note
+    accumulated = rest * 3 // 10 if room >= _WIDE else 0
+    value = max((rest - accumulated + 1) // 2, min(least, rest - accumulated - _NUMBER))
+    return Columns(number, node, inputs, value, rest - accumulated - value, accumulated, note)
 
 
 def heading(columns: Columns) -> Line:
     """Return the row above the nodes."""
-    words = (("node", columns.node), ("in", columns.inputs), ("value", columns.value), ("grad", columns.grad))
+    words = (
+        ("node", columns.node), ("in", columns.inputs), ("value", columns.value), ("grad", columns.grad),
+        (".grad", columns.accumulated),
+    )  # fmt: skip
     number = f"{'#':>{columns.number - 1}} "
     return line(
         ("  " + number + "".join(fitted(word, width) for word, width in words) + fitted("note", columns.note), "muted")
@@ -90,7 +109,9 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
     gutter = glyphs.now if first and node == moment.actor else " "
     inputs = _inputs(info, columns.inputs) if first else ""
     note_text = note(timeline, moment, info, state, columns.note, output_nr)
-    value, grad = partial(_value, output_nr), partial(_grad, info, output_nr)
+    value = partial(_value, output_nr)
+    grad = partial(_incoming, output_nr) if columns.accumulated else partial(_grad, info, output_nr)
+    accumulated = partial(_accumulated_grad, info, output_nr)
     return line(
         *([(gutter, "now"), (glyphs.stop, "error")] if marked and first else [(f"{gutter} ", "now")]),
         (f"{node if first else '':>{columns.number - 1}} ", "muted"),
@@ -101,6 +122,11 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
             _style(output_nr, other or state),
         ),
         (_cell(_pair(grad, state, other, columns.grad - 1), columns.grad, glyphs), "grad"),
+        *(
+            [(_cell(_pair(accumulated, state, other, columns.accumulated - 1), columns.accumulated, glyphs), "sum")]
+            if columns.accumulated
+            else ()
+        ),
         (fitted(glyphs.text(note_text), columns.note, glyphs.cut), "muted"),
     )
 
@@ -137,6 +163,12 @@ def title_width(timeline: Timeline, nodes: Sequence[int]) -> int:
     """Return the width of the widest title of some nodes."""
     infos = map(timeline.info, nodes)
     return max((cell_len(constant_value(info) or called(info)) for info in infos), default=0)
+
+
+def shape_width(timeline: Timeline, nodes: Sequence[int]) -> int:
+    """Return the width of the widest shape of some nodes' results."""
+    values = (output.value for node in nodes for output in timeline.info(node).created.outputs)
+    return max((len(shape_text(value.shape)) for value in values if value is not None and value.shape), default=0)
 
 
 def _inputs(info: NodeInfo, width: int) -> str:
@@ -181,6 +213,20 @@ def _grad(info: NodeInfo, nr: int, state: NodeState | None, width: int) -> str:
         arriving = share(output.incoming, width - 2)
         return arriving if arriving.startswith("(") else f"({arriving})"
     return grad(output.grad, width)
+
+
+def _incoming(nr: int, state: NodeState | None, width: int) -> str:
+    """Return the latest incoming gradient of an output."""
+    if state is None or nr >= len(state.outputs):
+        return "…" if state is None else "·"
+    return grad(state.outputs[nr].incoming, width)
+
+
+def _accumulated_grad(info: NodeInfo, nr: int, state: NodeState | None, width: int) -> str:
+    """Return ``.grad``; an empty text where no ``.grad`` is expected."""
+    value = state.outputs[nr].grad if state is not None and nr < len(state.outputs) else None
+    is_expected = info.created.kind != "op" and info.created.requires_grad and state is not None
+    return grad(value, width) if value is not None or is_expected else ""
 
 
 def _added_now(timeline: Timeline, moment: Moment, node: int, width: int, nr: int) -> str:
@@ -283,7 +329,8 @@ def rows_of(timeline: Timeline) -> Iterator[tuple[int, int]]:
 def plain_tape(timeline: Timeline, n: int, width: int) -> Iterator[str]:
     """Yield every node as it is at one moment, as plain text."""
     moment, marks = timeline.at(n), glyphs(ascii=wants_ascii())
-    columns = columns_for(width, max(timeline.nodes, default=0), title_width(timeline, timeline.nodes))
+    widest = title_width(timeline, timeline.nodes), shape_width(timeline, timeline.nodes)
+    columns = columns_for(width, max(timeline.nodes, default=0), *widest)
     yield plain(heading(columns)).rstrip()
     for node, nr in rows_of(timeline):
         yield plain(row(timeline, moment, Entry(node, moment.state(node), nr), columns, marks)).rstrip()

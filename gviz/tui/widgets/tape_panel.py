@@ -12,7 +12,7 @@ from textual.strip import Strip
 from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
-from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, title_width
+from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, shape_width, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.panel_arrangement import panel_title
 from gviz.tui.styled_lines import Line
@@ -21,7 +21,7 @@ from gviz.tui.widgets.panel_messages import NodePointed, Pressed
 from gviz.tui.widgets.text_panel import Lines, View
 
 MEASURED = 200
-"""How many titles of nodes determine the width of their column."""
+"""How many nodes determine the widths of the columns, by their titles and shapes."""
 
 _NAMED_LATE = 16
 """How many of the last nodes may get their names only at the end of their statement."""
@@ -57,7 +57,7 @@ class Tape(Lines):
         self._states: dict[int, tuple[NodeState | None, NodeState | None]] = {}
         self._known: dict[tuple[int, int], tuple[object, Line]] = {}
         self._width = 0
-        self._longest_title = self._measured = 0
+        self._longest_title = self._longest_shape = self._measured = 0
         self._known_rows = TapeRows(timeline)
         self._measure()
         self.glyphs = glyphs
@@ -77,7 +77,9 @@ class Tape(Lines):
     def row(self, y: int) -> Line:
         """Return row `y`; the first one is covered by the heading."""
         nodes = self._timeline.nodes
-        columns = columns_for(self._width, int(nodes[-1]) if len(nodes) else 0, self._longest_title)
+        columns = columns_for(
+            self._width, int(nodes[-1]) if len(nodes) else 0, self._longest_title, self._longest_shape
+        )
         if y == 0 or self.moment is None:
             return heading(columns)
         at, output_nr = self._rows.at(y - 1)
@@ -140,10 +142,12 @@ class Tape(Lines):
             self.watch_selected()
 
     def _measure(self) -> None:
-        """Measure the widest title: while the program runs, only those that are new or may just have got a name."""
+        """Measure the widest title and shape: while the program runs, only of nodes that are new or just got a name."""
         begin = max(self._measured - _NAMED_LATE, 0) if self._timeline.growing else 0
-        widest = title_width(self._timeline, self._timeline.nodes[begin:MEASURED])
-        self._longest_title = max(widest, self._longest_title) if begin else widest
+        nodes = self._timeline.nodes[begin:MEASURED]
+        title, shape = title_width(self._timeline, nodes), shape_width(self._timeline, nodes)
+        self._longest_title = max(title, self._longest_title) if begin else title
+        self._longest_shape = max(shape, self._longest_shape) if begin else shape
         self._measured = min(len(self._timeline.nodes), MEASURED)
 
     def sized(self) -> None:
