@@ -5,13 +5,16 @@ PyTorch runs no hook after a step that raised, but wraps every step in a ``recor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import wraps
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gviz.adapters.pytorch.autograd_graph import mark_of
 from gviz.adapters.pytorch.in_place_writes import emit_all_written, emit_averaged, grad_changed, has_other_ranks
+from gviz.adapters.pytorch.module_calls import name_uncalled
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session, Update
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, number_in, version_of
@@ -84,13 +87,26 @@ def stepped(session: Session, optimizer: Any) -> None:
         updates[-1] = None
     with without_overrides():
         parameters = _parameters(optimizer)
-        known = (session.marks.of_tensor(p) for p in parameters if grad_attribute(p) is None)
-        skipped = tuple(mark.node for mark in known if mark is not None)
+        skipped = _without_gradient(session, parameters)
         if getattr(optimizer, "grad_scale", None) is not None:  # a `GradScaler` has left its work to a fused step
             for parameter in parameters:
                 if (grad := grad_attribute(parameter)) is not None:
                     grad_changed(session, grad)
         _emit_end(session, optimizer, [p for p in parameters if grad_attribute(p) is not None], skipped)
+
+
+def _without_gradient(session: Session, parameters: Sequence[torch.Tensor]) -> tuple[int, ...]:
+    """Return the nodes of the parameters that have no gradient.
+
+    A parameter that no operation has used, such as that of a layer that is never called, is announced here.
+    """
+    without = [parameter for parameter in parameters if grad_attribute(parameter) is None and not is_lazy(parameter)]
+    new = [p for p in without if session.marks.of_tensor(p) is None and p.requires_grad and not session.is_partial]
+    for parameter in new:
+        mark_of(session, parameter)
+    name_uncalled(session, new)
+    known = (session.marks.of_tensor(parameter) for parameter in without)
+    return tuple(mark.node for mark in known if mark is not None)
 
 
 def left(session: Session, raised: type[BaseException] | None) -> None:
