@@ -118,7 +118,8 @@ INSIDE = {
         outgoing_gradients contributions findings._nan_operation findings.nan findings.error
         findings.optimizer_step findings.gradient_sources findings.zero_gradient findings.value_sources
         findings.no_gradient findings.in_place findings.second_backward findings.loss findings.loop
-        findings.vanishing_exploding findings.parameters findings.train_eval_mode findings.custom_function finding_kinds
+        findings.vanishing_exploding findings.parameters findings.train_eval_mode
+        findings.custom_function findings.data_layout finding_kinds
         why check node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types

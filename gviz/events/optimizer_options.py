@@ -23,8 +23,8 @@ Group = Annotated[tuple[tuple[Text, Option], ...], msgspec.Meta(max_length=_NAME
 Groups = Annotated[tuple[Group, ...], msgspec.Meta(max_length=GROUPS)]
 """All options of the first group by name, and for every other group those that differ."""
 
-_LEFT_OUT = frozenset({"params", "param_names", "initial_lr", "foreach", "fused", "capturable", "differentiable"})
-"""Options that do not affect the numbers of a step: parameter names, kernel choice, start of a schedule."""
+_LEFT_OUT = frozenset({"params", "param_names", "foreach", "fused", "capturable", "differentiable"})
+"""Options that do not affect the numbers of a step: parameter names, kernel choice."""
 
 _UNKNOWN = object()
 

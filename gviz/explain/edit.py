@@ -335,6 +335,24 @@ def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edi
     return rewritten(timeline, at, change)
 
 
+def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) -> Edit | None:
+    """Replace ``h.view(n, -1)`` with ``h.transpose(0, 1).reshape(n, -1)``, for any order of dimensions."""
+    by = "transpose(0, 1)" if order[:2] == (1, 0) else f"permute{order}"
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(value=value, attr="view" | "reshape" | "flatten" as name)):
+                    method = "reshape" if name == "view" else name
+                    inner = text.segment(part)[len(text.segment(part.func)) :]
+                    return f"{text.segment(value)}.{by}.{method}{inner}"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
 def operand(timeline: Timeline, at: Frame | None, number: int, suffix: str) -> Edit | None:
     """Append a suffix to one of two operands: of the difference that ran at a frame, or of the arguments of a call."""
 
@@ -909,6 +927,33 @@ def _written_by(text: _Text, call: ast.Call) -> str:
     return ""
 
 
+def written_name(timeline: Timeline, at: Frame | None) -> str:
+    """Return what a line writes to: ``self.emb.weight`` for ``nn.init.normal_(self.emb.weight)``; empty if nothing."""
+    found = _found(timeline, at)
+    if found is None:
+        return ""
+    text, one = found
+    calls = (part for part in ast.walk(one.node) if isinstance(part, ast.Call))
+    return next((name for call in calls if (name := _written_by(text, call))), "")
+
+
+def filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None:
+    """Return the only line of the program that writes to a parameter by its name: ``init.normal_(self.emb.weight)``."""
+    text, last = _text(timeline, like), ".".join(name.split(".")[-2:])
+    if text is None or like is None or not name:
+        return None
+    lines = [
+        one.first
+        for one in text.statements
+        if isinstance(one.node, ast.Expr)
+        and any(
+            isinstance(part, ast.Call) and f".{_written_by(text, part)}".endswith(f".{last}")
+            for part in ast.walk(one.node)
+        )
+    ]
+    return _frame(like, lines[0], text) if len(lines) == 1 else None
+
+
 @dataclass(frozen=True, slots=True)
 class Generator:
     """A generator that a line reads: its variable, the line that made it, the line that read it first, and an edit.
@@ -1047,6 +1092,82 @@ def _targets(node: ast.stmt) -> Iterator[ast.expr]:
                 yield from target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
         case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
             yield target
+
+
+def discards_result(timeline: Timeline, at: Frame | None) -> bool:
+    """Return whether a statement only writes to something: ``x[rows].zero_()``, ``x[rows][0] = 1``, ``init.zeros_(x)``.
+
+    No variable has its result.
+    """
+    found = _found(timeline, at)
+    match found[1].node if found is not None else None:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))):
+            return name.endswith("_") and not name.endswith("__")
+        case ast.Assign(targets=[ast.Subscript(value=whole)]) | ast.AugAssign(target=ast.Subscript(value=whole)):
+            return not isinstance(whole, ast.Name)
+    return False
+
+
+def function_text(timeline: Timeline, at: Frame | None, name: str) -> str:
+    """Return the text of a function of the program with this name; empty if it has none."""
+    text = _text(timeline, at)
+    for one in text.statements if text is not None else ():
+        if isinstance(one.node, _FUNCTIONS) and one.node.name == name and text is not None:
+            return text.segment(one.node)
+    return ""
+
+
+def loop_over(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
+    """Return the first loop of the program whose head reads an expression, such as ``teacher.parameters()``."""
+    text = _text(timeline, at)
+    for one in text.statements if text is not None and at is not None else ():
+        if isinstance(one.node, ast.For) and text is not None and at is not None:
+            calls = (part for part in ast.walk(one.node.iter) if isinstance(part, ast.Call))
+            if any(text.segment(part) == read for part in calls):
+                return _frame(at, one.first, text)
+    return None
+
+
+_OF_TYPE = {"bfloat16": "bfloat16", "half": "float16", "float16": "float16"}
+
+
+def named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame, Edit | None] | None:
+    """Return the first line that names a short type, ``torch.bfloat16`` or ``.half()``, and the edit to float32."""
+    text = _text(timeline, at)
+    for one in text.statements if text is not None and at is not None else ():
+        heads = [part for part in ast.iter_child_nodes(one.node) if not isinstance(part, _BLOCKS)]
+        for part in (part for head in heads for part in ast.walk(head)):
+            if (
+                isinstance(part, ast.Attribute)
+                and _OF_TYPE.get(part.attr) == dtype
+                and text is not None
+                and at is not None
+            ):
+                is_type = isinstance(part.value, ast.Name) and part.value.id == "torch"
+                new = "torch.float32" if is_type else f"{text.segment(part.value)}.float"
+                return _frame(at, one.first, text), text.instead(part, new)
+    return None
+
+
+def called_lines(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
+    """Yield the lines of the program that call one of these functions."""
+    text = _text(timeline, at)
+    for one in text.statements if text is not None else ():
+        calls = (part for part in ast.walk(one.node) if isinstance(part, ast.Call) and _called(part) in names)
+        if text is not None and at is not None and not getattr(one.node, "body", None) and any(calls):
+            yield _frame(at, one.first, text)
+
+
+def silent_calls(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
+    """Yield the lines with a call of one of these functions in the block of a statement."""
+    found = _found(timeline, at)
+    if found is None or at is None:
+        return
+    text, here = found
+    for one in here.block:
+        is_call = isinstance(one, ast.Expr | ast.Assign) and isinstance(one.value, ast.Call)
+        if is_call and any(isinstance(part, ast.Call) and _called(part) in names for part in ast.walk(one)):
+            yield _frame(at, one.lineno, text)
 
 
 def target_of(timeline: Timeline, at: Frame | None) -> str:

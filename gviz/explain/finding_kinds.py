@@ -14,6 +14,7 @@ from typing import Literal
 from gviz.explain.finding import Finding
 from gviz.explain.findings import (
     custom_function,
+    data_layout,
     error,
     gradient_sources,
     in_place,
@@ -73,6 +74,18 @@ KINDS: tuple[Kind, ...] = (
         "error",
         "a tensor that backward needs was written to through .data or numpy, which autograd does not notice",
         find=in_place.changed_through_data,
+    ),
+    Kind(
+        "lost-write",
+        "warning",
+        "a write in place to a new tensor that nothing uses, such as a copy made by an index",
+        find=in_place.lost_writes,
+    ),
+    Kind(
+        "written-by-hook",
+        "warning",
+        "a hook that writes to the parameter that it gets, where its gradient was meant",
+        find=in_place.written_by_hook,
     ),
     Kind(
         "second-backward",
@@ -164,6 +177,18 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "backward passes that add up before each step, each for the mean of a part",
         find=optimizer_step.summed_passes,
+    ),
+    Kind(
+        "uneven-means",
+        "note",
+        "means of parts with different numbers of targets, which add up with one weight",
+        find=optimizer_step.uneven_means,
+    ),
+    Kind(
+        "squared-rate",
+        "warning",
+        "a schedule that returns learning rates where factors are expected",
+        find=optimizer_step.squared_rate,
     ),
     Kind("requires-none", "fact", "a leaf that is frozen, or data", ("missing",), no_gradient.not_tracked),
     Kind("no-input-requires", "fact", "a result of tensors that require no gradient"),
@@ -274,6 +299,18 @@ KINDS: tuple[Kind, ...] = (
         "a mask over the weights of a softmax, whose rows no longer sum to one",
         find=loss.masked_after_softmax,
     ),
+    Kind(
+        "wrong-targets",
+        "warning",
+        "targets of 0 and 1 for a loss that takes -1 and 1, or targets outside of 0 to 1",
+        find=loss.wrong_targets,
+    ),
+    Kind(
+        "target-in-input",
+        "note",
+        "a target that is a part of the window that the model gets, so that it can be copied",
+        find=loss.target_in_input,
+    ),
     Kind("attached-target", "note", "a loss whose target depends on trained parameters", find=loss.attached_target),
     Kind(
         "reaches-other-part",
@@ -300,6 +337,13 @@ KINDS: tuple[Kind, ...] = (
         "a model trained with all of its dropout and batch norm in eval mode",
         find=train_eval_mode.trained_in_eval,
     ),
+    Kind(
+        "initial-statistics",
+        "warning",
+        "a trained batch norm that evaluates with the statistics it was made with",
+        find=train_eval_mode.initial_statistics,
+    ),
+    Kind("mixed-rows", "note", "a view with the sizes of a transposed tensor", find=data_layout.mixed_rows),
     Kind("graphs-kept", "warning", "graphs of many iterations that the program keeps alive", find=loop.kept_graphs),
     Kind("shared", "note", "one parameter that several modules use", find=parameters.shared),
     Kind(
@@ -319,6 +363,19 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "the padding row of an embedding, which is trained",
         find=parameters.padding_trained,
+    ),
+    Kind(
+        "padding-filled",
+        "note",
+        "the padding row of an embedding that an initialization has filled",
+        find=parameters.padding_filled,
+    ),
+    Kind("decayed", "note", "elements that a hook freezes and weight decay shrinks", find=parameters.decayed),
+    Kind(
+        "replicas-apart",
+        "note",
+        "parameters that get one gradient and hold different numbers",
+        find=parameters.replicas_apart,
     ),
     Kind(
         "never-stepped",

@@ -146,8 +146,8 @@ _GROUPS = 3
 """The most groups of parameters that a sentence mentions."""
 
 
-_REDUNDANT = "decoupled_weight_decay"
-"""An option that the name of an optimizer already implies."""
+_REDUNDANT = ("decoupled_weight_decay", "initial_lr")
+"""Options that the name of an optimizer already implies, or that only a schedule reads."""
 
 
 def options_text(options: Mapping[str, Option], before: Mapping[str, Option] | None = None) -> str:
@@ -176,5 +176,5 @@ def _option_words(options: Mapping[str, Option], before: Mapping[str, Option]) -
     for name, value in options.items():
         if name in before:
             yield f"{shown(name)}={option_text(value)} (was {option_text(before[name])})"
-        elif name == "lr" or (value not in (0, None, "", ()) and name != _REDUNDANT):  # False is 0, too
+        elif name == "lr" or (value not in (0, None, "", ()) and name not in _REDUNDANT):  # False is 0, too
             yield f"{shown(name)}={option_text(value)}"

@@ -7,16 +7,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gviz.events import DataSet, Edge, NodeCreated, RequiresGradSet, StepStarted, StorageWritten
+from gviz.events import (
+    DataSet,
+    Edge,
+    HookRan,
+    NodeCreated,
+    OptimizerStarted,
+    OptimizerStepped,
+    RequiresGradSet,
+    StepStarted,
+    StorageWritten,
+)
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import innermost, label, label_at, made_at, titled
-from gviz.explain.edit import in_block, without_in_place, without_option
+from gviz.explain.edit import discards_result, function_text, in_block, without_in_place, without_option, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
 from gviz.explain.program_errors import Failure
 from gviz.explain.recording_overview import Made, Survey
-from gviz.source.site import source_lines
+from gviz.source.site import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
@@ -298,3 +308,112 @@ def _data_finding(survey: Survey, seq: int, writer: Made, saved: Made, used: int
     line = innermost(info)
     edit = without_in_place(timeline, line)
     return Finding("changed-through-data", text, seq, saved.node, (part,), fix, line, edit=edit)
+
+
+# A write to a copy that the same line makes, and that nothing reads: the tensor that was meant keeps its numbers
+# |
+# ``x[rows].zero_()`` writes to the copy that an index of rows makes; ``layer.weight.data.normal_()`` after
+# `weight_norm` writes to a product of two parameters that each access computes anew.
+
+
+def lost_writes(survey: Survey) -> Iterator[Finding | None]:
+    """Yield writes in place to a result of the same line that nothing uses afterwards: each line once."""
+    timeline, seen = survey.timeline, set[int]()
+    owners = _first_of_each_memory(survey)
+    for seq, event in survey.select(StorageWritten):
+        writer, owner = survey.nodes.get(event.node), owners.get(event.storage)
+        if writer is None or owner is None or writer.created.stack in seen or owner.created.kind != "op":
+            continue
+        if writer.created.kind != "op" or owner is writer or not owner.created.inputs:
+            continue
+        yield None
+        at, made = survey.at(writer), survey.at(owner)
+        if at is None or made is None or (at.path, at.line) != (made.path, made.line):
+            continue
+        if discards_result(timeline, at) and not _is_used_later(survey, event.storage, at):
+            seen.add(writer.created.stack)
+            yield _lost_finding(survey, seq, writer, owner)
+
+
+def _first_of_each_memory(survey: Survey) -> dict[int, Made]:
+    """Return the node that made each memory. A write has the memory of its input."""
+    owners: dict[int, Made] = {}
+    for made in survey.nodes.values():
+        for output in made.created.outputs:
+            owners.setdefault(output.storage, made)
+    return owners
+
+
+def _is_used_later(survey: Survey, storage: int, at: Frame) -> bool:
+    """Return whether a tensor in a memory has a name, is the root of a pass, or is used on another line."""
+    timeline = survey.timeline
+    holders = [made for made in survey.nodes.values() if any(one.storage == storage for one in made.created.outputs)]
+    users = {user for made in holders for user in timeline.nodes.users(made.node)} - {made.node for made in holders}
+    places = [survey.at(survey.nodes[user]) for user in users if user in survey.nodes]
+    own = [survey.at(made) for made in holders]
+    is_elsewhere = any(one is None or (one.path, one.line) != (at.path, at.line) for one in (*places, *own))
+    freed = timeline.nodes.freed(survey.end)
+    return is_elsewhere or any(timeline.info(made.node).name or made.node not in freed for made in holders)
+
+
+def _lost_finding(survey: Survey, seq: int, writer: Made, owner: Made) -> Finding:
+    timeline, source = survey.timeline, next(survey.sources(owner), None)
+    name = shown(timeline.op(writer.created.op).name)
+    text = titled(f"{name} writes to {{}}, a new tensor that nothing uses", label(timeline, owner.node))
+    parts: tuple[Finding, ...] = ()
+    if source is not None:
+        names = label_at(timeline, owner.node), label_at(timeline, source.node)
+        kept = f"{names[0]} is computed from {names[1]}, which stays as it was"
+        parts = (Finding("operand", kept, source.seq, source.node, at=survey.at(source)),)
+    fix = "write to what it is computed from, or before it is: the parameter first, then the parametrization"
+    if owner.op in _COPYING:
+        fix = "an index of rows or a mask makes a copy: assign to it, x[rows] = ..., or use index_fill_, masked_fill_"
+    return Finding("lost-write", text, seq, owner.node, parts, fix, survey.at(writer))
+
+
+_COPYING = ("getitem", "index", "index_select", "masked_select", "gather", "take")
+
+
+# A hook of a leaf that writes to the leaf: it was meant for the gradient
+
+
+def written_by_hook(survey: Survey) -> Iterator[Finding | None]:
+    """Yield hooks after accumulation that write to their parameter and read no gradient: each hook once.
+
+    Such a hook gets the parameter, and not its gradient. One that makes an update of its own reads ``.grad``.
+    """
+    timeline, seen = survey.timeline, set[str]()
+    since = 0
+    for seq, ran in timeline.select((HookRan, OptimizerStarted, OptimizerStepped)):
+        if not isinstance(ran, HookRan) or ran.when != "post accumulate" or ran.name in seen:
+            since = seq
+            continue
+        yield None
+        written = _write_between(survey, ran.node, since, seq)
+        since = seq
+        if written is None:
+            continue
+        seen.add(ran.name)
+        writer = survey.nodes.get(written[1].node)
+        at = survey.at(writer) if writer is not None and writer.created.kind == "op" else None
+        function = function_text(timeline, at, ran.name)
+        if at is None or ".grad" in function:
+            continue
+        text = titled(
+            f"the hook {shown(ran.name)} writes to {{}} itself, not to its gradient", label(timeline, ran.node)
+        )
+        registered = timeline.stack(ran.stack) if ran.stack else ()
+        then = f"a hook after accumulation gets the parameter; it was registered{made_at(registered)}"
+        part = Finding("hook", then, seq, ran.node, at=registered[0] if registered else None)
+        fix = "write to its .grad in the hook, or use register_hook, whose hook gets the gradient"
+        parameter = re.match(r"def \w+\((\w+)", function)
+        edit = wrapped(timeline, at, parameter[1], ".grad") if parameter is not None else None
+        yield Finding("written-by-hook", text, written[0], ran.node, (part,), fix, at, edit=edit)
+
+
+def _write_between(survey: Survey, node: int, start: int, end: int) -> tuple[int, StorageWritten] | None:
+    """Return the first write to the memory of a leaf between two events."""
+    made = survey.nodes.get(node)
+    storages = {output.storage for output in made.created.outputs} if made is not None else set()
+    writes = survey.timeline.select((StorageWritten,), start, end)
+    return next(((seq, event) for seq, event in writes if event.storage in storages), None)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from gviz.events import BackwardStarted, NodeCreated
 from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import kept_by
+from gviz.explain.edit import kept_by, without_method
 from gviz.explain.finding import Finding, Number
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
@@ -236,8 +236,12 @@ class _Use:
     user: Made
 
 
-def partly_detached(survey: Survey) -> Iterator[Finding]:
-    """Yield the first state of each line that is detached at some steps before a pass, and attached at others."""
+def partly_detached(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the first state of each line that is detached at some steps before a pass, and attached at others.
+
+    A state may also be detached at every step.
+    """
+    yield from detached_each_step(survey)
     starts = [seq for seq, _ in survey.passes]
     reported: set[tuple[Frame, ...]] = set()
     for cut in _cuts(survey):
@@ -310,3 +314,44 @@ def _detached_finding(survey: Survey, last: _Use, other: _Use, detached: int, co
     fix = "detach after backward(), not between the steps that one backward is to go through (leave it if meant so)"
     at = innermost(timeline.info(cut.node))
     return Finding("partly-detached", text, cut.seq, cut.node, parts, fix, at, suspected=True)
+
+
+# A state that a loop detaches at every step between two passes: no gradient goes through time
+
+
+def detached_each_step(survey: Survey) -> Iterator[Finding | None]:
+    """Yield lines that detach a state several times before one pass, each time the result of the one before."""
+    timeline, starts = survey.timeline, [seq for seq, _ in survey.passes]
+    lines: defaultdict[tuple[int, int], list[Made]] = defaultdict(list)
+    for cut in _cuts(survey):
+        lines[cut.created.stack, bisect_left(starts, cut.seq)].append(cut)
+    reported: set[int] = set()
+    for (stack, before), cuts in lines.items():
+        if len(cuts) < _FEWEST_DETACHED or before == len(starts) or stack in reported:
+            continue
+        yield None
+        reported.add(stack)
+        states = [next(survey.sources(cut)) for cut in cuts]
+        following = zip(cuts, states[1:], strict=False)
+        is_chain = all(one.node in ancestors(timeline, state.node) for one, state in following)
+        until = starts[before]
+        is_only_use = all(
+            {user for user in timeline.nodes.users(state.node) if timeline.nodes.born(user) < until} == {cut.node}
+            for state, cut in zip(states, cuts, strict=True)
+        )
+        if is_chain and is_only_use:
+            yield _each_step_finding(survey, cuts, states)
+
+
+_FEWEST_DETACHED = 2
+
+
+def _each_step_finding(survey: Survey, cuts: list[Made], states: list[Made]) -> Finding:
+    timeline, last = survey.timeline, cuts[-1]
+    at = innermost(timeline.info(last.node))
+    text = titled(f"{{}} is detached at each of {len(cuts)} steps before backward", label(timeline, states[-1].node))
+    stops = f"{label_at(timeline, last.node)} is the last of them: no gradient goes back past it to earlier steps"
+    fix = "pass the state on with its history, and detach it after backward()"
+    edit = without_method(timeline, at, "detach")
+    part = Finding("cut", stops, last.seq, last.node)
+    return Finding("partly-detached", text, last.seq, states[-1].node, (part,), fix, at, suspected=True, edit=edit)

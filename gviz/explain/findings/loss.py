@@ -9,11 +9,13 @@ from itertools import chain
 
 import numpy as np
 
+from gviz.events import Output
 from gviz.explain.display_names import innermost, label, label_at, titled, why_cut
 from gviz.explain.edit import operand, renamed_call, with_keyword, without_call, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
-from gviz.explain.operation_sets import ELEMENTWISE_PAIRS, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
+from gviz.explain.operation_sets import ELEMENTWISE_PAIRS, LISTS, LOSSES_OF_PAIRS, RESHAPING, SAME_NUMBERS, SOFTMAXES
+from gviz.explain.program_source import called_function
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
 from gviz.trace.timeline import Timeline
@@ -625,3 +627,156 @@ def _summand_finding(survey: Survey, root: Made, made: Made, lost: int) -> Findi
         edit = with_keyword(timeline, innermost(cut), "grad", "create_graph", "True")
     at = how.at or innermost(cut)
     return Finding("cut-summand", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)
+
+
+# Targets outside of what a loss takes: 0 and 1 where it takes -1 and 1, or the other way round
+
+_SIGNS = {
+    "cosine_embedding_loss": "CosineEmbeddingLoss", "hinge_embedding_loss": "HingeEmbeddingLoss",
+    "margin_ranking_loss": "MarginRankingLoss", "soft_margin_loss": "SoftMarginLoss",
+}  # fmt: skip
+"""Losses whose targets are 1 and -1, by function and module. A target of 0 mostly has no gradient."""
+
+_SHARES = {
+    "binary_cross_entropy": "BCELoss", "binary_cross_entropy_with_logits": "BCEWithLogitsLoss",
+    "multilabel_soft_margin_loss": "MultiLabelSoftMarginLoss",
+}  # fmt: skip
+"""Losses whose targets are from 0 to 1. Outside of it the loss has no minimum."""
+
+
+def wrong_targets(survey: Survey) -> Iterator[Finding | None]:
+    """Yield losses whose targets are outside of what they take: each line once."""
+    timeline, seen = survey.timeline, set[int]()
+    known: dict[tuple[int, int], str] = {}
+    for made in survey.nodes.values():
+        created = made.created
+        if created.kind != "op" or created.stack in seen or created.during[0]:
+            continue
+        key = created.stack, created.scope
+        if key not in known:
+            yield None
+            known[key] = _loss_called(survey, made)
+        name = known[key]
+        for target in _data_into(survey, made) if name else ():
+            if name == "cosine_embedding_loss" and len(target.shape) > 1:
+                continue  # one of its two inputs, as data
+            found = _target_of_signs(survey, target) if name in _SIGNS else _target_of_shares(survey, target)
+            if found is not None:
+                seen.add(created.stack)
+                yield _wrong_target_finding(timeline, made, target, name, *found)
+                break
+
+
+def _loss_called(survey: Survey, made: Made) -> str:
+    """Return the function of these tables that made a node, by the call on its line or by its module."""
+    scope = survey.scopes.get(made.created.scope)
+    losses = {**_SIGNS, **_SHARES}
+    of_module = next((name for name, kind in losses.items() if scope is not None and scope.kind == kind), "")
+    called = called_function(survey.timeline, survey.at(made))
+    return of_module or (called if called in losses else "")
+
+
+def _data_into(survey: Survey, made: Made) -> list[Made]:
+    """Return the tensors of data that go into an operation and were not made on its line."""
+    inputs = [one for one in survey.sources(made) if not one.created.requires_grad and one.shape]
+    return [one for one in inputs if one.created.stack != made.created.stack]
+
+
+def _target_of_signs(survey: Survey, target: Made) -> tuple[str, str, str, str] | None:
+    """Return the words about a target that has zeros and ones only."""
+    stats = target.value.statistics() if target.value is not None else None
+    size = target.value.size if target.value is not None else 0
+    if stats is None or stats.min != 0 or stats.max != 1 or abs(stats.mean * size - (size - stats.zero)) > 1e-3 * size:
+        return None
+    counted = f"{stats.zero} of its {size} elements are 0: such a target brings nothing, or no margin"
+    return "1 and -1", "0 and 1", counted, " * 2 - 1"
+
+
+def _target_of_shares(survey: Survey, target: Made) -> tuple[str, str, str, str] | None:
+    """Return the words about a target with elements below 0 or above 1."""
+    stats = target.value.statistics() if target.value is not None else None
+    if stats is None or not (stats.min < -_SLACK or stats.max > 1 + _SLACK):
+        return None
+    span = f"{number(stats.min)} .. {number(stats.max)}"
+    is_of_signs = stats.min == -1 and stats.max == 1
+    return "0 to 1", span, f"it is {span}: outside of 0 .. 1 the loss has no minimum", " / 2 + 0.5" * is_of_signs
+
+
+def _wrong_target_finding(
+    timeline: Timeline, made: Made, target: Made, name: str, takes: str, gets: str, counted: str, change: str
+) -> Finding:
+    text = f"{name} takes targets of {takes}, but gets {gets}"
+    at, named = innermost(timeline.info(made.node)), timeline.info(target.node).name
+    part = Finding("target", f"{label_at(timeline, target.node)}: {counted}", target.seq, target.node)
+    fix = f"give it {named or 'the target'}{change}" if change else "targets from 0 to 1, or another loss"
+    edit = wrapped(timeline, at, named, change) if change and named.isidentifier() else None
+    return Finding("wrong-targets", text, made.seq, made.node, (part,), fix, at, edit=edit)
+
+
+# A target that is a part of the input of the model: it can be copied
+
+
+def target_in_input(survey: Survey) -> Iterator[Finding | None]:
+    """Yield targets that are one place in the windows of a series that the model gets, in the same memory.
+
+    A target that is a column of other data may be a small exercise.
+    """
+    timeline, seen = survey.timeline, set[int]()
+    roots = {node for _, event in survey.passes for node, _ in event.roots}
+    for made in survey.ops("sub", *LOSSES_OF_PAIRS):
+        pair = list(survey.sources(made))[:2]
+        data = [one for one in pair if not one.created.requires_grad and one.shape]
+        tracked = [one for one in pair if one.created.requires_grad and one.created.kind == "op"]
+        if made.created.stack in seen or len(data) != 1 or len(tracked) != 1 or not roots:
+            continue
+        yield None
+        seen.add(made.created.stack)
+        target = data[0].created.outputs[0]
+        for node in ancestors(timeline, tracked[0].node):
+            source = survey.nodes.get(node)
+            if source is None or source.created.requires_grad or source.created.outputs[0].storage != target.storage:
+                continue
+            if (column := _column_of(source.created.outputs[0], target)) is not None:
+                yield _in_input_finding(survey, made, data[0], source, *column)
+                break
+
+
+def _column_of(whole: Output, part: Output) -> tuple[int, int] | None:
+    """Return the dimension, after the first, and the index at which one tensor is another, by their memory."""
+    if whole.value is None or part.value is None:
+        return None
+    shape, strides = whole.value.shape, whole.strides or _contiguous(whole.value.shape)
+    of_part = part.strides or _contiguous(part.value.shape)
+    wanted = [(size, step) for size, step in zip(part.value.shape, of_part, strict=True) if size > 1]
+    for dim in range(1, len(shape)):
+        rest = [(n, s) for at, (n, s) in enumerate(zip(shape, strides, strict=True)) if at != dim and n > 1]
+        index, left = divmod(part.offset - whole.offset, strides[dim]) if strides[dim] else (0, 1)
+        is_window = strides[dim] in [step for _, step in rest]  # neighbours overlap
+        if is_window and shape[dim] > 2 and rest == wanted and not left and 0 <= index < shape[dim]:
+            return dim, index
+    return None
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    steps = [1]
+    for size in reversed(shape[1:]):
+        steps.insert(0, steps[0] * size)
+    return tuple(steps[: len(shape)])
+
+
+def _in_input_finding(survey: Survey, made: Made, target: Made, source: Made, dim: int, index: int) -> Finding:
+    timeline = survey.timeline
+    text = titled("the target of {} is a part of what the model gets", label(timeline, made.node))
+    place = f"[{', '.join([':'] * dim + [str(index)])}]"
+    same = f"{label_at(timeline, target.node)} is {label(timeline, source.node)}{place}, in the same memory"
+    part = Finding("target", f"{same}: the model can copy it", target.seq, target.node)
+    named = next((one for one in _views_of(survey, target) if survey.timeline.info(one.node).name), target)
+    fix = "a target that is not in the input: for the next step of a series one place later"
+    return Finding("target-in-input", text, made.seq, made.node, (part,), fix, survey.at(named), suspected=True)
+
+
+def _views_of(survey: Survey, made: Made) -> Iterator[Made]:
+    """Yield the tensors that a view was made from, one after the other."""
+    while made.op in SAME_NUMBERS and (source := next(survey.sources(made), None)) is not None:
+        made = source
+        yield made

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.events import BackwardStarted, GradRetained, GradSet, RequiresGradSet, changing
+from gviz.events import BackwardStarted, GradAccumulated, GradRetained, GradSet, RequiresGradSet, changing
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import innermost, label, label_at, made_at, takes_shape, titled, why_cut, why_untracked
 from gviz.explain.edit import (
@@ -442,6 +442,13 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     name = label(asked.timeline, asked.node)
     used = Finding("elsewhere", f"{name} was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
     fresh = _fresh(asked, last)
+    if fresh is None and (copied := _copied_leaf(asked)) is not None:
+        began = (
+            f"{label_at(asked.timeline, copied.node)} began with the same numbers, as a copy does, and got the gradient"
+        )
+        parts = (Finding("copied", began, copied.born, copied.node, at=innermost(copied)), used)
+        fix = "use the parameter itself, or copy the gradient of the copy to it: p.grad = copy.grad, before the step"
+        return Finding("not-reached", text, copied.born, asked.node, parts, fix, innermost(copied))
     if fresh is None:
         fix = _OF_NUMBERS if _takes_numbers(asked.timeline, innermost(last)) else "call backward() on a result of that"
         return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
@@ -451,6 +458,23 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
     at = innermost(fresh)
     edit = without_call(asked.timeline, at, "Parameter") or without_arrays(asked.timeline, at)
     return Finding("not-reached", text, fresh.born, asked.node, parts, _OF_NUMBERS, at, edit=edit)
+
+
+def _copied_leaf(asked: Question) -> NodeInfo | None:
+    """Return a later leaf that began with the numbers of this one, and got a gradient: a copy, as of `deepcopy`."""
+    timeline, own = asked.timeline, asked.info.created.first_value
+    stats = own.statistics() if own is not None else None
+    if own is None or own.size < _FEWEST_EQUAL or stats is None or stats.min == stats.max:
+        return None
+    for node, created in timeline.nodes.all_created([node for node in timeline.nodes if node > asked.node]):
+        value = created.first_value if created.kind in ("leaf", "parameter") and created.requires_grad else None
+        if value == own and any(isinstance(timeline.event(n), GradAccumulated) for n in timeline.events_of(node)):
+            return timeline.info(node)
+    return None
+
+
+_FEWEST_EQUAL = 8
+"""The fewest equal elements of two leaves that are no accident."""
 
 
 def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:

@@ -24,6 +24,7 @@ from gviz.events import (
     Warned,
     grad_left,
 )
+from gviz.events.optimizer_options import options_in
 from gviz.explain.backward_passes import loss_scale, pass_started
 from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at, titled
 from gviz.explain.edit import (
@@ -32,6 +33,7 @@ from gviz.explain.edit import (
     arguments,
     assignment,
     before,
+    called_lines,
     divided,
     generator_read,
     in_block,
@@ -40,6 +42,7 @@ from gviz.explain.edit import (
     optimizer_named,
     receiver,
     removed,
+    silent_calls,
     statement_instead,
 )
 from gviz.explain.finding import Finding, Number
@@ -306,7 +309,11 @@ class _LeafGrad:
 
 
 def not_cleared(survey: Survey) -> Iterator[Finding | None]:
-    """Yield, for each leaf, the first use of a sum of an old and a new gradient, and how often it happened."""
+    """Yield, for each leaf, the first use of a sum of an old and a new gradient, and how often it happened.
+
+    The old gradient may be that of a step before, or of a pass for another optimizer.
+    """
+    yield from of_another_loss(survey)
     leaves: defaultdict[int, _LeafGrad] = defaultdict(_LeafGrad)
     holders: dict[int, int] = {}
     first: dict[int, _LeafGrad] = {}
@@ -398,6 +405,74 @@ def _how_often(timeline: Timeline, times: int) -> str:
 def _brief(value: Value | None) -> str:
     """Return the numbers of a small gradient, the norm (L2) of a large one."""
     return share(value, _ROOM) if value is not None else grad(value)
+
+
+# The gradient of another loss: a pass for one optimizer has also reached the parameters of another
+# |
+# ``g_loss.backward(); opt_g.step(); d_loss.backward(); opt_d.step()`` also brings the gradient of ``g_loss`` to the
+# discriminator, whose step then uses the sum of both. A step of another optimizer between the two passes shows that the
+# first pass was for that one.
+
+
+def of_another_loss(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the first step of each call that uses a gradient which a pass for another optimizer had left."""
+    timeline = survey.timeline
+    filled: dict[int, tuple[int, GradAccumulated]] = {}
+    left: dict[int, tuple[int, GradAccumulated]] = {}
+    sums: dict[int, tuple[int, GradAccumulated, tuple[int, GradAccumulated]]] = {}
+    reported: set[int] = set()
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
+        yield None
+        match event:
+            case GradAccumulated(node=node, value=value):
+                if node in left and value is not None and not _are_of_one_call(timeline, left[node][1], event):
+                    sums[node] = seq, event, left[node]
+                filled[node] = seq, event
+            case GradSet(node=node):
+                for known in (filled, left, sums):
+                    known.pop(node, None)
+            case OptimizerStepped(parameters=parameters, stack=stack):
+                mixed = [node for node in parameters if node in sums]
+                if mixed and stack not in reported:
+                    reported.add(stack)
+                    yield _other_loss_finding(timeline, event, mixed[0], *sums[mixed[0]])
+                passes = {filled[node][1].pass_nr for node in parameters if node in filled}
+                for node in parameters:
+                    for known in (filled, left, sums):
+                        known.pop(node, None)
+                left |= {
+                    node: one for node, one in filled.items() if one[1].pass_nr in passes and node in survey.optimized
+                }
+
+
+def _are_of_one_call(timeline: Timeline, one: GradAccumulated, other: GradAccumulated) -> bool:
+    """Return whether two passes were begun by one call, as those of micro-batches are."""
+    return _call_of_pass(timeline, one.pass_nr) == _call_of_pass(timeline, other.pass_nr)
+
+
+def _other_loss_finding(
+    timeline: Timeline,
+    step: OptimizerStepped,
+    node: int,
+    seq: int,
+    event: GradAccumulated,
+    before_it: tuple[int, GradAccumulated],
+) -> Finding:
+    first, started = (pass_started(timeline, one.pass_nr) for one in (before_it[1], event))
+    places = [timeline.stack(one.stack) if one is not None else () for one in (first, started)]
+    roots = first.roots if first is not None else ()
+    of = label(timeline, roots[0][0]) if roots and roots[0][0] in timeline.nodes else "another loss"
+    text = titled("the .grad of {} still held the gradient of {}", label(timeline, node), of)
+    added = f"{_brief(before_it[1].part)} was there from backward{made_at(places[0])}, for another optimizer"
+    parts = (
+        Finding("sum", f"{added}; {_brief(event.part)} was added: {_brief(event.value)}", seq, node),
+        Finding("used", f"the step{made_at(timeline.stack(step.stack))} uses the sum", seq, node),
+    )
+    frames = timeline.stack(step.stack)
+    at, name = (places[1][0] if places[1] else None), receiver(timeline, frames[0] if frames else None, "step")
+    fix = f"{name or 'optimizer'}.zero_grad() before this backward(), or detach() what the other loss must not reach"
+    edit = before(timeline, at, f"{name}.zero_grad()") if name else None
+    return Finding("not-cleared", text, seq, node, parts, fix, at, edit=edit)
 
 
 # Two steps with one gradient: backward has brought nothing new in between
@@ -720,6 +795,7 @@ _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 def clipped_early(survey: Survey) -> Iterator[Finding | None]:
     """Yield clippings that had nothing to clip or came before the gradients, and one of gradients still scaled."""
     yield from _clipped_nothing(survey)
+    yield from _clipped_unseen(survey)
     yield from _clipped_before_backward(survey)
     yield from _clipped_while_scaled(survey)
 
@@ -740,6 +816,27 @@ def _clipped_nothing(survey: Survey) -> Iterator[Finding]:
         text = titled("nothing to clip: {} is a generator that was already consumed", shown(read.name))
         fix = f"make it a list, which can be read again: {shown(read.name)} = list(...)"
         yield Finding("clipped-early", text, seq, 0, (used_up(read, seq),), fix, at, edit=read.edit)
+
+
+def _clipped_unseen(survey: Survey) -> Iterator[Finding]:
+    """Yield clippings next to a step that have touched no gradient, because they were given a generator used up.
+
+    PyTorch warns only of some generators: not of ``filter`` and ``map``.
+    """
+    timeline = survey.timeline
+    warned = {(at.path, at.line) for _, event in timeline.select((Warned,)) for at in timeline.stack(event.stack)[:1]}
+    active = {event.stack for _, event in survey.select(GradSet)}
+    lines = {(at.path, at.line) for stack in active for at in timeline.stack(stack)[:1]} | warned
+    steps = {event.stack: seq for seq, event in survey.select(OptimizerStepped) if event.parameters}
+    for stack, seq in steps.items():
+        for at in silent_calls(timeline, next(iter(timeline.stack(stack)), None), *_CLIPPING):
+            read = generator_read(timeline, at) if (at.path, at.line) not in lines else None
+            if read is None or read.first is None:
+                continue
+            lines.add((at.path, at.line))
+            text = titled("nothing to clip: {} is a generator that was already consumed", shown(read.name))
+            fix = f"make it a list, which can be read again: {shown(read.name)} = list(...)"
+            yield Finding("clipped-early", text, seq, 0, (used_up(read, seq),), fix, at, edit=read.edit)
 
 
 _EMPTY_CLIPPING = "`parameters` is an empty generator"
@@ -982,3 +1079,88 @@ def _clipped_finding(timeline: Timeline, clipped: int, used: int) -> Finding:
 def _passes(timeline: Timeline, start: int, end: int) -> list[tuple[int, BackwardStarted]]:
     """Return the backward passes that began between two events."""
     return list(timeline.select((BackwardStarted,), start, end))
+
+
+# Means of parts with different numbers of targets: the mean over the parts is not the mean over the targets
+
+_UNEVEN = 1.1
+"""How much larger the greatest number of targets must be than the least."""
+
+
+def uneven_means(survey: Survey) -> Iterator[Finding | None]:
+    """Yield a call of backward for means of several parts before a step, if the parts count different targets."""
+    timeline = survey.timeline
+    group: list[BackwardStarted] = []
+    for _, event in survey.select(BackwardStarted, OptimizerStepped):
+        yield None
+        if isinstance(event, BackwardStarted):
+            group.append(event)
+            continue
+        losses = [made for started in group if (made := _mean_of_targets(survey, started)) is not None]
+        counts = [count for made in losses if (count := _counted_targets(timeline, made))]
+        calls = {started.stack for started in group}
+        is_known = len(group) > 1 and len(calls) == 1 and len(counts) == len(group)
+        if is_known and max(counts) > _UNEVEN * min(counts) and _adds_up(survey, group):
+            yield _uneven_finding(survey, group[-1], losses, counts)
+            return
+        group = []
+
+
+def _mean_of_targets(survey: Survey, started: BackwardStarted) -> Made | None:
+    """Return the mean of a loss over classes at which a pass began, also if it was divided by the number of parts."""
+    made = survey.nodes.get(started.roots[0][0]) if len(started.roots) == 1 else None
+    while made is not None and made.op in ("div", "mul") and not made.shape:
+        made = next((one for one in survey.sources(made) if one.created.requires_grad), None)
+    is_mean = made is not None and dict(made.created.attrs).get("reduction", "mean") in ("mean", 1)
+    return made if made is not None and is_mean and made.op in _OVER_CLASSES else None
+
+
+_OVER_CLASSES = ("nll_loss", "nll_loss2d", "cross_entropy", "nll_loss_nd")
+
+
+def _counted_targets(timeline: Timeline, made: Made) -> int:
+    """Return the number of targets that count; 0 if they are unknown."""
+    values = [timeline.memory_value(node, nr, made.seq) for node, nr in made.created.inputs[1:2] if node]
+    array = timeline.array(values[0]) if values and values[0] is not None else None
+    ignored = dict(made.created.attrs).get("ignore_index", -100)
+    return int((array != ignored).sum()) if array is not None else 0
+
+
+def _uneven_finding(survey: Survey, started: BackwardStarted, losses: Sequence[Made], counts: Sequence[int]) -> Finding:
+    timeline, last = survey.timeline, losses[-1]
+    frames, root = timeline.stack(started.stack), survey.nodes[started.roots[0][0]]
+    text = f"means over {min(counts)} to {max(counts)} targets add up with one weight"
+    each = f"the {len(counts)} parts before a step count {', '.join(map(str, counts[:8]))} targets"
+    part = Finding("root", f"{each}: those of a small part weigh more", last.seq, last.node)
+    fix = "reduction='sum' for each part, divided by the number of targets of all parts together"
+    numbers = (Number("least", min(counts)), Number("most", max(counts)))
+    at = survey.at(root) or (frames[0] if frames else None)
+    return Finding("uneven-means", text, root.seq, root.node, (part,), fix, at, numbers, suspected=True)
+
+
+# A schedule that returns rates where factors of the rate are expected
+
+
+def squared_rate(survey: Survey) -> Iterator[Finding | None]:
+    """Yield a schedule whose highest rate is the square of the rate with which the optimizer was made."""
+    timeline, highest, place = survey.timeline, dict[tuple[str, float], float](), dict[tuple[str, float], int]()
+    for seq, event in timeline.select((OptimizerStarted,)):
+        for group in range(len(event.options)):
+            options = options_in(event.options, group)
+            start, rate = options.get("initial_lr"), options.get("lr")
+            if isinstance(start, float | int) and isinstance(rate, float | int):
+                key = event.kind, float(start)
+                highest[key], place[key] = max(highest.get(key, 0.0), float(rate)), seq
+    yield None
+    for (kind, start), rate in highest.items():
+        step = timeline.event(place[kind, start])
+        is_square = 0 < start < 1 and abs(rate - start * start) <= 1e-6 * start * start
+        if not is_square or not isinstance(step, OptimizerStarted):
+            continue
+        frames = timeline.stack(step.stack)
+        call = next(called_lines(timeline, frames[0], "LambdaLR", "MultiplicativeLR"), None) if frames else None
+        text = f"the learning rate reaches {number(rate)}, the square of {number(start)}"
+        means = f"{shown(kind)} was made with {number(start)}, and LambdaLR multiplies it by what the function returns"
+        part = Finding("used", means, place[kind, start])
+        fix = f"return a factor, at most 1, from the function and not the rate {number(start)} itself"
+        yield Finding("squared-rate", text, place[kind, start], 0, (part,), fix, call or frames[0] if frames else None)

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import floor, log2
 
 import numpy as np
 
-from gviz.events import DataSet, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, GradAccumulated, GradSet, HookRan, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import innermost, label, made_at, titled
-from gviz.explain.edit import with_keyword
+from gviz.explain.edit import after, assignment, filled_at, named_type, receiver, with_keyword, written_name
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
 from gviz.explain.findings.zero_gradient import first_use, zeroed_at
 from gviz.explain.grad_history import is_zero
-from gviz.explain.parameter_updates import options_of
+from gviz.explain.hook_effects import HookEffect, hooks_of
+from gviz.explain.parameter_updates import next_step, options_of
 from gviz.explain.recording_overview import Made, Survey
+from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown
@@ -113,10 +116,37 @@ def _unchanged_finding(survey: Survey, node: int, one: _Parameter, path: list[Wa
         text = titled(f"{often} of the optimizer {have} left {{}}: its learning rate is 0", label(timeline, node))
         fix = "a learning rate above 0, or a schedule that does not begin with 0"
         return Finding("unchanged", text, one.first, node, (size,), fix, call, suspected=suspected)
+    if (rounded := _rounded_away(survey, node, one, call)) is not None:
+        return rounded
     fix = died.fix if died is not None else "a larger learning rate: it is 0, or so small that the change rounds away"
     numbers = (Number("length of the gradient", one.gradient, one.filled),)
     at = call or innermost(timeline.info(node))
     return Finding("unchanged", text, one.first, node, (part,), fix, at, numbers, suspected)
+
+
+_BITS = {"bfloat16": 8, "float16": 11}
+"""The significant bits of the short types."""
+
+
+def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None) -> Finding | None:
+    """Return the finding about a parameter in a short type whose steps are smaller than the gaps of that type."""
+    timeline = survey.timeline
+    value, rate = survey.nodes[node].value, options_of(timeline, node, one.first).get("lr")
+    stats = value.statistics() if value is not None else None
+    if value is None or stats is None or value.dtype not in _BITS or not isinstance(rate, float | int):
+        return None
+    largest = max(abs(stats.min), abs(stats.max))
+    if not rate or not largest:
+        return None
+    gap = 2.0 ** (floor(log2(largest)) + 1 - _BITS[value.dtype])
+    text = titled(f"every step rounds away in {value.dtype}: {{}} stays as it was", label(timeline, node))
+    steps = f"near {number(largest)} the numbers of {value.dtype} are {number(gap)} apart; lr is {number(rate)}"
+    size = f"{steps}, and the gradient |g| {number(one.gradient)} in {one.steps} steps"
+    part = Finding("gradient", size, one.filled, node)
+    cast = named_type(timeline, call, value.dtype)
+    fix = "keep the parameters in float32, and compute the forward in the short type with torch.autocast"
+    at, edit = cast if cast is not None else (call, None)
+    return Finding("unchanged", text, one.first, node, (part,), fix, at, edit=edit)
 
 
 def _replaced(survey: Survey, node: int, one: _Parameter) -> Finding | None:
@@ -319,3 +349,135 @@ def _filling(batches: Sequence[Array | None]) -> int | None:
             runs.add(run)
             filled += run
     return index if len(runs) > 1 and filled >= _LEAST_FILLED and index in (0, 1) else None
+
+
+# The row of an embedding that only pads: it is zero, unless an initialization fills it
+
+
+def padding_filled(survey: Survey) -> Iterator[Finding | None]:
+    """Yield embeddings whose padding row is not zero: it gets no gradient, so it stays as it is."""
+    timeline, seen = survey.timeline, set[int]()
+    for made in survey.ops("embedding"):
+        weight, row = (
+            made.created.inputs[0][0] if made.created.inputs else 0,
+            dict(made.created.attrs).get("padding_idx"),
+        )
+        if weight in seen or weight not in survey.nodes or not isinstance(row, int) or row < 0:
+            continue
+        yield None
+        seen.add(weight)
+        shape, value = survey.nodes[weight].shape, timeline.memory_value(weight, 0, made.seq)
+        ids = next((timeline.memory_value(*edge, made.seq) for edge in made.created.inputs[1:2]), None)
+        if len(shape) == 2 and not _may_be_zero(timeline, value, row, shape[1]) and _is_among(timeline, ids, row):
+            yield _filled_finding(survey, made, weight, row)
+
+
+def _may_be_zero(timeline: Timeline, value: Value | None, row: int, width: int) -> bool:
+    """Return whether a row may be zero: by its elements, or by the number of zeros in the whole weight."""
+    array = timeline.array(value) if value is not None else None
+    if array is not None:
+        return not array.reshape(-1, width)[row].any()
+    stats = value.statistics() if value is not None else None
+    return stats is None or stats.zero >= width
+
+
+def _is_among(timeline: Timeline, value: Value | None, row: int) -> bool:
+    """Return whether an index is used: known from the elements, or if it is the least or the greatest one."""
+    array = timeline.array(value) if value is not None else None
+    stats = value.statistics() if value is not None else None
+    return bool((array == row).any()) if array is not None else stats is not None and row in (stats.min, stats.max)
+
+
+def _filled_finding(survey: Survey, made: Made, weight: int, row: int) -> Finding:
+    timeline, info = survey.timeline, survey.timeline.info(weight)
+    at = zeroed_at(timeline, info) or filled_at(timeline, innermost(info), info.name) or innermost(info)
+    text = titled(f"the padding row {row} of {{}} is not zero, and is never trained", label(timeline, weight))
+    stays = "an initialization has filled it; padding_idx only keeps its gradient zero, so it keeps these numbers"
+    part = Finding("first", stays, made.seq, weight)
+    named = written_name(timeline, at)
+    fix = f"set it to zero after the initialization: with torch.no_grad(): {named or 'emb.weight'}[{row}] = 0"
+    edit = after(timeline, at, f"{named}.data[{row}].zero_()") if named else None
+    return Finding("padding-filled", text, made.seq, weight, (part,), fix, at, suspected=True, edit=edit)
+
+
+# Elements whose gradient a hook makes zero, and which weight decay still shrinks
+
+
+def decayed(survey: Survey) -> Iterator[Finding | None]:
+    """Yield parameters with a hook that zeroes a part of the gradient, if the optimizer decays all elements."""
+    timeline, seen = survey.timeline, set[int]()
+    for seq, ran in timeline.select((HookRan,)):
+        if ran.when != "tensor" or ran.value is None or ran.node in seen or ran.node not in survey.optimized:
+            continue
+        yield None
+        seen.add(ran.node)
+        effects = hooks_of(timeline, ran.node, ran.output_nr, ran.pass_nr, seq)
+        effect = next((one for one in effects if one.seq == seq), None)
+        lost = _zeroed(effect.before, effect.after) if effect is not None else 0
+        step = next_step(timeline, ran.node, seq)
+        decay = options_of(timeline, ran.node, step).get("weight_decay") if step else None
+        if effect is not None and lost and isinstance(decay, float | int) and decay:
+            yield _decayed_finding(timeline, effect, lost, step, decay)
+
+
+def _zeroed(before: Value | None, after: Value | None) -> int:
+    """Return how many more zeros a gradient has after a hook; 0 if the hook made it zero as a whole."""
+    stats = [value.statistics() if value is not None else None for value in (before, after)]
+    if stats[0] is None or stats[1] is None or after is None or stats[1].zero == after.size:
+        return 0
+    return max(0, stats[1].zero - stats[0].zero)
+
+
+def _decayed_finding(timeline: Timeline, effect: HookEffect, lost: int, step: int, decay: float) -> Finding:
+    node, event = effect.ran.node, timeline.event(step)
+    frames = timeline.stack(event.stack) if isinstance(event, OptimizerStepped) else ()
+    call = frames[0] if frames else None
+    made = assignment(timeline, call, receiver(timeline, call, "step"))
+    kind = event.kind if isinstance(event, OptimizerStepped) else ""
+    text = titled("weight decay changes the elements of {} that its hook freezes", label(timeline, node))
+    zeroed = f"the hook {shown(effect.ran.name)} makes {lost:,} of its gradients zero{effect.registered(timeline)}"
+    part = Finding("hook", f"{zeroed}, but {shown(kind)} has weight_decay={number(decay)}", effect.seq, node)
+    fix = "weight_decay=0 for this parameter, in a group of its own, or write the old rows back after the step"
+    edit = with_keyword(timeline, made, kind, "weight_decay", "0.0")
+    return Finding("decayed", text, step, node, (part,), fix, made or call, suspected=True, edit=edit)
+
+
+# Replicas: parameters that get one gradient, and hold different numbers
+
+_FEWEST_REPLICATED = 2
+
+
+def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the first line that gives one gradient to two parameters with different numbers, for several pairs."""
+    timeline = survey.timeline
+    last: dict[int, tuple[int, GradSet]] = {}
+    pairs: defaultdict[int, dict[frozenset[int], int]] = defaultdict(dict)
+    for seq, event in survey.select(GradSet):
+        if event.value is None or event.how in ("none", "zero") or is_zero(event.value):
+            continue
+        yield None
+        before = last.get(event.stack)
+        last[event.stack] = seq, event
+        if before is None or before[1].node == event.node or before[1].value != event.value or event.value.size < 2:
+            continue
+        held = [timeline.memory_value(node, 0, seq) for node in (before[1].node, event.node)]
+        pair = frozenset((before[1].node, event.node))
+        if None not in held and _numbers(held[0]) != _numbers(held[1]) and pair <= survey.optimized:
+            found = pairs[event.stack]
+            found.setdefault(pair, seq)
+            if len(found) == _FEWEST_REPLICATED:
+                yield _apart_finding(survey, seq, before[1].node, event)
+                return
+
+
+def _apart_finding(survey: Survey, seq: int, first: int, event: GradSet) -> Finding:
+    timeline = survey.timeline
+    one, other = timeline.info(first), timeline.info(event.node)
+    text = titled("{} and {} get one gradient, but differ", label(timeline, first), label(timeline, event.node))
+    places = timeline.stack(event.stack)
+    part = Finding("first", f"they get one gradient{made_at(places)}, as replicas do, but they began apart", seq, first)
+    common = [frame for frame in one.frames if any((frame.path, frame.line) == (f.path, f.line) for f in other.frames)]
+    own = innermost(other)
+    at = next((frame for frame in reversed(common) if own is not None and frame.path == own.path), own)
+    fix = "let all replicas begin with the same numbers: replica.load_state_dict(first.state_dict())"
+    return Finding("replicas-apart", text, seq, first, (part,), fix, at, suspected=True)

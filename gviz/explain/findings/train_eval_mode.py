@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gviz.events import NodeCreated, OptimizerStepped, ScopeEntered
-from gviz.explain.display_names import innermost, label, titled
-from gviz.explain.edit import method_self, with_keyword
+from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.edit import loop_over, method_self, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.plain_text import shown
+from gviz.values.value import Value
 
 _FEWEST = 2
 """The fewest steps that count as training if nothing was in training mode before."""
@@ -160,3 +161,50 @@ def _under_no_grad(survey: Survey, made: Made) -> bool:
     beneath = any(one is not None and one.created.switched_off for one in earlier)
     users = (timeline.info(node) for node in timeline.nodes.users(made.node))
     return beneath and not any(user.created.requires_grad for user in users)
+
+
+# A batch norm in evaluation mode with the statistics that it was made with: a copy of which only the parameters follow
+
+_NORMS = ("batch_norm", "native_batch_norm", "cudnn_batch_norm", "_batch_norm_impl_index")
+
+
+def initial_statistics(survey: Survey) -> Iterator[Finding | None]:
+    """Yield batch norms with trained parameters whose mean is 0 and whose variance is 1, as at the start."""
+    timeline, seen = survey.timeline, set[str]()
+    for made in survey.ops(*_NORMS):
+        yield None
+        names = {timeline.info(node).name: node for node, _ in made.created.inputs if node}
+        mean = next((name for name in names if name.endswith("running_mean")), "")
+        variance = next((name for name in names if name.endswith("running_var")), "")
+        if not mean or not variance or mean in seen or dict(made.created.attrs).get("training", True):
+            continue
+        others = [node for name, node in names.items() if name not in (mean, variance)]
+        own = [node for node in others if timeline.info(node).created.kind == "parameter"]
+        if not (_is_all(survey, names[mean], made.seq, 0) and _is_all(survey, names[variance], made.seq, 1)):
+            continue
+        varied = next((node for node in own if not _is_uniform(timeline.memory_value(node, 0, made.seq))), 0)
+        if varied and survey.optimized.isdisjoint(own):
+            seen.add(mean)
+            yield _initial_finding(survey, made, names[mean], varied)
+
+
+def _is_all(survey: Survey, node: int, n: int, element: float) -> bool:
+    value = survey.timeline.memory_value(node, 0, n)
+    stats = value.statistics() if value is not None else None
+    return stats is not None and stats.min == stats.max == element
+
+
+def _is_uniform(value: Value | None) -> bool:
+    stats = value.statistics() if value is not None else None
+    return stats is None or stats.min == stats.max
+
+
+def _initial_finding(survey: Survey, made: Made, mean: int, varied: int) -> Finding:
+    timeline, at = survey.timeline, innermost(survey.timeline.info(made.node))
+    text = titled("{} is 0 as at the start, but {} is trained", label(timeline, mean), label(timeline, varied))
+    now = f"{label_at(timeline, made.node)} normalizes with a mean of 0 and a variance of 1"
+    part = Finding("used", now, made.seq, made.node, at=at)
+    model = timeline.info(varied).name.split(".")[0]
+    copied = loop_over(timeline, at, f"{model}.parameters()")
+    fix = "copy the buffers, too, which parameters() leaves out: zip(copy.buffers(), net.buffers()), then a.copy_(b)"
+    return Finding("initial-statistics", text, made.seq, mean, (part,), fix, copied or at)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gviz.events import GradFlowed, StorageWritten
-from gviz.explain.backward_passes import pass_started
+from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
 from gviz.explain.display_names import innermost, label, label_at, titled
@@ -280,6 +280,8 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
         info, reason = user, _DROPPED
     if reason is _UNKNOWN and part.value.size < arrived_size:
         reason = _ADDED_UP
+        if (masked := _masked_data(timeline, asked, part, info)) is not None:
+            return masked
     if (term := _spent_term(timeline, info, timeline.at(part.seq).pass_nr)) is not None:
         return _spent(timeline, asked, part, term)
     share = _inactive(info)
@@ -359,6 +361,57 @@ def _spent(timeline: Timeline, asked: Question, part: Contribution, term: NodeIn
     parts = [Finding("share", every, term.born, term.node)]
     parts += [Finding("computed", f"it computed {how}", term.born, term.node)] if how else []
     return Finding("spent-loss", text, part.seq, term.node, tuple(parts), at=innermost(term))
+
+
+def _masked_data(timeline: Timeline, asked: Question, part: Contribution, info: NodeInfo) -> Finding | None:
+    """Return the finding about a product whose data is zero where a gradient arrives, and the other way round.
+
+    Then a mask lets only the padding through. It is most likely meant the other way round.
+    """
+    arrived = arriving_gradient(timeline, part)
+    operands = [one for one in computation(timeline, info.node).operands if one.slot != part.slot and one.node]
+    stats = arrived.statistics() if arrived is not None else None
+    if info.op.base_name not in PRODUCTS or arrived is None or stats is None or not 0 < stats.zero < arrived.size:
+        return None
+    for operand in operands:
+        of_data = operand.value.statistics() if operand.value is not None else None
+        if operand.value is None or of_data is None or not 0 < of_data.zero < operand.value.size:
+            continue
+        shares = of_data.zero / operand.value.size, stats.zero / arrived.size
+        if sum(shares) >= _ALL_OF_ONE:
+            return _masked_finding(timeline, asked, part, info, operand.node, shares)
+    return None
+
+
+_ALL_OF_ONE = 0.999
+"""The least sum of two shares of zeros for numbers that never meet."""
+
+
+def _masked_finding(
+    timeline: Timeline, asked: Question, part: Contribution, info: NodeInfo, data: int, shares: tuple[float, float]
+) -> Finding:
+    names = label(timeline, asked.node), label(timeline, data)
+    text = titled("the gradient of {} is zero: none arrives where {} is not 0", *names)
+    percent = [number(100 * share, 3) for share in shares]
+    where = f"{label_at(timeline, data)} is {percent[0]}% zero"
+    fact = f"{where}, and {percent[1]}% of what arrives at {label(timeline, info.node)} is zero: they never meet"
+    mask = _mask_of(timeline, timeline.at(part.seq).pass_nr, info)
+    parts: tuple[Finding, ...] = (Finding("share", fact, part.seq, info.node, at=innermost(info)),)
+    at, fix = innermost(info), "look at what selects the rows: only those whose data is 0 get a gradient"
+    if mask is not None:
+        at, name = innermost(mask), label_at(timeline, mask.node)
+        parts = (*parts, Finding("elsewhere", f"{name} is a mask on the way to the loss", mask.born, mask.node, at=at))
+        fix = "turn the mask round: True marks the elements that attention leaves out"
+    return Finding("masked", text, part.seq, asked.node, parts, fix, at)
+
+
+def _mask_of(timeline: Timeline, pass_nr: int, info: NodeInfo) -> NodeInfo | None:
+    """Return the first mask that a program made between an operation and a pass: a tensor of booleans with a name."""
+    start = start_of_pass(timeline, pass_nr)
+    later = timeline.nodes.all_created([node for node in timeline.nodes if node > info.node])
+    masks = [node for node, made in later if (value := made.first_value) is not None and value.dtype == "bool"]
+    between = [one for one in map(timeline.info, masks) if info.born < one.born < start]
+    return next((one for one in between if one.name), next(iter(between), None))
 
 
 def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:

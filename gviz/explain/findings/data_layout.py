@@ -1,0 +1,60 @@
+"""Views that give another order of dimensions without moving the elements: rows of a batch are mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from gviz.explain.display_names import label, label_at, titled
+from gviz.explain.edit import as_permuted
+from gviz.explain.finding import Finding
+from gviz.explain.recording_overview import Made, Survey
+from gviz.values.number_text import shape_text
+
+_VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view", "flatten")
+
+
+def mixed_rows(survey: Survey) -> Iterator[Finding | None]:
+    """Yield views with the sizes of a transposed tensor: each line once.
+
+    ``h.view(batch, -1)`` of a state of shape (2, batch, hidden) puts states of different samples into one row.
+    """
+    seen: set[int] = set()
+    for made in survey.ops(*_VIEWS):
+        source = next(survey.sources(made), None)
+        if source is None or made.created.stack in seen or made.created.during[0]:
+            continue
+        yield None
+        if (order := _meant_order(source.shape, made.shape)) and _is_of_program(survey, made):
+            seen.add(made.created.stack)
+            yield _mixed_finding(survey, made, source, order)
+
+
+def _meant_order(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the order of dimensions that a view has the sizes of; empty for a view that keeps its rows."""
+    sizes = [size for size in before if size > 1]
+    if len(before) < 3 or len(set(sizes)) < len(before) or before == after:
+        return ()  # of equal sizes the order is not known
+    if sorted(after) == sorted(before):
+        return tuple(before.index(size) for size in after)
+    first, second, *rest = before
+    glued = (second, first * rest[0], *rest[1:]), (second, first * prod(rest))
+    return (1, 0, *range(2, len(before))) if after in glued else ()
+
+
+def _is_of_program(survey: Survey, made: Made) -> bool:
+    """Return whether the program calls the view itself: a layer of a library orders its dimensions on purpose."""
+    return as_permuted(survey.timeline, survey.at(made), ()) is not None
+
+
+def _mixed_finding(survey: Survey, made: Made, source: Made, order: tuple[int, ...]) -> Finding:
+    timeline = survey.timeline
+    shapes = shape_text(source.shape), shape_text(made.shape)
+    text = titled(f"{{}} views {shapes[0]} as {shapes[1]}: its rows are mixed", label(timeline, made.node))
+    moved = f"the sizes are those of permute{order}, but a view of {label_at(timeline, source.node)} moves no element"
+    part = Finding("operand", moved, source.seq, source.node)
+    by = f"transpose({order[0]}, {order[1]})" if order[:2] == (1, 0) else f"permute{order}"
+    fix = f"{by} before it, and reshape instead of view"
+    at = survey.at(made)
+    edit = as_permuted(timeline, at, order)
+    return Finding("mixed-rows", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)
