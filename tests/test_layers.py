@@ -85,7 +85,7 @@ INSIDE = {
         graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level request page.document
         forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series
         forms.svg forms.png_and_pdf page.page_data forms.gif forms.animation file_formats""",
-    "source": "site syntax variables",
+    "source": "site syntax saved_names variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines values

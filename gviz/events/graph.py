@@ -143,6 +143,10 @@ class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
     beside: tuple[str, ...] = ()
 
 
+HOOK_FUNCTION, HOOK_NAME = "BackwardHookFunction", "backward_hook"
+"""The custom function around a module with a full backward hook, as PyTorch calls it, and the operation's name here."""
+
+
 class OpSeen(Event, frozen=True):
     """An operation, recorded once before a node refers to it.
 

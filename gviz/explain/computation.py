@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gviz.events import OpSeen, StorageWritten
+from gviz.events import Edge, OpSeen, StorageWritten
 from gviz.explain.display_names import is_mask, op_title, symbol
 from gviz.explain.formula import (
     attribute_word,
@@ -187,6 +187,31 @@ def saved_places(info: NodeInfo, requires_grad: Callable[[int], bool]) -> Iterat
     for place, name in enumerate(info.op.saved):
         if name in needed or not any(name in rule for rule in rules):
             yield place
+
+
+LONGEST_FORWARD = 200
+"""The most nodes that the forward of a custom function is looked through for a saved tensor."""
+
+
+def saved_edge(timeline: Timeline, info: NodeInfo, name: str) -> Edge | None:
+    """Return the output that a node saves under a name; None for a tensor that only its operation knows.
+
+    A custom function may also save what its forward computed, under the name of a variable there.
+    """
+    for slot, edge in reversed([*enumerate(info.created.inputs)]):
+        if parameter(info.op, slot) == name:
+            return edge if edge[0] else None
+    if name == "result":
+        return info.node, 0
+    for node in range(info.node - 1, max(info.node - LONGEST_FORWARD, 0), -1) if info.op.is_of_program else ():
+        if node not in timeline.nodes:
+            return None
+        inner, outer = timeline.info(node), info.frames
+        if not outer or len(inner.frames) <= len(outer) or inner.frames[-len(outer) :] != outer:
+            return None
+        if inner.name == name:
+            return node, 0
+    return None
 
 
 # Dropout

@@ -30,7 +30,7 @@ from itertools import accumulate, pairwise, zip_longest
 import msgspec
 
 from gviz.events import Edge, NodeCreated, StepFinished
-from gviz.explain.computation import parameter, saved_places
+from gviz.explain.computation import saved_edge, saved_places
 from gviz.explain.display_names import innermost, is_mask, label
 from gviz.explain.finding import Finding, Number
 from gviz.source.site import Frame
@@ -117,15 +117,11 @@ class SavedMemory:
     def _saved_by(self, info: NodeInfo) -> Iterator[Edge | None]:
         """Yield the outputs that a node saves; None for a tensor that only its operation knows."""
         created = info.created
-        inputs = {parameter(info.op, slot): edge for slot, edge in enumerate(created.inputs)}
         for place in saved_places(info, self._requires_grad):
             name = info.op.saved[place]
-            if name in inputs:
-                yield inputs[name] if inputs[name][0] else None
-            elif name == "result":
-                yield info.node, 0
-            elif name not in dict(created.attrs):
-                yield None
+            edge = saved_edge(self.timeline, info, name)
+            if edge is not None or name not in dict(created.attrs):
+                yield edge
 
     def _requires_grad(self, node: int) -> bool:
         return self.timeline.nodes.created(node).requires_grad

@@ -212,6 +212,8 @@ def _announce_node(
     elif kept_for_rule.grad_fn in _CONVERTING:
         operation = operations.unknown_conversion(operation)
     shown = operations.with_inputs(operation, len(inputs.edges), tuple(inputs.further))
+    if saved == operations.SAVED_BY_FUNCTION:
+        shown = operations.with_saved(shown, private_api.names_saved_by_function(node))
     emit_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,
         attrs=attrs, requires_grad=True, stack=place, given=_given(session, node, own, inputs.edges),

@@ -20,6 +20,7 @@ import torch
 from gviz.adapters.pytorch.private_api import schemas_of
 from gviz.adapters.pytorch.tensor_properties import device_of, dtype_of
 from gviz.events import OpSeen, Reading
+from gviz.events.graph import HOOK_FUNCTION, HOOK_NAME
 
 FUNCTIONS = 1 << 12
 """The size of caches by function. They are bounded because functions that a program creates may hold tensors."""
@@ -123,6 +124,8 @@ def of_node(
             return replace(ours, name=name, saved=ours.saved or saved, call=public, more=more)
     slots = tensors if len(tensors) == edges else _tensor_arguments(own, edges)
     name = called or own
+    if grad_fn == f"{HOOK_FUNCTION}Backward":
+        return Operation(HOOK_NAME, grad_fn, slots, ("",) * edges)
     public = call if more or call != name else ""
     return Operation(name, grad_fn, slots, ("",) * edges, saved, call=public, more=more)
 
@@ -234,6 +237,18 @@ def with_inputs(operation: Operation, inputs: int, further: tuple[str, ...]) -> 
     return replace(operation, slots=(*operation.slots[:own], *further), rules=operation.rules[:own])
 
 
+@cache
+def with_saved(operation: Operation, names: tuple[str, ...] | None) -> Operation:
+    """Return a custom function as an operation with the names of what it saves; without them if they are unknown."""
+    if names is None:
+        return operation
+    return replace(operation, saved=names)
+
+
+SAVED_BY_FUNCTION = ("saved_tensors",)
+"""The name under which a node of a custom function has everything that it saved."""
+
+
 @lru_cache(FUNCTIONS)
 def called(function: Callable[..., Any]) -> str:
     """Return the public name of a function: ``add`` for ``Tensor.__radd__``, ``sum`` for one of its overloads."""
@@ -288,7 +303,7 @@ def kept_by(node: Any) -> Kept:
 
 def _looked_at(node: Any, grad_fn: str) -> Kept:
     if isinstance(node, torch.autograd.function.BackwardCFunction):
-        return Kept(grad_fn, ("saved_tensors",), ())
+        return Kept(grad_fn, SAVED_BY_FUNCTION, ())
     names = dir(type(node))
     saved = tuple(sorted(part.removeprefix("_raw_saved_") for part in names if part.startswith("_raw_saved_")))
     tensors = {f"_saved_{part}" for part in saved}

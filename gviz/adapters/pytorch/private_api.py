@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from gviz.source.saved_names import saved_names
+
 SINCE = {
     "_C._functions.AccumulateGrad._input_metadata": (2, 6),
     "_C._autograd.SavedTensor.data": (2, 9),
@@ -190,6 +192,27 @@ def is_released(node: Any, names: Iterable[str]) -> bool:
     except RuntimeError:
         return True
     return False
+
+
+def names_saved_by_function(node: Any) -> tuple[str, ...] | None:
+    """Return the names of the tensors that a node of a custom function saved, from the source of its forward.
+
+    The result is empty if it saved none, and None if the source does not name all of them.
+    """
+    try:
+        saved: Any = getattr(node, "_raw_saved_tensors", None)
+    except RuntimeError:  # a backward pass has released them
+        return None
+    if saved is None:
+        return None
+    if not saved:
+        return ()
+    function: Any = getattr(type(node), "_forward_cls", None)
+    if function is None:
+        return None
+    has_setup = function.setup_context is not torch.autograd.Function.setup_context
+    names = saved_names(function.setup_context if has_setup else function.forward)
+    return names if len(names) == len(saved) else None
 
 
 is_view: Callable[[torch.Tensor], bool] = _look("Tensor._is_view", lambda tensor: False, "views")

@@ -24,6 +24,8 @@ from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
 from gviz.engine.unsupported_names import lookup_in
 from gviz.engine.views import check_view, rebase
 from gviz.events import Edge, OpSeen, Output
+from gviz.events.graph import HOOK_FUNCTION, HOOK_NAME
+from gviz.source.saved_names import saved_names
 from gviz.source.site import warn
 from gviz.values.value import Value
 
@@ -48,7 +50,7 @@ def function_ran(
 ) -> None:
     """Emits that a custom Function ran on `args`. Its outputs belong to its node, whatever made them inside."""
     slots, attrs = node.arguments(args)
-    key = type(node), slots, bool(node.saved)
+    key = type(node), slots, len(node.saved or ())
     number = channel.op(key, lambda number: node.describe_call(number, slots))
     described = [_output_of_function(channel, tensor, is_first=node.is_first) for tensor in outputs]
     mark = node.seen = Seen(channel.next_node())
@@ -241,8 +243,11 @@ class FunctionNode(Node):
     def describe_call(self, number: int, slots: tuple[str, ...]) -> OpSeen:
         """The Function as an operation on the tensors `slots`."""
         name = self.function.__name__
+        if name == HOOK_FUNCTION:
+            return OpSeen(number, HOOK_NAME, self.name(), slots, ("",) * len(slots), ())
         rules = tuple([f"{name}.backward(ctx, g)"] * len(slots))
-        saved = ("saved_tensors",) if self.saved else ()
+        names = saved_names(self.function.setup_context if self.function._has_setup() else self.function.forward)
+        saved = () if not self.saved else names if len(names) == len(self.saved) else ("saved_tensors",)
         return OpSeen(number, name, self.name(), slots, rules, saved, f"{name}.forward(ctx, {', '.join(slots)})")
 
 

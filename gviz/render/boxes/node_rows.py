@@ -15,6 +15,7 @@ from math import isfinite
 from msgspec.structs import replace as replace_struct
 
 from gviz.events import GradAccumulated, GradFlowed, HookRan
+from gviz.explain.computation import saved_edge
 from gviz.explain.display_names import untracked_word
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.render.boxes.box_size import (
@@ -193,10 +194,7 @@ def chip_rows(place: Outline, state: NodeState | None, now: Now) -> tuple[Row, .
 
 def saved_rows(place: Outline, info: NodeInfo, now: Now) -> tuple[Row, ...]:
     """Return the shape and size of a tensor that an operation saves, if it is one of its inputs or its result."""
-    name = info.op.saved[place.slot]
-    edge = dict(zip(info.op.slots, info.created.inputs, strict=False)).get(name)
-    if name == "result":
-        edge = (info.node, 0)
+    edge = saved_edge(now.timeline, info, info.op.saved[place.slot])
     outputs = now.timeline.info(edge[0]).created.outputs if edge is not None and edge[0] else ()
     value = outputs[edge[1]].value if edge is not None and edge[1] < len(outputs) else None
     return (Row(f"{kind_text(value)} {bytes_text(value.nbytes)}", "saved"),) if value is not None else ()
