@@ -21,7 +21,18 @@ from gviz.engine import instrumentation, messages, watchers
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, freed, pack, plain_name, remember_write
-from gviz.engine.op import Attrs, Op, OpNode, Overlap, compute, edges_of, operands, start_node, why_untracked
+from gviz.engine.op import (
+    Attrs,
+    Op,
+    OpNode,
+    Overlap,
+    compute,
+    edges_of,
+    is_of_inference,
+    operands,
+    start_node,
+    why_untracked,
+)
 from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, repeats, replace_part, rows_overlap
 from gviz.engine.pointwise_blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
@@ -109,7 +120,8 @@ def apply_in_place(
     unknown = "" if op.rules else op.untracked  # autograd then sees only a new version
     if target._array.dtype.kind != "f":
         unknown = "dtype"
-    if not unknown and thread.grad_enabled and any(t.requires_grad for t in tensors):
+    tracked = not unknown and thread.grad_enabled and any(t.requires_grad for t in tensors)
+    if tracked and not (target.is_inference() and is_of_inference(op, tensors)):
         check_in_place(target)
     untracked = unknown or why_untracked(tensors)
     rule = rule or op.overlap

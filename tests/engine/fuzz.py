@@ -70,8 +70,11 @@ def _same_value(real, ours, tolerance):
 def first_difference(lines, real, ours):
     """(number of the line, path, PyTorch's, the engine's) of the first line after which something differs, or None."""
     text = "\n".join(lines)
-    coarsest = "float16" if "float16" in text or "half" in text else "float32" if "float" in text else "float64"
+    named = "float16" if "float16" in text or "half" in text else "float32" if "float" in text else "float64"
+    seen = set()
     for number, (expected, got) in enumerate(zip(real, ours, strict=True)):
+        seen |= {str(value.get("dtype")).removeprefix("torch.") for value in expected["variables"].values()}
+        coarsest = next((kind for kind in ("float16", "float32") if kind in seen or kind == named), "float64")
         found = difference(expected, got, TOLERANCES[coarsest])
         if found:
             return (number, *found)
@@ -92,22 +95,59 @@ def kind(lines, found):
     return aspect, " ".join(n for n in names if n not in ("data", "k", "float64", "="))[:60]
 
 
-def _is_batched(line, found, real, ours):
-    """Hooks and backward formulas run once for a batch, or once for each row."""
+def _is_batched(lines, found, real, ours):
+    """Hooks and backward formulas run once for a batch, or once for each row; a batch of results lies in one memory."""
+    line = lines[found[0]]
     if "is_grads_batched=True" not in line:
         return False
     if found[1] == ("error",):
         return found[2] is not None and found[2][1].startswith("Batching rule not implemented for aten::")
-    if found[1] != ("shown",):
+    if found[1][0] == "variables" and found[1][2:3] == ("stride",):
+        return f"{found[1][1]} = torch.autograd.grad(" in line
+    return found[1] == ("shown",) and _repeats_a_part(list(map(repr, found[2])), list(map(repr, found[3])))
+
+
+def _repeats_a_part(once, rows):
+    """Whether one part of a list stands several times, one after the other, in a second list that is the same otherwise."""
+    more = len(rows) - len(once)
+    return more > 0 and any(
+        rows == once[:end] + once[start:end] * (more // (end - start)) + once[end:]
+        for end in range(1, len(once) + 1)
+        for start in range(end)
+        if more % (end - start) == 0
+    )
+
+
+def _is_written_to_its_input(lines, found, real, ours):
+    """A function that is no element-wise one reads its input while it writes its result there, or before."""
+    call = re.search(r"torch\.(?:sum|matmul)\((.*), out=(\w+)\)", lines[found[0]])
+    return bool(call and re.search(rf"\b{call[2]}\b", call[1])) and found[1] == ("variables", call[2], "array")
+
+
+def _is_version_of_gradient(lines, found, real, ours):
+    """PyTorch's own additions count as writes of a gradient from `autograd.grad`; its views have its version."""
+    number, path, version, own = found
+    if path[-1] != "version" or own != 0 or not isinstance(version, int):
         return False
-    *once, printed = found[2]
-    *rows, printed_too = found[3]
-    times = len(rows) // max(len(once), 1)
-    return printed == printed_too and times > 1 and repr(rows) == repr(once * times)
+    views = (
+        [rf"{path[1]} = (\w)\W"]
+        if path[0] == "variables"
+        else [r"for part in (\w): see\(part\)", r"see\(list\((\w)\)\[0\]\)"]
+    )
+    if path[0] == "variables" and not real[number]["variables"][path[1]].get("view"):
+        return False
+    viewed = next((found[1] for view in views if (found := re.search(view, lines[number]))), None)
+    source = [line for line in lines[:number] if re.search(rf"\b{viewed}\b.* = ", line)]
+    return (
+        viewed is not None
+        and bool(source)
+        and re.search(rf"\b{viewed} = torch\.autograd\.grad\(", source[-1]) is not None
+    )
 
 
-def _is_no_tensor(line, found, real, ours):
+def _is_no_tensor(lines, found, real, ours):
     """One looks for the size of a number, the other wants a tensor."""
+    line = lines[found[0]]
     if found[1] != ("error",) or None in found[2:] or not re.search(r"\bF\.\w+\(", line):
         return False
     asked = re.fullmatch(r"AttributeError: '(int|float|bool)' object has no attribute '\w+'", ": ".join(found[2]))
@@ -117,7 +157,7 @@ def _is_no_tensor(line, found, real, ours):
     return bool(asked and wanted and asked[1] == wanted[1])
 
 
-def _is_unwritten(line, found, real, ours):
+def _is_unwritten(lines, found, real, ours):
     """Both refuse an index, one after the elements before it were written, the other before any."""
     error = real[found[0]]["error"]
     if error is None or "out of bounds" not in error[1] or found[1][0] != "variables" or found[1][-1] != "array":
@@ -128,9 +168,9 @@ def _is_unwritten(line, found, real, ours):
     return len(found[1]) == 3 and bool(np.array_equal(before["array"], found[3]))
 
 
-def _is_sign_of_nan(line, found, real, ours):
+def _is_sign_of_nan(lines, found, real, ours):
     """The sign of what is not a number."""
-    asked = re.search(r"torch\.signbit\((\w+)\)|\b(\w+)\.signbit\(\)", line)
+    asked = re.search(r"torch\.signbit\((\w+)\)|\b(\w+)\.signbit\(\)", lines[found[0]])
     path = found[1]
     if not (asked and found[0] and len(path) == 3 and path[-1] == "array"):
         return False
@@ -145,13 +185,15 @@ NAMED = {
     "a non-tensor for a function that PyTorch implements in Python (`F.softmax`, `F.mse_loss`)": _is_no_tensor,
     "a write at several indices, one of them out of bounds": _is_unwritten,
     "the sign of a nan (`signbit`, `copysign`)": _is_sign_of_nan,
+    "`torch.sum(x, 1, out=x)`: a result written to its own input": _is_written_to_its_input,
+    "`_version` of a result's gradient, in a hook or from `autograd.grad`": _is_version_of_gradient,
 }
 """Rows of docs/differences.md, each with the test for exactly that difference."""
 
 
 def named(lines, found, real, ours):
     """The row of docs/differences.md that names this first difference, or None."""
-    return next((row for row, is_it in NAMED.items() if is_it(lines[found[0]], found, real, ours)), None)
+    return next((row for row, is_it in NAMED.items() if is_it(lines, found, real, ours)), None)
 
 
 def _words(error):

@@ -126,6 +126,15 @@ LED_TO = {
     "bool tensors have their own name where they do not expand": "a = data(2, 3) > 0\na[0] = a\nb = a.expand(3)\nc = a.half().expand(3)\nd = data(3).masked_scatter_(a, data(6))\ne = data(3).masked_scatter_(a.half(), data(6))",
     "the dimension of a cumulative extreme of a number": "a = data().cummin(2)\nb = data().cummax(-2)\nc = data().cummax(-1)\nd = data(2).cummin(2)",
     "logaddexp2 rounds once": "a = data(3, 4)\nb = 1 / torch.logaddexp2(a, a)\nc = 1 / torch.logaddexp2(a.float(), a.float())\nd = torch.logaddexp2(a.half(), a.half())\ne = torch.logaddexp2(torch.tensor([math.inf, -math.inf, math.nan, math.inf, 1.0]), torch.tensor([math.inf, -math.inf, 1.0, -math.inf, -math.inf]))\nf = torch.logaddexp2(a, data(3, 4, k=2))",
+    "a loss lies as its input or its target": "a = data(2, 3).sigmoid()\nb = data(3, 2).sigmoid().t()\nc = F.binary_cross_entropy(b, a, reduction='none')\nd = F.binary_cross_entropy(b, a, weight=a, reduction='none')\np = F.binary_cross_entropy_with_logits(a, b, reduction='none')\nq = F.binary_cross_entropy_with_logits(b, a, weight=b, reduction='none')\nr = F.binary_cross_entropy_with_logits(a, b, pos_weight=a, reduction='none')\ns = F.soft_margin_loss(b, a, reduction='none')\nt = F.soft_margin_loss(data(3), a, reduction='sum')\nu = F.soft_margin_loss(a, data(3))",
+    "binary_cross_entropy looks at the dtype before it looks at the numbers": "a = F.binary_cross_entropy(data(2) * 5, data(2, dtype=torch.float32))\nb = F.binary_cross_entropy(data(2) * 5, whole(2))\nc = F.binary_cross_entropy(data(2) * 5, data(2))",
+    "statistics of an instance in another dtype": "m = nn.InstanceNorm2d(2, track_running_stats=True)\na = m(data(2, 2, 3, 3))\nb = m.eval()(data(2, 2, 3, 3))\nc = F.instance_norm(data(2, 2, 3), whole(2), whole(2) + 1)\nd = F.instance_norm(data(2, 2, 3), None, None, torch.ones(2))",
+    "linear of a number": "a = F.linear(data(), data(2, 3))\nb = F.linear(data(3), data())\nc = data() @ data(3)\nd = F.linear(data(), data(), data())",
+    "a parameter of another dtype has a new accumulator": "a = nn.Parameter(data(2, dtype=torch.float32))\nb = a * 2\na.data = data(2)\nsee(a.grad_fn, b.grad_fn.next_functions[0][0] is (a * 2).grad_fn.next_functions[0][0])\n(a * 3).sum().backward()\na.data = data(2, k=2)\nc = a * 2\na.data = data(2, k=3)\nsee(c.grad_fn.next_functions[0][0] is (a * 2).grad_fn.next_functions[0][0])\nm = filled(nn.Linear(2, 2))\np = m(data(1, 2, dtype=torch.float32))\nm.double()\nm(data(1, 2)).sum().backward()",
+    "True in an index is a whole number": "a = data(1)\na[True, None] = a.expand(2)[0]\nb = data(1).expand(2)\nb[True, None] = 0.5\nb[None, True] = 2.0\nb[torch.tensor([True, False])] = 3.0\nc = data(2)[True]\nd = data(2)[False]\np = data(2).requires_grad_()[None, True]\nsee(p.grad_fn._saved_indices[1].dtype)\na[False] = 2.0\na[True, True] = 3.0",
+    "modules of inference mode": "with torch.inference_mode():\n    m = filled(nn.Linear(2, 2))\n    n = nn.BatchNorm1d(2)\nwith torch.inference_mode():\n    e = filled(nn.Embedding(3, 2, padding_idx=0))\n    c = copy.deepcopy(nn.PReLU())\na = m(data(2, 2, dtype=torch.float32))\nm.weight.tanh_()\nm.weight.add_(1)\nb = nn.Parameter(data(2))",
+    "the dimension of an empty extreme as it was written": "a = data(2, 0).amax((-1,))\nb = data(2, 0).amin((0, -1))\nc = data(2, 0).amax(-1)\nd = data(2, 0).amax(1)",
+    "decompositions of nan": "a = data(2, 2) / 0\nb = torch.linalg.pinv(a)\nc = torch.linalg.svdvals(a)",
     "scatter_ of a number that does not fit": "a = whole(2, 3)\na.scatter_(1, whole(2, 3), math.inf)\na.scatter_(1, whole(2, 3), math.nan, reduce='multiply')\na.scatter_(1, whole(2, 3), 1e30, reduce='add')\na.scatter_(1, whole(2, 3), 2.7)\na.to(torch.uint8).scatter_(1, whole(2, 3), 300)\nb = a.half().scatter(1, whole(2, 3), 1e30)\n(a > 0).scatter_(1, whole(2, 3), math.inf)",
     **{f"the gradient through {write} of an expanded tensor": f"a = data(3).requires_grad_()\nb = (a * 1).expand(2, 3)\nb.{write}\n(b ** 2).sum().backward()" for write in (
         "zero_()", "fill_(2.0)", "copy_(b)", "index_put_((torch.tensor([0]),), torch.ones((), dtype=torch.float64))", "masked_fill_(b > 0, 2.0)", "index_fill_(0, torch.tensor([0]), 2.0)", "__setitem__([0], 0.0)", "__setitem__(0, 0.0)", "clamp_(0, 1)", "t_()",
@@ -236,6 +245,11 @@ def after(error=None, shown=(), **arrays):
     return {"error": error, "shown": [*shown, ""], "modes": (), "variables": variables}
 
 
+def having(name, **state):
+    """What a line showed of one variable."""
+    return after() | {"variables": {name: state}}
+
+
 @pytest.mark.parametrize(
     ("line", "real", "ours", "number"),
     [
@@ -248,7 +262,25 @@ def after(error=None, shown=(), **arrays):
         (BATCHED, after(shown=["hook", 1]), after(shown=["hook", 1, "hook", 2]), None),
         (BATCHED, after(shown=["hook", 1]), after(shown=["hook", 2]), None),
         (BATCHED, after(shown=[]), after(shown=["hook"]), None),
+        (BATCHED, after(shown=["hook", 1, "see"]), after(shown=["hook", 1, "hook", 1, "see"]), 0),
+        (BATCHED, after(shown=["hook", 1, "see"]), after(shown=["hook", 1, "see", "hook", 1]), None),
+        (BATCHED, after(shown=["hook", 1, "see"]), after(shown=["hook", 1, 1, 1, "see"]), 0),
         (BATCHED, after(b=[1.0]), after(b=[2.0]), None),
+        (BATCHED, having("b", stride=[3]), having("b", stride=[1]), 0),
+        (BATCHED, having("a", stride=[3]), having("a", stride=[1]), None),
+        (BATCHED.replace("True", "False"), having("b", stride=[3]), having("b", stride=[1]), None),
+        ("torch.sum(a, 0, out=a)", after(a=[0.0]), after(a=[3.0]), 4),
+        ("torch.matmul(a, a.t(), out=a)", after(a=[0.0]), after(a=[3.0]), 4),
+        ("torch.matmul(n, n.t(), out=a)", after(a=[0.0]), after(a=[3.0]), None),
+        ("torch.add(a, 1, out=a)", after(a=[0.0]), after(a=[3.0]), None),
+        ("torch.sum(a, 0, out=a)", after(n=[0.0]), after(n=[3.0]), None),
+        ("q = g.reshape(2)", having("q", version=1, view=True), having("q", version=0, view=True), 5),
+        ("q = g.exp()", having("q", version=1, view=False), having("q", version=0, view=False), None),
+        ("q = g.reshape(2)", having("q", version=0, view=True), having("q", version=1, view=True), None),
+        ("q = a.reshape(2)", having("q", version=1, view=True), having("q", version=0, view=True), None),
+        ("for part in g: see(part)", after(shown=[{"version": 1}]), after(shown=[{"version": 0}]), 5),
+        ("for part in a: see(part)", after(shown=[{"version": 1}]), after(shown=[{"version": 0}]), None),
+        ("see(g)", after(shown=[{"version": 1}]), after(shown=[{"version": 0}]), None),
         ("b = F.binary_cross_entropy(a, 1)", after(NO_SIZE), after(NO_TENSOR), 1),
         ("b = F.binary_cross_entropy(a, 1)", after(NO_SIZE), after(), None),
         ("b = F.binary_cross_entropy(a, 1)", after(NO_TENSOR), after(NO_SIZE), None),
@@ -269,7 +301,7 @@ def after(error=None, shown=(), **arrays):
 )
 def test_only_what_a_row_names_is_counted_apart(line, real, ours, number):
     start = after(a=[1.0, 2.0], n=[np.nan, 1.0])
-    lines, real, ours = ["a = data(2)", line], [start, real], [start, ours]
+    lines, real, ours = ["g = torch.autograd.grad(a, b)[0]; a = data(2)", line], [start, real], [start, ours]
     row = named(lines, first_difference(lines, real, ours), real, ours)
     assert row == (None if number is None else [*COUNTED_APART][number])
 

@@ -64,7 +64,7 @@ class Embedding(Module):
             return
         if self.weight._unborn:
             self.weight._array[self.padding_idx] = 0
-            self.weight._counter[0] += 1
+            count_writes(self.weight, 1)
         else:
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)

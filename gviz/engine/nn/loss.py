@@ -12,7 +12,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from gviz.engine import creation
+from gviz.engine import creation, messages
 from gviz.engine.functions_and_methods import front, number
 from gviz.engine.modes import no_grad
 from gviz.engine.nn import functional as F
@@ -456,7 +456,10 @@ def soft_margin_loss(
     """The mean of ``log(1 + exp(-target * input))``."""
     how = _checked(_reduction(size_average, reduce, reduction))
     refuse_tracked("soft_margin_loss", target=target)
-    return run(ops.soft_margin, *broadcast_tensors(input, target), reduction=how)
+    first, second = broadcast_tensors(input, target)
+    if first.shape != input.shape:
+        raise RuntimeError(messages.OUTPUT_SHAPE.format(own=list(input.shape), result=list(first.shape)))
+    return run(ops.soft_margin, first, second, reduction=how)
 
 
 def _alike(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:

@@ -28,7 +28,7 @@ from gviz.engine.ops import normalization
 from gviz.engine.ops._kernels import refuse_unless
 from gviz.engine.ops.arithmetic import plus_number
 from gviz.engine.ops.images import pad
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import Tensor, count_writes, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.source.site import warn
 
@@ -70,7 +70,7 @@ class _RunningNorm(Module):
         self.register_buffer("num_batches_tracked", new_tensor(np.zeros((), dtypes.int64.numpy)) if tracked else None)
         for statistic in (self.running_mean, self.running_var, self.num_batches_tracked):
             if statistic is not None:
-                statistic._counter[0] = 1  # PyTorch resets the new tensors, and messages show that version
+                count_writes(statistic, 1)  # PyTorch resets the new tensors, and messages show that version
         begin(self)
 
     def reset_running_stats(self) -> None:
@@ -552,7 +552,10 @@ def instance_norm(
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     batch, channels = input.shape[:2]
-    weight, bias, mean, variance = [_repeated(t, batch) for t in (weight, bias, running_mean, running_var)]
+    weight, bias = _repeated(weight, batch), _repeated(bias, batch)
+    mean, variance = [
+        None if running is None else running.to(input.dtype).repeat(batch) for running in (running_mean, running_var)
+    ]
     joined = input.contiguous().view(1, batch * channels, *input.shape[2:])
     result = torch_batch_norm(joined, weight, bias, mean, variance, use_input_stats, momentum, eps)
     for running, repeated in ((running_mean, mean), (running_var, variance)):

@@ -7,7 +7,7 @@ it once it has them.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import laid_out
 from gviz.engine.memory import InMemory
 from gviz.engine.modes import no_grad, thread
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import UNCOUNTED, Tensor, count_writes, new_tensor
 from gviz.values.value import Array
+
+T = TypeVar("T", bound=Tensor)
 
 
 class Parameter(Tensor):
@@ -54,7 +56,8 @@ class Parameter(Tensor):
         if id(self) in memo:
             known: Parameter = memo[id(self)]
             return known
-        copy = memo[id(self)] = type(self)(new_tensor(laid_out(self._array.copy(), [self._array])), self._requires_grad)
+        copied = _marked(new_tensor(laid_out(self._array.copy(), [self._array])))
+        copy = memo[id(self)] = type(self)(copied, self._requires_grad)
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -98,13 +101,20 @@ def empty(*shape: int, dtype: DType | None = None, device: Any = None, requires_
     parameter: Parameter = new_tensor(array, Parameter)  # type: ignore[assignment]  # it creates the class it is given
     parameter._requires_grad = requires_grad
     parameter._unborn = True
-    return parameter
+    return _marked(parameter)
 
 
 def buffer(values: Array, dtype: DType | None = None, device: Any = None) -> Tensor:
     """A tensor for a module's state, in the default dtype if none is given."""
     check(device, "empty")
-    return new_tensor(np.asarray(values, (dtype or dtypes.get_default_dtype()).numpy))
+    return _marked(new_tensor(np.asarray(values, (dtype or dtypes.get_default_dtype()).numpy)))
+
+
+def _marked(tensor: T) -> T:
+    """Return a new tensor, which is an inference tensor in ``inference_mode``."""
+    if thread.inference:
+        tensor._counter = [UNCOUNTED]
+    return tensor
 
 
 def begin(module: Any) -> None:
@@ -127,7 +137,7 @@ def set_first(tensor: Tensor, values: Array) -> bool:
     if not (isinstance(tensor, Parameter) and tensor._unborn):
         return False
     tensor._array[...] = values
-    tensor._counter[0] += 1
+    count_writes(tensor, 1)
     return True
 
 

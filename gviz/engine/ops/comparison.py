@@ -305,8 +305,6 @@ def _larger(name: str, forward: Callable[..., Any], loses: Op, sign: str) -> Op:
         examples=_pairs,
     )
 
-    """Return an op in which a number takes precedence over nan; if both are equal, `self` gets the gradient."""
-
 
 def _number_wins(name: str, forward: Callable[..., Any], wins: Op, sign: str) -> Op:
     """Return what `self` gets of the gradient: numbers take precedence over nan, and `self` over an equal number."""

@@ -268,6 +268,8 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         instrumentation.edges(channel, (self, value))
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.switched(self, "assigning to .data")
+    if value.dtype is not self.dtype:
+        self._accumulator = None  # the graphs of before keep theirs, which converts gradients to the dtype of then
     self._array = value._array
     if channel is not None:
         instrumentation.moved(channel, self, value)

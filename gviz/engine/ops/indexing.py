@@ -620,7 +620,7 @@ def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, TensorIndices]
     for place, key in enumerate(keys):
         if key is None or _is_flag(key):
             result = result.unsqueeze(axis)
-            indices.append(None if key is None else new_tensor(np.array([bool(key)])))
+            indices.append(None if key is None else new_tensor(np.zeros(int(bool(key)), np.int64)))
         elif key is Ellipsis:
             indices += [None] * (self.ndim - used)
             used = self.ndim  # a second one has no effect

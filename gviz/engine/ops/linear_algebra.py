@@ -383,13 +383,19 @@ def _tall_qr_vjp(to_q: Any, to_r: Any, Q: Any, R: Any) -> Any:
 
 
 def _svd(A: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
+    u, s, vh = _decomposed(A, full_matrices)
+    return in_columns(u), s, in_columns(vh)
+
+
+def _decomposed(A: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
+    """Return NumPy's decomposition. Raises LinAlgError, with PyTorch's text, if it fails."""
     try:
         u, s, vh = np.linalg.svd(A, full_matrices)
     except np.linalg.LinAlgError:
         raise LinAlgError(
             "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
         ) from None
-    return in_columns(u), s, in_columns(vh)
+    return u, s, vh
 
 
 def _gaps(values: Any) -> Any:
@@ -584,7 +590,7 @@ def _cutoffs(A: Array, atol: float | None, rtol: float | None) -> Any:
 
 
 def _pinv(self: Array, atol: float | None, rtol: float | None) -> Array:
-    u, s, vh = np.linalg.svd(self, full_matrices=False)
+    u, s, vh = _decomposed(self, full_matrices=False)
     is_large = s > np.asarray(_cutoffs(self, atol, rtol))[..., None]
     inverse = np.where(is_large, 1 / np.where(is_large, s, 1), 0).astype(self.dtype)
     return np.asarray(np.swapaxes(vh, -1, -2) * inverse[..., None, :] @ np.swapaxes(u, -1, -2))
@@ -659,7 +665,7 @@ rank_op: Op = Op(
     grad_fn="",
     formula="how many singular values of self count",
     forward=lambda self, atol, rtol: (
-        np.linalg.svd(self, compute_uv=False) > np.asarray(_cutoffs(self, atol, rtol))[..., None]
+        _decomposed(self, full_matrices=False)[1] > np.asarray(_cutoffs(self, atol, rtol))[..., None]
     ).sum(-1),
     public=False,
 )

@@ -13,7 +13,7 @@ import numpy as np
 from gviz.engine import dtypes
 from gviz.engine.op import Example, Op, Reading, Rule, zero_gradient, zeros
 from gviz.engine.ops._examples import normal, positive, spaced, within
-from gviz.engine.ops._kernels import only, refuse_unless
+from gviz.engine.ops._kernels import laid_out_as, only, refuse_unless
 from gviz.engine.ops.arithmetic import sign
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.elementary_functions import exp, log, logit, sigmoid
@@ -178,7 +178,7 @@ def _soft_margin(self: Array, target: Array) -> Array:
     if not dtypes.castable(losses.dtype, self.dtype):
         source, wanted = dtypes.of(losses).tensor_type, dtypes.of(self).tensor_type
         raise RuntimeError(f"result type {source} can't be cast to the desired output type {wanted}")
-    return losses.astype(self.dtype, copy=False)
+    return laid_out_as(self, losses.astype(self.dtype, copy=False))
 
 
 def _through_soft_margin(g: Any, self: Any, target: Any, reduction: str) -> Any:
@@ -211,14 +211,14 @@ def _weighted_loss(losses: Any, weight: Any) -> Any:
 
 
 def _bce(self: Array, target: Array, weight: Array | None, reduction: str) -> Any:
-    for name, values in (("input", self), ("target", target)):
-        if not ((values >= 0) & (values <= 1)).all():
-            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     if target.dtype != self.dtype:
         names = dtypes.of(target).tensor_type, dtypes.of(self).tensor_type
         raise RuntimeError(f"Found dtype {names[0]} but expected {names[1]}")
+    for name, values in (("input", self), ("target", target)):
+        if not ((values >= 0) & (values <= 1)).all():
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     losses = (target - 1) * np.maximum(np.log1p(-self), -100) - target * np.maximum(np.log(self), -100)
-    return reduced(_weighted_loss(losses, weight).astype(self.dtype, copy=False), reduction)
+    return reduced(laid_out_as(self, _weighted_loss(losses, weight).astype(self.dtype, copy=False)), reduction)
 
 
 def _both_apart(self: Any) -> Any:
@@ -290,7 +290,8 @@ def _bce_with_logits(self: Array, target: Array, weight: Array | None, pos_weigh
     softplus = np.log1p(np.exp(-np.abs(self))) + np.maximum(-self, 0)
     pull = softplus if pos_weight is None else (1 + (pos_weight - 1) * target) * softplus
     losses = _weighted_loss((1 - target) * self + pull, weight)
-    return reduced(losses.astype(target.dtype, copy=False), reduction)  # PyTorch computes it in `1 - target`
+    in_place = losses.astype(target.dtype, copy=False)  # PyTorch computes it in `1 - target`
+    return reduced(laid_out_as(target, in_place) if in_place.shape == target.shape else in_place, reduction)
 
 
 def _through_logits(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:

@@ -597,10 +597,7 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
     """The matrix product, by the operands' dimensions: dot, mv, mm, or matrix by matrix over leading dimensions."""
     checked(mm, other, 2)
     dims = self.ndim, other.ndim
-    if 0 in dims:
-        raise RuntimeError(
-            f"both arguments to matmul need to be at least 1D, but they are {self.ndim}D and {other.ndim}D"
-        )
+    _refuse_numbers("matmul", dims)
     if dims == (1, 1):
         return dot_front(self, other)
     if dims == (2, 1):
@@ -663,8 +660,14 @@ def _batched(self: Tensor, other: Tensor) -> Tensor:
     return run(reshaped, bmm_front(left, right), size=(*lead, *rows, *columns))
 
 
+def _refuse_numbers(name: str, dims: tuple[int, int]) -> None:
+    if 0 in dims:
+        raise RuntimeError(f"both arguments to {name} need to be at least 1D, but they are {dims[0]}D and {dims[1]}D")
+
+
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input` @ `weight`.T + `bias`, as in ``torch.nn.functional.linear``."""
+    _refuse_numbers("linear", (input.ndim, weight.ndim))
     turned: Tensor = t_front(weight)
     if bias is None:
         return matmul(input, turned)
