@@ -130,7 +130,7 @@ def _is_version_of_gradient(lines, found, real, ours):
     if path[-1] != "version" or own != 0 or not isinstance(version, int):
         return False
     views = (
-        [rf"{path[1]} = (\w)\W"]
+        [rf"{path[1]} = (\w)\W", rf"{path[1]} = torch\.\w+\((\w)\W"]
         if path[0] == "variables"
         else [r"for part in (\w): see\(part\)", r"see\(list\((\w)\)\[0\]\)"]
     )
@@ -142,6 +142,17 @@ def _is_version_of_gradient(lines, found, real, ours):
         viewed is not None
         and bool(source)
         and re.search(rf"\b{viewed} = torch\.autograd\.grad\(", source[-1]) is not None
+    )
+
+
+def _is_write_of_inference_data(lines, found, real, ours):
+    """The data of an inference tensor count their own writes in PyTorch, so that they are allowed."""
+    refused = ("RuntimeError", "Inplace update to inference tensor outside InferenceMode is not allowed.")
+    return (
+        found[1:3] == (("error",), None)
+        and found[3][0] == refused[0]
+        and found[3][1].startswith(refused[1])
+        and re.search(r"\.(data|detach\(\))\.\w+_\(", lines[found[0]]) is not None
     )
 
 
@@ -187,6 +198,7 @@ NAMED = {
     "the sign of a nan (`signbit`, `copysign`)": _is_sign_of_nan,
     "`torch.sum(x, 1, out=x)`: a result written to its own input": _is_written_to_its_input,
     "`_version` of a result's gradient, in a hook or from `autograd.grad`": _is_version_of_gradient,
+    "in-place functions of `x.data` and `x.detach()` of an inference tensor `x`": _is_write_of_inference_data,
 }
 """Rows of docs/differences.md, each with the test for exactly that difference."""
 

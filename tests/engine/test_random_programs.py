@@ -135,6 +135,12 @@ LED_TO = {
     "modules of inference mode": "with torch.inference_mode():\n    m = filled(nn.Linear(2, 2))\n    n = nn.BatchNorm1d(2)\nwith torch.inference_mode():\n    e = filled(nn.Embedding(3, 2, padding_idx=0))\n    c = copy.deepcopy(nn.PReLU())\na = m(data(2, 2, dtype=torch.float32))\nm.weight.tanh_()\nm.weight.add_(1)\nb = nn.Parameter(data(2))",
     "the dimension of an empty extreme as it was written": "a = data(2, 0).amax((-1,))\nb = data(2, 0).amin((0, -1))\nc = data(2, 0).amax(-1)\nd = data(2, 0).amax(1)",
     "decompositions of nan": "a = data(2, 2) / 0\nb = torch.linalg.pinv(a)\nc = torch.linalg.svdvals(a)",
+    "writes out of place lie as their input or in C order": "a = data(3, 3).t()\nb = a.index_copy(0, whole(1, below=1), a[:1])\nc = a.index_put((whole(1),), a[:1])\nd = a.index_put((whole(1),), a[:1], accumulate=True)\np = a.put(whole(1), a[0, :1])\nq = a.index_put((whole(3), whole(3)), data(3))\nr = data(2, 3).expand(2, 2, 3).index_put((whole(1, below=2),), data(3))",
+    "cholesky of nan": "a = torch.linalg.cholesky(data(2, 2) / 0)\nb = torch.linalg.cholesky(torch.tensor([[1.0, 0.0], [0.0, math.nan]]))\nc = torch.linalg.cholesky(torch.stack([torch.eye(2), torch.eye(2) * math.nan]))",
+    "index_reduce fills before it looks": "a = data(2, 1)\na.index_reduce_(1, whole(1) + 3, data(2, 1), 'amax', include_self=False)\na.index_reduce_(1, whole(1) - 9, data(2, 1), 'amax', include_self=False)\na.index_reduce_(1, whole(1) + 3, data(2, 1), 'amax')\nb = data(0)\nb.index_reduce_(0, whole(1), data(1), 'amax')",
+    "resize_ of an inference tensor to its own size": "with torch.inference_mode():\n    a = data(4)\na.resize_(4)\na.resize_(2, 2)",
+    "max_pool1d without a gradient is no view": "a = F.max_pool1d(data(1, 2, 4), 2)\nb = F.max_pool1d(data(1, 2, 4).requires_grad_(), 2)\nc, d = F.max_pool1d(data(1, 2, 4), 2, return_indices=True)\nwith torch.no_grad():\n    p = F.max_pool1d(data(2, 4).requires_grad_(), 2)\np.add_(1)\nm = nn.MaxPool1d(2)\nq = m(data(1, 2, 4))",
+    "the statistics of a module without weights are reset": "m = nn.BatchNorm1d(2, affine=False)\nm.reset_parameters()\nm.reset_running_stats()\nn = nn.InstanceNorm1d(2, track_running_stats=True).double()\nn.reset_parameters()\no = nn.BatchNorm1d(2)\no.reset_parameters()",
     "scatter_ of a number that does not fit": "a = whole(2, 3)\na.scatter_(1, whole(2, 3), math.inf)\na.scatter_(1, whole(2, 3), math.nan, reduce='multiply')\na.scatter_(1, whole(2, 3), 1e30, reduce='add')\na.scatter_(1, whole(2, 3), 2.7)\na.to(torch.uint8).scatter_(1, whole(2, 3), 300)\nb = a.half().scatter(1, whole(2, 3), 1e30)\n(a > 0).scatter_(1, whole(2, 3), math.inf)",
     **{f"the gradient through {write} of an expanded tensor": f"a = data(3).requires_grad_()\nb = (a * 1).expand(2, 3)\nb.{write}\n(b ** 2).sum().backward()" for write in (
         "zero_()", "fill_(2.0)", "copy_(b)", "index_put_((torch.tensor([0]),), torch.ones((), dtype=torch.float64))", "masked_fill_(b > 0, 2.0)", "index_fill_(0, torch.tensor([0]), 2.0)", "__setitem__([0], 0.0)", "__setitem__(0, 0.0)", "clamp_(0, 1)", "t_()",
@@ -236,6 +242,7 @@ BATCHED = "b = torch.autograd.grad(a, c, d, is_grads_batched=True)"
 NO_BATCH = ("RuntimeError", "Batching rule not implemented for aten::detach; the fallback path doesn't work")
 NO_SIZE = ("AttributeError", "'int' object has no attribute 'size'")
 NO_TENSOR = ("TypeError", "binary_cross_entropy(): argument 'target' (position 2) must be Tensor, not int")
+NO_INFERENCE = ("RuntimeError", "Inplace update to inference tensor outside InferenceMode is not allowed.You can")
 OUTSIDE = ("IndexError", "index 5 is out of bounds for dimension 0 with size 2")
 
 
@@ -280,6 +287,11 @@ def having(name, **state):
         ("q = a.reshape(2)", having("q", version=1, view=True), having("q", version=0, view=True), None),
         ("for part in g: see(part)", after(shown=[{"version": 1}]), after(shown=[{"version": 0}]), 5),
         ("for part in a: see(part)", after(shown=[{"version": 1}]), after(shown=[{"version": 0}]), None),
+        ("q = torch.detach(g)", having("q", version=1, view=True), having("q", version=0, view=True), 5),
+        ("a.data.add_(1)", after(), after(NO_INFERENCE), 6),
+        ("a.add_(1)", after(), after(NO_INFERENCE), None),
+        ("a.data.add_(1)", after(), after(("RuntimeError", "other")), None),
+        ("a.data.add_(1)", after(NO_INFERENCE), after(), None),
         ("see(g)", after(shown=[{"version": 1}]), after(shown=[{"version": 0}]), None),
         ("b = F.binary_cross_entropy(a, 1)", after(NO_SIZE), after(NO_TENSOR), 1),
         ("b = F.binary_cross_entropy(a, 1)", after(NO_SIZE), after(), None),

@@ -71,7 +71,8 @@ class _RunningNorm(Module):
         for statistic in (self.running_mean, self.running_var, self.num_batches_tracked):
             if statistic is not None:
                 count_writes(statistic, 1)  # PyTorch resets the new tensors, and messages show that version
-        begin(self)
+        if affine or type(self).reset_parameters is not _RunningNorm.reset_parameters:
+            begin(self)
 
     def reset_running_stats(self) -> None:
         """Resets the running statistics to mean 0 and variance 1."""
@@ -82,7 +83,7 @@ class _RunningNorm(Module):
 
     def reset_parameters(self) -> None:
         """Resets the weights and the running statistics."""
-        if self.weight is not None and not self.weight._unborn:
+        if self.weight is None or not self.weight._unborn:
             self.reset_running_stats()
         if self.weight is not None:
             init.ones_(self.weight)

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from gviz.engine.functions_and_methods import front
+from gviz.engine.modes import thread
 from gviz.engine.nn import functional as F
 from gviz.engine.nn._family import LAST, Shape, Sizes, each, named, sizes_of, stride_of
 from gviz.engine.nn.module import Module
@@ -338,6 +339,8 @@ def _make_max_pool(dims: int) -> tuple[Callable[..., Any], Callable[..., tuple[T
         return_indices: bool = False,
     ) -> Any:
         values, indices = with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+        if dims == 1 and not return_indices and not (input.requires_grad and thread.grad_enabled):
+            values._base = None  # PyTorch has another kernel then, whose result is no view
         return (values, indices) if return_indices else values
 
     return max_pool, with_indices

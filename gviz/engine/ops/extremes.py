@@ -260,7 +260,7 @@ def _over(op: Op, self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     dims = reduced_dims(dim, checked(op, self, 1).ndim)
     if dim in (None, ()):
         _check_any(op.name, self)
-    check_not_empty(f"{op.name}()", self, dims if dim is None else (dim,) if isinstance(dim, int) else dim)
+    check_not_empty(f"{op.name}()", self, dims if dim is None else (dim,) if isinstance(dim, int) else tuple(dim))
     return applied(op, self, dim=() if dim is None or dim == () else dims, keepdim=keepdim)
 
 

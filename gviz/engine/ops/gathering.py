@@ -14,7 +14,15 @@ from gviz.engine.functions_and_methods import Number, front
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
 from gviz.engine.ops._examples import normal, positive, spaced
-from gviz.engine.ops._kernels import added, added_rows, check_broadcast, in_rows, places_along, refuse_unless
+from gviz.engine.ops._kernels import (
+    added,
+    added_rows,
+    check_broadcast,
+    in_rows,
+    laid_out_as,
+    places_along,
+    refuse_unless,
+)
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.copying import strides_of
 from gviz.engine.ops.indexing import at, fill_where, index_select_op, narrow, select
@@ -310,7 +318,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
     result = np.array(self, order="C")
     places = np.reshape(index, -1) % max(self.size, 1)
     (_add if accumulate else _write)(result.reshape(-1), places, np.reshape(source, -1))
-    return result
+    return laid_out_as(self, result)
 
 
 def _unput(g: Any, index: Any, accumulate: bool) -> Any:
@@ -430,7 +438,7 @@ def _added(self: Array, source: Array, index: Array, dim: int, alpha: Number) ->
 
 
 def _written(self: Array, source: Any, index: Array, dim: int) -> Array:
-    result = np.array(self)
+    result = np.array(self, order="C")
     if not result.ndim:
         return np.reshape(np.asarray(source, result.dtype), ())
     if result.size:  # otherwise PyTorch does not look at the index
@@ -785,7 +793,11 @@ def _reduced_entries(
         if not include_self:
             _check_not_empty(self, index, dim)
         raise IndexError(f"select(): index 0 out of range for tensor of size {list(self.shape)} at dimension {dim}")
-    if not ((index >= 0) & (index < (self.shape[dim] if self.ndim else 1))).all():
+    length = self.shape[dim] if self.ndim else 1
+    if not ((index >= 0) & (index < length)).all():
+        beyond = index[(index < -length) | (index >= length)]
+        if not include_self and beyond.size:  # PyTorch first fills these entries
+            raise IndexError(f"index {beyond[0]} is out of bounds for dimension {dim} with size {length}")
         raise IndexError("index out of range in self")
     refuse_unless(self.dtype.kind != "b" or reduce != "mean", "div_floor_cpu", self)
     return _reduced(self, source, _along(index, source.shape, dim), dim, reduce, include_self)

@@ -20,6 +20,7 @@ from gviz.engine import messages
 from gviz.engine.arguments import fitting, typename
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.functions_and_methods import Number, checked, front, number
+from gviz.engine.layout import copied
 from gviz.engine.memory import address_of
 from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule, apply, compute, zeros
@@ -275,13 +276,14 @@ def _put_back(self: Array, *indices: Any, sizes: Shape) -> Array:
 
 def _put(self: Array, values: Array, *indices: Any, accumulate: bool) -> Array:
     key = _key_into(self.shape, indices)
-    result = self.copy()
+    result = self.copy() if self.flags.c_contiguous else copied(self)
     if not accumulate:
         result[key] = values
         return result
     places = np.arange(result.size).reshape(result.shape)[key]
     wide = np.broadcast_to(values, places.shape)
-    return result + added(result.size, places.reshape(-1), wide.reshape(-1)).reshape(result.shape)
+    result += added(result.size, places.reshape(-1), wide.reshape(-1)).reshape(result.shape)
+    return result
 
 
 def _with_indices(vjp: Callable[..., Any]) -> Callable[..., Any]:

@@ -330,6 +330,8 @@ def _diagonals(values: Any) -> Any:
 def _cholesky(A: Array, upper: bool) -> Array:
     try:
         factor = np.linalg.cholesky(np.swapaxes(A, -1, -2) if upper else A)
+        if np.isnan(factor).any():  # PyTorch calls no such matrix positive-definite
+            raise np.linalg.LinAlgError
     except np.linalg.LinAlgError:
         orders = [minor_not_positive(matrix) for matrix in A.reshape(-1, *A.shape[-2:])]
         bad = next(i for i, order in enumerate(orders) if order)

@@ -99,7 +99,8 @@ def minor_not_positive(matrix: Array) -> int:
     """The order of the smallest leading minor that is not positive-definite, from 1; 0 if all are."""
     for k in range(1, len(matrix) + 1):
         try:
-            np.linalg.cholesky(matrix[:k, :k])
+            if np.isnan(np.linalg.cholesky(matrix[:k, :k])).any():
+                return k
         except np.linalg.LinAlgError:
             return k
     return 0

@@ -947,8 +947,8 @@ def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat | None = None)
     strides = strides_in(shape, order)
     if shape != self._array.shape or not (memory_format is None or is_in(self._array, order)):
         _replace(self, resized(self._array, shape, strides))
-    if self.is_inference() and not thread.inference:
-        raise RuntimeError(messages.INFERENCE_IN_PLACE)
+        if self.is_inference() and not thread.inference:
+            raise RuntimeError(messages.INFERENCE_IN_PLACE)
     return self
 
 
