@@ -73,7 +73,7 @@ class ForgivingDriver(LinuxDriver):
 
     def _stop(self) -> None:
         """Release the terminal and stop. If no shell could resume this process, the kernel does not stop it."""
-        if self._auto_restart and self._has_terminal:
+        if self._auto_restart and self._has_terminal and not self._app._exit:
             self.suspend_application_mode()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
@@ -87,8 +87,8 @@ class ForgivingDriver(LinuxDriver):
 
         A program cannot handle SIGSTOP: meanwhile the shell has written over the screen and changed the keyboard mode.
         """
-        if not (self._was_continued and self._auto_restart):
-            return
+        if not (self._was_continued and self._auto_restart) or self._app._exit:
+            return  # an application that exits would never end a new reader of keys
         if self._has_terminal:
             try:
                 job = os.tcgetpgrp(self.fileno)

@@ -5,6 +5,7 @@ import os
 import signal
 from threading import Event
 from time import sleep
+from types import SimpleNamespace
 
 import pytest
 from textual.events import Key
@@ -20,6 +21,7 @@ class Driver(ForgivingDriver):
         self.exit_event, self._key_thread = Event(), None
         self._auto_restart = self.has_it = True
         self._must_signal_resume = False
+        self._app = SimpleNamespace(_exit=False)
 
     @property
     def _has_terminal(self):
@@ -74,6 +76,12 @@ def test_both_while_an_editor_has_the_terminal(driver):
     driver._auto_restart = driver.has_it = False
     assert after(driver, driver._sigtstp_application) == (["SIGTSTP"], [])
     assert after(driver, driver._sigcont_application) == ([], [])
+
+
+def test_an_application_that_exits_takes_the_terminal_no_more(driver):
+    driver._app._exit = True
+    assert after(driver, driver._sigcont_application) == ([], [])
+    assert after(driver, driver._sigtstp_application) == ([], ["SIGTSTP"])
 
 
 def test_without_a_running_event_loop_it_stops_at_once(driver):
