@@ -20,7 +20,7 @@ from gviz.explain.display_names import innermost, label, label_at, made_at, why_
 from gviz.explain.finding import Finding, Number
 from gviz.explain.formula import is_small, value_word
 from gviz.explain.hook_effects import source_hooks
-from gviz.explain.operation_sets import LISTS
+from gviz.explain.operation_sets import ELEMENTWISE, LISTS
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradient, step_event
 from gviz.explain.tracking import ancestors, cuts_after
 from gviz.trace.graph_state import Contribution, NodeInfo
@@ -297,13 +297,37 @@ def _sent_by_loss(loss_pass: _LossPass, source: int) -> dict[int, _ByLoss]:
     from gviz.rerun.forward import vector_jacobian_products  # imports the engine, which few answers need
 
     each = [{nr: shares[loss] for nr, shares in arrived.items() if loss in shares} for loss in losses]
-    sent = vector_jacobian_products(loss_pass.timeline, loss_pass.timeline.info(source), each)
+    info = loss_pass.timeline.info(source)
+    try:
+        sent = vector_jacobian_products(loss_pass.timeline, info, each)
+    except GvizError:
+        if info.op.base_name not in ELEMENTWISE:
+            raise
+        sent = [_by_element(loss_pass, one, recorded, each) for one in each]
     return {
         slot: _require_sum(
             loss_pass, part, {loss: one[slot] for loss, one in zip(losses, sent, strict=True) if slot in one}
         )
         for slot, part in recorded.items()
     }
+
+
+def _by_element(
+    loss_pass: _LossPass, share: _ByLoss, recorded: Mapping[int, Contribution], each: Sequence[_ByLoss]
+) -> _ByLoss:
+    """Return what an elementwise rule sends for one share of what arrived, by slot.
+
+    It multiplies each element by a number, whatever that is: the one between the recorded sums. Its forward may have an
+    argument that was not recorded, as the small number that `rms_norm` adds.
+    """
+    total = sum((one[0] for one in each if 0 in one), np.zeros(()))
+    found: _ByLoss = {}
+    for slot, part in recorded.items():
+        array = _array(loss_pass, part)
+        if 0 not in share or array.shape != total.shape or (share[0][total == 0] != 0).any():
+            raise GvizError(f"{label_at(loss_pass.timeline, part.source)} cannot be split by element")
+        found[slot] = np.divide(share[0] * array, total, out=np.zeros(total.shape), where=total != 0)
+    return found
 
 
 def _require_sum(loss_pass: _LossPass, part: Contribution, shares: _ByLoss) -> _ByLoss:

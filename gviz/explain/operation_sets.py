@@ -65,6 +65,11 @@ NONFINITE_ELEMENTWISE = ARITHMETIC.keys() | {
 }  # fmt: skip
 """Elementwise operations that can make nan or inf from finite numbers."""
 
+ELEMENTWISE = NONFINITE_ELEMENTWISE | ZERO_GRADIENT_REGIONS | SQUASHING | {
+    "leaky_relu", "elu", "selu", "celu", "silu", "mish", "gelu", "softplus", "neg", "abs", "sin", "cos", "clamp",
+}  # fmt: skip
+"""Operations whose rule multiplies each element of what arrives by a number."""
+
 OF_LOSSES = LOSSES_OF_PAIRS | {
     "mean", "sum", "neg", "pow", "square", "abs", "log_softmax", "nll_loss", "nll_loss2d", "cross_entropy", "l1_loss",
     "kl_div",

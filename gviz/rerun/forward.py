@@ -307,6 +307,8 @@ def _forward_and_inputs(timeline: Timeline, info: NodeInfo) -> tuple[Forward, li
     """
     missing = [slot for slot in range(len(info.created.inputs)) if _is_inside(timeline, *info.created.inputs[slot])]
     known = any(not _is_inside(timeline, info.node, nr) for nr in range(len(info.created.outputs)))
+    if known and not missing and timeline.framework != ENGINE and info.op.name in _POOLINGS:
+        info = replace(info, created=msgspec.structs.replace(info.created, attrs=_of_windows(info)))
     if known and not missing:
         return forward_of(timeline, info), inputs_of(timeline, info)
     arrays = [_known_or_computed(timeline, info, slot, _MOST_INSIDE) for slot in range(len(info.created.inputs))]
@@ -320,6 +322,21 @@ def _forward_and_inputs(timeline: Timeline, info: NodeInfo) -> tuple[Forward, li
     if known:
         _require_recorded_result(timeline, info, forward, info.created.outputs, arrays)
     return forward, arrays
+
+
+_POOLINGS = ("max_pool2d_with_indices", "max_pool3d_with_indices")
+_WINDOWS = {"padding": 0, "dilation": 1}
+
+
+def _of_windows(info: NodeInfo) -> tuple[tuple[str, Any], ...]:
+    """Return the arguments of a pooling of PyTorch with those that its call left out, one number for each dimension.
+
+    Finite differences do not run it: after a relu, equal maxima have no slope.
+    """
+    given = {name: value for name, value in info.created.attrs if value not in (None, [], ())}
+    dims = int(info.op.name[len("max_pool")])
+    windows = {"stride": given["kernel_size"], "ceil_mode": False, **_WINDOWS, **given}
+    return tuple((name, (value,) * dims if type(value) is int else value) for name, value in windows.items())
 
 
 _MOST_INSIDE = 40
