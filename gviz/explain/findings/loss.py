@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
@@ -185,11 +185,12 @@ def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
 def _kl_of_probabilities(survey: Survey) -> Iterator[Finding]:
     """Yield ``kl_div`` whose first argument has probabilities. The operations that it consists of are recorded."""
     yield from _cross_terms(survey)
+    products = _by_line(survey.ops("mul"))
     for made in survey.ops("div", "mean", "sum", "sub"):
         if "log_target" not in dict(made.created.attrs):
             continue
-        for product in survey.ops("mul"):
-            if product.created.stack != made.created.stack or not product.seq < made.seq:
+        for product in products.get(made.created.stack, ()):
+            if not product.seq < made.seq:
                 continue
             tracked = [one for one in survey.sources(product) if one.created.requires_grad]
             is_input = len(tracked) == 1 and not _is_kl_target(survey, tracked[0], made)
@@ -205,8 +206,17 @@ def _is_kl_target(survey: Survey, made: Made, end: Made) -> bool:
     return any(user.op == "xlogy" and user.created.stack == end.created.stack for user in users)
 
 
+def _by_line(nodes: Iterable[Made]) -> dict[int, list[Made]]:
+    """Return nodes by the call that made them, in order."""
+    lines: defaultdict[int, list[Made]] = defaultdict(list)
+    for made in nodes:
+        lines[made.created.stack].append(made)
+    return lines
+
+
 def _cross_terms(survey: Survey) -> Iterator[Finding]:
     """Yield the same on the built-in engine: ``xlogy(target, target) - target * input``."""
+    of_line = _by_line(survey.nodes.values()) if survey.by_op.get("xlogy") else {}
     for made in survey.ops("sub"):
         pair = list(survey.sources(made))[:2]
         if [one.op for one in pair] != ["xlogy", "mul"]:
@@ -214,7 +224,7 @@ def _cross_terms(survey: Survey) -> Iterator[Finding]:
         targets = {node for node, _ in pair[0].created.inputs}
         given = [one for one in survey.sources(pair[1]) if one.node not in targets]
         if len(targets) == len(given) == 1 and given[0].created.requires_grad:
-            line = [one for one in survey.nodes.values() if one.created.stack == made.created.stack]
+            line = of_line[made.created.stack]
             found = _too_great(survey, max(line, key=lambda one: one.seq), given[0])
             if found is not None and not any("log_target" in dict(one.created.attrs) for one in line):
                 yield found
