@@ -78,6 +78,8 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[C
         kept[key] = _with_another(timeline, kept[key], one.finding) if key in kept else one
     constant = {_line(one.finding) for one in kept.values() if one.finding.kind == "one-element"}
     rest = [one for one in kept.values() if one.finding.kind not in _ZEROS or _line(one.finding) not in constant]
+    if any(one.finding.kind != "not-falling" for one in rest):  # the others are the reason, or may be
+        rest = [one for one in rest if one.finding.kind != "not-falling"]
     return sorted(rest, key=lambda one: (LEVELS.index(one.level), one.finding.event))
 
 

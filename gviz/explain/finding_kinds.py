@@ -389,6 +389,7 @@ KINDS: tuple[Kind, ...] = (
         "an optimizer step without a backward pass before it, or with frozen parameters only",
         find=optimizer_step.empty_step,
     ),
+    Kind("not-falling", "note", "a loss that is no smaller after many steps", find=loop.not_falling),
     Kind("unused-losses", "note", "losses of a loop without a backward pass", find=loop.unused_losses),
     Kind("unchanged", "warning", "a parameter that did not change in steps with a gradient", find=parameters.unchanged),
     Kind(

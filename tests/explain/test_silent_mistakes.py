@@ -575,6 +575,26 @@ for i in range(3):
     (w * 3).sum().backward()
     opt.step()
 """,
+    "a loss that does not fall": """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(8, 3)
+for i in range(30):
+    y = (torch.arange(8.0) + i)[:, None] % 2
+    loss = F.binary_cross_entropy_with_logits(net(x) / 20, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a loss that grows": """
+w = torch.ones(2, requires_grad=True)
+opt = torch.optim.SGD([w], lr=1.05)
+for i in range(30):
+    loss = (w * w).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }
 EXPECTED = {
     "an array that is written before the use of its result": (
@@ -920,6 +940,20 @@ EXPECTED = {
         ["rounds away in float16", "are 0.001953 apart"],
         "float32",
         ".half()",
+    ),
+    "a loss that does not fall": (
+        "note",
+        "not-falling",
+        ["does not fall in 30 passes", "2 of 2 parameters of the optimizer", "lr is 0.1"],
+        "fit one batch first",
+        "loss = F",
+    ),
+    "a loss that grows": (
+        "note",
+        "not-falling",
+        ["loss = Sum grows in 30 passes", "1 of 1 parameters"],
+        "a smaller learning rate",
+        "loss = (w",
     ),
 }
 ONLY_TORCH = {"clipped before unscale_", "a target that is longer than its input"}
@@ -1432,6 +1466,25 @@ for i in range(3):
     (net(torch.randn(5, 3)) - 1).pow(2).mean().backward()
     opt.step()
     sched.step()
+""",
+    "a loss that falls slowly": """
+w = torch.ones(2, requires_grad=True)
+opt = torch.optim.SGD([w], lr=0.001)
+for i in range(30):
+    loss = (w * w).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "two losses that balance each other": """
+a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+opt_a, opt_b = torch.optim.SGD([a], lr=0.01), torch.optim.SGD([b], lr=0.01)
+for i in range(30):
+    opt_a.zero_grad(); opt_b.zero_grad()
+    (a * b.detach()).pow(2).sum().backward()
+    opt_a.step()
+    (2 - a.detach() * b).pow(2).sum().backward()
+    opt_b.step()
 """,
 }
 
