@@ -151,9 +151,9 @@ def record(
     made = recording.record(path, kept, force=force, framework=framework or present)
     for one in FOREIGN:
         if one.imported or one.owns(model):
-            made.along_with(partial(one.attached, model=model, scope=scope))
+            made.with_context(partial(one.attached, model=model, scope=scope))
         elif one.package not in sys.modules:
-            made.along_with(partial(_when_imported, one, scope))
+            made.with_context(partial(_when_imported, one, scope))
     return made
 
 

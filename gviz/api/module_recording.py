@@ -78,7 +78,7 @@ def _recorded(
     given = [(name, tensor) for name, value in bound.arguments.items() for tensor, _ in tensors_in(value)]
     with _same_state(original, copies.library), frameworks.record() as recording:
         for _, tensor in given:
-            _meet(recording, tensor)
+            _announce_external(recording, tensor)
         result = module(*bound.args, **bound.kwargs)
         tensors = [tensor for tensor, _ in tensors_in(result)]
         if backward:
@@ -168,7 +168,7 @@ def _cannot_be_copied(what: str, error: Exception) -> GvizError:
     )
 
 
-def _meet(recording: Recording | NestedRecording, tensor: Any) -> None:
+def _announce_external(recording: Recording | NestedRecording, tensor: Any) -> None:
     """Announce an input outside of the module: at its first use it would belong to an inner one."""
     if hasattr(tensor, "_seen"):  # of the built-in engine
         from gviz.engine import instrumentation

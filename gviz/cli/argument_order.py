@@ -43,7 +43,7 @@ def refuse_for_trace(trace: str, theirs: Sequence[str]) -> None:
         raise GvizError(what, hint=f"options come before {shown(trace)}", exit_code=2)
 
 
-class OptionsBehind(click.Command):
+class OptionsAfterScript(click.Command):
     """A command that accepts its options after the script, up to `--`; what follows are the script's `arguments`.
 
     `usual` is a script argument for the example in its usage.
@@ -105,7 +105,7 @@ def refuse_unnamed(*words: str) -> None:
         raise GvizError("the name of the picture comes after -o", hint=hint, exit_code=2)
 
 
-class OptionsBehindPlace(click.Command):
+class OptionsAfterPlace(click.Command):
     """A command that accepts its options between its first word, which is not a file, and SCRIPT."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -120,10 +120,10 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
 
     moment = moment_of(timeline, at) if at else None
     findings = answers(timeline, place, moment)
-    return [*findings, *_wrong_on_the_way(timeline, findings, len(timeline) if moment is None else moment)]
+    return [*findings, *_wrong_rules_on_path(timeline, findings, len(timeline) if moment is None else moment)]
 
 
-def _wrong_on_the_way(timeline: Timeline, findings: list[Finding], n: int) -> Iterator[Finding]:
+def _wrong_rules_on_path(timeline: Timeline, findings: list[Finding], n: int) -> Iterator[Finding]:
     """Return wrong backward rules of the program's own functions that the explained gradient passed through."""
     from gviz.explain.findings.custom_function import wrong_rules_behind
 

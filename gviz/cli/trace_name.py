@@ -16,7 +16,7 @@ from gviz.values.plain_text import clipped, shown
 RANK = "{rank}"
 
 
-class GivenTrace(click.Path):
+class TraceArgument(click.Path):
     """The path of a trace to read, or of a folder; GvizError for text that cannot be a file name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:

@@ -162,7 +162,7 @@ class _Buffers:
     def __init__(self, a: Rank, b: Rank) -> None:
         self._ranks = a, b
 
-    def meet_again(self, parting: Divergence) -> bool:
+    def is_synchronized_later(self, parting: Divergence) -> bool:
         """Return whether the divergence only concerns a buffer that the ranks synchronize from time to time."""
         if parting.what != "buffer" or parting.difference is None or parting.between is None:
             return False
@@ -207,7 +207,7 @@ def divergence_in(a: Rank, b: Rank, iteration: int) -> Divergence | None:
 
 def _divergence_in(a: Rank, b: Rank, iteration: int, buffers: _Buffers) -> Divergence | None:
     between = rank_differences(a.timeline, b.timeline, iteration)
-    partings = (each for each in _divergences(between) if not buffers.meet_again(each))
+    partings = (each for each in _divergences(between) if not buffers.is_synchronized_later(each))
     if a.completed(iteration) and b.completed(iteration):
         return next(partings, None)
     for part, difference in between.parts:

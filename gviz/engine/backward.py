@@ -490,7 +490,7 @@ class Pass:
                 if watched:
                     anomaly_detection.evaluated.node = node
                 grads = arrived.pop(node, None) or [None] * len(node.outputs)
-                if not (every_node or self._capture_if_wanted(node, grads)):
+                if not (every_node or self._capture_if_requested(node, grads)):
                     continue
                 if node.extras is not None:
                     self._before(node, node.extras, grads)
@@ -596,7 +596,7 @@ class Pass:
             run_posthooks(self, node, node.extras.after, (), grads)
         thread.grad_enabled = self.create_graph
 
-    def _capture_if_wanted(self, node: Node, grads: list[Grad | None]) -> bool:
+    def _capture_if_requested(self, node: Node, grads: list[Grad | None]) -> bool:
         """Return whether a node runs in a limited pass.
 
         Also captures its incoming gradient if it is wanted: before the tensor hooks if the node runs, otherwise after

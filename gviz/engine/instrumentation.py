@@ -92,10 +92,10 @@ def seen(channel: Channel, tensor: Tensor) -> Seen:
             seen(channel, tensor._base)
         tensor._storage = _storage_of(channel, tensor)
         return mark
-    return _meet(channel, tensor)
+    return _announce_external(channel, tensor)
 
 
-def _meet(channel: Channel, tensor: Tensor) -> Seen:
+def _announce_external(channel: Channel, tensor: Tensor) -> Seen:
     """Announce a tensor that no recorded operation made, and record its name in the program."""
     mark = _enter(channel, tensor)
     if name := _name_of(tensor):

@@ -389,7 +389,7 @@ def _cut_off(timeline: Timeline, uses: Sequence[int], cuts: set[int], window: ra
     """Return the uses with a path to one of the cuts, found by one walk backwards from the cuts."""
     seen, waiting = {*cuts}, [*cuts]
     while waiting:
-        for source in timeline.nodes.made_from.get(waiting.pop(), ()):
+        for source in timeline.nodes.inputs_by_node.get(waiting.pop(), ()):
             known = source and source not in seen and timeline.nodes.born(source) in window
             if known and not timeline.nodes.created(source).untracked:
                 seen.add(source)

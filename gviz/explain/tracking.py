@@ -35,7 +35,7 @@ def ancestors(timeline: Timeline, *nodes: int, up_to: Collection[int] = ()) -> I
     """Yield what nodes were made from, tracked or not, nearest first, without anything behind the nodes in `up_to`."""
     seen, waiting = set(nodes), deque(node for node in nodes if node)
     while waiting:
-        for source in timeline.nodes.made_from.get(waiting.popleft(), ()):
+        for source in timeline.nodes.inputs_by_node.get(waiting.popleft(), ()):
             if source and source not in seen:
                 seen.add(source)
                 if source not in up_to:
@@ -147,7 +147,7 @@ def _switched_off(timeline: Timeline, info: NodeInfo) -> Mend:
 
 def loses_tracking(timeline: Timeline, node: int) -> bool:
     """Return whether an operation lost track of a tensor that requires a gradient."""
-    info, inputs = timeline.info(node), timeline.nodes.made_from.get(node, ())
+    info, inputs = timeline.info(node), timeline.nodes.inputs_by_node.get(node, ())
     if info.created.untracked not in _LOSING or takes_shape(info):
         return False
     return any(timeline.info(source).created.requires_grad for source in inputs)

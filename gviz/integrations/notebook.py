@@ -89,12 +89,12 @@ def _picture(of: Drawn) -> str:
 
 def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     """Return the options with modules collapsed until the picture is small enough; None if it never is."""
-    from gviz.render.boxes.fold import Filter, asked_for, closed_to_fit, graph_of
+    from gviz.render.boxes.fold import Filter, closed_to_fit, graph_of, requested_nodes
     from gviz.render.request import moment_structure
 
     timeline, wanted = of.timeline, Filter(focus=of.node, ancestors=bool(of.node))
     graph = graph_of(timeline, [timeline.info(node) for node in timeline.nodes.of(timeline.iteration_at(of.n))])
-    closed = closed_to_fit(replace(graph, nodes=tuple(asked_for(graph, wanted))), BOXES)
+    closed = closed_to_fit(replace(graph, nodes=tuple(requested_nodes(graph, wanted))), BOXES)
     options = replace(options, drawing=replace(options.drawing, wanted=replace(wanted, closed=closed)))
     return options if len(moment_structure(timeline, of.n, options.drawing).places) <= 2 * BOXES else None
 

@@ -73,7 +73,7 @@ class Debuggee:
         self._process = os.getpid()
         current = self
 
-    def held_by(self, recording: Recording) -> Callable[[TraceWriter], Listener]:
+    def paused_by(self, recording: Recording) -> Callable[[TraceWriter], Listener]:
         """Return a function that starts a recording whose program this pauses."""
         self._recording = recording
         return self._begin

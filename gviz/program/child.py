@@ -20,7 +20,7 @@ from gviz.errors import GvizError
 from gviz.program import hidden_frames, program_end, rank_names, rank_recording, target, torch_alias
 from gviz.program import recording_request as order
 from gviz.system import notice, processes
-from gviz.trace.file.paths import make_way, refuse_other_file
+from gviz.trace.file.paths import refuse_other_file, remove_for_new
 from gviz.trace.recording.record import (  # now, before the program's own folder is on the path
     recording_to,
 )
@@ -55,7 +55,7 @@ def _begin(request: dict[str, Any], program: str) -> None:
         _make_way_for_ranks(Path(what.trace), force=what.replace)
     by_hand = "another gviz has just begun to write it: choose another name, or use --force to overwrite it"
     recording = recording_to(Path(what.trace), what.kept, force=what.replace, hint=by_hand)
-    recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
+    recording.begin_program(debuggee.paused_by(recording) if debuggee is not None else None)
     ending = ExitStack()  # registered first, and therefore run after all exit functions of the program
     atexit.register(ending.close)
     ending.push(program_end.ends_recording(recording))
@@ -77,7 +77,7 @@ def _make_way_for_ranks(trace: Path, *, force: bool) -> None:
             hint = "choose another folder, or --force overwrites them"
             raise GvizError(f"{trace.parent} already contains traces of ranks", hint=hint)
         refuse_other_file(rank)
-        make_way(rank)
+        remove_for_new(rank)
 
 
 def _means_engine(what: order.Order, script: target.Target | None) -> bool:

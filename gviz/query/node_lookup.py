@@ -96,7 +96,9 @@ def query(timeline: Timeline, text: str) -> Matches:
     if text in BAD:
         word = text if text == "inf" or timeline.error_index.first("nan") else "inf"
         first = timeline.error_index.first(word) or len(timeline) + 1
-        return lambda node: timeline.nodes.born(node) >= first and word in _made_bad(timeline.nodes.created(node))
+        return lambda node: (
+            timeline.nodes.born(node) >= first and word in _nonfinite_at_creation(timeline.nodes.created(node))
+        )
     place = places.place(text)
     return PlaceMatcher(timeline, places.Place(text, "part", word=text) if place.kind == "word" else place)
 
@@ -132,7 +134,7 @@ def event_number(timeline: Timeline, text: str) -> int:
     return number
 
 
-def _made_bad(created: NodeCreated) -> str:
+def _nonfinite_at_creation(created: NodeCreated) -> str:
     """Return the nan and inf in a node's value when it was created, as text."""
     return " ".join(bad_text(output.value) for output in created.outputs)
 

@@ -14,13 +14,13 @@ from gviz.render.boxes.fold import (
     CallGraph,
     Closed,
     Filter,
-    asked_for,
     boxes,
     closed_below,
     closed_to_fit,
     fold,
     graph_of,
     named_calls,
+    requested_nodes,
 )
 from gviz.render.boxes.function_calls import has_public_names, with_calls
 from gviz.render.boxes.graph_options import Level, Options
@@ -174,7 +174,7 @@ def _drawing(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: 
         infos = _followed(timeline, infos, iteration, words, options)
     graph = graph_of(timeline, infos.values())
     wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, within=True))
-    asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
+    asked = replace(graph, nodes=tuple(requested_nodes(graph, wanted)))
     calls = fits and not (part.node or words.density == "full")
     calls = calls and not has_public_names(timeline, infos.values())
     words = replace(words, wanted=replace(wanted, closed=_closed(asked, options), calls=calls))
@@ -240,7 +240,7 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
     return closed
 
 
-def asked_scene(
+def requested_scene(
     timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False, fits: bool = False
 ) -> Scene:
     """Return the scene of moment `n` as requested. Raises `GvizError` if it is unreadable `as_picture`."""

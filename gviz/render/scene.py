@@ -30,7 +30,7 @@ from gviz.render.boxes.node_rows import (
     chip_rows,
     hook_names,
     node_rows,
-    rows_beside,
+    rows_with_comparison,
     saved_rows,
 )
 from gviz.render.boxes.row import Row
@@ -315,7 +315,7 @@ def _chip(place: Outline, now: Now) -> Box:
     states: tuple[State, ...] = () if now.states[place.node] is not None else ("pending",)
     if brings(now, place.node, 0, [(place.user, place.slot)]):
         states = ("receiving",)
-    rows = rows_beside(lambda place, now: chip_rows(place, now.states[place.node], now), place, now)
+    rows = rows_with_comparison(lambda place, now: chip_rows(place, now.states[place.node], now), place, now)
     return _boxed(place, states, "", rows, f"{place.title}: the same tensor as box #{place.node}")
 
 
@@ -328,7 +328,7 @@ def _saved(place: Outline, now: Now) -> Box:
 
 def _module(place: Outline, group: Group, now: Now) -> Box:
     states = group_states(group, now)
-    rows = rows_beside(lambda place, now: group_rows(place, group, now), place, now)
+    rows = rows_with_comparison(lambda place, now: group_rows(place, group, now), place, now)
     hooks = (hook_words(effect, now) for effect in inner_hooks(group, now)) if now.options.marks else ()
     return _boxed(place, states, state_word(states), rows, "\n".join([group.call.path, *hooks]))
 
@@ -341,7 +341,7 @@ def _of_node(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare
     note = remark(now.timeline, info, now.timeline.iterations[shape.iteration])
     if note and "cut" in states:
         note = cut_text(info)
-    rows = rows_beside(lambda place, now: _rows(place, info, now, note), place, now)
+    rows = rows_with_comparison(lambda place, now: _rows(place, info, now, note), place, now)
     tip = tooltip(as_at(info, state), state) if tooltips else ""
     name = op_title(info) if info.created.kind == "op" else ""
     return _boxed(place, states, status(info, states, now), rows, tip, name)

@@ -26,7 +26,7 @@ from gviz.engine.tensor import new_tensor
 from gviz.errors import GvizError
 from gviz.rerun import forward
 from gviz.rerun.forward import Forward, forward_of
-from gviz.rerun.function_body import inputs_given_twice
+from gviz.rerun.function_body import repeated_inputs
 from gviz.rerun.inputs import inputs_of, stored_array
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.node_gradients import step_grads
@@ -218,7 +218,7 @@ class _Sent:
 def _compare_all(operation: Probe, sent: Mapping[int, _Sent], most: int) -> Iterator[GradientCheck]:
     """Yield checks for each input; for inputs that share a tensor, together, and then as their uses fit best."""
     inputs = operation.info.created.inputs
-    shared = [slot for slot in sent if inputs[slot] in inputs_given_twice(operation.info)]
+    shared = [slot for slot in sent if inputs[slot] in repeated_inputs(operation.info)]
     yield from (_compare_input(operation, (slot,), one, most) for slot, one in sent.items() if slot not in shared)
     for edge in dict.fromkeys(inputs[slot] for slot in shared):
         slots = [slot for slot in shared if inputs[slot] == edge]

@@ -27,7 +27,7 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
 from gviz.events import NodeCreated, OpSeen, Output
 from gviz.rerun.change_parser import Changes
-from gviz.rerun.function_body import FunctionBody, Use, inputs_given_twice, refusal
+from gviz.rerun.function_body import FunctionBody, Use, refusal, repeated_inputs
 from gviz.rerun.inputs import input_array, inputs_of, stored_array
 from gviz.rerun.named_calls import Run, run_by_name
 from gviz.trace.graph_state import NodeInfo
@@ -275,7 +275,7 @@ def vector_jacobian_products(
     Raises GvizError for an operation that cannot be run on its own, or whose numbers were not stored.
     """
     forward, arrays = _forward_and_inputs(timeline, info)
-    if inputs_given_twice(info):
+    if repeated_inputs(info):
         raise refusal(info, "it was given one tensor twice, and which of them its forward used is not recorded")
     with emit.silence(), enable_grad():
         leaves = [_leaf(array) for array in arrays]

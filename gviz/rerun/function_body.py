@@ -86,7 +86,7 @@ class FunctionBody:
 
         The forward received a single object, so the input is unknown. Only one choice if there are too many.
         """
-        twice = inputs_given_twice(self._info)
+        twice = repeated_inputs(self._info)
         slots: defaultdict[Edge, list[int]] = defaultdict(list)
         for slot, edge in enumerate(self._inputs):
             slots[edge].append(slot)
@@ -146,7 +146,7 @@ def _place(output: Output) -> tuple[object, ...]:
     return output.storage, shape, output.offset, output.strides
 
 
-def inputs_given_twice(info: NodeInfo) -> set[Edge]:
+def repeated_inputs(info: NodeInfo) -> set[Edge]:
     """Return the tensors that a function of the program was given for more than one input."""
     edges = info.created.inputs if info.op.is_of_program else ()
     return {edge for edge in edges if edge[0] and edges.count(edge) > 1}

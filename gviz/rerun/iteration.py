@@ -490,7 +490,7 @@ class _BackwardPasses:
             except FAILURES as error:
                 if str(error) != self._error(events):
                     self._leave_out(started, events, f"its pass failed: {error}")
-        self._tell_unknown(events)
+        self._log_unknown_gradients(events)
         if started.create_graph:
             self._number(started, events, count)
 
@@ -505,9 +505,9 @@ class _BackwardPasses:
                 case e.NodeCreated(node=node, outputs=outputs):
                     self._rerun.tensors[node] = [None] * len(outputs)
                     self._rerun.changed.add(node)
-        self._tell_unknown(events)
+        self._log_unknown_gradients(events)
 
-    def _tell_unknown(self, events: list[e.Event]) -> None:
+    def _log_unknown_gradients(self, events: list[e.Event]) -> None:
         """Log each ``.grad`` that the pass set in the recording and that is unknown here, without its numbers."""
         unknown = self._rerun.unknown()
         for event in events:

@@ -113,7 +113,7 @@ def stack() -> StackKey:
         number = id(code)
         skip = hidden.get(number)
         if skip is None:
-            skip = _meet(code)
+            skip = _classify(code)
         if not skip:
             key.append(number)
             key.append(frame.f_lasti)
@@ -169,7 +169,7 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
 
 def stack_of(places: Iterable[tuple[CodeType, int]]) -> StackKey:
     """Return the stack of frames captured elsewhere, innermost first, given as code objects and offsets."""
-    return tuple(chain.from_iterable((id(code), offset) for code, offset in places if not _meet(code)))
+    return tuple(chain.from_iterable((id(code), offset) for code, offset in places if not _classify(code)))
 
 
 def codes(key: StackKey) -> list[CodeType]:
@@ -209,7 +209,7 @@ def _in_letters(frame: Frame) -> Frame:
     return msgspec.structs.replace(frame, path=_letters(frame.path), function=_letters(frame.function))
 
 
-def _meet(code: CodeType) -> bool:
+def _classify(code: CodeType) -> bool:
     """Remember a code object. Returns whether its frames are hidden."""
     _codes[id(code)] = code
     _hidden[id(code)] = hidden = is_hidden(code.co_filename)

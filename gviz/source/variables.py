@@ -89,7 +89,7 @@ def running_method_of(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kin
     return None
 
 
-def held_by_the_program(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind | None:
+def program_variable(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind | None:
     """Return the object of this kind, held by a variable or an item of one, for which `is_it` is true.
 
     Searches the outermost frame first, and the last variable there: an object made of others is created later.

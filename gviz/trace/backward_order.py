@@ -79,7 +79,7 @@ class _Queue:
         """Whether the next node is known. Node numbers give the age only of nodes that were recorded when created."""
         if self._leaves or len(self._operations) < 2:
             return True
-        return sum(_was_found(self._timeline, -node) for node in self._operations) == 0
+        return sum(_is_inferred(self._timeline, -node) for node in self._operations) == 0
 
     def take(self) -> int:
         """Remove and return the next node, 0 if there is none."""
@@ -88,7 +88,7 @@ class _Queue:
         return -heappop(self._operations) if self._operations else 0
 
 
-def _was_found(timeline: Timeline, node: int) -> bool:
+def _is_inferred(timeline: Timeline, node: int) -> bool:
     """Return whether an operation was discovered from its result: it has no elements although the recording keeps
     elements.
     """

@@ -13,7 +13,7 @@ from gviz.trace.event_log import EventLog, expect
 from gviz.trace.graph_state import Iteration, NodeInfo, Phase
 from gviz.trace.index.event_columns import ContextTable, StepTable, entries, picked
 from gviz.trace.index.search_index import Index
-from gviz.trace.optimizer_steps import Step, by_stack, step_that_made
+from gviz.trace.optimizer_steps import Step, by_stack, creating_step
 from gviz.values.value import Array
 
 WHOLE_NODE: frozenset[type[e.Event]] = frozenset(
@@ -148,7 +148,7 @@ class Contexts:
 
     def step_of(self, info: NodeInfo) -> int:
         """Return the optimizer step that created a node, as the number of its first event; 0 if none did."""
-        return step_that_made(self._steps, info.created, info.born)
+        return creating_step(self._steps, info.created, info.born)
 
     @cached_property
     def _steps(self) -> dict[int, list[Step]]:

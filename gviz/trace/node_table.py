@@ -126,7 +126,7 @@ class Nodes(Sequence[int]):
         return places[known], outputs[known]
 
     @cached_property
-    def made_from(self) -> Mapping[int, Sequence[int]]:
+    def inputs_by_node(self) -> Mapping[int, Sequence[int]]:
         """By node: its inputs, as often as it uses them. Nodes without known inputs are left out.
 
         For questions that follow long paths; the first call processes all nodes.
@@ -134,7 +134,7 @@ class Nodes(Sequence[int]):
         return _grouped(self._index.tables.edges.source.tolist(), self._index.tables.edges.target.tolist())
 
     @cached_property
-    def made_into(self) -> Mapping[int, Sequence[int]]:
+    def users_by_node(self) -> Mapping[int, Sequence[int]]:
         """By node: the nodes that use it as an input, as often as they use it."""
         return _grouped(self._index.tables.edges.target.tolist(), self._index.tables.edges.source.tolist())
 

@@ -80,7 +80,7 @@ def by_stack(steps: Iterable[Step]) -> dict[int, list[Step]]:
     return steps_by_stack
 
 
-def step_that_made(steps: Mapping[int, Sequence[Step]], created: e.NodeCreated, born: int) -> int:
+def creating_step(steps: Mapping[int, Sequence[Step]], created: e.NodeCreated, born: int) -> int:
     """Return the first event of the step that created a node itself, 0 if none did."""
     called = steps.get(created.stack)
     if called is None or not _is_own(created):

@@ -242,10 +242,10 @@ class LineRuns:
         if other.stack != run.stack:
             return run
         if not other.operation:
-            return run if run.operation or not self._may_be_made_here(other) else other
+            return run if run.operation or not self._may_be_created_here(other) else other
         if not run.operation:
             return other._replace(first=run.first or node)
         return other if other.scope != run.scope or other.op == run.op else run
 
-    def _may_be_made_here(self, run: _Run) -> bool:
+    def _may_be_created_here(self, run: _Run) -> bool:
         return run.first > 0 and self._timeline.info(run.first).created.kind != "parameter"

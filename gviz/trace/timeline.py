@@ -23,7 +23,7 @@ from gviz.trace.index.search_index import Index, output_key, restored
 from gviz.trace.node_table import Nodes
 from gviz.trace.spans import Spans
 from gviz.trace.stacks import Stacks
-from gviz.trace.weak_cache import weakly
+from gviz.trace.weak_cache import weak_method
 from gviz.trace.whole_iterations import RecordedIterations, numbered, of_numbers
 from gviz.values.value import Array, Value
 
@@ -115,7 +115,7 @@ class Timeline(Played):
         self.error_index = ErrorIndex(log, self._index, self._events)
         self._spans = Spans()
         self._answers: dict[tuple[Callable[..., object], int], Any] = {}
-        self._moments = lru_cache(_KEPT_MOMENTS)(weakly(self._at))
+        self._moments = lru_cache(_KEPT_MOMENTS)(weak_method(self._at))
         self._growing = False
         self._spans.grow(self._index, log.dropped)
         self.refresh(seconds)

@@ -10,7 +10,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def weakly(method: Callable[P, R]) -> Callable[P, R]:
+def weak_method(method: Callable[P, R]) -> Callable[P, R]:
     """Return a bound method that holds its object weakly. The object must be alive when it is called.
 
     A cache of a bound method, stored in the object itself, is a reference cycle: only the garbage collector would free

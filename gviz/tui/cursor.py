@@ -41,7 +41,7 @@ from gviz.trace.graph_state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints, hits_of
-from gviz.tui.source_location import HeldStack
+from gviz.tui.source_location import PausedStack
 from gviz.tui.stop_reason import (
     CONTINUE,
     END,
@@ -134,7 +134,7 @@ class Cursor:
         self.bookmarks: dict[str, int] = {}
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
-        self.held_stacks: dict[int, HeldStack] = {}
+        self.held_stacks: dict[int, PausedStack] = {}
         """The call stack at each moment where the program was paused by its own code or by the user."""
         self.growing = False
         """Whether the recording may still grow, because its program is running."""

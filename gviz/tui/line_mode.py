@@ -212,8 +212,8 @@ def _greeting(session: Session) -> Iterator[str]:
         yield f"{timeline.missing}."
     yield "n: next node, s: next event, n- and s-: back. An empty line repeats. help lists all commands, quit leaves."
     yield from _here(session)
-    if session.held_stack is not None:
-        yield session.glyphs.text(f"the program is paused at {frame_text(session.held_stack.frames[0])}.")
+    if session.paused_stack is not None:
+        yield session.glyphs.text(f"the program is paused at {frame_text(session.paused_stack.frames[0])}.")
 
 
 def _here(session: Session, seen_until: int = 0) -> Iterator[str]:

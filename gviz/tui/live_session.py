@@ -51,7 +51,7 @@ from gviz.tui.breakpoints import hits_of
 from gviz.tui.commands.table import BY_NAME
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
-from gviz.tui.source_location import HeldStack
+from gviz.tui.source_location import PausedStack
 from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, as_remark, by_command
 from gviz.values.plain_text import clipped
 
@@ -270,7 +270,7 @@ class Live:
             arrival = self._select_shown(report.node, arrival) if report.node in self.timeline.nodes else arrival
             if report.stack and report.why != "post-mortem":  # post-mortem looks at the failure instead
                 node = self.cursor.selected if arrival.position == end else self.timeline.at(end).actor
-                self.cursor.held_stacks[end] = HeldStack(report.stack, node)
+                self.cursor.held_stacks[end] = PausedStack(report.stack, node)
             return arrival
         if purpose.wish.mode == "continue":
             reached = self._first_stop()

@@ -16,7 +16,7 @@ from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, keys_of
 from gviz.tui.session_options import UNTITLED, Title
-from gviz.tui.source_location import HeldStack, running_frame, source_place, stack_of
+from gviz.tui.source_location import PausedStack, running_frame, source_place, stack_of
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView
@@ -43,7 +43,7 @@ class Session:
     title: Title = UNTITLED
     settings: Settings = field(default_factory=Settings)
     own_keys: Mapping[str, str] = field(default_factory=dict)
-    _frame: tuple[int, int, HeldStack | None] = (0, 0, None)
+    _frame: tuple[int, int, PausedStack | None] = (0, 0, None)
     shown_once: set[str] = field(default_factory=set)
     listing: SourceListing | None = None
     folds: Folds = field(init=False)
@@ -69,25 +69,25 @@ class Session:
         return self.timeline.at(self.cursor.position)
 
     @property
-    def held_stack(self) -> HeldStack | None:
+    def paused_stack(self) -> PausedStack | None:
         """The call stack of the program, if it was paused at this moment."""
         return self.cursor.held_stacks.get(self.cursor.position)
 
     @property
     def stack(self) -> tuple[Frame, ...]:
         """The call stack that is shown, innermost frame first."""
-        return stack_of(self.timeline, self.cursor.selected, self.held_stack)
+        return stack_of(self.timeline, self.cursor.selected, self.paused_stack)
 
     @property
     def running(self) -> Frame | None:
         """The line that the program is at."""
-        return running_frame(self.timeline, self.moment, self.held_stack)
+        return running_frame(self.timeline, self.moment, self.paused_stack)
 
     @property
     def place(self) -> SourceMark | None:
         """The source location that is shown."""
         node = self.cursor.selected
-        return source_place(self.timeline, self.moment, node, self.frame_of(node), self.held_stack)
+        return source_place(self.timeline, self.moment, node, self.frame_of(node), self.paused_stack)
 
     @property
     def branch_view(self) -> BranchView | None:
@@ -116,8 +116,8 @@ class Session:
 
     def frame_of(self, node: int) -> int:
         """Return how many frames above the line that made this node the shown frame is."""
-        of, depth, held_stack = self._frame
-        return depth if of == node and held_stack is self.held_stack else 0
+        of, depth, paused_stack = self._frame
+        return depth if of == node and paused_stack is self.paused_stack else 0
 
     @property
     def seen_from(self) -> tuple[int, int, int]:
@@ -127,4 +127,4 @@ class Session:
 
     def look_from(self, frame: int) -> None:
         """Show the caller `frame` frames up, as long as the same node is selected at the same pause."""
-        self._frame = self.cursor.selected, frame, self.held_stack
+        self._frame = self.cursor.selected, frame, self.paused_stack

@@ -69,11 +69,11 @@ class SessionOptions:
     def cursor(self, timeline: Timeline) -> Cursor:
         """Return a cursor at that event."""
         from gviz.tui.cursor import Cursor  # lazy: the command line builds options without a session
-        from gviz.tui.source_location import HeldStack
+        from gviz.tui.source_location import PausedStack
 
         cursor = Cursor(timeline, self.position(timeline))
         if self.stack:
-            cursor.held_stacks[cursor.position] = HeldStack(self.stack, cursor.selected)
+            cursor.held_stacks[cursor.position] = PausedStack(self.stack, cursor.selected)
         return cursor
 
 

@@ -23,7 +23,7 @@ from gviz.tui.drawing.source import SourceMark
 
 
 @dataclass(frozen=True, slots=True)
-class HeldStack:
+class PausedStack:
     """The call stack of a paused program, innermost frame first, and the node that was selected then.
 
     Only the session that paused the program has it; the recording does not.
@@ -33,18 +33,18 @@ class HeldStack:
     node: int
 
 
-def stack_of(timeline: Timeline, node: int, held_stack: HeldStack | None = None) -> tuple[Frame, ...]:
+def stack_of(timeline: Timeline, node: int, paused_stack: PausedStack | None = None) -> tuple[Frame, ...]:
     """Return the call stack to show: where the program paused, or where the node was made if another is selected."""
-    return held_stack.frames if held_stack is not None and held_stack.node == node else _frames(timeline, node)
+    return paused_stack.frames if paused_stack is not None and paused_stack.node == node else _frames(timeline, node)
 
 
 def source_place(
-    timeline: Timeline, moment: Moment, node: int, depth: int = 0, held_stack: HeldStack | None = None
+    timeline: Timeline, moment: Moment, node: int, depth: int = 0, paused_stack: PausedStack | None = None
 ) -> SourceMark | None:
     """Return the expression that made the node (or its caller `depth` frames up), and the line that is running."""
-    running = running_frame(timeline, moment, held_stack)
-    frames = stack_of(timeline, node, held_stack)
-    if held_stack is not None and held_stack.node == node and not depth:
+    running = running_frame(timeline, moment, paused_stack)
+    frames = stack_of(timeline, node, paused_stack)
+    if paused_stack is not None and paused_stack.node == node and not depth:
         return SourceMark(frames[0])
     if not frames or (node != moment.actor and running is None and not node):
         return SourceMark(running) if running is not None else None
@@ -56,13 +56,13 @@ def source_place(
     return SourceMark(frame, running.line if running.path == frame.path else -1)
 
 
-def running_frame(timeline: Timeline, moment: Moment, held_stack: HeldStack | None = None) -> Frame | None:
+def running_frame(timeline: Timeline, moment: Moment, paused_stack: PausedStack | None = None) -> Frame | None:
     """Return the line that the program is at.
 
     This is where the program was paused, or the call of ``backward()`` during a pass, else the line of the event.
     """
-    if held_stack is not None:
-        return held_stack.frames[0]
+    if paused_stack is not None:
+        return paused_stack.frames[0]
     event = moment.event
     if isinstance(event, Failed | Warned | OptimizerStarted | OptimizerStepped | GradSet | DataSet):
         return _innermost(timeline, event.stack)

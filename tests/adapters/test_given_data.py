@@ -56,9 +56,9 @@ class Followed:
         for event in self.events:
             if type(event) in MATTERING:
                 alive.process(event)
-        said_again = [event for event in self.events if type(event) in DEFINITIONS] + alive.said_again()
+        as_events = [event for event in self.events if type(event) in DEFINITIONS] + alive.as_events()
         for name, tensor in self.tensors.items():
-            for events in (self.events, said_again):
+            for events in (self.events, as_events):
                 array, output = self.shown(name, events)
                 np.testing.assert_array_equal(array, tensor.detach().numpy(), err_msg=name)
                 assert array.shape == tuple(tensor.shape), name

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gviz.cli.trace_name import GivenTrace, TraceName
+from gviz.cli.trace_name import TraceArgument, TraceName
 from gviz.errors import GvizError
 
 
@@ -55,7 +55,7 @@ def test_two_ranks_never_write_one_file(name):
 @pytest.mark.parametrize(("given", "what"), [("", "the name of a trace is empty"), ("x" * 5000, "cannot read xxxx")])
 def test_what_can_be_the_name_of_no_file_is_no_trace_to_open(given, what):
     with pytest.raises(GvizError, match=what) as refused:
-        GivenTrace().convert(given, None, None)
+        TraceArgument().convert(given, None, None)
     assert refused.value.exit_code == 3
     assert len(refused.value.what) < 100
-    assert GivenTrace().convert("missing.gviz", None, None) == Path("missing.gviz")
+    assert TraceArgument().convert("missing.gviz", None, None) == Path("missing.gviz")

@@ -63,7 +63,7 @@ class Driver:
             return [type(log.event(n)).__name__ for n in range(1, len(log) + 1)]
 
 
-def is_gone(pid):
+def is_collected(pid):
     """Whether there is no such process any more, but for one that nobody has waited for."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from driving_live import PATIENCE, Driver, is_gone
+from driving_live import PATIENCE, Driver, is_collected
 
 from gviz.live.debuggee import SECONDS_TO_END
 from gviz.live.program_process import Ended
@@ -49,7 +49,7 @@ def start(tmp_path):
     yield started
     for driver in made:
         driver.session.stop()
-        assert is_gone(driver.session.pid)
+        assert is_collected(driver.session.pid)
 
 
 def open_terminals():
@@ -191,7 +191,7 @@ def test_a_program_that_is_let_go_runs_on_without_its_debugger(start, tmp_path):
     driver.session._terminal.close()
     driver.session._line.close()
     _until(done.exists)
-    _until(lambda: is_gone(driver.session.pid))
+    _until(lambda: is_collected(driver.session.pid))
     assert driver.kinds[-1] == "Printed"
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from driving_live import PATIENCE, Driver, is_gone
+from driving_live import PATIENCE, Driver, is_collected
 
 from gviz.live.program_process import Ended
 from gviz.live.protocol import Wish
@@ -78,7 +78,7 @@ def test_a_killed_debugger_leaves_one_file_of_a_program_that_it_held(tmp_path):
 
 
 def assert_gone(program):
-    wait_until(lambda: is_gone(program))
+    wait_until(lambda: is_collected(program))
 
 
 def wait_until(happened):

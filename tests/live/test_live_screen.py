@@ -8,7 +8,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from driving_live import PATIENCE, is_gone
+from driving_live import PATIENCE, is_collected
 
 from gviz.cli.debugger import Launcher
 from gviz.cli.program_run import Program
@@ -78,7 +78,7 @@ def debugged(scenario, tmp_path, *, text=PROGRAM, loops=False, screen=LiveScreen
         return made
 
     shown = asyncio.run(run())
-    assert is_gone(shown.live.program.pid)
+    assert is_collected(shown.live.program.pid)
     return shown
 
 

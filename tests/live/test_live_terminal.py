@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from driving_live import PATIENCE, is_gone
+from driving_live import PATIENCE, is_collected
 from tmux import Tmux, needs_tmux
 
 pytestmark = needs_tmux
@@ -64,7 +64,7 @@ def test_a_program_is_held_let_run_paused_and_stopped(terminal):
     terminal.until("s: stop it", "k: leave it running")
     terminal.keys("s")
     terminal.until("exit=0", "trace: ")
-    assert is_gone(program)
+    assert is_collected(program)
 
 
 def test_a_killed_program_is_told_and_its_past_stays(terminal):
@@ -85,7 +85,7 @@ def test_a_program_that_is_kept_lives_on_and_its_debugger_leaves(terminal):
     program = terminal.program
     terminal.keys("q", "k")
     terminal.until("exit=0")
-    assert not is_gone(program)
+    assert not is_collected(program)
     os.kill(program, signal.SIGKILL)
 
 
@@ -97,7 +97,7 @@ def test_a_killed_debugger_leaves_a_terminal_in_order_and_no_program(terminal):
     debugger = int(Path(f"/proc/{program}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(debugger, signal.SIGKILL)
     end = time.monotonic() + PATIENCE
-    while terminal.tmux("display-message", "-p", flags).strip() != "001" or not is_gone(program):
+    while terminal.tmux("display-message", "-p", flags).strip() != "001" or not is_collected(program):
         assert time.monotonic() < end
         time.sleep(0.05)
     while "-echo " in modes(terminal):

@@ -36,7 +36,7 @@ class Program:
         self.line = Connection(end)
         self.during_flush = lambda: None
         self.line.send(Go(Wish("step")))
-        self.gate = self.debuggee.held_by(self)(self)
+        self.gate = self.debuggee.paused_by(self)(self)
         assert isinstance(self.line.receive(), Ready)
 
     def record(self, event):

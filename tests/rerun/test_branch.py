@@ -136,7 +136,7 @@ def accumulated(x, through):
     return x.grad * 1
 
 
-def asked_for(x, through):
+def requested_nodes(x, through):
     (g,) = torch.autograd.grad(through(x) * 5, x)
     return g * 1
 
@@ -160,7 +160,7 @@ def retained(x, through):
     return y.grad * 1
 
 
-@pytest.mark.parametrize("use", [accumulated, asked_for, asked_for_with_a_graph, stepped, retained])
+@pytest.mark.parametrize("use", [accumulated, requested_nodes, asked_for_with_a_graph, stepped, retained])
 @pytest.mark.parametrize("through", [tripled, squared])
 def test_whatever_is_told_beyond_a_stop_is_what_the_program_gives(use, through):
     def program(start):

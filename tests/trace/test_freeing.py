@@ -6,7 +6,7 @@ from functools import cached_property
 import pytest
 from stories import demo
 
-from gviz.trace.weak_cache import weakly
+from gviz.trace.weak_cache import weak_method
 
 
 def asked(timeline):
@@ -45,7 +45,7 @@ def test_a_moment_answers_on_when_its_timeline_is_gone():
 
 def test_a_method_of_what_is_gone_says_so():
     names = demo()
-    called = weakly(names.info)
+    called = weak_method(names.info)
     assert called(1).node == 1
     del names
     with pytest.raises(ReferenceError, match="gone"):

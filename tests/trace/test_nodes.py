@@ -37,8 +37,8 @@ def test_they_say_from_what_they_were_made_and_into_what(demo):
     nodes = asked(MemoryLog(demo))
     assert [nodes.users(node) for node in nodes] == [(3, 4), (3,), (4, 5), (5,), ()]
     assert [nodes.users(1, nodes.born(node)) for node in nodes] == [(), (), (3,), (3, 4), (3, 4)]
-    assert nodes.made_from == {3: [1, 2], 4: [1, 3], 5: [4, 3]}
-    assert nodes.made_into == {1: [3, 4], 2: [3], 3: [4, 5], 4: [5]}
+    assert nodes.inputs_by_node == {3: [1, 2], 4: [1, 3], 5: [4, 3]}
+    assert nodes.users_by_node == {1: [3, 4], 2: [3], 3: [4, 5], 4: [5]}
     assert dict(nodes.all_created([4, 9])) == {4: nodes.created(4)}
     with pytest.raises(GvizError, match="there is no node 9"):
         nodes.created(9)

@@ -123,7 +123,7 @@ def test_a_recording_that_cannot_begin_lets_the_block_run_and_leaves_nothing_beh
 
     before = sys.stdout, sys.stderr, warnings.showwarning
     ran = False
-    with record(tmp_path / "a.gviz").along_with(refused):
+    with record(tmp_path / "a.gviz").with_context(refused):
         ran = True
     assert ran
     assert "nothing is recorded: TypeError('no such model')" in capfd.readouterr().err

@@ -91,7 +91,7 @@ def kept_from(events, n):
     for event in events[:n]:
         if type(event) in MATTERING:
             alive.process(event)
-    again = alive.said_again()
+    again = alive.as_events()
     return again, MemoryLog([*again, *events[n:]])
 
 

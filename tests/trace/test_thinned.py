@@ -64,7 +64,7 @@ def bridged(events, low, high):
     for event in events[low:high]:
         if type(event) in MATTERING:
             bridge.process(event)
-    return bridge.said_again()
+    return bridge.as_events()
 
 
 def assert_a_gap_changes_nothing(events, low, high, middle=None):

@@ -152,8 +152,8 @@ for event in events:
     snapshot.process(event)
     if type(event) in LEARNED_FROM:
         cache.learn(event)
-print(*(type(event).__name__ for event in snapshot.said_again()))
-print(snapshot.said_again()[0].outputs[0].value.array())
+print(*(type(event).__name__ for event in snapshot.as_events()))
+print(snapshot.as_events()[0].outputs[0].value.array())
 print(cache.value(1).array(), cache.scopes)
 """
 

@@ -42,9 +42,9 @@ async def test_panels_are_there_and_keys_act_before_the_graph_is_read():
         await pilot.pause()
         assert app.screen.query_one(OptionList).option_count
         await pilot.press("escape", "escape")
-        start.graph_reading._take_turn()
+        start.graph_reading._yield_to_screen()
         while start.graph_reading._work is not None:
-            start.graph_reading._take_turn()
+            start.graph_reading._yield_to_screen()
         await pilot.press(*":close all", "enter")
         await pilot.pause()
         assert "every module is collapsed" in start.remark

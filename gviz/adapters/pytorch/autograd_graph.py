@@ -50,7 +50,9 @@ def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
     """Return the edge to a tensor: its node, announced now if it is new, and the number of the output."""
     node = grad_fn_of(tensor)
     if node is None:
-        return (session.marks.of_tensor(tensor) or _meet(session, tensor)).node, session.marks.output_nr(tensor)
+        return (session.marks.of_tensor(tensor) or _announce_external(session, tensor)).node, session.marks.output_nr(
+            tensor
+        )
     mark = session.marks.of_node(node)
     if mark is None:
         announce = border if session.is_partial else visit
@@ -68,7 +70,7 @@ def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
     return mark
 
 
-def _meet(session: Session, tensor: torch.Tensor) -> Mark:
+def _announce_external(session: Session, tensor: torch.Tensor) -> Mark:
     """Announce a tensor whose creation was not observed, and record its name in the program."""
     mark = enter(session, tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter)
@@ -264,7 +266,7 @@ def entered_end(session: Session, leaf: torch.Tensor) -> Any:
 def _enter_accumulator(session: Session, node: Any) -> None:
     """Map an accumulator to its leaf's node. The accumulator lives as long as the graph."""
     leaf = node.variable
-    mark = session.marks.of_tensor(leaf) or _meet(session, leaf)
+    mark = session.marks.of_tensor(leaf) or _announce_external(session, leaf)
     if not mark.named and isinstance(leaf, torch.nn.Parameter):
         session.marks.add_unnamed(leaf)
     mark.uses = 0

@@ -19,7 +19,7 @@ from gviz.events import Event, GradSet, Marked, Named, NodeCreated, OpSeen, Save
 Params = Mapping[str, torch.Tensor] | Iterable[tuple[str, torch.Tensor]]
 
 
-class MarksBeside(Marks):
+class ExternalMarks(Marks):
     """Marks without metadata or hooks in the graph, because a recording of it may be in progress."""
 
     def __init__(self, channel: Channel) -> None:
@@ -48,7 +48,7 @@ def events_of_graph(tensors: Iterable[torch.Tensor], params: Params = ()) -> lis
     """
     events: list[Event] = []
     session = Session(Channel(partial(_keep, events)))
-    session.marks = marks = MarksBeside(session.channel)
+    session.marks = marks = ExternalMarks(session.channel)
     session.edge_of = partial(edge_of, session)
     named: Any = params.items() if isinstance(params, Mapping) else params
     with aside(session.channel), private_api.without_overrides():

@@ -192,7 +192,7 @@ def name_uncalled(session: Session, parameters: Sequence[torch.Tensor]) -> None:
         if mark is None or mark.named or mark.sought:
             continue
         mark.sought = True
-        model = variables.held_by_the_program(torch.nn.Module, partial(_has_parameter, parameter))
+        model = variables.program_variable(torch.nn.Module, partial(_has_parameter, parameter))
         if model is not None:
             name_parameters(session, model)
 

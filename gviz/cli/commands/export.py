@@ -20,7 +20,7 @@ from gviz.program.recording_request import Engine
 from gviz.values.plain_text import shown
 
 
-class Export(argument_order.OptionsBehind):
+class Export(argument_order.OptionsAfterScript):
     """The command; its help ends with the formats and styles of pictures."""
 
     usual = " -o graph.svg"

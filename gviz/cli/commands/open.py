@@ -11,7 +11,7 @@ import msgspec
 from gviz.cli import rank_report, recordings
 from gviz.cli.debugger import debug
 from gviz.cli.options import GlobalOptions, Opening, at_option, display_options, takes_opening
-from gviz.cli.trace_name import GivenTrace
+from gviz.cli.trace_name import TraceArgument
 from gviz.errors import GvizError
 from gviz.source.site import Frame
 from gviz.trace.file import paths
@@ -20,8 +20,8 @@ from gviz.tui.session_options import SessionOptions, Title
 
 
 @click.command("open")
-@click.argument("trace", type=GivenTrace(), required=False)
-@click.argument("other", type=GivenTrace(), required=False)
+@click.argument("trace", type=TraceArgument(), required=False)
+@click.argument("other", type=TraceArgument(), required=False)
 @at_option("Open at this moment", "its failure or its first event")
 @click.option("--waited-for", is_flag=True, hidden=True, help="A program waits for the end of this.")
 @click.option("--stack", hidden=True, default="[]", help="The call stack of that program.")

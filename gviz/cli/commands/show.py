@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gviz.cli import argument_order, recordings, shell_quoting
-from gviz.cli.argument_order import OptionsBehind
+from gviz.cli.argument_order import OptionsAfterScript
 from gviz.cli.options import at_option
 from gviz.cli.program_run import Program, engine_option, trace_of
 from gviz.errors import GvizError
@@ -238,7 +238,7 @@ PAGES: dict[str, tuple[Data, Text]] = {
 }
 
 
-@click.command("show", cls=OptionsBehind)
+@click.command("show", cls=OptionsAfterScript)
 @click.argument("source", metavar="TRACE|SCRIPT")
 @click.argument(
     "page", type=argument_order.Page(PAGES), default="stats", required=False, metavar=f"[{'|'.join(PAGES)}]"

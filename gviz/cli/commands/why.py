@@ -9,7 +9,7 @@ from gviz.cli.options import at_option
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, recorded, takes_program
 
 
-@click.command("why", cls=argument_order.OptionsBehindPlace, context_settings=SCRIPT_CONTEXT)
+@click.command("why", cls=argument_order.OptionsAfterPlace, context_settings=SCRIPT_CONTEXT)
 @click.argument("place", metavar="PLACE[.grad|.value]")
 @at_option("Ask about this moment")
 @click.option("-v", "--verbose", "--all", "whole", is_flag=True, help="Print long answers in full.")

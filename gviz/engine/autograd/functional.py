@@ -266,7 +266,9 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         vector = _vector(v, ys, several_outputs, "vjp", create_graph, _NO_VECTOR_FOR_VJP)
     with set_grad_enabled(create_graph or is_grad_enabled()):
         product = _filled(_gradients(ys, xs, vector, create_graph), xs, strict, create_graph, "back")
-    return _given_back(ys, several_outputs, create_graph), _given_back(product, several_inputs, create_graph)
+    return _in_argument_form(ys, several_outputs, create_graph), _in_argument_form(
+        product, several_inputs, create_graph
+    )
 
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
@@ -282,7 +284,9 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
             check_requires_grad(gradients, "grad_inputs")
     with set_grad_enabled(create_graph or is_grad_enabled()):
         product = _filled(_gradients(gradients, seeds, vector, create_graph), ys, strict, create_graph, "back_trick")
-    return _given_back(ys, several_outputs, create_graph), _given_back(product, several_outputs, create_graph)
+    return _in_argument_form(ys, several_outputs, create_graph), _in_argument_form(
+        product, several_outputs, create_graph
+    )
 
 
 def jacobian(
@@ -302,7 +306,7 @@ def jacobian(
         xs, several_inputs = _inputs(inputs, "jacobian", create_graph)
         ys, several_outputs = _outputs(func, xs, "jacobian", strict)
         rows = tuple([_rows(i, y, xs, create_graph, strict) for i, y in enumerate(ys)])
-    rows_given_back = tuple([_given_back(row, several_inputs, create_graph) for row in rows])
+    rows_given_back = tuple([_in_argument_form(row, several_inputs, create_graph) for row in rows])
     return rows_given_back if several_outputs else rows_given_back[0]
 
 
@@ -344,7 +348,7 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
             check_requires_grad(first, "jacobian")
     with set_grad_enabled(create_graph or is_grad_enabled()):
         product = _filled(_gradients(first, xs, vector, create_graph), xs, strict, create_graph, "double_back")
-    return _given_back(ys, False, create_graph), _given_back(product, several_inputs, create_graph)
+    return _in_argument_form(ys, False, create_graph), _in_argument_form(product, several_inputs, create_graph)
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
@@ -363,7 +367,7 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _gradients(second, seeds, vector, create_graph)
         product = _filled(found, xs, strict, create_graph, "double_back_trick")
-    return _given_back(ys, False, create_graph), _given_back(product, several_inputs, create_graph)
+    return _in_argument_form(ys, False, create_graph), _in_argument_form(product, several_inputs, create_graph)
 
 
 def _inputs(inputs: Any, function: str, create_graph: bool) -> tuple[Tensors, bool]:
@@ -476,7 +480,7 @@ def _check_strategy(create_graph: bool, strict: bool, vectorize: bool, strategy:
         )
 
 
-def _given_back(tensors: Tensors, several: bool, create_graph: bool) -> Any:
+def _in_argument_form(tensors: Tensors, several: bool, create_graph: bool) -> Any:
     """Return results in the form of the caller's arguments, detached unless `create_graph`."""
     results = tensors if create_graph else tuple([t.detach() for t in tensors])
     return results if several else results[0]

@@ -128,7 +128,7 @@ Prepared = tuple[Op, Sequence[Tensor], Attrs] | tuple[Op, Sequence[Tensor], Attr
 Prepare = Callable[..., Prepared]
 
 
-def in_both_ways(*names: str, before: Callable[..., None] | None = None) -> Callable[[Prepare], Prepare]:
+def with_in_place_method(*names: str, before: Callable[..., None] | None = None) -> Callable[[Prepare], Prepare]:
     """Makes a prepared op public as ``torch.<name>``, ``Tensor.<name>`` and ``Tensor.<name>_``.
 
     Where PyTorch checks arguments in another order or in other words in place, `before` does so.

@@ -9,7 +9,7 @@ import numpy as np
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import Number, front
 from gviz.engine.op import Example, Op, Rule, zeros
-from gviz.engine.ops._declaration import Prepared, in_both_ways
+from gviz.engine.ops._declaration import Prepared, with_in_place_method
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows, refuse_unless
 from gviz.engine.ops.copying import contiguous, fill_, strides_of
@@ -50,14 +50,14 @@ def _check_matrix(name: str, self: Tensor) -> None:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
 
-@in_both_ways("tril")
+@with_in_place_method("tril")
 def tril(self: Tensor, diagonal: int = 0) -> Prepared:
     """The lower triangle of matrices, 0 above a diagonal."""
     _check_matrix("tril", self)
     return tril_op, (self,), {"diagonal": int(diagonal)}
 
 
-@in_both_ways("triu")
+@with_in_place_method("triu")
 def triu(self: Tensor, diagonal: int = 0) -> Prepared:
     """The upper triangle of matrices, 0 below a diagonal."""
     _check_matrix("triu", self)

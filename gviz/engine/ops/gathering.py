@@ -12,7 +12,7 @@ from gviz.engine.arguments import fitting
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.functions_and_methods import Number, front
 from gviz.engine.op import Example, Op, Rule, apply, zeros
-from gviz.engine.ops._declaration import Prepared, in_both_ways
+from gviz.engine.ops._declaration import Prepared, with_in_place_method
 from gviz.engine.ops._examples import normal, positive, spaced
 from gviz.engine.ops._kernels import (
     added,
@@ -368,7 +368,7 @@ def _check_shapes(self: Tensor, axis: int, index: Tensor, src: Tensor | None) ->
         )
 
 
-@in_both_ways("scatter", before=check_writable)
+@with_in_place_method("scatter", before=check_writable)
 def scatter(
     self: Tensor,
     dim: int,
@@ -395,14 +395,14 @@ def scatter(
     return scatter_value_combined, (self, index), {"dim": axis, "value": source, "reduce": reduce}, check
 
 
-@in_both_ways("scatter_add")
+@with_in_place_method("scatter_add")
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Prepared:
     """Adds `src` at `index` along `dim`."""
     axis = check_places(self, dim, index, src, name="scatter")
     return scatter_add_op, (self, src, index), {"dim": axis}, bounds(self, index, axis)
 
 
-@in_both_ways("put")
+@with_in_place_method("put")
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Prepared:
     """Writes or adds `source` at `index` in the flat tensor."""
     _check_long("put_", index)
@@ -555,7 +555,7 @@ def check_entries(name: str, self: Tensor, dim: int, index: Tensor, source: Tens
     return axis
 
 
-@in_both_ways("index_add")
+@with_in_place_method("index_add")
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Prepared:
     """Adds `alpha` * `source` to the entries of `dim` at `index`."""
     axis = check_entries("index_add_", self, dim, index, source)
@@ -600,7 +600,7 @@ def _check_not_empty(self: Array, index: Array, axis: int) -> None:
     )
 
 
-@in_both_ways("index_copy")
+@with_in_place_method("index_copy")
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepared:
     """Writes `source` to the entries of `dim` at `index`."""
     (axis,) = normal_dims(dim, self.ndim)
@@ -642,7 +642,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepare
     return index_copy_op, (self, source, index), {"dim": axis}, check
 
 
-@in_both_ways("index_fill")
+@with_in_place_method("index_fill")
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Number) -> Prepared:
     """Writes `value` to the entries of `dim` at `index`."""
     if isinstance(value, Tensor) and value.ndim:
@@ -830,7 +830,7 @@ index_reduce_op: Op = Op(
 )
 
 
-@in_both_ways("index_reduce")
+@with_in_place_method("index_reduce")
 def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Prepared:
@@ -841,7 +841,7 @@ def index_reduce(
     return index_reduce_op, (self, source, index), {"dim": axis, "reduce": reduce, "include_self": include_self}
 
 
-@in_both_ways("scatter_reduce")
+@with_in_place_method("scatter_reduce")
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Prepared:

@@ -24,7 +24,7 @@ from gviz.engine.layout import copied
 from gviz.engine.memory import address_of
 from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule, apply, compute, zeros
-from gviz.engine.ops._declaration import Prepared, in_both_ways
+from gviz.engine.ops._declaration import Prepared, with_in_place_method
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import added, added_rows, in_rows
 from gviz.engine.ops.comparison import where_op
@@ -873,7 +873,7 @@ def _check_filled(self: Tensor, mask: Tensor, value: Tensor | Number) -> None:
         _check_fit(self, mask)
 
 
-@in_both_ways("masked_fill", before=_check_filled)
+@with_in_place_method("masked_fill", before=_check_filled)
 def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Number) -> Prepared:
     """Writes `value` where `mask` holds."""
     if isinstance(value, Tensor) and value.ndim:

@@ -154,7 +154,7 @@ def alive_graphs(timeline: Timeline, moment: Moment) -> Finding:
 def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreated]) -> Finding:
     """Return one iteration's nodes, with the last result that no living node uses: it keeps the others alive."""
     here = {made.node for made in nodes}
-    roots = [made for made in nodes if not here & set(timeline.nodes.made_into.get(made.node, ()))]
+    roots = [made for made in nodes if not here & set(timeline.nodes.users_by_node.get(made.node, ()))]
     root = roots[-1] if roots else nodes[-1]
     states = moment.states([made.node for made in nodes])
     count = sum(state is not None and state.saved == "held" for state in states)
@@ -294,7 +294,9 @@ def _state_uses(survey: Survey, state: Made, window: range) -> Iterator[_Use]:
 
 
 def _users(survey: Survey, made: Made, window: range) -> Iterator[Made]:
-    users = (survey.nodes[user] for user in survey.timeline.nodes.made_into.get(made.node, ()) if user in survey.nodes)
+    users = (
+        survey.nodes[user] for user in survey.timeline.nodes.users_by_node.get(made.node, ()) if user in survey.nodes
+    )
     return (user for user in users if user.seq in window)
 
 

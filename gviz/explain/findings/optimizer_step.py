@@ -69,10 +69,10 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
     """
     if survey.timeline.failures:  # the update may have come later
         return
-    asked_for = {event.node for _, event in survey.select(GradCaptured)}
+    requested_nodes = {event.node for _, event in survey.select(GradCaptured)}
     leaves = dict.fromkeys(event.node for _, event in survey.accumulated if event.node in survey.nodes)
     for node in leaves:
-        is_data = node in asked_for and survey.nodes[node].created.kind != "parameter"
+        is_data = node in requested_nodes and survey.nodes[node].created.kind != "parameter"
         finding = None if is_data or node in survey.optimized else unused_gradient(survey.timeline, node, survey.end)
         if finding is not None:
             yield finding

@@ -194,7 +194,9 @@ def shared(survey: Survey) -> Iterator[Finding | None]:
 
 def _sharing(survey: Survey, parameter: int) -> list[str]:
     """Return the modules of one kind that use a parameter in one call of a model; empty if there is only one."""
-    users = [survey.nodes[node] for node in survey.timeline.nodes.made_into.get(parameter, ()) if node in survey.nodes]
+    users = [
+        survey.nodes[node] for node in survey.timeline.nodes.users_by_node.get(parameter, ()) if node in survey.nodes
+    ]
     places: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
     for user in users:
         scope = survey.scopes.get(user.created.scope)

@@ -182,7 +182,7 @@ class Folded:
 
 def fold(graph: CallGraph, wanted: Filter) -> Folded:
     """Return the boxes of a graph. A call that would hide only one node gets no box: the node is shown instead."""
-    kept = asked_for(graph, wanted)
+    kept = requested_nodes(graph, wanted)
     homes = _homes(graph, kept, wanted)
     inner: dict[int, list[int]] = {}
     for node, call in homes.items():
@@ -332,7 +332,7 @@ def _module_path(calls: Sequence[ModuleCall]) -> str:
     return next((call.path for call in reversed(calls) if call.of_module), "")
 
 
-def asked_for(graph: CallGraph, wanted: Filter) -> dict[int, None]:
+def requested_nodes(graph: CallGraph, wanted: Filter) -> dict[int, None]:
     """Return the nodes that the focus and the requested modules leave, in order of creation."""
     if not wanted.inside and not wanted.focus:
         return dict.fromkeys(graph.nodes)

@@ -357,7 +357,7 @@ class _Repeats:
                 single += [(item, depth) for turn in turns for item in turn]
                 continue
             sampled = self.sample and self._opens(turns[0])
-            shown = [(sampled and not at) or self._is_wanted(turn, depth) for at, turn in enumerate(turns)]
+            shown = [(sampled and not at) or self._is_requested(turn, depth) for at, turn in enumerate(turns)]
             start = 0
             for at in range(count + 1):
                 if at < count and not shown[at]:
@@ -393,7 +393,7 @@ class _Repeats:
             item.call is not None and item.call.of_module and item.call.scope not in self.graph.units for item in turn
         )
 
-    def _is_wanted(self, turn: Sequence[_Item], depth: int) -> bool:
+    def _is_requested(self, turn: Sequence[_Item], depth: int) -> bool:
         """Return whether the user wants a call in this part to be expanded."""
         nodes = (node for item in turn for node in item.nodes)
         return any(call.scope in self.wanted for node in nodes for call in self.graph.calls.get(node, ())[depth:])

@@ -166,7 +166,7 @@ def _link(
     return Link(*ends, "view" if view else "forward", output_nr, slot, node, ((user.node, slot),), tracked, label)
 
 
-def other_ways(
+def gradient_only_links(
     timeline: Timeline, iteration: Iteration, infos: Mapping[int, NodeInfo], boxes: Boxes, known: Iterable[Link]
 ) -> list[Link]:
     """Return the lines of gradients that flow where no data flowed.

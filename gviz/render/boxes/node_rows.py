@@ -1,8 +1,8 @@
 """The lines of text in a box at one moment: the known values and gradients of a node.
 
-`node_rows` writes one fact per line, `brief_rows` writes the value and the gradient in a single line. `rows_beside`
-adds the numbers of a what-if to either: ``9 → 25``. No row is wider than the room that `box_size` has reserved:
-stepping changes texts and never moves a box.
+`node_rows` writes one fact per line, `brief_rows` writes the value and the gradient in a single line.
+`rows_with_comparison` adds the numbers of a what-if to either: ``9 → 25``. No row is wider than the room that
+`box_size` has reserved: stepping changes texts and never moves a box.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Now:
     """A moment, and the one before it, which shows what the event has changed.
 
     `first_bad` is the node in which the first nan or inf has appeared by now, or 0. `other` are the states in a
-    what-if, if there is one (see `rows_beside`). `after_pass` is set if a pass of the iteration is over; then leaves
-    without a gradient are marked. `shown` are the nodes that are in a box of the whole picture.
+    what-if, if there is one (see `rows_with_comparison`). `after_pass` is set if a pass of the iteration is over; then
+    leaves without a gradient are marked. `shown` are the nodes that are in a box of the whole picture.
     """
 
     timeline: Timeline
@@ -396,7 +396,7 @@ _WIDE = 80
 """Characters in which every number, and the text for an unknown one, can be written out."""
 
 
-def rows_beside(rows: Rows, place: Outline, now: Now) -> tuple[Row, ...]:
+def rows_with_comparison(rows: Rows, place: Outline, now: Now) -> tuple[Row, ...]:
     """Return the rows of a box, with the other number next to the number where a what-if has another one."""
     if now.other is None:
         return rows(place, now)

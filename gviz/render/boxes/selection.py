@@ -58,7 +58,7 @@ def shown_nodes(
         *(() if passes else _of_passes(timeline, iteration, own)),
     } - {also}
     if part is None and content != "all":
-        infos |= {node: timeline.info(node) for node in _given_to_reached(timeline, infos, iteration)}
+        infos |= {node: timeline.info(node) for node in _data_inputs(timeline, infos, iteration)}
         infos = {node: infos[node] for node in sorted(infos)}
     if part is None and not left_out:
         return infos, own
@@ -68,7 +68,7 @@ def shown_nodes(
     kept.discard(0)
     found = {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}
     if part is None and content == "followed":
-        ends = {source for edges in untracked_ways(timeline, found, own).values() for source, _ in edges}
+        ends = {source for edges in inputs_through_untracked(timeline, found, own).values() for source, _ in edges}
         found = {node: infos.get(node) or timeline.info(node) for node in sorted(kept | ends)}
     return found, own
 
@@ -81,7 +81,7 @@ def reached(infos: Mapping[int, NodeInfo], iteration: Iteration) -> list[NodeInf
     ]
 
 
-def _given_to_reached(timeline: Timeline, infos: Mapping[int, NodeInfo], iteration: Iteration) -> Iterator[int]:
+def _data_inputs(timeline: Timeline, infos: Mapping[int, NodeInfo], iteration: Iteration) -> Iterator[int]:
     """Yield the data that these operations were made from."""
     for info in reached(infos, iteration):
         for node, _ in info.created.inputs:
@@ -89,7 +89,7 @@ def _given_to_reached(timeline: Timeline, infos: Mapping[int, NodeInfo], iterati
                 yield node
 
 
-def untracked_ways(
+def inputs_through_untracked(
     timeline: Timeline, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo]
 ) -> dict[int, tuple[Edge, ...]]:
     """Return the original inputs of each untracked operation whose inputs are left out, through other such operations.
@@ -124,7 +124,7 @@ def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo],
     if content == "followed" and any(info.created.requires_grad for info in own):
         return {info.node for info in own} - _followed(own)
     stepping = {info.node for info in own if timeline.contexts.step_of(info)}
-    return stepping | updates(timeline, iteration, own) | _made_into_leaves(own)
+    return stepping | updates(timeline, iteration, own) | _sources_of_leaves(own)
 
 
 def _of_passes(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> set[int]:
@@ -148,7 +148,7 @@ def _of_passes(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]
     return found
 
 
-def _made_into_leaves(own: Sequence[NodeInfo]) -> set[int]:
+def _sources_of_leaves(own: Sequence[NodeInfo]) -> set[int]:
     """Return the nodes that became leaves, ``nn.Parameter(torch.zeros(2) + 0.5)``, and the nodes that only they use.
 
     They are untracked values without other users, in memory that a later leaf has.

@@ -92,7 +92,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         "done": state.step == "done",
         "saved": state.saved == "held",
         "released": state.saved == "freed",
-        "freed": is_gone(info, state),
+        "freed": is_collected(info, state),
         "nan": "nan" in bad,
         "inf": bool(bad) and "nan" not in bad,
         "error": has_failed(info.node, state, now.moment) or now.first_bad == info.node,
@@ -121,7 +121,7 @@ def _bad_value(info: NodeInfo, output: OutputState, now: Now) -> str:
     return "" if masked else text
 
 
-def is_gone(info: NodeInfo, state: NodeState) -> bool:
+def is_collected(info: NodeInfo, state: NodeState) -> bool:
     """Return whether a node is garbage-collected. A constant never counts: no gradient needs it."""
     return state.freed > 0 and info.created.kind != "constant"
 

@@ -18,8 +18,8 @@ from gviz.render.boxes.box_size import Outline, Rooms, chip_place, module_key, s
 from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, fold, graph_of
 from gviz.render.boxes.function_calls import with_level
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.links import Boxes, Link, Output, box_key, contracted, links, merged, other_ways
-from gviz.render.boxes.selection import PART, phases_in, reached, roots_of, shown_nodes, untracked_ways
+from gviz.render.boxes.links import Boxes, Link, Output, box_key, contracted, gradient_only_links, links, merged
+from gviz.render.boxes.selection import PART, inputs_through_untracked, phases_in, reached, roots_of, shown_nodes
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -80,12 +80,12 @@ def structure(
     places += [chip_place(infos[node], *use, options, joint=use in joint) for use, node in boxes.chips.items()]
     lines = list(links(timeline, infos, made, boxes, backward=backward))
     if options.content == "followed":
-        lines += contracted(untracked_ways(timeline, infos, own), boxes)
+        lines += contracted(inputs_through_untracked(timeline, infos, own), boxes)
     # Only writes into views send gradients where no data flowed. A part of a large graph is searched only if it has
     # such a write, because a parameter may have a hundred thousand contributions.
     small = part is None and len(own) <= PART
     if backward and (small or any(info.op.grad_fn == "CopySlices" for info in own)):
-        lines += other_ways(timeline, iteration, infos, boxes, lines)
+        lines += gradient_only_links(timeline, iteration, infos, boxes, lines)
     lines = merged(lines, boxes) if folded.groups else lines
     saved = [(infos[node], slot) for node in folded.shown if options.saved for slot in _kept(infos[node], infos)]
     places += [saved_place(info, slot) for info, slot in saved]

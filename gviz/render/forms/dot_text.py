@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gviz.render.graphviz.dot import Manner, dot
-from gviz.render.request import ExportOptions, asked_scene
+from gviz.render.request import ExportOptions, requested_scene
 from gviz.trace.timeline import Timeline
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Return moment `n` as DOT."""
-    drawn = asked_scene(timeline, n, options, fits=True)
+    drawn = requested_scene(timeline, n, options, fits=True)
     return dot(drawn, Manner(options.colours, direction=options.direction))

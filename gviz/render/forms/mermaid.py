@@ -7,7 +7,7 @@ from html import escape
 
 from gviz.render.graphviz.placement import flow
 from gviz.render.legend import painted
-from gviz.render.request import ExportOptions, asked_scene
+from gviz.render.request import ExportOptions, requested_scene
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline
@@ -19,7 +19,7 @@ FRAMES = {"op": "[{}]", "root": "[[{}]]", "saved": ">{}]", "module": "[/{}/]", "
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Return moment `n` as a flowchart."""
-    drawn = asked_scene(timeline, n, options)
+    drawn = requested_scene(timeline, n, options)
     direction = flow(drawn.boxes, drawn.levels, options.direction, drawn.flow, options.colours.form.direction)
     return "\n".join([f"flowchart {direction}", *_lines(drawn, options.colours)]) + "\n"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gviz.render.request import ExportOptions, asked_scene
+from gviz.render.request import ExportOptions, requested_scene
 from gviz.render.scene import Box, Edge
 from gviz.trace.graph_state import NodeState, OutputState
 from gviz.trace.node_gradients import in_its_iteration
@@ -22,7 +22,7 @@ SCHEMA = 1
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Return moment `n` as JSON: boxes with their text and their exact numbers, and lines."""
-    drawn, moment = asked_scene(timeline, n, options), timeline.at(n)
+    drawn, moment = requested_scene(timeline, n, options), timeline.at(n)
     nodes = {box.key: box.node for box in drawn.boxes if box.role not in ("chip", "saved", "module")}
     here = (in_its_iteration(timeline, n, state) for state in moment.states(list(nodes.values())))
     states = dict(zip(nodes, here, strict=True))

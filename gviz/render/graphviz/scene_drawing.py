@@ -14,7 +14,7 @@ from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.placement import INCH, Placing, placing
 from gviz.render.graphviz.process import Picture, TooSlowError, draw, draw_all
-from gviz.render.request import ExportOptions, asked_scene, require_readable
+from gviz.render.request import ExportOptions, requested_scene, require_readable
 from gviz.render.scene import Scene, framed
 from gviz.trace.timeline import Timeline
 
@@ -67,12 +67,12 @@ def in_figure(graph: Digraph, figure: Figure, picture: Picture, options: ExportO
 
 def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
     """Return the scene of moment `n` for a picture. A figure has less text in its boxes if it could not be read."""
-    scene = asked_scene(timeline, n, options, as_picture=True, fits=True)
+    scene = requested_scene(timeline, n, options, as_picture=True, fits=True)
     if options.figure is None or len(scene.boxes) > MOST_FOLDED or _can_be_read(scene, options):
         return scene
     for density, what in _LESS_TEXT.items() if options.drawing.density == "short" else ():
         less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=_ignore)
-        folded = asked_scene(timeline, n, less, as_picture=True, fits=True)
+        folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
         if _can_be_read(folded, options):
             options.note(f"{what}: the text of the figure would be less than {LEAST_TEXT:g} pt high")
             return folded

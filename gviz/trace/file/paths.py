@@ -70,7 +70,7 @@ def remove_trace(path: Path) -> None:
             raise SystemRefusal(f"{part} cannot be removed", why=error.strerror or "") from error
 
 
-def make_way(path: Path) -> None:
+def remove_for_new(path: Path) -> None:
     """Remove a trace to make room for a new one. Raises GvizError if a process is writing it."""
     if path.exists():
         with closing(Lock(path)):

@@ -88,7 +88,7 @@ class Trace:
         if not base:
             return NOTHING_DROPPED if not gaps else Dropped(0, 0, gaps=gaps)
         meta = self.meta
-        count = meta.get("said_again", "")
+        count = meta.get("as_events", "")
         again = min(int(count), len(self)) if count.isdecimal() and len(count) < 12 else 0
         try:
             turns = msgspec.json.decode(meta.get("turns", "[]"), type=_TURNS)

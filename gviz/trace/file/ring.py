@@ -318,7 +318,7 @@ class Ring:
                     snapshot.process(decode(row.kind, batch.body(row)))
                 elif row.kind == _MARKED and self._bounds.older is not None and not self._names_iterations:
                     name = _name_after(name, decode(row.kind, batch.body(row)))
-        again = snapshot.said_again()
+        again = snapshot.as_events()
         again[len(again) - entered : len(again) - entered] = name
         return again, entered, time
 
@@ -458,7 +458,7 @@ class Ring:
         if self._bridges:
             self._write_gaps()
         known = msgspec.json.encode(self._iterations.loop.turns).decode()
-        rows = [("said_again", str(count)), ("turns", known)]
+        rows = [("as_events", str(count)), ("turns", known)]
         self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
         return self._forget(first, again)
 

@@ -28,7 +28,7 @@ T = TypeVar("T")
 class Snapshot:
     """Processes the events of a log and keeps those that still matter, without what was freed or replaced.
 
-    `said_again` is never longer than the log so far. Its size depends on what is alive, not on the length of the run.
+    `as_events` is never longer than the log so far. Its size depends on what is alive, not on the length of the run.
     The snapshot is exact: a living node is created from what its inputs held at that time. A leaf that was written to
     starts with the value that the first such node needs, or with its current value if there is none.
     """
@@ -75,7 +75,7 @@ class Snapshot:
             case _:
                 self._note(key[0] if isinstance(key, tuple) else key, (cell, key), entry)
 
-    def said_again(self) -> list[Event]:
+    def as_events(self) -> list[Event]:
         """Return the events that produce the current state, in the order of recording."""
         self._forget()
         ordered = [entry for entries in self._nodes.values() for entry in entries.values()]
@@ -193,7 +193,7 @@ class Snapshot:
 class Bridge(Snapshot):
     """Processes the events of a stretch of a log, and keeps those that matter to the events after it.
 
-    `said_again` replaces the stretch: after it, everything is as after the stretch. It repeats what happened to older
+    `as_events` replaces the stretch: after it, everything is as after the stretch. It repeats what happened to older
     nodes, too, which a snapshot does not know: their last values and gradients, and that they were freed. Memory with a
     number up to `known` is older than the stretch.
 
@@ -222,7 +222,7 @@ class Bridge(Snapshot):
                 return
         super()._set(cell, key, content, entry)
 
-    def said_again(self) -> list[Event]:
+    def as_events(self) -> list[Event]:
         """Return the events that lead from the state before the stretch to the state after it."""
         self._forget()
         changed = {**self._nodes, **self._older}

@@ -20,7 +20,7 @@ from gviz.trace.index.reachability import Abandoned, swept
 from gviz.trace.index.references import References
 from gviz.trace.index.search_index import Index, output_key
 from gviz.trace.tensor_storage import value_after
-from gviz.trace.weak_cache import weakly
+from gviz.trace.weak_cache import weak_method
 from gviz.values.value import Array, Value
 
 Stamp = tuple[int, int, tuple[int, ...], int, tuple[int, ...]]
@@ -43,9 +43,9 @@ class NodeStates:
         self._events = events
         self._kept: dict[Stamp, NodeState] = {}
         self._births: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self.reach = lru_cache(maxsize=64)(weakly(self._reach))
+        self.reach = lru_cache(maxsize=64)(weak_method(self._reach))
         self._abandoned = Abandoned(log, index, self.reach)
-        self.is_alone = lru_cache(maxsize=64)(weakly(self._is_alone))
+        self.is_alone = lru_cache(maxsize=64)(weak_method(self._is_alone))
 
     def many(self, nodes: Sequence[int], n: int, running: tuple[int, ...]) -> list[NodeState | None]:
         """Return the state of nodes after event `n` while the passes `running` (innermost first) run.

@@ -37,7 +37,7 @@ from gviz.trace.naming.bindings import (
     parts_of,
     plain,
     range_of,
-    turns_at,
+    unpacked_count_at,
 )
 from gviz.trace.naming.calls import Call, Calls, constructions
 from gviz.trace.stacks import Stacks
@@ -95,7 +95,7 @@ class Assignment:
     def turns(self) -> int:
         """The number of variables among which the turn of a value decides; 0 if there is nothing to decide."""
         _, way = self.goal
-        return 0 if way is None or way.count(TURN) > 1 else turns_at(self.target, way)
+        return 0 if way is None or way.count(TURN) > 1 else unpacked_count_at(self.target, way)
 
     @property
     def takes_each(self) -> bool:

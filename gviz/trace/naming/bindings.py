@@ -143,7 +143,7 @@ def _taken_one_by_one(target: ast.expr, value: ast.expr, loop: ast.AST) -> Itera
                 yield from _valued(inner, Each(target_of(one)), (), inner)
         case _, ast.Call(func=ast.Name(id="reversed" | "list" | "tuple" | "iter"), args=[inner]):
             yield from _taken_one_by_one(target, inner, value)
-        case _ if functions := called_in_turns(value):
+        case _ if functions := mapped_function(value):
             for where in (where_stands(loop), where_stands(value)):
                 yield where, Binding(each, (TURN,), (), True, _lines(loop), functions)
         case _:
@@ -178,7 +178,7 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
         case _:
             yield from _held(value, target_of(target), (), statement, _item(target))
             if isinstance(target, ast.Tuple | ast.List):  # a tensor is unpacked when it is stored
-                in_turns = called_in_turns(value)
+                in_turns = mapped_function(value)
                 element = (TURN,) if in_turns else ()
                 yield where_stands(target), Binding(target_of(target), element, (), True, _lines(statement), in_turns)
 
@@ -193,7 +193,7 @@ def _held(
     elif parts := parts_of(value):
         for step, part in parts:
             yield from _held(part, target, (*element, step), statement, stored)
-    elif functions := called_in_turns(value):
+    elif functions := mapped_function(value):
         yield where_stands(value), Binding(target, (*element, TURN), (), True, _lines(statement), functions)
     else:
         for step, part in fields_of(value):
@@ -307,7 +307,7 @@ def name_at(target: Target | None, path: KeyPath) -> str:
     return name if not rest or len(name) <= _LONGEST_NAME else ""
 
 
-def turns_at(target: Target | None, path: KeyPath) -> int:
+def unpacked_count_at(target: Target | None, path: KeyPath) -> int:
     """Return how many variables take the values that are created one after another at `path`; 0 for none."""
     reached, rest = _reached(target, path)
     alike = isinstance(reached, tuple) and None not in reached and rest[:1] == (TURN,)
@@ -396,7 +396,7 @@ def is_of_class(name: str) -> bool:
     return name[:1].isupper() and not name.isupper() and not name.endswith(_OF_TENSORS)
 
 
-def called_in_turns(value: ast.expr) -> tuple[str, ...]:
+def mapped_function(value: ast.expr) -> tuple[str, ...]:
     """Return the function that is called once per item: ``f`` in ``map(f, xs)`` and in ``list(map(f, xs))``."""
     match value:
         case ast.Call(func=ast.Name(id="map"), args=[ast.Name(id=name) | ast.Attribute(attr=name), _, *_]):
@@ -404,7 +404,7 @@ def called_in_turns(value: ast.expr) -> tuple[str, ...]:
         case ast.Call(func=ast.Name(id="map"), args=[_, _, *_]):
             return ("<lambda>",)
         case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _GATHERING:
-            return called_in_turns(inner)
+            return mapped_function(inner)
     return ()
 
 

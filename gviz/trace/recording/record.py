@@ -26,7 +26,7 @@ from gviz.source import site
 from gviz.system import notice
 from gviz.trace.file import bulk_statistics
 from gviz.trace.file import format as file_format
-from gviz.trace.file.paths import make_way, new_trace, refuse_other_file, traces
+from gviz.trace.file.paths import new_trace, refuse_other_file, remove_for_new, traces
 from gviz.trace.file.retention import Bounds, Until, bounds
 from gviz.trace.file.writer import Ending, TraceWriter, about
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
@@ -178,7 +178,7 @@ class Recording(Displayed):
         if self._refused is not None:
             raise self._refused
         if self._replaces:
-            make_way(self.path)
+            remove_for_new(self.path)
         kept, limit = self._kept, emit.limit_of(self._kept.keep, self._kept.limit)
         writer = self._writer = TraceWriter(
             self.path, about=about(self.framework), on_error=self._detached, bounds=kept.bounds, limit=limit,
@@ -203,7 +203,7 @@ class Recording(Displayed):
             self._joined.enter_context(listen(self))
         self._open.enter_context(self._kept.window.watched(self.channel))
 
-    def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Recording:
+    def with_context(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Recording:
         """Enter a context when the recording starts, until it ends; used to record another framework."""
         self._beside.append(listen)
         return self
@@ -413,7 +413,7 @@ class NestedRecording(Displayed):
         """Whether the program is still recorded."""
         return self._outer.active
 
-    def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> NestedRecording:
+    def with_context(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> NestedRecording:
         """Do nothing: the recording of the program has its own listeners."""
         return self
 

@@ -234,10 +234,10 @@ def where(session: Session, text: str) -> Look:
 
 
 def _stack_lines(session: Session, part: slice) -> Iterator[Line]:
-    selected, held_stack = session.cursor.selected, session.held_stack
-    if held_stack is not None and held_stack.node == selected:
+    selected, paused_stack = session.cursor.selected, session.paused_stack
+    if paused_stack is not None and paused_stack.node == selected:
         yield line("the program is paused at:")
-        yield from _numbered(held_stack.frames, part)
+        yield from _numbered(paused_stack.frames, part)
         return
     if session.running is not None:
         yield line(f"the program is at {frame_text(session.running)}")

@@ -13,7 +13,7 @@ from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.display_names import called, constant_value, output_called, untracked_word
 from gviz.explain.grad_history import accumulation
 from gviz.explain.tracking import as_at
-from gviz.render.boxes.state_words import arrived, has_failed, is_gone
+from gviz.render.boxes.state_words import arrived, has_failed, is_collected
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
@@ -277,7 +277,7 @@ def _progress(info: NodeInfo, state: NodeState, width: int) -> str:
         return "running" if info.created.kind == "op" else "complete"
     if state.step == "pending":
         return "waiting"
-    if is_gone(info, state):
+    if is_collected(info, state):
         return "freed"
     if state.saved == "freed":
         return "released"

@@ -245,7 +245,7 @@ class BackgroundTask:
             self._screen.show_remark(f"{self._name} was stopped; the position is unchanged")
         return dropped is not None
 
-    def _take_turn(self) -> None:
+    def _yield_to_screen(self) -> None:
         if self._left is not None:
             self._resume(self._advance)
 
@@ -261,7 +261,7 @@ class BackgroundTask:
         self._left = work
         self._screen.show_remark(f"{far}; Ctrl+C stops")
         # Not a timer of Textual: it never fires if its time is over before it is set, which happens on a busy machine.
-        asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._take_turn)
+        asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._yield_to_screen)
         return None
 
 

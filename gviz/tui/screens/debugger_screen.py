@@ -77,7 +77,7 @@ class DebuggerScreen(SessionScreen):
     def on_mount(self) -> None:
         """Show the starting position, and run the opening commands."""
         here = self.cursor.position
-        pause = self.session.held_stack
+        pause = self.session.paused_stack
         why = (
             as_remark("?: help · q: quit") if pause is None else Reason("held", f"at {frame_text(pause.frames[0], 30)}")
         )

@@ -38,9 +38,9 @@ class GraphReading:
             self._soon()
 
     def _soon(self) -> None:
-        asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._take_turn)
+        asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._yield_to_screen)
 
-    def _take_turn(self) -> None:
+    def _yield_to_screen(self) -> None:
         screen = self._screen
         if self._work is None or not screen.is_running:
             return

@@ -24,7 +24,7 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Command
 from gviz.tui.panel_arrangement import SMALLEST, size_class
 from gviz.tui.session import Session
-from gviz.tui.source_location import HeldStack
+from gviz.tui.source_location import PausedStack
 from gviz.tui.stop_reason import Arrival, as_remark
 from gviz.tui.widgets.text_panel import Sized
 
@@ -42,7 +42,7 @@ class SessionScreen(Screen[None]):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
-    held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
+    paused_stack: reactive[PausedStack | None] = reactive(None, repaint=False)
     full: reactive[bool] = reactive(False, repaint=False)
     breaks: reactive[tuple[BreakpointEntry, ...]] = reactive((), repaint=False)
     graph_filter: reactive[Filter] = reactive(ALL, repaint=False)
@@ -114,7 +114,7 @@ class SessionScreen(Screen[None]):
         """Let the source follow ``up`` and ``down``, and all panels the selected node."""
         if self.selected != self.cursor.selected:
             self.selected = self.cursor.selected
-        self.held_stack = self.session.held_stack
+        self.paused_stack = self.session.paused_stack
         self.frame = self.session.frame_of(self.selected)
 
     def show_arrival(self, stop: Arrival) -> None:

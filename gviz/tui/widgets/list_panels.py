@@ -15,7 +15,7 @@ from gviz.tui.drawing.lists import NOTHING_SET, break_rows, frame_rows, module_r
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.panel_arrangement import panel_title
 from gviz.tui.session import Session
-from gviz.tui.source_location import HeldStack, stack_of
+from gviz.tui.source_location import PausedStack, stack_of
 from gviz.tui.styled_lines import Line, cut, line
 from gviz.tui.widgets.panel_messages import RowActed
 from gviz.tui.widgets.text_panel import Page
@@ -176,9 +176,9 @@ class StackList(RowList):
     """The frames where the program is paused, or of the selected node; the source shows the marked one."""
 
     frame: reactive[int] = reactive(0, repaint=False)
-    held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
+    paused_stack: reactive[PausedStack | None] = reactive(None, repaint=False)
 
-    def watch_held_stack(self) -> None:
+    def watch_paused_stack(self) -> None:
         """Show where the program is paused."""
         self.draw_soon()
 
@@ -189,7 +189,7 @@ class StackList(RowList):
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """Return a row for each frame."""
-        frames = stack_of(self.session.timeline, self.selected, self.held_stack)
+        frames = stack_of(self.session.timeline, self.selected, self.paused_stack)
         found = frame_rows(frames, self.selected, self.frame, self.glyphs, width)
         return [(text, ("frame", depth) if depth >= 0 else None) for text, depth in found]
 

@@ -24,7 +24,7 @@ from gviz.tui.drawing.source import (
 )
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.panel_arrangement import panel_title
-from gviz.tui.source_location import HeldStack, source_place
+from gviz.tui.source_location import PausedStack, source_place
 from gviz.tui.styled_lines import Line, cells, wrapped
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed
 from gviz.tui.widgets.text_panel import AROUND_TITLE, Lines, View
@@ -40,7 +40,7 @@ class SourcePane(Lines):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
-    held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
+    paused_stack: reactive[PausedStack | None] = reactive(None, repaint=False)
     breaks: reactive[tuple[BreakpointEntry, ...]] = reactive((), repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
@@ -99,7 +99,7 @@ class SourcePane(Lines):
         """Show the selected frame of the call stack."""
         self.draw_soon()
 
-    def watch_held_stack(self) -> None:
+    def watch_paused_stack(self) -> None:
         """Show where the program is paused."""
         self.draw_soon()
 
@@ -130,7 +130,7 @@ class SourcePane(Lines):
         """Scroll to the place, unless it has not changed."""
         if self.moment is None:
             return
-        place = source_place(self._timeline, self.moment, self.selected, self.frame, self.held_stack)
+        place = source_place(self._timeline, self.moment, self.selected, self.frame, self.paused_stack)
         size = self.content_size
         if (place, size) == self._followed:
             return
