@@ -77,7 +77,7 @@ def make_dot(
     chooses = of.recorded and options is None and not (show_attrs or show_saved)
     if level != "auto" or opened or chooses:
         page = FIGURES[kind].page if kind else detail_level.PAGE
-        about = detail_level.Asked(level, None, opened, measures=kind is not None, page=page)
+        about = detail_level.LevelRequest(level, None, opened, measures=kind is not None, page=page)
         asked = detail_level.chosen(of.timeline, n, replace(asked, numbered=kind is None), about)
         asked = replace(asked, clusters=asked.wanted.calls)
     picture = moment_scene(of.timeline, n, replace(asked, numbered=kind is None))

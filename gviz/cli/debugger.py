@@ -128,7 +128,7 @@ class Launcher:
         session = self._runs[-1][0]
         if printed:
             _print(session)
-        if session.state == "let go":
+        if session.state == "released":
             streams.show(
                 f"process {session.pid} keeps running without the debugger: its output goes to the trace, and input() "
                 "gets end-of-file"

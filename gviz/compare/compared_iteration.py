@@ -127,7 +127,7 @@ class Side:
         iteration = self.iteration
         return phase.kind == "backward" and iteration.start <= phase.start <= iteration.end
 
-    def made(self, node: int) -> bool:
+    def creates(self, node: int) -> bool:
         """Return whether an operation of this iteration created the node."""
         info = self.infos[node]
         is_here = info.created.kind == "op" and info.iteration == self.iteration.index
@@ -166,7 +166,7 @@ class Side:
     @cached_property
     def ops(self) -> list[int]:
         """The nodes that operations of this iteration created."""
-        return [node for node in self.infos if self.made(node)]
+        return [node for node in self.infos if self.creates(node)]
 
     @cached_property
     def values(self) -> dict[int, tuple[Value | None, ...]]:

@@ -129,7 +129,7 @@ def _forward_differences(sides: _Sides, pair: Pair, partners: dict[int, int]) ->
     if not (x and y):
         yield Difference("missing", pair, 0, events)
         return
-    if a.made(x) and b.made(y):
+    if a.creates(x) and b.creates(y):
         yield from _operation_differences(a, b, pair, events, partners)
     for nr, (mine, other) in enumerate(zip(a.values[x], b.values[y], strict=False)):
         values = a.made_value(x, nr), b.made_value(y, nr)

@@ -96,7 +96,7 @@ def kind_of(function: str, options: Options, default: DType | None = None) -> DT
     wanted = options.get("dtype")
     if wanted is None:
         return default or dtypes.get_default_dtype()
-    found = dtypes.given(wanted)
+    found = dtypes.from_argument(wanted)
     if found is None:
         raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {typename(wanted)}")
     return found

@@ -343,7 +343,7 @@ def from_numpy(array: Array) -> Tensor:
 callbacks.from_numpy = from_numpy
 
 
-def made(function: str, array: Array, options: Options) -> Tensor:
+def factory_result(function: str, array: Array, options: Options) -> Tensor:
     """The result of a factory: a new leaf or constant, or ``out`` with the array written to it."""
     out = options.get("out")
     if out is None:
@@ -352,7 +352,7 @@ def made(function: str, array: Array, options: Options) -> Tensor:
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {typename(out)}")
     wanted = options.get("dtype")
     if wanted is not None and wanted is not out.dtype:
-        asked = dtypes.given(wanted)
+        asked = dtypes.from_argument(wanted)
         kinds = f"dtype {asked.tensor_type if asked else wanted} does not match dtype of out parameter "
         raise RuntimeError(f"{kinds}({out.dtype.tensor_type})")
     written: Tensor = taking_out(function, lambda: from_array(array.astype(out._array.dtype), False))(out=out)
@@ -391,7 +391,9 @@ __all__ += [
 def scalar_tensor(s: Any, **options: Unpack[Options]) -> Tensor:
     """A 0-dimensional tensor of a number, in the default dtype unless one is given."""
     checked("scalar_tensor", options, refused=("memory_format", "out"))
-    return made("scalar_tensor", filled("scalar_tensor", (), s, kind_of("scalar_tensor", options), "s", 1), options)
+    return factory_result(
+        "scalar_tensor", filled("scalar_tensor", (), s, kind_of("scalar_tensor", options), "s", 1), options
+    )
 
 
 @worded
@@ -400,7 +402,7 @@ def full(size: Any, fill_value: Any, **options: Unpack[Options]) -> Tensor:
     shape = sizes_given("full", size)
     value = number("full", fill_value, "fill_value", 2)
     kind = kind_of("full", checked("full", options, refused=("memory_format",)), _kind_of_number(value))
-    return made("full", filled("full", shape, value, kind), options)
+    return factory_result("full", filled("full", shape, value, kind), options)
 
 
 def _kind_of_number(value: Any) -> DType:
@@ -445,9 +447,9 @@ def _factory(name: str, make: Callable[..., Array], doc: str) -> Callable[..., T
         if order is preserve_format:
             raise RuntimeError("unsupported memory format Preserve")
         if order is None or order is contiguous_format:
-            return made(name, allocated(make, shape, kind.numpy), options)  # type: ignore[arg-type]
+            return factory_result(name, allocated(make, shape, kind.numpy), options)  # type: ignore[arg-type]
         strides = strides_in(shape, order)
-        return made(name, allocated(zeros_in, shape, kind.numpy, strides), options)  # type: ignore[arg-type]
+        return factory_result(name, allocated(zeros_in, shape, kind.numpy, strides), options)  # type: ignore[arg-type]
 
     factory.__name__ = factory.__qualname__ = name
     factory.__doc__ = doc
@@ -473,7 +475,7 @@ def _constant_like(name: str, value: int, doc: str) -> Callable[..., Tensor]:
         kind = _kind_like(name, input, options)
         array = zeros_as(input._array, kind.numpy, options.get("memory_format") or preserve_format)
         array[...] = value
-        return made(name, array, options)
+        return factory_result(name, array, options)
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = doc
@@ -498,14 +500,14 @@ def full_like(input: Tensor, fill_value: Any, **options: Unpack[Options]) -> Ten
     value = filled("full_like", (), fill_value, kind)
     array = zeros_as(input._array, kind.numpy, options.get("memory_format") or preserve_format)
     array[...] = value
-    return made("full_like", array, options)
+    return factory_result("full_like", array, options)
 
 
 def _new(name: str, make: Callable[..., Array]) -> Callable[..., Tensor]:
     def new(self: Tensor, *size: Any, **options: Any) -> Tensor:
         shape = shape_of(name, size, options)
         kind = kind_of(name, checked(name, options, refused=("memory_format",)), self.dtype)  # type: ignore[arg-type]  # it checks them
-        return made(name, allocated(make, shape, kind.numpy), options)  # type: ignore[arg-type]
+        return factory_result(name, allocated(make, shape, kind.numpy), options)  # type: ignore[arg-type]
 
     new.__name__, new.__qualname__ = name, name
     new.__doc__ = "A tensor of the dtype of this one."
@@ -522,7 +524,7 @@ def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor
     """A tensor filled with one value, in the dtype of this one."""
     kind = kind_of("new_full", checked("new_full", options, refused=("memory_format",)), self.dtype)  # type: ignore[arg-type]  # it checks them
     array = filled("new_full", sizes_given("new_full", size), fill_value, kind)
-    return made("new_full", array, options)  # type: ignore[arg-type]
+    return factory_result("new_full", array, options)  # type: ignore[arg-type]
 
 
 @front("new_tensor", function=False)
@@ -565,7 +567,7 @@ def arange(*bounds: Any, **options: Any) -> Tensor:
         if not step:
             raise ValueError("step must be nonzero")
     _check_range(start, end, step)
-    return made("arange", _steps(start, step, _count(start, end, step), kind), options)  # type: ignore[arg-type]
+    return factory_result("arange", _steps(start, step, _count(start, end, step), kind), options)  # type: ignore[arg-type]
 
 
 def _bounds(bounds: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -635,12 +637,12 @@ def range(start: Any, end: Any, step: Any = 1, **options: Unpack[Options]) -> Te
     )
     kind = kind_of("range", checked("range", options))
     _check_range(first, last, by)
-    return made("range", _steps(first, by, int((last - first) / by) + 1, kind), options)
+    return factory_result("range", _steps(first, by, int((last - first) / by) + 1, kind), options)
 
 
 def linspace(*args: Any, **options: Any) -> Tensor:
     """``linspace(start, end, steps)``: `steps` evenly spaced numbers from `start` to `end`, both included."""
-    return made("linspace", *_spaced("linspace", args, options))
+    return factory_result("linspace", *_spaced("linspace", args, options))
 
 
 def logspace(*args: Any, base: float = 10.0, **options: Any) -> Tensor:
@@ -650,7 +652,7 @@ def logspace(*args: Any, base: float = 10.0, **options: Any) -> Tensor:
     exponents, rest = _spaced("logspace", tuple(args), options, exact=True)
     kind = kind_of("logspace", rest)
     powers = thread.quietly(np.power, np.asarray(base, exponents.dtype), exponents)
-    return made("logspace", thread.quietly(powers.astype, kind.numpy), rest)
+    return factory_result("logspace", thread.quietly(powers.astype, kind.numpy), rest)
 
 
 def _spaced(
@@ -715,4 +717,4 @@ def eye(*size: Any, **options: Any) -> Tensor:
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
     kind = kind_of("eye", checked("eye", options))  # type: ignore[arg-type]
-    return made("eye", np.eye(n, m, dtype=kind.numpy), options)  # type: ignore[arg-type]
+    return factory_result("eye", np.eye(n, m, dtype=kind.numpy), options)  # type: ignore[arg-type]

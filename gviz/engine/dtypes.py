@@ -140,7 +140,7 @@ def of_numpy(d: np.dtype[Any]) -> dtype:
     return _by_numpy[d]
 
 
-def given(value: object) -> dtype | None:
+def from_argument(value: object) -> dtype | None:
     """The dtype of a ``dtype`` argument, which may be ``float``, ``int`` or ``bool``; None for anything else."""
     return value if isinstance(value, dtype) else _by_python.get(value) if isinstance(value, type) else None
 
@@ -278,7 +278,7 @@ class iinfo(_NotPickled):
 
 
 def _checked(name: str, kind: object) -> dtype:
-    found = given(kind)
+    found = from_argument(kind)
     if found is None:
         raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {type(kind).__name__}")
     return found

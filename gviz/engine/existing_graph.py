@@ -62,7 +62,7 @@ def _announced(tensors: Sequence[Tensor], params: Params) -> list[Event]:
 @contextmanager
 def _left_as_it_was(roots: Sequence[Tensor]) -> Iterator[None]:
     """Restore the announcements of the graph's nodes and tensors afterwards: a recording may be in progress."""
-    nodes, tensors = _behind(roots)
+    nodes, tensors = _reachable(roots)
     marks = [(node, node.seen) for node in nodes]
     places = [(t, t._seen, t._storage if t._seen is not None else None) for t in tensors]
     try:
@@ -76,7 +76,7 @@ def _left_as_it_was(roots: Sequence[Tensor]) -> Iterator[None]:
                 t._storage = storage
 
 
-def _behind(roots: Sequence[Tensor]) -> tuple[list[Node], list[Tensor]]:
+def _reachable(roots: Sequence[Tensor]) -> tuple[list[Node], list[Tensor]]:
     """Return the operations in the graph of `roots`, and the tensors reachable there: roots, leaves, bases,
     gradients.
     """

@@ -131,19 +131,19 @@ class memory_format(_Named):
     __module__ = "torch"
 
 
-def _made(kind: type[T], name: str) -> T:
+def _instance(kind: type[T], name: str) -> T:
     instance = object.__new__(kind)
     instance.name = name
     return instance
 
 
-strided = _made(layout, "strided")
-sparse_coo = _made(layout, "sparse_coo")
-sparse_csr = _made(layout, "sparse_csr")
-contiguous_format = _made(memory_format, "contiguous_format")
-preserve_format = _made(memory_format, "preserve_format")
-channels_last = _made(memory_format, "channels_last")
-channels_last_3d = _made(memory_format, "channels_last_3d")
+strided = _instance(layout, "strided")
+sparse_coo = _instance(layout, "sparse_coo")
+sparse_csr = _instance(layout, "sparse_csr")
+contiguous_format = _instance(memory_format, "contiguous_format")
+preserve_format = _instance(memory_format, "preserve_format")
+channels_last = _instance(memory_format, "channels_last")
+channels_last_3d = _instance(memory_format, "channels_last_3d")
 
 
 def named(name: str) -> Any:

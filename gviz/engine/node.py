@@ -250,7 +250,7 @@ def remember_write(tensor: Tensor) -> None:
 def freed(node: Node) -> RuntimeError:
     """The error for reading saved tensors of a node after they were released."""
     error = RuntimeError(messages.SECOND_BACKWARD)
-    origin, by = _made_at(node), _recorded(node, "freed_at")
+    origin, by = _creation_line(node), _recorded(node, "freed_at")
     if origin:
         error.add_note(f"{node.name()} is of {origin}")
     if by:
@@ -261,7 +261,7 @@ def freed(node: Node) -> RuntimeError:
 def modified(node: Node, tensor: Tensor, text: str) -> RuntimeError:
     """The error for reading a saved tensor that was modified."""
     error = RuntimeError(text)
-    origin, written = _made_at(node), tensor._counter[1:]
+    origin, written = _creation_line(node), tensor._counter[1:]
     if origin:
         error.add_note(f"{node.name()} saved it in {origin}")
     if written:
@@ -269,7 +269,7 @@ def modified(node: Node, tensor: Tensor, text: str) -> RuntimeError:
     return error
 
 
-def _made_at(node: Node) -> str:
+def _creation_line(node: Node) -> str:
     recorded = _recorded(node, "made_at")
     if recorded or node.extras is None:
         return recorded

@@ -74,7 +74,7 @@ def _no_result_type(pair: tuple[object, object]) -> str:
 
 
 def _checked(function: str, value: object, name: str, position: int) -> DType:
-    found = dtypes.given(value)
+    found = dtypes.from_argument(value)
     if found is None:
         kind = type(value).__name__
         raise TypeError(f"{function}(): argument '{name}' (position {position}) must be torch.dtype, not {kind}")

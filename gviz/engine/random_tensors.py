@@ -10,7 +10,7 @@ import numpy as np
 from gviz.engine import dtypes, random
 from gviz.engine.arguments import checked, kind_of, want_tensors
 from gviz.engine.arguments import size as sizes_given
-from gviz.engine.creation import made, shape_of
+from gviz.engine.creation import factory_result, shape_of
 from gviz.engine.layout import checked_format, contiguous_format, preserve_format, zeros_like
 from gviz.engine.ops.sampling import check_floating, check_integer_range
 from gviz.engine.random import Generator, stream_of
@@ -25,13 +25,13 @@ Kind = np.dtype[Any]
 def rand(*size: Any, generator: Generator | None = None, **options: Any) -> Tensor:
     """Uniform random numbers in [0, 1)."""
     shape, kind = shape_of("rand", size, options), _floating("rand", options)
-    return made("rand", random.uniform(0, 1, shape, kind, generator), options)  # type: ignore[arg-type]  # checked
+    return factory_result("rand", random.uniform(0, 1, shape, kind, generator), options)  # type: ignore[arg-type]  # checked
 
 
 def randn(*size: Any, generator: Generator | None = None, **options: Any) -> Tensor:
     """Standard normal numbers."""
     shape, kind = shape_of("randn", size, options), _floating("randn", options)
-    return made("randn", random.normal(0, 1, shape, kind, generator), options)  # type: ignore[arg-type]  # checked
+    return factory_result("randn", random.normal(0, 1, shape, kind, generator), options)  # type: ignore[arg-type]  # checked
 
 
 def randint(
@@ -56,7 +56,7 @@ def randint(
         raise TypeError(f"randint(): argument 'high' (position {max(1, len(bounds) - 1)}) must be int, not float")
     kind = kind_of("randint", checked("randint", options), dtypes.int64).numpy  # type: ignore[arg-type]  # it checks
     drawn = _integers(low, high, sizes_given("randint", size), kind, generator)
-    return made("randint", drawn, options)  # type: ignore[arg-type]  # checked
+    return factory_result("randint", drawn, options)  # type: ignore[arg-type]  # checked
 
 
 def randperm(n: int, *, generator: Generator | None = None, **options: Any) -> Tensor:
@@ -64,7 +64,7 @@ def randperm(n: int, *, generator: Generator | None = None, **options: Any) -> T
     (size,) = sizes_given("randperm", (n,))
     kind = kind_of("randperm", checked("randperm", options), dtypes.int64).numpy  # type: ignore[arg-type]  # it checks
     drawn = stream_of(generator).permutation(size).astype(kind)
-    return made("randperm", drawn, options)  # type: ignore[arg-type]  # checked
+    return factory_result("randperm", drawn, options)  # type: ignore[arg-type]  # checked
 
 
 def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -28,10 +28,10 @@ from gviz.live.protocol import (
     Connection,
     End,
     Go,
-    Held,
     Left,
     LetGo,
     Pause,
+    Paused,
     Ready,
     Released,
     Why,
@@ -109,7 +109,7 @@ class Debuggee:
         try:
             node = self._node if why == "show" else 0
             thread = threading.current_thread().name[:_LONGEST_NAME]
-            is_sent = self._line.send(Held(why, thread, stack, self._stops, node))
+            is_sent = self._line.send(Paused(why, thread, stack, self._stops, node))
             return self._answer() if is_sent else Wish("run")
         except BaseException:
             self._line.send(Released())

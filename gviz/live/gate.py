@@ -140,7 +140,7 @@ class Gate:
         if why is not None:
             self._hold(why)
             if why == "maybe":
-                self._mode.asked(event)
+                self._mode.continued(event)
 
     def _hold(self, why: Why) -> None:
         """Wait for the next wish. An exception during it goes to the program, which continues to its next stop."""
@@ -226,7 +226,7 @@ class Position:
                 node, _, pass_nr = subject(event)
                 scope = event.scope if isinstance(event, _CALLS) else 0
             _, _, self.scope, self.depth = self._context.process(KIND_NUMBERS[kind], node, pass_nr, scope)
-        self.is_first_bad = not self.first_bad.found and self.first_bad.meets(event)
+        self.is_first_bad = not self.first_bad.found and self.first_bad.process(event)
 
     def phase_test(self) -> Test:
         """Return a test for whether a new phase has begun since this position."""
@@ -246,7 +246,7 @@ class _Run:
         """Return why the program pauses after an event; None if it does not. `depth` is the depth before the event."""
         return None
 
-    def asked(self, event: e.Event) -> None:
+    def continued(self, event: e.Event) -> None:
         """Note that the debugger was asked about an event, and has continued in this mode."""
 
 
@@ -345,7 +345,7 @@ class _Tests(_Run):
                 return "maybe"
         return "maybe" if self._unnamed and self._ends_statement(event) else None
 
-    def asked(self, event: e.Event) -> None:
+    def continued(self, event: e.Event) -> None:
         self._unnamed = 0
         if isinstance(event, e.NodeCreated) and any(one.goes_by_name(event.node) for one in self._prefilters):
             self._unnamed = event.stack

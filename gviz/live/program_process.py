@@ -1,27 +1,27 @@
 """The debugger's side: one program in a process, session and terminal of its own.
 
 Three threads wait for the program: for messages, for output, and for its end. Each calls `on_report`, which must return
-quickly. The methods that act on the program return at once, except `let_go` and `stop`.
+quickly. The methods that act on the program return at once, except `release` and `stop`.
 
-The states of a `ControlledProgram`. All threads change them, through `_turn`, under a lock:
+The states of a `ControlledProgram`. All threads change them, through `_change_state`, under a lock:
 
     state      what happens                                     what follows                            next state
     starting   the program connects, ``Ready``                  reported                                starting
     starting   `go`                                             ``Go`` is sent                          running
-    running    ``Held``: a wish is fulfilled, a breakpoint,     reported, with a number that the next   held
+    running    ``Paused``: a wish is fulfilled, a breakpoint,   reported, with a number that the next   paused
                ``gviz.breakpoint()``, a pause                   ``Go`` repeats
     running    `go`                                             nothing                                 running
     running    `pause`                                          ``Pause`` is sent                       running
-    held       `go`                                             ``Go`` is sent                          running
-    held       ``Released``: a signal ended the wait            reported                                running
-    these 3    `let_go`                                         ``LetGo`` is sent; waits for ``Left``   let go
+    paused     `go`                                             ``Go`` is sent                          running
+    paused     ``Released``: a signal ended the wait            reported                                running
+    these 3    `release`                                        ``LetGo`` is sent; waits for ``Left``   released
     these 3    `stop`                                           ``End``, then SIGTERM or SIGKILL        (ended)
     these 3    `interrupt`, `type`, `hang_up`, `resize`         the process or its terminal gets it     the same
-    let go     ``Held``, ``Released``, `go`                     nothing: the session has ended          let go
+    released   ``Paused``, ``Released``, `go`                   nothing: the session has ended          released
     any        the process ends                                 reported: ``Ended``                     ended
 
 Example: ``n`` at the first node. `go` sends ``Go(Wish("next"), 0)``, *running*; the program creates the node and sends
-``Held("wish", number=1)``, *held*; `on_report` receives that. Stops are numbered because messages may cross: the
+``Paused("wish", number=1)``, *paused*; `on_report` receives that. Stops are numbered because messages may cross: the
 program ignores a ``Go`` for any stop except its current one.
 
 `stopped` is not a state: it means that the user ended the program, so that its exit code does not count as a failure.
@@ -43,12 +43,12 @@ from pathlib import Path
 from typing import Literal
 
 from gviz.live.debuggee import SECONDS_TO_END
-from gviz.live.protocol import Connection, End, Go, Held, Left, LetGo, Message, Pause, Ready, Released, Wish
+from gviz.live.protocol import Connection, End, Go, Left, LetGo, Message, Pause, Paused, Ready, Released, Wish
 from gviz.live.pseudo_terminal import Terminal, reads_input
 from gviz.system.processes import Start
 
-State = Literal["starting", "running", "held", "let go", "ended"]
-_FINAL: dict[State, tuple[State, ...]] = {"let go": ("ended",), "ended": ()}
+State = Literal["starting", "running", "paused", "released", "ended"]
+_FINAL: dict[State, tuple[State, ...]] = {"released": ("ended",), "ended": ()}
 """The states after which only these can follow."""
 PATIENCE = SECONDS_TO_END + 1.0
 KEPT_OUTPUT = 2000
@@ -82,7 +82,7 @@ class Ended:
             return f"the program was killed by signal {-self.code}"
 
 
-Report = Ready | Held | Released | OutputWritten | Ended
+Report = Ready | Paused | Released | OutputWritten | Ended
 
 
 class ControlledProgram:
@@ -99,7 +99,7 @@ class ControlledProgram:
         self.ended: Ended | None = None
         self.stopped = False
         self.printed: deque[bytes] = deque(maxlen=KEPT_OUTPUT)
-        self._turning = threading.Lock()
+        self._changing = threading.Lock()
         self._stop_number = 0
         self._left = threading.Event()
         self._on_report = on_report
@@ -136,7 +136,7 @@ class ControlledProgram:
 
     def go(self, wish: Wish) -> None:
         """Continue the program, if it is paused or about to start."""
-        if self._line is not None and self._turn("running", since=("held", "starting")):
+        if self._line is not None and self._change_state("running", since=("paused", "starting")):
             self._line.send(Go(wish, self._stop_number))
 
     def pause(self) -> None:
@@ -159,17 +159,17 @@ class ControlledProgram:
         """Resize the program's terminal."""
         self._terminal.resize(columns, rows)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Detach: the program continues without a debugger. Waits until it has disconnected; the session is
         then over.
         """
-        if self._turn("let go"):
+        if self._change_state("released"):
             self._send(LetGo())
             self._left.wait(PATIENCE)
 
     def stop(self) -> None:
         """End the program and wait until it has ended."""
-        if self.state in ("let go", "ended"):
+        if self.state in ("released", "ended"):
             return
         self.stopped = True
         self._kill(signal.SIGCONT)  # after SIGSTOP it gets no other signal
@@ -181,13 +181,13 @@ class ControlledProgram:
             self._kill(signal.SIGKILL)
             self._waiting.join(PATIENCE)
 
-    def _turn(self, state: State, since: tuple[State, ...] = ()) -> bool:
+    def _change_state(self, state: State, since: tuple[State, ...] = ()) -> bool:
         """Change the state if the current one is in `since`; False if it cannot be left. Called by all threads."""
-        with self._turning:
-            turned = state in _FINAL.get(self.state, (state,)) and (not since or self.state in since)
-            if turned:
+        with self._changing:
+            changes = state in _FINAL.get(self.state, (state,)) and (not since or self.state in since)
+            if changes:
                 self.state = state
-            return turned
+            return changes
 
     def _send(self, message: Message) -> None:
         if self._line is not None and self.state != "ended":
@@ -214,12 +214,12 @@ class ControlledProgram:
         match message:
             case Left():
                 self._left.set()
-            case Held(number=number):
+            case Paused(number=number):
                 self._stop_number = number
-                if self._turn("held"):
+                if self._change_state("paused"):
                     self._on_report(message)
             case Released():
-                if self._turn("running"):
+                if self._change_state("running"):
                     self._on_report(message)
             case Ready():
                 self._on_report(message)
@@ -238,7 +238,7 @@ class ControlledProgram:
         self._listener.close()
         for thread in self._threads:
             thread.join(0.5)  # a process it left behind may hold the other ends
-        self._turn("ended")
+        self._change_state("ended")
         self.ended = Ended(code)
         if self._line is not None:
             self._line.close()

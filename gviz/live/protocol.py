@@ -1,8 +1,8 @@
 """The messages between the debugger and its program: a closed vocabulary over a private Unix socket.
 
 Every message is a msgspec struct, preceded by its length in four bytes. Neither side trusts the other's sizes. The
-program sends `Ready` once, then `Held` whenever it pauses, and `Released` if it continues without a message. The
-debugger answers `Held` with a `Go` of the same number. `Pause`, `LetGo` and `End` may come at any time; `LetGo` is
+program sends `Ready` once, then `Paused` whenever it pauses, and `Released` if it continues without a message. The
+debugger answers `Paused` with a `Go` of the same number. `Pause`, `LetGo` and `End` may come at any time; `LetGo` is
 answered with `Left`. The end of the socket is the end of the other side.
 """
 
@@ -76,7 +76,7 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     process: int
 
 
-class Held(msgspec.Struct, frozen=True, tag=True):
+class Paused(msgspec.Struct, frozen=True, tag=True):
     """The program is paused and its trace is complete up to now; `thread` is the paused thread and `stack` its stack.
 
     The stack has the user's frames, innermost first. It is empty if a wish is fulfilled: the last event has it. Stops
@@ -117,7 +117,7 @@ class End(msgspec.Struct, frozen=True, tag=True):
     """Close the trace and end."""
 
 
-Message = Ready | Held | Released | Left | Go | Pause | LetGo | End
+Message = Ready | Paused | Released | Left | Go | Pause | LetGo | End
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message).decode

@@ -52,7 +52,7 @@ WORTH: Mapping[Density, float] = {"short": 1.0, "brief": 0.8, "min": 0.3}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LevelRequest:
     """What the user requests: a level, and modules to expand. The other fields say how a picture is
     drawn and measured.
     """
@@ -82,13 +82,13 @@ class _View:
     hides_calls: bool = False
 
 
-def chosen(timeline: Timeline, n: int, words: Options, asked: Asked) -> Options:
+def chosen(timeline: Timeline, n: int, words: Options, request: LevelRequest) -> Options:
     """Return the options for moment `n` at the requested level, or at a level that fits."""
     iteration = timeline.iteration_at(n)
-    views = _Views(timeline, iteration, replace(words, also=timeline.at(n).actor), asked)
-    if asked.level == "auto" and not asked.expand:
-        return _fitting(timeline, n, views, asked)
-    return views.asked()
+    views = _Views(timeline, iteration, replace(words, also=timeline.at(n).actor), request)
+    if request.level == "auto" and not request.expand:
+        return _fitting(timeline, n, views, request)
+    return views.requested()
 
 
 def count(timeline: Timeline, iteration: Iteration, words: Options) -> int:
@@ -102,9 +102,9 @@ class _Views:
     """The ways to draw an iteration."""
 
     def __init__(
-        self, timeline: Timeline, iteration: Iteration, words: Options, asked: Asked, *, followed: bool = False
+        self, timeline: Timeline, iteration: Iteration, words: Options, request: LevelRequest, *, followed: bool = False
     ) -> None:
-        self._timeline, self.iteration, self._asked = timeline, iteration, asked
+        self._timeline, self.iteration, self._request = timeline, iteration, request
         self.base = words.wanted
         infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
         if self.base.focus and self.base.focus not in infos:
@@ -123,9 +123,9 @@ class _Views:
         chains = {*self.nodes.calls.values()}
         self.deepest = max((sum(call.of_module for call in chain) for chain in chains), default=0)
 
-    def asked(self) -> Options:
+    def requested(self) -> Options:
         """Return the options for the requested level."""
-        level, depth = self._asked.level, self._asked.depth
+        level, depth = self._request.level, self._request.depth
         if level == "nodes":
             wanted = replace(self.base, closed=self._closed(depth), opened=self._opened(self.nodes))
             return replace(self.words, wanted=wanted)
@@ -141,9 +141,9 @@ class _Views:
 
     def _opened(self, graph: CallGraph) -> frozenset[int]:
         """Return the calls to expand, and the modules around them."""
-        if not self._asked.expand:
+        if not self._request.expand:
             return frozenset()
-        named = named_calls(self.nodes, self._asked.expand)
+        named = named_calls(self.nodes, self._request.expand)
         chains = {*graph.calls.values()}
         around = {
             one.scope for chain in chains for at, call in enumerate(chain) if call.scope in named for one in chain[:at]
@@ -184,7 +184,7 @@ class _Views:
 
     def deeper(self, view: _View) -> Iterator[str]:
         """Yield the least depth that expands modules which the requested depth has collapsed."""
-        for depth in range((self._asked.depth or 0) + 1, self.deepest + 1):
+        for depth in range((self._request.depth or 0) + 1, self.deepest + 1):
             wanted = replace(view.words.wanted, closed=self._closed(depth))
             if self._view(wanted).boxes > view.boxes:
                 yield f"--depth {depth}"
@@ -192,12 +192,12 @@ class _Views:
 
     def more(self, view: _View) -> Iterator[str]:
         """Yield the options that show more than a view and were not used: the requested depth applies at any level."""
-        by_depth = view.hides_modules and self._asked.depth is not None and bool(view.words.wanted.closed)
+        by_depth = view.hides_modules and self._request.depth is not None and bool(view.words.wanted.closed)
         if view.hint:
             yield f"--expand {view.hint.partition('.')[2] or view.hint}"
         if by_depth:
             yield from self.deeper(view)
-        if self._asked.level != "calls" and (view.repeats or (view.words.wanted.closed and not by_depth)):
+        if self._request.level != "calls" and (view.repeats or (view.words.wanted.closed and not by_depth)):
             yield "--level calls"
         if view.hides_calls or not by_depth:
             yield "--level nodes"
@@ -209,12 +209,12 @@ def _repeat_words(repeat: Repeat) -> str:
     return f"{repeat.title} ×{repeat.count:,} is one box{whole}"
 
 
-def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options:
+def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -> Options:
     """Return the options that show most on one page; if none fits, those of the smallest picture."""
     first, *others = views.all()
     if views.is_small:
         smaller = _Views(
-            timeline, views.iteration, replace(views.words, also=timeline.at(n).actor), asked, followed=True
+            timeline, views.iteration, replace(views.words, also=timeline.at(n).actor), request, followed=True
         )
         others += [*smaller.all()][1:]
     found: dict[tuple[int, tuple[str, ...]], _View] = {}
@@ -230,8 +230,8 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
     tries.sort(key=lambda one: -one[0].boxes * WORTH.get(one[1], 1.0))
     if first.boxes <= MOST_BOXES and views.is_public:
         whole = structure(timeline, views.iteration, first.words)
-        size = _size(whole, _usual(whole, asked), compact=False)
-        if _fits(size, asked, SURE):
+        size = _size(whole, _usual(whole, request), compact=False)
+        if _fits(size, request, SURE):
             return first.words
         tries.insert(0, (first, views.words.density))
     sizes: list[tuple[tuple[float, float], Options]] = []
@@ -239,14 +239,14 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
     bare: list[Options] = []
     for at, (view, density) in enumerate(tries):
         options = view.words if view is first else _with_remark(view, views, density)
-        estimate = [*_estimate(structure(timeline, views.iteration, options), asked)]
-        waiting += [one for one, size in estimate if _fits(size, asked, 1.3)] if asked.measures else []
+        estimate = [*_estimate(structure(timeline, views.iteration, options), request)]
+        waiting += [one for one, size in estimate if _fits(size, request, 1.3)] if request.measures else []
         sizes += [(size, one.options) for one, size in estimate]
-        if not asked.measures and (fitting := [one.options for one, size in estimate if _fits(size, asked)]):
+        if not request.measures and (fitting := [one.options for one, size in estimate if _fits(size, request)]):
             return fitting[0]
         if waiting and (len(waiting) >= AT_ONCE or at == len(tries) - 1):
-            measured = _measured(timeline, n, waiting, asked)
-            fitting = [one for one, size in measured if _fits(size, asked)]
+            measured = _measured(timeline, n, waiting, request)
+            fitting = [one for one, size in measured if _fits(size, request)]
             if framed_ones := [one for one in fitting if one.frames]:
                 return framed_ones[0]
             bare += fitting
@@ -254,40 +254,40 @@ def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options
                 break
             sizes += [(size, one) for one, size in measured]
             waiting = []
-    return bare[0] if bare else min(sizes, key=lambda one: _excess(one[0], asked))[1]
+    return bare[0] if bare else min(sizes, key=lambda one: _excess(one[0], request))[1]
 
 
 SURE = 0.7
 """A picture whose estimated size is below this part of a page fits, in spite of the estimate's error."""
 
 
-def _usual(shape: Structure, asked: Asked) -> Direction:
+def _usual(shape: Structure, request: LevelRequest) -> Direction:
     """Return the direction of the data in a picture, unless it is rotated to fit."""
-    return flow(shape.places, shape.levels, asked.direction, (asked.theme or LIGHT).form.direction)
+    return flow(shape.places, shape.levels, request.direction, (request.theme or LIGHT).form.direction)
 
 
-def _fits(size: tuple[float, float], asked: Asked, room: float = 1.0) -> bool:
-    return size[0] <= asked.page[0] * room and size[1] <= asked.page[1] * room
+def _fits(size: tuple[float, float], request: LevelRequest, room: float = 1.0) -> bool:
+    return size[0] <= request.page[0] * room and size[1] <= request.page[1] * room
 
 
-def _excess(size: tuple[float, float], asked: Asked) -> float:
+def _excess(size: tuple[float, float], request: LevelRequest) -> float:
     """Return the ratio of a picture's size to the page, for the worse of its two sides."""
-    return max(size[0] / asked.page[0], size[1] / asked.page[1])
+    return max(size[0] / request.page[0], size[1] / request.page[1])
 
 
-def _directions(asked: Asked) -> Sequence[Direction]:
-    return ("LR", "TB") if asked.direction == "auto" else (asked.direction,)
+def _directions(request: LevelRequest) -> Sequence[Direction]:
+    return ("LR", "TB") if request.direction == "auto" else (request.direction,)
 
 
-def _estimate(shape: Structure, asked: Asked) -> Iterator[tuple[Structure, tuple[float, float]]]:
+def _estimate(shape: Structure, request: LevelRequest) -> Iterator[tuple[Structure, tuple[float, float]]]:
     """Yield the picture from left to right and from top to bottom, each with its estimated size.
 
     A picture of all nodes keeps its direction.
     """
     if not shape.options.wanted.calls:
-        yield shape, _size(shape, _usual(shape, asked), compact=False)
+        yield shape, _size(shape, _usual(shape, request), compact=False)
         return
-    for direction in _directions(asked):
+    for direction in _directions(request):
         for compact in (False, True):
             options = replace(shape.options, flow=direction, compact=compact)
             yield replace(shape, options=options), _size(shape, direction, compact=compact)
@@ -322,13 +322,13 @@ def _size(shape: Structure, direction: Direction, *, compact: bool) -> tuple[flo
 
 
 def _measured(
-    timeline: Timeline, n: int, shapes: Sequence[Structure], asked: Asked
+    timeline: Timeline, n: int, shapes: Sequence[Structure], request: LevelRequest
 ) -> list[tuple[Options, tuple[float, float]]]:
     """Return the sizes of pictures as Graphviz lays them out.
 
     Each is measured with all frames around modules, with only the outer frames, and without frames.
     """
-    moment, manner = timeline.at(n), Manner(asked.theme or LIGHT, direction=asked.direction)
+    moment, manner = timeline.at(n), Manner(request.theme or LIGHT, direction=request.direction)
     sources, ways = [], []
     for shape in shapes:
         drawn = scene(shape, timeline, moment)
@@ -338,9 +338,9 @@ def _measured(
             sources.append(digraph(framed(drawn, depth), manner).source)
             ways.append((shape, depth, deepest))
     try:
-        laid_out = draw_all(sources, "json", timeout=asked.timeout)
+        laid_out = draw_all(sources, "json", timeout=request.timeout)
     except TooSlowError:  # the final picture will use the simple layout, too
-        return [(shape.options, _size(shape, _usual(shape, asked), compact=False)) for shape in shapes]
+        return [(shape.options, _size(shape, _usual(shape, request), compact=False)) for shape in shapes]
     sizes = []
     for (shape, depth, deepest), graph in zip(ways, laid_out, strict=True):
         one = shape.options

@@ -124,7 +124,7 @@ def _made_at(between: RankDifferences, difference: Difference) -> Frame | None:
     """Return the source line of a difference, if the iteration made the node."""
     side, node = _of(between, difference)
     frames = side.infos[node].frames
-    return frames[0] if frames and side.made(node) else None
+    return frames[0] if frames and side.creates(node) else None
 
 
 def _of(between: RankDifferences, difference: Difference) -> tuple[Side, int]:

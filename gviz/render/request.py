@@ -155,7 +155,7 @@ def _drawing(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: 
             inside = named_calls(graph_of(timeline, shown.values()), part.only, within=True)
         words = replace(words, wanted=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
         page = FIGURES[options.figure].page if options.figure else detail_level.PAGE
-        about = detail_level.Asked(
+        about = detail_level.LevelRequest(
             part.level, part.depth, part.expand, options.colours, options.direction, options.timeout, page=page
         )
         words = detail_level.chosen(timeline, n, words, about)

@@ -28,7 +28,7 @@ class BranchLog:
         self.numbers: dict[int, int] = {}
         self.made: list[e.NodeCreated] = []
         """The nodes that the branch has created, in order."""
-        self.channel = Channel(self.hear, limit=EVERYTHING)
+        self.channel = Channel(self.log_event, limit=EVERYTHING)
         self._timeline = timeline
         self._stacks: set[int] = set()
         self._paths: set[str] = set()
@@ -37,7 +37,7 @@ class BranchLog:
         self._lost: set[int] = set()
         self._reasons: set[tuple[str, bool]] = set()
 
-    def hear(self, event: e.Event) -> None:
+    def log_event(self, event: e.Event) -> None:
         """Log an event of the engine, with the call site that the recording has for it."""
         match event:
             case e.StackSeen() | e.SourceSeen():
@@ -95,7 +95,7 @@ class BranchLog:
     @contextmanager
     def at(self, stack: int, scope: int = 0) -> Iterator[None]:
         """Log the events of this block with this call stack of the recording."""
-        self._tell(stack)
+        self._log_stack(stack)
         before, self._place = self._place, (stack, scope)
         try:
             yield
@@ -121,9 +121,9 @@ class BranchLog:
             case e.Named(node=node) | e.Returned(node=node):
                 event = msgspec.structs.replace(event, node=self.numbers[node])
             case e.OptimizerStarted(stack=stack):
-                self._tell(stack)
+                self._log_stack(stack)
             case e.OptimizerStepped(parameters=parameters, stack=stack, skipped=skipped):
-                self._tell(stack)
+                self._log_stack(stack)
                 known, without = (
                     tuple([self.numbers[node] for node in nodes if node in self.numbers])
                     for nodes in (parameters, skipped)
@@ -132,7 +132,7 @@ class BranchLog:
                 event = msgspec.structs.replace(event, parameters=known, skipped=without, per_group=counts)
         self.events.append(event)
 
-    def _tell(self, stack: int) -> None:
+    def _log_stack(self, stack: int) -> None:
         """Log a call stack and the text of its files before an event refers to it."""
         if not stack or stack in self._stacks:
             return

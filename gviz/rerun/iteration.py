@@ -385,7 +385,7 @@ class _EarlierTensors:
     def enter(self, node: int, n: int) -> None:
         """Create a tensor of an earlier iteration as it was before event `n`."""
         info = self._rerun.timeline.info(node)
-        state, grad = self._rerun.timeline.at(max(n - 1, 0)).state(node), self._held(info, n)
+        state, grad = self._rerun.timeline.at(max(n - 1, 0)).state(node), self._initial_grad(info, n)
         if grad is not None and dict(info.created.attrs)["grad_of"] in self._rerun.unknown():
             self._rerun.lose(node)
             return
@@ -403,7 +403,7 @@ class _EarlierTensors:
             self._rerun.stop(node, "an earlier iteration made it as a view of memory that is written to here")
             self._rerun.forget(info.created.outputs[0].storage)
 
-    def _held(self, info: NodeInfo, n: int) -> Tensor | None:
+    def _initial_grad(self, info: NodeInfo, n: int) -> Tensor | None:
         """Return the ``.grad`` with which the branch started, if an older node is that ``.grad``."""
         leaf = dict(info.created.attrs).get("grad_of", 0)
         if not leaf or self._rerun.output(leaf, 0, n) is None:

@@ -46,13 +46,13 @@ class ConditionEnvironment(dict[str, Any]):
 
     def stored(self, name: str) -> Value | None:
         """Return ``value`` or ``grad`` as stored in the trace, None if there is none."""
-        return self._held() if name == "value" else self._arrived()
+        return self._current_value() if name == "value" else self._arrived()
 
     def _info(self) -> NodeInfo | None:
         return self._timeline.info(self._node) if self._node in self._timeline.nodes else None
 
     def _value(self) -> Any:
-        return self._numbers(self._held(), "value")
+        return self._numbers(self._current_value(), "value")
 
     def _grad(self) -> Any:
         return self._numbers(self._arrived(), "gradient")
@@ -63,7 +63,7 @@ class ConditionEnvironment(dict[str, Any]):
         info = self._info()
         return OpWord.of(info.op) if info is not None else ""
 
-    def _held(self) -> Value | None:
+    def _current_value(self) -> Value | None:
         """Return the value, taken from the event itself if it has one."""
         if isinstance(self._event, e.NodeCreated):
             outputs = self._event.outputs[self._asked_nr :]

@@ -49,13 +49,13 @@ class Dropped(NamedTuple):
     """What is missing from a log that keeps only some parts of a run.
 
     `events` is the number of events dropped from its beginning. The first `again` events of the log replace them: they
-    recreate the state at that point. `turns` are the loop iterations that the dropped part had shown. `gaps` are those
-    between kept parts.
+    recreate the state at that point. `patterns` are the loop iterations that the dropped part had shown. `gaps` are
+    those between kept parts.
     """
 
     events: int
     again: int
-    turns: tuple[IterationPattern, ...] = ()
+    patterns: tuple[IterationPattern, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
     def replaces(self, n: int) -> bool:

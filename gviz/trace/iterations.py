@@ -118,15 +118,15 @@ _UPDATES = (e.OptimizerStarted, e.OptimizerStepped, e.StorageWritten, e.DataSet)
 class Iterations:
     """Divides a log into graphs, in order of its events, and groups them into iterations.
 
-    `turns` are loop iterations known from the dropped part of a recording.
+    `patterns` are loop iterations known from the dropped part of a recording.
     """
 
-    def __init__(self, turns: Iterable[IterationPattern] = ()) -> None:
-        self.loop = Loop(turns)
+    def __init__(self, patterns: Iterable[IterationPattern] = ()) -> None:
+        self.loop = Loop(patterns)
         self.steps = OptimizerSteps()
         self.running: list[int] = []
         """The passes in progress."""
-        self.state = _OPEN if self.loop.turns else _EVALUATING
+        self.state = _OPEN if self.loop.patterns else _EVALUATING
         self._preparation = Preparation(self.steps)
         self._evaluation = EvaluationLoop()
         self._validation: Validation | None = None  # while UNCERTAIN
@@ -266,12 +266,12 @@ class Loop:
     pass begins.
     """
 
-    def __init__(self, turns: Iterable[IterationPattern] = ()) -> None:
+    def __init__(self, patterns: Iterable[IterationPattern] = ()) -> None:
         self.starts: list[int] = [1]
         """The events at which iterations start."""
         self.open = 1
         """The event at which a graph started that has no pass yet; 0 if the last graph has one."""
-        self._parts = {first: frozenset(others) for first, *others in turns}
+        self._parts = {first: frozenset(others) for first, *others in patterns}
         self._row: list[int] = []  # the call sites of this iteration; in a first iteration, each of them is one
         self._before: list[int] = []  # those of the previous iteration
         self._forward = 0  # the call site of the open graph's first operation, 0 if it has none yet
@@ -331,7 +331,7 @@ class Loop:
         self.starts.append(start)
 
     @property
-    def turns(self) -> tuple[IterationPattern, ...]:
+    def patterns(self) -> tuple[IterationPattern, ...]:
         """The iterations that the program has returned to."""
         return tuple((first, *sorted(others)) for first, others in self._parts.items())
 

@@ -34,7 +34,7 @@ class FirstBad:
         self._masks: dict[int, float] = {}
         """The nodes with infinities written on purpose, and the share of their elements that is infinite."""
 
-    def meets(self, event: Event) -> bool:
+    def process(self, event: Event) -> bool:
         """Return whether this event holds it. Must be called for every event in order until it returns True."""
         if isinstance(event, NodeFreed):
             self._masks.pop(event.node, None)
@@ -93,7 +93,7 @@ def first_bad_place(events: Sequence[Event], looking: FirstBad) -> int:
     """Return the position (from 1) of the first event that `looking` looks for, or 0."""
     if not any_nonfinite(values_of(events)):
         return 0
-    return next((place for place, event in enumerate(events, 1) if looking.meets(event)), 0)
+    return next((place for place, event in enumerate(events, 1) if looking.process(event)), 0)
 
 
 def first_nonfinite(log: EventLog, start: int, stop: int, word: Bad | None = None) -> int:

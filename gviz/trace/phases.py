@@ -140,12 +140,12 @@ class PhaseTracker:
 
     A pass is a phase. Outside of passes, each event gives a sign (`_Sign`), and the table `_THEN` has the next state. A
     phase lasts as long as the states belong to it. A forward starts where its graph starts, even if that was prepared
-    earlier (see `Iterations`). `turns` are loop iterations known from before the log.
+    earlier (see `Iterations`). `patterns` are loop iterations known from before the log.
     """
 
-    def __init__(self, turns: Iterable[IterationPattern] = ()) -> None:
+    def __init__(self, patterns: Iterable[IterationPattern] = ()) -> None:
         self.rows: list[Row] = []
-        self.iterations = Iterations(turns)
+        self.iterations = Iterations(patterns)
         self._gradients = Gradients()
         self._weights: set[int] = set()  # the memory of leaves
         self._state = _BEGUN

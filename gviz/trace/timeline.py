@@ -109,7 +109,7 @@ class Timeline(Played):
         self._log = log
         stored = log.index()
         index = restored(stored) if stored is not None else None
-        self._index = index if index is not None and index.count == len(log) else Index(log.dropped.turns)
+        self._index = index if index is not None and index.count == len(log) else Index(log.dropped.patterns)
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
         self.error_index = ErrorIndex(log, self._index, self._events)
@@ -124,7 +124,7 @@ class Timeline(Played):
         return self._index.count
 
     @property
-    def behind(self) -> int:
+    def unprocessed(self) -> int:
         """The number of events of the log that are not included yet."""
         return len(self._log) - self._index.count
 

@@ -128,7 +128,7 @@ class _Conversation:
         if not live.alive:
             return
         if asked and ask().startswith("k"):
-            live.program.let_go()
+            live.program.release()
         elif asked:
             live.program.stop()
         else:

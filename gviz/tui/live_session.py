@@ -18,7 +18,7 @@ The states of `Live`, each with the `word` that the status row shows:
     held      any other command that moves in time           the cursor moves in the recording         held
     held      `Released` (a signal ended the wait)           nothing                                   running
     any       `Ended`                                        names are final, `Arrival` at the end     ended
-    any       ``detach`` (`ControlledProgram.let_go`)        the program runs without a debugger       ended
+    any       ``detach`` (`ControlledProgram.release`)        the program runs without a debugger       ended
 
 ``running`` and ``pausing`` show RUNNING. ``held`` shows LIVE if the cursor is at the live end, else REPLAY. ``ended``
 shows REPLAY, too.
@@ -42,7 +42,7 @@ from msgspec import structs
 from gviz.errors import GvizError
 from gviz.explain.display_names import frame_text
 from gviz.live.program_process import ControlledProgram, Ended, OutputWritten, Report, exit_code
-from gviz.live.protocol import ASKED_FOR, CallSite, Held, Mode, Released, Wish
+from gviz.live.protocol import ASKED_FOR, CallSite, Mode, Paused, Released, Wish
 from gviz.query_syntax.stop_condition import Stop, stop
 from gviz.source.site import Frame
 from gviz.trace.breakpoint_hits import Hits
@@ -122,7 +122,7 @@ class Live:
     @property
     def alive(self) -> bool:
         """Whether the program can still be paused or resumed."""
-        return self.cursor.growing and self.program.state != "let go"
+        return self.cursor.growing and self.program.state != "released"
 
     @property
     def at_end(self) -> bool:
@@ -148,7 +148,7 @@ class Live:
     def _missing_events(self, command: Command) -> int:
         """Return how many events the program is short of the event of a `goto`; 0 if it is there or none is named."""
         named = re.fullmatch(r"@?(\d{1,18})", command.argument) if command.name == "goto" else None
-        return max(int(named[1]) - len(self.timeline) - self.timeline.behind, 0) if named else 0
+        return max(int(named[1]) - len(self.timeline) - self.timeline.unprocessed, 0) if named else 0
 
     def _stopped_late(self, until: Stop | None) -> bool:
         """Return whether the cursor is at a pause of the program whose stop became known only a little later."""
@@ -202,7 +202,7 @@ class Live:
     def take_report(self, report: Report) -> Arrival | None:
         """Handle a report of the program; return an `Arrival` if the program has paused or ended, else None."""
         match report:
-            case Held():
+            case Paused():
                 self.running = self.pausing = False
                 self.timeline.refresh()
                 return self._paused(report)
@@ -224,12 +224,12 @@ class Live:
     def has_new_events(self) -> bool:
         """Return whether any event has been recorded since the last call."""
         self.follow()
-        before, self._seen = self._seen, len(self.timeline) + self.timeline.behind
+        before, self._seen = self._seen, len(self.timeline) + self.timeline.unprocessed
         return self._seen != before
 
     def progress(self) -> str:
         """Return one line about the running program: its events, their rate, and what it may be waiting for."""
-        count, question = len(self.timeline) + self.timeline.behind, self._pace.question
+        count, question = len(self.timeline) + self.timeline.unprocessed, self._pace.question
         rate = self._pace.rate(count)
         if self._pace.is_quiet and not rate and (question or self.program.waits_for_line):
             then = ", then it pauses" if self.pausing else ""
@@ -258,7 +258,7 @@ class Live:
         passed = tuple(call.site.key for call in self.cursor.breakpoints.calls if not call.enabled)
         self.program.go(structs.replace(wish, passed=passed))
 
-    def _paused(self, report: Held) -> Arrival | None:
+    def _paused(self, report: Paused) -> Arrival | None:
         purpose, end = self._purpose, len(self.timeline)
         thread = report.thread if report.thread != "MainThread" else ""
         if report.why in ASKED_FOR:
@@ -285,7 +285,7 @@ class Live:
             return None
         return self._stop(position, reason, thread)
 
-    def _call_number(self, report: Held) -> int:
+    def _call_number(self, report: Paused) -> int:
         """Return the number, in the list of breakpoints, of the call that paused the program; 0 for a user's pause."""
         if report.why == "pause" or not report.stack:
             return 0
@@ -398,7 +398,7 @@ def _type(program: ControlledProgram, text: str) -> None:
 PROGRAM_ACTS = {
     "type": ProgramAct(_type, "continue", "typed; the program reads it when it continues."),
     "interrupt": ProgramAct(lambda program, _: program.interrupt(), "wait"),
-    "detach": ProgramAct(lambda program, _: program.let_go(), "leave", "the program runs on without the debugger."),
+    "detach": ProgramAct(lambda program, _: program.release(), "leave", "the program runs on without the debugger."),
     "kill": ProgramAct(lambda program, _: program.stop(), "wait"),
     "restart": ProgramAct(lambda program, _: None, "restart", needs_program=False),
 }
@@ -408,7 +408,7 @@ def act_on_program(live: Live, name: str, text: str) -> ProgramAct:
     """Run one of `PROGRAM_ACTS`. Raises GvizError if the program has ended."""
     act = PROGRAM_ACTS[name]
     if act.needs_program and not live.alive:
-        what = "the program runs by itself" if live.program.state == "let go" else "the program has ended"
+        what = "the program runs by itself" if live.program.state == "released" else "the program has ended"
         raise GvizError(what, hint="restart (Ctrl+R) runs it again", exit_code=2)
     act.do(live.program, text)
     return act

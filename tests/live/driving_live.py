@@ -5,7 +5,7 @@ import queue
 from pathlib import Path
 
 from gviz.live.program_process import ControlledProgram, Ended, OutputWritten
-from gviz.live.protocol import Held, Wish
+from gviz.live.protocol import Paused, Wish
 from gviz.program.recording_request import Order, start
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
@@ -49,7 +49,7 @@ class Driver:
     def end(self):
         """Everything until the program has ended."""
         while not isinstance(report := self.next(), Ended):
-            assert not isinstance(report, Held), report
+            assert not isinstance(report, Paused), report
         return report
 
     @property

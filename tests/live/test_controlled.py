@@ -12,7 +12,7 @@ from driving_live import PATIENCE, Driver, is_collected
 
 from gviz.live.debuggee import SECONDS_TO_END
 from gviz.live.program_process import Ended
-from gviz.live.protocol import Held, Released, Wish
+from gviz.live.protocol import Paused, Released, Wish
 from gviz.trace.file.reader import open_trace
 
 NODES = """\
@@ -95,9 +95,9 @@ def test_a_program_that_leaves_its_terminal_is_not_hung_up(start):
 
 def test_the_program_is_held_node_by_node_and_keeps_its_exit_code(start):
     driver = start(NODES, "--lr", "1")
-    assert driver.run("next") == Held("wish", "MainThread", number=1)
+    assert driver.run("next") == Paused("wish", "MainThread", number=1)
     assert driver.kinds == ["NodeCreated"]
-    assert driver.run("next") == Held("wish", "MainThread", number=2)
+    assert driver.run("next") == Paused("wish", "MainThread", number=2)
     assert driver.kinds == ["NodeCreated", "NodeCreated"]
     assert "made" not in driver.printed.decode()
     assert driver.run("backward").why == "maybe"
@@ -187,7 +187,7 @@ def test_a_program_that_is_let_go_runs_on_without_its_debugger(start, tmp_path):
     done = tmp_path / "done"
     driver = start(f"{NODES.replace('sys.exit(3)', '')}print('more')\nopen({str(done)!r}, 'w').close()\n")
     driver.run("next")
-    driver.session.let_go()
+    driver.session.release()
     driver.session._terminal.close()
     driver.session._line.close()
     _until(done.exists)
@@ -218,8 +218,8 @@ def test_a_thread_that_is_held_is_named(start):
     text = NODES.replace("y.backward()", "import threading\nt = threading.Thread(target=y.backward, name='worker')\n")
     driver = start(text.replace("sys.exit(3)", "t.start()\nt.join()\nz = x * 3"))
     driver.run("next", count=2)
-    assert driver.run("backward") == Held("maybe", "worker", number=2)
-    assert driver.run("step") == Held("wish", "worker", number=3)
+    assert driver.run("backward") == Paused("maybe", "worker", number=2)
+    assert driver.run("step") == Paused("wish", "worker", number=3)
     assert driver.run("next").thread == "worker"
     assert driver.run("run") == Ended(0)
 

@@ -161,10 +161,10 @@ def test_a_program_that_asks_is_answered_and_its_end_is_said(tmp_path):
 @pytest.mark.parametrize(
     ("answer", "states", "stopped"),
     [
-        ("q", {"held"}, False),
-        ("escape", {"held"}, False),
+        ("q", {"paused"}, False),
+        ("escape", {"paused"}, False),
         ("s", {"ended"}, True),
-        ("k", {"let go", "ended"}, False),  # it goes on, and may be through by now
+        ("k", {"released", "ended"}, False),  # it goes on, and may be through by now
     ],
 )
 def test_a_program_is_ended_by_the_answer_that_says_so_and_by_no_other(tmp_path, answer, states, stopped):
@@ -177,7 +177,7 @@ def test_a_program_is_ended_by_the_answer_that_says_so_and_by_no_other(tmp_path,
         assert running.live.program.state in states
         assert running.live.program.stopped == stopped
         if answer != "k":  # what a kept one has come to since is no longer read
-            assert running.live.alive == (states == {"held"})
+            assert running.live.alive == (states == {"paused"})
         running.live.program._kill(signal.SIGKILL)  # one that is kept outlives the screen
         await running.until(lambda: running.live.program.ended)
 

@@ -3,7 +3,7 @@
 from stories import Story, demo
 
 from gviz.live.program_process import OutputWritten
-from gviz.live.protocol import Held
+from gviz.live.protocol import Paused
 from gviz.source.site import Frame
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
@@ -36,7 +36,7 @@ def test_a_pause_that_has_to_wait_says_so_until_the_program_stands():
     live.pause()
     assert program.pauses == 1
     assert "pausing when its call returns" in live.progress()
-    assert live.take_report(Held("pause", number=1)).reason.words == "paused"
+    assert live.take_report(Paused("pause", number=1)).reason.words == "paused"
     live.running = True
     assert "pausing" not in live.progress()
 
@@ -64,14 +64,14 @@ def test_a_program_that_waits_for_a_line_without_a_word_says_so(monkeypatch):
 def test_a_program_held_before_its_first_event_is_paused_and_not_at_an_end():
     live = Live(Busy(), Session(Cursor(Story().timeline(), 0), UNICODE))
     live.running = True
-    assert live.take_report(Held("pause", stack=(SLOW,), number=1)).reason.words == "paused at slow.py:3 in load"
+    assert live.take_report(Paused("pause", stack=(SLOW,), number=1)).reason.words == "paused at slow.py:3 in load"
 
 
 def shown_while_looking_at(position):
     live = Live(Busy(), Session(Cursor(demo(), position), UNICODE))
     live.running = True
     live.cursor.select(1)
-    stop = live.take_report(Held("show", number=1, node=live.timeline.nodes[-1]))
+    stop = live.take_report(Paused("show", number=1, node=live.timeline.nodes[-1]))
     return live, stop.reason.words
 
 
@@ -91,6 +91,6 @@ def test_the_first_nan_that_a_thread_makes_is_told_as_that():
     story.add("y", story.leaf("x", 1.0, 3), story.leaf("bad", float("nan"), 4), 5)
     live = Live(Busy(), Session(Cursor(story.timeline(), 1), UNICODE))
     live.run(Command("continue"))
-    stop = live.take_report(Held("maybe", thread="worker", number=1))
+    stop = live.take_report(Paused("maybe", thread="worker", number=1))
     assert stop.position == live.timeline.error_index.first_bad() < len(live.timeline)
     assert stop.reason.words == "first nan in thread worker"

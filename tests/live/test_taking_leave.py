@@ -13,7 +13,7 @@ from gviz import events as e
 from gviz.live import debuggee as debuggee_module
 from gviz.live.debuggee import Debuggee
 from gviz.live.program_process import ControlledProgram
-from gviz.live.protocol import Connection, Go, Held, Left, LetGo, Ready, Released, Wish
+from gviz.live.protocol import Connection, Go, Left, LetGo, Paused, Ready, Released, Wish
 
 PATIENCE = 20
 
@@ -87,7 +87,7 @@ def test_a_program_whose_debugger_is_gone_does_not_wait_for_it(program):
 def test_an_answer_to_another_stop_is_none(program):
     thread = program.step()
     held = program.line.receive()
-    assert isinstance(held, Held)
+    assert isinstance(held, Paused)
     program.line.send(Go(Wish("run"), held.number - 1))
     program.line.send(Go(Wish("step"), held.number))
     assert runs_on(thread)
@@ -116,9 +116,9 @@ def session():
     made._waiting.join(PATIENCE)
 
 
-@pytest.mark.parametrize("last", [Held("wish", number=3), Released()])
+@pytest.mark.parametrize("last", [Paused("wish", number=3), Released()])
 def test_leave_is_taken_by_a_word_of_its_own_and_not_by_what_was_on_its_way(session, last):
-    session._turn("let go")
+    session._change_state("released")
     session._take(last)
     assert not session._left.is_set()
     assert session.reports == []
@@ -126,7 +126,7 @@ def test_leave_is_taken_by_a_word_of_its_own_and_not_by_what_was_on_its_way(sess
     assert session._left.is_set()
 
 
-@pytest.mark.parametrize("last", [Held("wish", number=3), Released()])
+@pytest.mark.parametrize("last", [Paused("wish", number=3), Released()])
 def test_what_a_program_said_before_its_end_does_not_revive_it(session, last):
     session._kill(signal.SIGKILL)
     session._waiting.join(PATIENCE)
@@ -136,13 +136,13 @@ def test_what_a_program_said_before_its_end_does_not_revive_it(session, last):
 
 
 def test_a_session_that_was_let_go_can_only_end(session):
-    session._turn("let go")
+    session._change_state("released")
     session.go(Wish("run"))
-    assert session.state == "let go"
+    assert session.state == "released"
     session._kill(signal.SIGKILL)
     session._waiting.join(PATIENCE)
     assert session.state == "ended"
-    session.let_go()
+    session.release()
     assert session.state == "ended"
 
 

@@ -132,7 +132,7 @@ def test_a_long_log_can_be_taken_in_piece_by_piece():
     timeline = Timeline(log, seconds=0)
     assert 0 < len(timeline) < len(log)
     assert timeline.at(len(timeline)).event == e.Marked(str(len(timeline) - 1))
-    while timeline.behind:
+    while timeline.unprocessed:
         assert timeline.refresh(seconds=0)
     assert len(timeline.marks) == len(timeline) == len(log)
     assert not timeline.refresh(seconds=0)

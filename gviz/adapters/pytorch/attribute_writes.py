@@ -105,10 +105,10 @@ def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs
     if mark is None:
         return function(tensor, hook, *rest, **kwargs)
     stack = session.channel.stack()
-    return function(tensor, _heard(session, hook, mark, tensor.output_nr, when, stack), *rest, **kwargs)
+    return function(tensor, _recording_hook(session, hook, mark, tensor.output_nr, when, stack), *rest, **kwargs)
 
 
-def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, stack: int) -> Any:
+def _recording_hook(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, stack: int) -> Any:
     """Return a hook that records its run, its result, and the `stack` at which it was registered."""
 
     def observed(grad: torch.Tensor) -> Any:

@@ -323,7 +323,7 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
     """
     arguments = _named(args, options)
     kind = arguments.get("dtype")
-    wanted = self.dtype if kind is None else dtypes.given(kind)
+    wanted = self.dtype if kind is None else dtypes.from_argument(kind)
     if wanted is None:
         raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {typename(kind)}")
     check_device(arguments.get("device"), "to")
@@ -354,7 +354,7 @@ def _named(args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
     if isinstance(first, Tensor):
         rest = {name: value for name, value in options.items() if name != "tensor"}
         return {"dtype": first.dtype} | _flags(args[1:] if args else (), rest, args)
-    if dtypes.given(first) is not None:
+    if dtypes.from_argument(first) is not None:
         return {"dtype": first} | _flags(args[1:], options, args)
     if isinstance(first, (bool, float)):  # PyTorch uses a number's type
         return {"dtype": type(first)} | _flags(args[1:], options, args)

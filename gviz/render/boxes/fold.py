@@ -338,7 +338,7 @@ def requested_nodes(graph: CallGraph, wanted: Filter) -> dict[int, None]:
         return dict.fromkeys(graph.nodes)
     near = set(_inside(graph, wanted.inside)) if wanted.inside else set(graph.nodes)
     if wanted.focus and (wanted.ancestors or wanted.radius):
-        near &= set(_within(graph, wanted))
+        near &= set(_near_focus(graph, wanted))
     return dict.fromkeys(node for node in graph.nodes if node in near)
 
 
@@ -350,7 +350,7 @@ def _inside(graph: CallGraph, scopes: frozenset[int]) -> Iterator[int]:
             yield from graph.inputs.get(node, ())
 
 
-def _within(graph: CallGraph, wanted: Filter) -> Iterator[int]:
+def _near_focus(graph: CallGraph, wanted: Filter) -> Iterator[int]:
     """Yield the nodes reached from the focus, breadth first."""
     users: dict[int, list[int]] = {}
     if not wanted.ancestors:

@@ -88,13 +88,13 @@ class Trace:
         if not base:
             return NOTHING_DROPPED if not gaps else Dropped(0, 0, gaps=gaps)
         meta = self.meta
-        count = meta.get("as_events", "")
+        count = meta.get("said_again", "")
         again = min(int(count), len(self)) if count.isdecimal() and len(count) < 12 else 0
         try:
-            turns = msgspec.json.decode(meta.get("turns", "[]"), type=_TURNS)
+            patterns = msgspec.json.decode(meta.get("turns", "[]"), type=_TURNS)
         except msgspec.MsgspecError as error:
             raise damaged(self.path, f"its turns cannot be read: {error}") from error
-        return Dropped(base + again, again, turns, gaps)
+        return Dropped(base + again, again, patterns, gaps)
 
     @property
     def recorded_iterations(self) -> RecordedIterations | None:

@@ -457,8 +457,8 @@ class Ring:
         count = len(again) - entered
         if self._bridges:
             self._write_gaps()
-        known = msgspec.json.encode(self._iterations.loop.turns).decode()
-        rows = [("as_events", str(count)), ("turns", known)]
+        known = msgspec.json.encode(self._iterations.loop.patterns).decode()
+        rows = [("said_again", str(count)), ("turns", known)]
         self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
         return self._forget(first, again)
 

@@ -454,7 +454,7 @@ def finalize(connection: sqlite3.Connection, path: Path, first_nonfinite: int | 
     from gviz.trace.index.search_index import Index
 
     with open_trace(path) as log:
-        index = Index(log.dropped.turns)
+        index = Index(log.dropped.patterns)
         index.extend(log)
         known = first_nonfinite is not None
         index.first_bad = first_nonfinite if known else first_bad(log, 1, len(log) + 1, FirstBad())

@@ -74,7 +74,7 @@ class NodeStates:
             writes = tuple([written.last(storage, n) for storage in storages]) if storages else ()
             state = kept.get(stamp := (node, rank, covers, failures, writes))
             if state is None:
-                state = kept[stamp] = self._found(node, born, n, covers[0] if covers else 0)
+                state = kept[stamp] = self._state_after(node, born, n, covers[0] if covers else 0)
             states.append(state)
         return states
 
@@ -85,7 +85,7 @@ class NodeStates:
         """
         created = expect(self._events, born, e.NodeCreated)
         nr = min(output_nr, len(created.outputs) - 1)
-        return self._held(created.node, nr, created.outputs[nr], born, n)[0] if created.outputs else None
+        return self._output_memory(created.node, nr, created.outputs[nr], born, n)[0] if created.outputs else None
 
     def grow(self) -> None:
         """Call this when the log has grown: discards which memory has been written to."""
@@ -112,7 +112,7 @@ class NodeStates:
             storages = {output.storage for output in outputs} - {0}
             self._births[node] = born, tuple([storage for storage in storages if written.last(storage, count)])
 
-    def _found(self, node: int, born: int, n: int, covering: int) -> NodeState:
+    def _state_after(self, node: int, born: int, n: int, covering: int) -> NodeState:
         """Return the node after event `n`. `covering` is the innermost running pass that covers it, 0 if none does."""
         created = birth(self._events, born, node)
         lists = self._index.lists
@@ -137,7 +137,7 @@ class NodeStates:
 
     def _output(self, node: int, nr: int, output: Output, born: int, n: int, progress: Progress) -> OutputState:
         grad_seq = self._index.lists["grad"].last(output_key(node, nr), n)
-        value, written, version, written_by = self._held(node, nr, output, born, n)
+        value, written, version, written_by = self._output_memory(node, nr, output, born, n)
         parts, incoming = self._arrived(progress, node, nr, n)
         return OutputState(
             value=value,
@@ -151,7 +151,9 @@ class NodeStates:
             grad_seq=grad_seq,
         )
 
-    def _held(self, node: int, nr: int, output: Output, born: int, n: int) -> tuple[Value | None, int, int, int]:
+    def _output_memory(
+        self, node: int, nr: int, output: Output, born: int, n: int
+    ) -> tuple[Value | None, int, int, int]:
         """Return ``(value, event, version, writer)``: what an output holds after `n` and which event and node
         wrote it.
         """

@@ -76,12 +76,12 @@ class Speakers:
 class Threads:
     """Tracks the context and the phases of each thread, in order of the log.
 
-    `phase_tracker` divides the log as a whole; its `turns` may be known beforehand.
+    `phase_tracker` divides the log as a whole; its `patterns` may be known beforehand.
     """
 
-    def __init__(self, turns: Iterable[IterationPattern]) -> None:
+    def __init__(self, patterns: Iterable[IterationPattern]) -> None:
         self.speakers = Speakers()
-        self.phase_tracker = PhaseTracker(turns)
+        self.phase_tracker = PhaseTracker(patterns)
         self._own: dict[int, PhaseTracker] = {}
         self._contexts: dict[int, Context] = {}
         self._passes: list[int] = []

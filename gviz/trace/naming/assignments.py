@@ -75,10 +75,10 @@ class Assignment:
 
         `turn` selects among values that are created one after another.
         """
-        way = self.way(path) if path else self.goal[1]
+        way = self.part_of_value(path) if path else self.goal[1]
         return "" if way is None else name_at(self.target, tuple(turn if step == TURN else step for step in way))
 
-    def way(self, path: KeyPath = ()) -> KeyPath | None:
+    def part_of_value(self, path: KeyPath = ()) -> KeyPath | None:
         """Return which part of the assigned value the part at `path` is; None if the text does not show it."""
         for taken, element in self.paths:
             if len(path) < len(taken) or not all(map(_fits, taken, path)):
@@ -89,10 +89,10 @@ class Assignment:
     @cached_property
     def goal(self) -> Goal:
         """The target of the value and the part as which it is assigned."""
-        return self.target, self.way()
+        return self.target, self.part_of_value()
 
     @cached_property
-    def turns(self) -> int:
+    def unpacked_count(self) -> int:
         """The number of variables among which the turn of a value decides; 0 if there is nothing to decide."""
         _, way = self.goal
         return 0 if way is None or way.count(TURN) > 1 else unpacked_count_at(self.target, way)
@@ -315,7 +315,7 @@ class Unpacking:
         if at not in self._known:
             results_so_far = self._around(at, assignment)
             results = [place for place in results_so_far.places if self._is_another(place, assignment, is_result)]
-            is_certain = len(results) == assignment.turns and not results_so_far.is_open
+            is_certain = len(results) == assignment.unpacked_count and not results_so_far.is_open
             self._known |= {place: turn if is_certain else -1 for turn, place in enumerate(results)}
         turn = self._known.setdefault(at, -1)
         return turn if turn >= 0 else None

@@ -79,7 +79,7 @@ class Calls:
         self._leaf, self._module_call, self._goes_on = leaf, module_call, goes_on
         self._runs: dict[int, _Below] = {}
         self._last_modules: dict[tuple[int, int], tuple[int, int, int]] = {}
-        self._ways: dict[int, tuple[int, ...]] = {0: ()}
+        self._enclosing_by_scope: dict[int, tuple[int, ...]] = {0: ()}
 
     def place(self, node_place: int) -> int:
         """Return the index of a node in thread order (thread by thread)."""
@@ -109,16 +109,16 @@ class Calls:
         """Return the run of neighbors of a place, in its thread, whose stacks all satisfy `is_within`."""
         known: dict[int, bool] = {}
 
-        def is_beside(at: int) -> bool:
+        def is_sibling(at: int) -> bool:
             stack = self.stacks.item(at)
             if stack not in known:
                 known[stack] = is_within(stack)
             return known[stack] and self._threads.item(at) == self._threads.item(place)
 
         start, end = place, place + 1
-        while start and is_beside(start - 1):
+        while start and is_sibling(start - 1):
             start -= 1
-        while end < len(self.stacks) and is_beside(end):
+        while end < len(self.stacks) and is_sibling(end):
             end += 1
         is_last = self._is_at_the_end(end)
         return Call(range(start, end), is_last, is_last and self._goes_on)
@@ -130,12 +130,12 @@ class Calls:
         key = call.places.start, call.places.stop
         if key not in self._last_modules:
             operations = [at for at in call.places if not self._is_leaf(at)]
-            ways = {at: self._way(self._scopes.item(at)) for at in operations}
+            ways = {at: self._enclosing_calls(self._scopes.item(at)) for at in operations}
             depth = len(_common([*ways.values()]))
             last = next((at for at in reversed(operations) if len(ways[at]) > depth), -1)
             self._last_modules[key] = last, depth, ways[last][depth] if last >= 0 else 0
         last, depth, module = self._last_modules[key]
-        return last > place and module not in self._way(self._scopes.item(place))[depth : depth + 1]
+        return last > place and module not in self._enclosing_calls(self._scopes.item(place))[depth : depth + 1]
 
     def _is_leaf(self, place: int) -> bool:
         """Return whether the node is not the result of an operation."""
@@ -159,7 +159,7 @@ class Calls:
     def _parted(self, run: range, caller: int) -> list[int]:
         """Return where the calls in a run begin."""
         operations = [place for place in run if not self._is_leaf(place)]
-        ways = [self._way(self._scopes.item(place)) for place in operations]
+        ways = [self._enclosing_calls(self._scopes.item(place)) for place in operations]
         around = _common(ways)
         if around and not self._encloses(around, run, caller):
             return [run.start]
@@ -182,7 +182,7 @@ class Calls:
         neighbours = [place for place in (run.start - 1, run.stop) if 0 <= place < len(self._scopes)]
         frames = map(self._tree.frame, self._tree.outward(caller))
         return any(frame.function.endswith(name) for frame in frames) or any(
-            scope in self._way(self._scopes.item(place)) for place in neighbours
+            scope in self._enclosing_calls(self._scopes.item(place)) for place in neighbours
         )
 
     def _repeated(self, run: range, depth: int) -> list[int]:
@@ -200,20 +200,20 @@ class Calls:
 
     def _module(self, scope: int, depth: int) -> str:
         """Return the module that was called at this depth on the path to a scope."""
-        way = self._way(scope)
+        way = self._enclosing_calls(scope)
         call = self._module_call(way[depth]) if len(way) > depth else None
         return call.name if call is not None else ""
 
-    def _way(self, scope: int) -> tuple[int, ...]:
+    def _enclosing_calls(self, scope: int) -> tuple[int, ...]:
         """Return the module calls around a scope, outermost first, including itself."""
         unknown = []
-        while scope not in self._ways:
+        while scope not in self._enclosing_by_scope:
             unknown.append(scope)
             call = self._module_call(scope)
             scope = call.parent if call is not None else 0
-        way = self._ways[scope]
+        way = self._enclosing_by_scope[scope]
         for inner in reversed(unknown):
-            way = self._ways[inner] = (*way, inner)[:_DEEPEST]
+            way = self._enclosing_by_scope[inner] = (*way, inner)[:_DEEPEST]
         return way
 
 

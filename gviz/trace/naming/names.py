@@ -126,7 +126,7 @@ class Names:
         name = assignment.name() if assignment is not None else ""
         if (
             assignment is None
-            or not (name or assignment.turns)
+            or not (name or assignment.unpacked_count)
             or self._origins.stack.item(place) in self._stacks_with_parts
         ):
             return ""
@@ -146,7 +146,7 @@ class Names:
         if not settled and self._is_assigned_later(place, assignment):
             return ""
         turn = 0 if name else self._turns.of(at, assignment, self._is_result)
-        return name if turn is None else assignment.name(turn=(turn, assignment.turns, ""))
+        return name if turn is None else assignment.name(turn=(turn, assignment.unpacked_count, ""))
 
     def _op(self, place: int) -> str:
         """Return the name of the operation that created a node."""

@@ -200,7 +200,7 @@ class LiveScreen(DebuggerScreen):
         self.app.exit()
 
     def _detach(self) -> None:
-        self.live.program.let_go()
+        self.live.program.release()
         self.app.exit()
 
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
