@@ -245,11 +245,11 @@ class _Use:
 def partly_detached(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first state of each line that is detached at some steps before a pass, and attached at others.
 
-    A state may also be detached at every step.
+    Then also lines that detach it at every step.
     """
-    yield from detached_each_step(survey)
     starts = [seq for seq, _ in survey.passes]
     reported: set[tuple[Frame, ...]] = set()
+    partly: set[int] = set()
     for cut in _cuts(survey):
         before = bisect_left(starts, cut.seq)
         line = survey.timeline.stack(cut.created.stack)
@@ -258,7 +258,10 @@ def partly_detached(survey: Survey) -> Iterator[Finding | None]:
         window = range(starts[before - 1] if before else 0, starts[before])
         for state in survey.sources(cut):
             reported.add(line)
-            yield from _of_line(survey, state, window)
+            for one in _of_line(survey, state, window):
+                partly.add(survey.nodes[one.node].created.stack)
+                yield one
+    yield from _detached_each_step(survey, partly)
 
 
 def _cuts(survey: Survey) -> Iterator[Made]:
@@ -327,13 +330,16 @@ def _detached_finding(survey: Survey, last: _Use, other: _Use, detached: int, co
 # A state that a loop detaches at every step between two passes: no gradient goes through time
 
 
-def detached_each_step(survey: Survey) -> Iterator[Finding | None]:
-    """Yield lines that detach a state several times before one pass, each time the result of the one before."""
+def _detached_each_step(survey: Survey, partly: set[int]) -> Iterator[Finding | None]:
+    """Yield lines that detach a state several times before one pass, each time the result of the one before.
+
+    Lines at the call stacks `partly` detach it at some steps only.
+    """
     timeline, starts = survey.timeline, [seq for seq, _ in survey.passes]
     lines: defaultdict[tuple[int, int], list[Made]] = defaultdict(list)
     for cut in _cuts(survey):
         lines[cut.created.stack, bisect_left(starts, cut.seq)].append(cut)
-    reported: set[int] = set()
+    reported = {*partly}
     for (stack, before), cuts in lines.items():
         if len(cuts) < _FEWEST_DETACHED or before == len(starts) or stack in reported:
             continue
