@@ -15,6 +15,7 @@ from gviz.api import outputs
 from gviz.cli import streams
 from gviz.cli.options import GlobalOptions
 from gviz.cli.program_run import Program, order
+from gviz.cli.progress import with_progress
 from gviz.program.recording_request import start
 from gviz.system.gc_pause import uncollected
 from gviz.system.processes import Start
@@ -43,11 +44,11 @@ def debug(
         with uncollected(lasting=True):
             from gviz.api.moment_argument import moment_of
             from gviz.trace.file.reader import open_trace
-            from gviz.trace.timeline import Timeline
+            from gviz.trace.timeline import read_timeline
             from gviz.tui import open_debugger
 
         with open_trace(trace) as log:
-            timeline = Timeline(log)
+            timeline = with_progress(read_timeline(log))
             if at:
                 options = replace(options, at=moment_of(timeline, at))
             return open_debugger(

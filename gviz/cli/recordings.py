@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gviz.cli.progress import with_progress
 from gviz.errors import GvizError
 from gviz.program.rank_names import MAIN, OF_A_RANK
 from gviz.values.plain_text import shown
@@ -79,9 +80,9 @@ def opened(path: Path) -> Iterator[Recordings]:
 def _rank(path: Path, files: ExitStack) -> Rank:
     from gviz.compare.ranks import Rank
     from gviz.trace.file.reader import open_trace
-    from gviz.trace.timeline import Timeline
+    from gviz.trace.timeline import read_timeline
 
-    return Rank(Timeline(files.enter_context(open_trace(path))))
+    return Rank(with_progress(read_timeline(files.enter_context(open_trace(path)))))
 
 
 def holds_traces(path: Path) -> bool:

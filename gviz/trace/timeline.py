@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from gviz import events as e
 from gviz.rich_representation import Played
 from gviz.source.site import Frame
+from gviz.system.cooperative_work import Driven, Far
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
 from gviz.trace.error_index import ErrorIndex
@@ -86,6 +87,9 @@ class Moment:
             self._known.pop(node, None)
 
 
+_READ_SECONDS = 0.25
+"""The duration of a step of `read_timeline`."""
+
 _OF_ALL = ("recorded_iterations", "_numbered", "_by_number", "dropped")
 """Cached facts about the whole recording, which can change without a new event."""
 
@@ -100,7 +104,8 @@ class Timeline(Played):
     * iterations of a program that only evaluated disappear if it starts to train
 
     The file of a killed program has no index, and building one for a long trace takes seconds. A viewer passes
-    `seconds` to get the beginning at once, then calls `refresh` until `behind` is 0, as for a trace that grows.
+    `seconds` to get the beginning at once, then calls `refresh` until `unprocessed` is 0, as for a trace that grows.
+    `read_timeline` does so.
 
     `error_index` finds the first nan or infinity, which may take long.
     """
@@ -397,3 +402,13 @@ class Timeline(Played):
         seqs = self._index.lists["kind"].between(KIND_NUMBERS[kind], 1, n + 1)
         self._log.prefetch(seqs)
         return [(seq, expect(self._events, seq, kind)) for seq in seqs]
+
+
+def read_timeline(log: EventLog) -> Driven[Timeline]:
+    """Return the timeline of a log. Yields the progress if the log has no index, as after `kill -9`."""
+    total = log.refresh()
+    timeline = Timeline(log, seconds=_READ_SECONDS)
+    while (count := len(timeline)) < total:
+        yield Far("reading events:", count, total)
+        timeline.refresh(_READ_SECONDS)
+    return timeline

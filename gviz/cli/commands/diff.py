@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gviz.cli import shell_quoting
+from gviz.cli.progress import with_progress
 from gviz.errors import GvizError
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
@@ -68,11 +69,11 @@ def command(
     from gviz.compare.compared_iteration import Side
     from gviz.compare.recording_comparison import compare
     from gviz.compare.tolerance import EXACT, Tolerance
-    from gviz.trace.timeline import Timeline
+    from gviz.trace.timeline import read_timeline
 
     with ExitStack() as files:
-        first = Timeline(files.enter_context(_opened(a)))
-        second = first if b is None else Timeline(files.enter_context(_opened(b)))
+        first = with_progress(read_timeline(files.enter_context(_opened(a))))
+        second = first if b is None else with_progress(read_timeline(files.enter_context(_opened(b))))
         tolerance = EXACT if exact else Tolerance(rtol, atol)
         for one, other in _numbers(iterations, first, second):
             comparison = compare(Side(first, one), Side(second, other), tolerance)

@@ -60,14 +60,14 @@ def command(
     from gviz.explain.whatif import expressions_in
     from gviz.rerun.change_parser import sweep
     from gviz.trace.file.reader import open_trace
-    from gviz.trace.timeline import Timeline
+    from gviz.trace.timeline import read_timeline
 
     argument_order.expect_file(trace, changes[-1], "whatif {1} {0}")
     if output is not None:
         outputs.refuse_picture(output, trace, force=force)
         _refuse_suffix(output, is_range=any(".." in change for change in changes))
     with open_trace(trace) as log:
-        timeline = Timeline(log)
+        timeline = with_progress(read_timeline(log))
         iteration = timeline.iteration_at(moment_of(timeline, at) if at else len(timeline))
         shows = expressions_in(show or "")
         ranges = [change for change in changes if list(sweep(change, points))]

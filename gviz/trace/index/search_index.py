@@ -128,14 +128,17 @@ _DECODED = frozenset(kinds(*DECIDING, *_IN_EVENTS, *_WHOLE, *e.OF_SEVERAL_NODES)
 
 
 class Index:
-    """Change lists and tables over the first `count` events of a log. `turns` are loop iterations known beforehand."""
+    """Change lists and tables over the first `count` events of a log.
 
-    def __init__(self, turns: Iterable[IterationPattern] = ()) -> None:
+    `patterns` are loop iterations known beforehand.
+    """
+
+    def __init__(self, patterns: Iterable[IterationPattern] = ()) -> None:
         self.count = 0
         self.first_bad: int | None = None  # the first event with a nan or infinity, 0: none, None: not searched
         self.lists = {name: ChangeList() for name in LISTS}
         self.tables = Tables()
-        self._threads = Threads(turns)
+        self._threads = Threads(patterns)
         self._steps = Growing(StepTable)
         self._add_phases()
         self._carriers = Carriers()
