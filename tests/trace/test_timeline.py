@@ -13,11 +13,13 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.engine import nn
 from gviz.errors import GvizError
+from gviz.system.cooperative_work import finished
+from gviz.trace import timeline as timelines
 from gviz.trace.backward_reach import seed_sum
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.graph_state import Contribution, Iteration, Phase
 from gviz.trace.index.change_lists import ChangeList
-from gviz.trace.timeline import Timeline
+from gviz.trace.timeline import Timeline, read_timeline
 from gviz.values.value import Value
 
 
@@ -136,6 +138,18 @@ def test_a_long_log_can_be_taken_in_piece_by_piece():
         assert timeline.refresh(seconds=0)
     assert len(timeline.marks) == len(timeline) == len(log)
     assert not timeline.refresh(seconds=0)
+
+
+def test_reading_a_long_log_yields_the_progress(monkeypatch):
+    monkeypatch.setattr(timelines, "_READ_SECONDS", 0.0)
+    log = MemoryLog([*OPS, *(e.Marked(str(n)) for n in range(10_000))])
+    progress = []
+    timeline = finished(read_timeline(log), progress.append)
+    assert [far.total for far in progress] == [len(log)] * len(progress)
+    assert 0 < progress[0].done < progress[-1].done < len(log)
+    assert len(timeline) == len(timeline.marks) == len(log)
+    assert str(progress[0]) == f"reading events: {progress[0].done:,} of {len(log):,}"
+    assert [*read_timeline(MemoryLog([]))] == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6))), st.integers(1, 7), st.integers(0, 400))
