@@ -12,7 +12,7 @@ from gviz.errors import GvizError
 from gviz.explain import module_costs
 from gviz.explain.module_costs import Costs
 from gviz.render.boxes.graph_options import Options
-from gviz.render.request import ExportOptions, Part, asked_scene
+from gviz.render.request import ExportOptions, Part, requested_scene
 
 
 def train():
@@ -28,7 +28,7 @@ def drawn(overlay, level="auto", timeline=TRAINED, density="short"):
     options = ExportOptions(
         drawing=Options(overlay=overlay, density=density), part=Part(level=level), note=lambda text: None
     )
-    return asked_scene(timeline, END, options, fits=True)
+    return requested_scene(timeline, END, options, fits=True)
 
 
 def amounts(picture, label="memory"):
