@@ -1,8 +1,9 @@
 """The backward pass: ``backward()`` and ``autograd.grad``, from their arguments to ``.grad``.
 
 It works like PyTorch's engine. It counts the edges to each node, starts at the roots, and runs a node when all its
-contributions have arrived: the newest node first, and every leaf as soon as it is complete. Saved tensors are released
-node by node; a failure leaves everything else as it is. Nothing here recurses, so a chain of a million nodes works.
+contributions have arrived. Complete leaves run at once; of the other complete nodes, the newest runs first. Each node
+releases its saved tensors after its rule. After a failure, the nodes that have not run keep theirs. Nothing here
+recurses, so a chain of a million nodes works.
 
 `backward` starts a `Pass`. For each node the pass runs the hooks before it, the node's `vjp` and the hooks after it,
 and passes each outgoing gradient on. At a leaf, `accumulate` adds the incoming gradient to ``.grad``.
@@ -48,10 +49,9 @@ from gviz.values.value import Array
 
 
 _IN_LIST = 2
+"""What `getrefcount` returns for an object that only a list refers to."""
 _NAMED = 3
-"""What `getrefcount` returns for an object that only a list refers to, and for one that only a caller's variable and a
-parameter refer to.
-"""
+"""What `getrefcount` returns for an object that only a caller's variable and a parameter refer to."""
 
 
 def accumulate(leaf: Tensor, arrived: list[Grad | None], written: int, create_graph: bool) -> None:
@@ -82,9 +82,9 @@ def _accumulate_recorded(leaf: Tensor, grad: Grad) -> None:
 
 
 def adds_in_place(before: Grad, parts: Sequence[Grad | None]) -> bool:
-    """Whether PyTorch adds a second contribution in place to the first, because only the caller refers to it.
+    """Whether PyTorch adds a second contribution in place to `before`, because only the caller refers to `before`.
 
-    The first may come from the same step as the second, as one of its `parts`.
+    If the same step also sent `before`, it is one of the step's `parts`. That is one more reference.
     """
     alone = _NAMED + any(part is before for part in parts)
     return getrefcount(before) <= alone and not isinstance(before, Tensor) and before.base is None
@@ -572,7 +572,7 @@ class Pass:
         return result
 
     def _fitted(self, part: Grad | None, node: Node, slot: int, edge: Edge | None) -> Grad | None:
-        """Return a gradient in the form of its input; None if this pass does not go there."""
+        """Return an outgoing gradient in the shape and dtype of its input; None if this pass does not need it."""
         if part is None or edge is None:
             return part
         goes_on = self._needed is None or edge[0] in self._needed or edge in self._capturing
@@ -599,9 +599,9 @@ class Pass:
     def _capture_if_requested(self, node: Node, grads: list[Grad | None]) -> bool:
         """Return whether a node runs in a limited pass.
 
-        Also captures its incoming gradient if it is wanted: before the tensor hooks if the node runs, otherwise after
-        them. The hooks of a single root run even
-        if nothing of it is wanted. With several roots, PyTorch does not run them.
+        Also captures the incoming gradient if it is wanted. If the node runs, this is done before its tensor hooks,
+        otherwise after them. The hooks of a single root run even if its gradient is not wanted. With several roots,
+        they do not run, as in PyTorch.
         """
         runs = self._needed is None or node in self._needed
         captures = any((node, output_nr) in self._capturing for output_nr in range(len(grads)))

@@ -48,10 +48,10 @@ WORTH = 0.1
 
 @dataclass(frozen=True, slots=True)
 class SavedTensor:
-    """One memory that nodes save for backward.
+    """A piece of memory that one or more nodes save for backward.
 
-    `made` is the output whose memory it is, `nbytes` its size, and `savers` are the nodes that save it. It is kept from
-    event `start` to event `end`, not included.
+    `made` is the output that owns it, `nbytes` is its size, and `savers` are the nodes that save it. It is kept from
+    event `start` until just before event `end`.
     """
 
     made: Edge
@@ -143,7 +143,8 @@ class SavedMemory:
     def by_module(self, n: int) -> Counter[str]:
         """Return the bytes at moment `n` of tensors made in each module, including those inside it, by path.
 
-        The empty path is for tensors made outside of modules. Modules around everything else are left out.
+        The empty path is for tensors made outside of modules. If several nested modules contain everything else,
+        only the innermost of them is listed.
         """
         kept: Counter[str] = Counter()
         for one in self.at(n):
@@ -182,7 +183,7 @@ class SavedMemory:
                 continue  # the whole model: all of its memory would come back
             later: dict[SavedTensor, int] = {}
             for path in paths:
-                back = min(one.end for one in inside[path])  # the first rule of the module that has run
+                back = min(one.end for one in inside[path])  # when the module's first backward rule has run
                 later.update((one, max(one.start, back - 1)) for one in inside[path])
             points = _curve((later.get(one, one.start), one.end, one.nbytes) for one in self.tensors)
             lower = max((size for _, size in points), default=0)
@@ -252,22 +253,23 @@ def _base(timeline: Timeline, created: NodeCreated, nr: int) -> tuple[NodeCreate
 class _Checkpoints:
     """Which nodes ran in a checkpoint, and the nodes that a backward pass computed again for them.
 
-    A checkpoint runs its function again when backward needs a tensor of it, and stops when that is computed. So the
-    nodes that were made during the step of one node, the needed one, repeat a part of the forward before it in the same
-    order:
+    A checkpoint runs its function again when backward needs one of its tensors, and stops when that is computed. The
+    nodes of this second run are made during the backward step of one node, `needed`. In the same order, they repeat a
+    part of the forward before it:
 
         forward    x #3   linear #4   gelu #5   gelu #6   linear #7       the function
         backward   step of #7: linear #9   gelu #10   gelu #11            #9 repeats #4, #10 #5, #11 #6
 
-    One part repeats another if operations and shapes are equal, and each input from outside is one tensor, or a
-    number. Operations are not enough: a second ``gelu`` looks like the first, but its input is the first one's
-    result. Modules and lines are not compared: the second run is called by the line of ``backward()``, perhaps without
-    the modules around it.
+    One part repeats another if their operations and shapes are equal, and their inputs from outside are the same
+    tensors, or numbers. Equal operations are not enough: a second ``gelu`` looks like the first, but its input is the
+    first one's result. Modules and lines are not compared. The second run is called by the line of ``backward()``,
+    perhaps without the modules around it.
     """
 
     def __init__(self, timeline: Timeline, infos: Mapping[int, NodeInfo]) -> None:
-        # node -> the last node of its outermost checkpoint; that last node -> the repeated nodes of each run.
+        # For each node in a checkpoint: the last node of its outermost checkpoint.
         self.inside: dict[int, int] = {}
+        # For each such last node: the later runs. Each maps a forward node to the node that repeats it, if any.
         self.runs: defaultdict[int, list[dict[int, NodeInfo | None]]] = defaultdict(list)
         self._timeline = timeline
         self._again: set[int] = set()
@@ -324,8 +326,10 @@ class _Checkpoints:
 
         Tensors from outside are kept until the operation is released. A tensor made inside is computed again in each
         pass, and kept until the operation's own rule has run. In nested checkpoints the last run counts, because the
-        run before keeps only the inputs of the inner one. The run ends with the last tensor that is needed, sometimes
-        before its operation is recorded; such a tensor is kept from the end of the run.
+        run before keeps only the inputs of the inner one.
+
+        A run stops at the last tensor that is needed, sometimes before that tensor's operation is recorded. Such a
+        tensor counts as kept from the end of the run.
         """
         last = self.inside[info.node]
         for edge in info.created.inputs:

@@ -20,9 +20,10 @@ The states of a `ControlledProgram`. All threads change them, through `_change_s
     released   ``Paused``, ``Released``, `go`                   nothing: the session has ended          released
     any        the process ends                                 reported: ``Ended``                     ended
 
-Example: ``n`` at the first node. `go` sends ``Go(Wish("next"), 0)``, *running*; the program creates the node and sends
-``Paused("wish", number=1)``, *paused*; `on_report` receives that. Stops are numbered because messages may cross: the
-program ignores a ``Go`` for any stop except its current one.
+Example: the user types ``n`` at the first node. `go` sends ``Go(Wish("next"), 0)``, and the state is *running*. The
+program creates the node and sends ``Paused("wish", number=1)``. The state is *paused*, and `on_report` is called.
+
+Stops are numbered because messages may cross: the program ignores a ``Go`` for any stop except its current one.
 
 `stopped` is not a state: it means that the user ended the program, so that its exit code does not count as a failure.
 """
@@ -49,8 +50,8 @@ from gviz.system.processes import Start
 
 State = Literal["starting", "running", "paused", "released", "ended"]
 _FINAL: dict[State, tuple[State, ...]] = {"released": ("ended",), "ended": ()}
-"""The states after which only these can follow."""
-PATIENCE = SECONDS_TO_END + 1.0
+"""The final states, each with the states that may still follow it."""
+SECONDS_TO_WAIT = SECONDS_TO_END + 1.0
 KEPT_OUTPUT = 2000
 """The number of pieces of the program's last output that are kept, for the terminal after the debugger ends."""
 
@@ -101,9 +102,9 @@ class ControlledProgram:
         self.printed: deque[bytes] = deque(maxlen=KEPT_OUTPUT)
         self._changing = threading.Lock()
         self._stop_number = 0
-        self._left = threading.Event()
+        self._disconnected = threading.Event()
         self._on_report = on_report
-        self._line: Connection | None = None
+        self._connection: Connection | None = None
         self._start(start, size)
         self._threads = [_started(self._read, "output"), _started(self._converse, "messages")]
         self._waiting = _started(self._wait, "end")
@@ -111,7 +112,7 @@ class ControlledProgram:
     def _start(self, start: Callable[[str], Start], size: tuple[int, int]) -> None:
         with ExitStack() as undo:
             self._folder = tempfile.mkdtemp(prefix="gviz-", dir=_temporary_folder())  # only its owner has access
-            undo.callback(self._forget_address)
+            undo.callback(self._remove_socket)
             address = os.path.join(self._folder, "program")
             self._listener = undo.enter_context(_listening(address))
             self._terminal = Terminal(*size)
@@ -136,8 +137,8 @@ class ControlledProgram:
 
     def go(self, wish: Wish) -> None:
         """Continue the program, if it is paused or about to start."""
-        if self._line is not None and self._change_state("running", since=("paused", "starting")):
-            self._line.send(Go(wish, self._stop_number))
+        if self._connection is not None and self._change_state("running", since=("paused", "starting")):
+            self._connection.send(Go(wish, self._stop_number))
 
     def pause(self) -> None:
         """Ask the program to pause."""
@@ -165,7 +166,7 @@ class ControlledProgram:
         """
         if self._change_state("released"):
             self._send(LetGo())
-            self._left.wait(PATIENCE)
+            self._disconnected.wait(SECONDS_TO_WAIT)
 
     def stop(self) -> None:
         """End the program and wait until it has ended."""
@@ -174,15 +175,18 @@ class ControlledProgram:
         self.stopped = True
         self._kill(signal.SIGCONT)  # after SIGSTOP it gets no other signal
         self._send(End())
-        if self._line is None:
+        if self._connection is None:
             self._kill(signal.SIGTERM)
-        self._waiting.join(PATIENCE)
+        self._waiting.join(SECONDS_TO_WAIT)
         if self._waiting.is_alive():
             self._kill(signal.SIGKILL)
-            self._waiting.join(PATIENCE)
+            self._waiting.join(SECONDS_TO_WAIT)
 
     def _change_state(self, state: State, since: tuple[State, ...] = ()) -> bool:
-        """Change the state if the current one is in `since`; False if it cannot be left. Called by all threads."""
+        """Change the state, if possible, and return whether it changed. Called by all threads.
+
+        A final state changes only as in `_FINAL`. If `since` is not empty, the current state must be in it.
+        """
         with self._changing:
             changes = state in _FINAL.get(self.state, (state,)) and (not since or self.state in since)
             if changes:
@@ -190,8 +194,8 @@ class ControlledProgram:
             return changes
 
     def _send(self, message: Message) -> None:
-        if self._line is not None and self.state != "ended":
-            self._line.send(message)
+        if self._connection is not None and self.state != "ended":
+            self._connection.send(message)
 
     def _kill(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -204,16 +208,16 @@ class ControlledProgram:
         except OSError:  # closed, because the program has ended
             return
         finally:
-            self._forget_address()
-        self._line = line = Connection(end)
+            self._remove_socket()
+        self._connection = line = Connection(end)
         while (message := line.receive()) is not None:
             self._take(message)
-        self._left.set()  # with or without a message
+        self._disconnected.set()  # the connection has ended, even if no ``Left`` arrived
 
     def _take(self, message: Message) -> None:
         match message:
             case Left():
-                self._left.set()
+                self._disconnected.set()
             case Paused(number=number):
                 self._stop_number = number
                 if self._change_state("paused"):
@@ -228,7 +232,7 @@ class ControlledProgram:
         while data := self._terminal.read():
             self.printed.append(data)
             self._on_report(OutputWritten(data))
-        self._process.wait()  # it may have closed its ends; closing ours would hang it up
+        self._process.wait()  # if it closed its terminal, it may still run: closing our end would send SIGHUP
         self._terminal.close()
 
     def _wait(self) -> None:
@@ -240,12 +244,12 @@ class ControlledProgram:
             thread.join(0.5)  # a process it left behind may hold the other ends
         self._change_state("ended")
         self.ended = Ended(code)
-        if self._line is not None:
-            self._line.close()
-        self._forget_address()
+        if self._connection is not None:
+            self._connection.close()
+        self._remove_socket()
         self._on_report(self.ended)
 
-    def _forget_address(self) -> None:
+    def _remove_socket(self) -> None:
         """Remove the socket file: only one program connects, once."""
         with suppress(OSError):
             os.unlink(os.path.join(self._folder, "program"))

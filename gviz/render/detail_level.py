@@ -10,9 +10,9 @@ size. The pictures that show most come first:
    is expanded if there is room
 4. the same with less text in each box: value and gradient in one line, then only names
 
-Graphviz measures the sizes, of a few pictures at a time, and only of pictures that could fit (`_estimate`). At any
-level, the child modules of each model have a box; equal ones may share it. No smaller picture is drawn, even if this
-one does not fit.
+Graphviz lays out a few pictures at a time to measure them, and only pictures that could fit (`_estimate`). At any
+level, each child module of a model has a box, which it may share with equal ones. The picture with only these boxes
+is the smallest. It is drawn even if it does not fit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_BOXES = 130
 AT_ONCE = 3
 """How many pictures are laid out at a time."""
 ENOUGH = 4
-"""The most pictures that fit only without frames before the search for one with frames stops."""
+"""The search for a picture with frames stops after this many pictures that fit only without frames."""
 WORTH: Mapping[Density, float] = {"short": 1.0, "brief": 0.8, "min": 0.3}
 """How much a box of each density is worth."""
 
@@ -183,7 +183,7 @@ class _Views:
         )
 
     def deeper(self, view: _View) -> Iterator[str]:
-        """Yield the least depth that expands modules which the requested depth has collapsed."""
+        """Yield the option for the smallest depth that shows more boxes than a view, if there is one."""
         for depth in range((self._request.depth or 0) + 1, self.deepest + 1):
             wanted = replace(view.words.wanted, closed=self._closed(depth))
             if self._view(wanted).boxes > view.boxes:
@@ -191,7 +191,7 @@ class _Views:
                 return
 
     def more(self, view: _View) -> Iterator[str]:
-        """Yield the options that show more than a view and were not used: the requested depth applies at any level."""
+        """Yield unused options that would show more than a view. A requested depth still applies at any level."""
         by_depth = view.hides_modules and self._request.depth is not None and bool(view.words.wanted.closed)
         if view.hint:
             yield f"--expand {view.hint.partition('.')[2] or view.hint}"
@@ -296,7 +296,7 @@ def _estimate(shape: Structure, request: LevelRequest) -> Iterator[tuple[Structu
 LEGEND = 110.0
 """Points for the legend below the boxes."""
 BESIDE, BETWEEN, LABELLED, TIGHT = 22.0, 40.0, 22.0, 24.0
-"""Points between boxes in one level; between levels, with and without labels on the lines, and in a compact picture."""
+"""Points between boxes of one level, between levels, added for labels on the lines, and between compact levels."""
 
 
 def _size(shape: Structure, direction: Direction, *, compact: bool) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """The moments at which a debugger stops: breakpoints, errors, the first nan. They are the same in both directions.
 
-A stop at a module stops where a call of it begins, in the program and in each backward pass.
+A stop at a module matches where a call of the module begins: in the program, and again in each backward pass.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Hits:
             yield from (hit for hit in reversed(self.in_stretch(stretch)) if hit.n < n)
 
     def undecided(self, n: float = inf) -> int:
-        """Return at how many of the searched moments by `n` missing data left it unknown whether the stop fits."""
+        """Return the number of searched moments up to `n` at which missing data leaves the stop undecided."""
         return 0
 
     def missing(self) -> str:
@@ -89,7 +89,7 @@ class Hits:
         return ""
 
     def preparation(self) -> Iterator[Far]:
-        """Search for what must be known before the stop can be evaluated, if there is such a thing."""
+        """Yield the progress of a search that the stop needs before it can be evaluated. By default there is none."""
         return iter(())
 
     def unmatched_name(self) -> str:
@@ -97,7 +97,7 @@ class Hits:
         return "" if self._matching is None or self._place is None or self._matching.any() else self._place.text
 
     def can_hit(self) -> bool:
-        """Return whether what the stop names exists. True if it names nothing."""
+        """Return whether anything matches the stop's place. True if the stop has no place."""
         return not self.unmatched_name()
 
     def matches(self, node: int) -> bool:
@@ -131,16 +131,16 @@ class Hits:
         """Return the rows of a stretch whose events may fit the stop, and their nodes, computed from columns only."""
         columns = self._timeline.columns(start, end)
         wanted = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in self._kinds])
-        if self._word == "error":  # a pass may have ended without an error, or with that of a later failure
+        if self._word == "error":  # a pass may end without an error, or with one that a later failure reports
             wanted &= np.isin(np.arange(start, end), self._timeline.errors)
         if self._matching is not None:
-            wanted &= self._concerning(self._matching, columns, wanted, start)
+            wanted &= self._of_matching_nodes(self._matching, columns, wanted, start)
         if self._call_starts is not None:
             wanted = self._call_starts.rows(columns, wanted, start)
         rows = np.flatnonzero(wanted)
         return rows.tolist(), columns.node[rows].tolist()
 
-    def _concerning(self, matching: MatchingNodes, columns: Columns, wanted: Array, start: int) -> Array:
+    def _of_matching_nodes(self, matching: MatchingNodes, columns: Columns, wanted: Array, start: int) -> Array:
         """Return which wanted events are of matching nodes, or write to the memory of one."""
         nodes = np.unique(columns.node[wanted]).tolist()
         fitting = np.isin(columns.node, [node for node in nodes if node in matching])
@@ -149,9 +149,9 @@ class Hits:
         for row in np.flatnonzero(wanted & unknown).tolist():
             event = self._timeline.event(start + row)
             if isinstance(event, e.StorageWritten):
-                fitting[row] = matching.memory().get(event.storage, inf) < start + row
+                fitting[row] = matching.births_by_storage().get(event.storage, inf) < start + row
             elif isinstance(event, CALLED):
-                fitting[row] = matching.begins(event)
+                fitting[row] = matching.is_started_at(event)
         return fitting
 
     def _read(self, start: int, rows: list[int], nodes: list[int]) -> Iterator[tuple[int, int, Event]]:
@@ -187,7 +187,7 @@ class Hits:
 
 
 def is_of(word: str, event: Event) -> bool:
-    """Return whether an event of one of `where.EVENTS[word]` matches the word. An empty word matches all events."""
+    """Return whether an event of one of the kinds `EVENTS[word]` matches the word. An empty word matches all."""
     match word:
         case "forward":
             return isinstance(event, e.NodeCreated) and event.kind == "op"
@@ -200,12 +200,12 @@ def is_of(word: str, event: Event) -> bool:
     return True
 
 
-_MADE, _RUNS = KIND_NUMBERS[e.NodeCreated], KIND_NUMBERS[e.StepStarted]
-_AT_ONCE = 4096
+_NODE_CREATED, _STEP_STARTED = KIND_NUMBERS[e.NodeCreated], KIND_NUMBERS[e.StepStarted]
+_CHUNK = 4096
 
 
 @dataclass(slots=True)
-class _InPass:
+class _ReachedCalls:
     """The calls that a pass has reached before the event `until`, and the steps at which it reached them."""
 
     until: int
@@ -214,35 +214,41 @@ class _InPass:
 
 
 class CallStarts:
-    """The moments at which the outermost calls matching a place begin; inner calls belong to them. May grow."""
+    """The moments at which module calls that match a place begin. The recording may still grow.
+
+    Only outermost calls count: a matching call inside another one belongs to it.
+    """
 
     def __init__(self, timeline: Timeline, place: Place) -> None:
         self._timeline = timeline
         self._matcher = PlaceMatcher(timeline, place)
         self._calls: dict[tuple[int, int], int] = {}
         self._searched = 0  # the number of nodes checked
-        self._scopes: set[int] = set()  # those that created a node
-        self._entered: set[int] = set()  # the outermost calls among them
-        self._first: set[int] = set()  # the first nodes of these
-        self._passes: dict[int, _InPass] = {}
+        self._scopes: set[int] = set()  # the scopes that created one of these nodes
+        self._entered: set[int] = set()  # the outermost matching calls around these scopes
+        self._first: set[int] = set()  # the first operation of each of these calls
+        self._passes: dict[int, _ReachedCalls] = {}
 
     def stops_at(self, node: int) -> bool:
         """Return whether a stop at the place stops at this node: it matches itself, or a call begins with it."""
         return self._matcher(node) and (node in self._firsts() or self._matcher.names(node))
 
     def rows(self, columns: Columns, fitting: Array, start: int) -> Array:
-        """Return which fitting events, from `start` on, belong to nodes that match themselves, or begin a call."""
+        """Return which fitting events begin a call, or are of a node that the place refers to directly.
+
+        `start` is the event of the first row.
+        """
         firsts, stopping = self._firsts(), fitting.copy()
         for row in np.flatnonzero(fitting).tolist():
             node, kind = int(columns.node[row]), columns.kind[row]
-            begins = kind == _MADE and node in firsts
-            if kind == _RUNS:
+            begins = kind == _NODE_CREATED and node in firsts
+            if kind == _STEP_STARTED:
                 begins = start + row in self._steps(int(columns.pass_nr[row]), start + len(columns.kind))
             stopping[row] = begins or self._matcher.names(node)
         return stopping
 
     def _firsts(self) -> set[int]:
-        """Return the operations with which calls begin. The first operation may be in a call within the call."""
+        """Return the first operation of each matching call. It may be in another call inside that call."""
         nodes = self._timeline.nodes
         if self._searched == len(nodes):
             return self._first
@@ -272,11 +278,11 @@ class CallStarts:
 
     def _steps(self, pass_nr: int, until: int) -> set[int]:
         """Return the events before `until` at which a pass reaches the calls."""
-        known = self._passes.setdefault(pass_nr, _InPass(self._timeline.pass_start(pass_nr)))
+        known = self._passes.setdefault(pass_nr, _ReachedCalls(self._timeline.pass_start(pass_nr)))
         while known.until < until:
-            end = min(known.until + _AT_ONCE, until)
+            end = min(known.until + _CHUNK, until)
             columns = self._timeline.columns(known.until, end)
-            rows = np.flatnonzero((columns.kind == _RUNS) & (columns.pass_nr == pass_nr))
+            rows = np.flatnonzero((columns.kind == _STEP_STARTED) & (columns.pass_nr == pass_nr))
             for row, node in zip(rows.tolist(), columns.node[rows].tolist(), strict=True):
                 call = self._call_of(node)
                 if call and call not in known.calls:

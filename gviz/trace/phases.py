@@ -51,7 +51,7 @@ class _State(IntEnum):
     """After a step, the program does something else, or prepares data for its next forward."""
 
 
-class _Sign(IntEnum):
+class _EventRole(IntEnum):
     """What an event means for the state."""
 
     FORWARD = auto()
@@ -63,7 +63,7 @@ class _Sign(IntEnum):
     WEIGHT = auto()
     """The memory of a leaf is written."""
     OWN = auto()
-    """A running step computed something, or wrote memory while its closure was not running a forward."""
+    """A running optimizer step computed something, or wrote memory outside of a forward in its closure."""
     END = auto()
     """A step has ended."""
     OTHER = auto()
@@ -82,7 +82,7 @@ _THEN = {
     _UPDATED:  (_FORWARD, _UPDATED,  _UPDATING, _LEFT,     _UPDATING, _UPDATED, _LEFT),
     _LEFT:     (_FORWARD, _LEFT,     _UPDATING, _LEFT,     _UPDATING, _UPDATED, _LEFT),
 }  # fmt: skip
-_NEXT = {(state, sign): then for state, row in _THEN.items() for sign, then in zip(_Sign, row, strict=True)}
+_NEXT = {(state, sign): then for state, row in _THEN.items() for sign, then in zip(_EventRole, row, strict=True)}
 
 _KINDS: dict[_State, PhaseKind] = {
     _FORWARD: "forward",
@@ -104,7 +104,7 @@ class Gradients:
         self._by_leaf: dict[int, int] = {}
         self._known: set[int] = set()
         self._made: set[int] = set()  # computed from gradients since the last pass
-        self._kept: set[int] = set()  # the same from before an earlier pass, such as a momentum
+        self._kept: set[int] = set()  # computed from gradients before an earlier pass, such as a momentum
 
     def process(self, created: e.NodeCreated) -> bool:
         """Record a new node. Return whether it is a gradient, or is computed directly from a leaf's gradient."""
@@ -123,7 +123,7 @@ class Gradients:
                 self._made.update(node for node, _ in created.inputs[:1])
         return used
 
-    def are_kept(self, created: e.NodeCreated) -> bool:
+    def uses_kept(self, created: e.NodeCreated) -> bool:
         """Return whether a new node is computed from results of earlier gradients, such as the momentum of the last
         step.
         """
@@ -138,9 +138,9 @@ class Gradients:
 class PhaseTracker:
     """Divides a log into phases and iterations, in order of its events, and finds optimizer steps.
 
-    A pass is a phase. Outside of passes, each event gives a sign (`_Sign`), and the table `_THEN` has the next state. A
-    phase lasts as long as the states belong to it. A forward starts where its graph starts, even if that was prepared
-    earlier (see `Iterations`). `patterns` are loop iterations known from before the log.
+    A pass is a phase. Outside of passes, `_role_of` classifies each event, and the table `_THEN` has the next state. A
+    phase lasts while the states have its kind (`_KINDS`). A forward starts where its graph starts, or at data that was
+    prepared for it earlier (see `Iterations`). `patterns` are loop iterations that are known before the log starts.
     """
 
     def __init__(self, patterns: Iterable[IterationPattern] = ()) -> None:
@@ -170,7 +170,7 @@ class PhaseTracker:
         return self.iterations.steps
 
     def _begin_or_end(self, seq: int, event: e.Event, running_before: int) -> None:
-        """Process a failure or a pass; `running_before` passes were running before."""
+        """Process a failure, or the start or end of a pass. Before it, `running_before` passes were running."""
         if isinstance(event, e.Failed):
             self._begin("failed", seq)
             self._state = _BEGUN
@@ -183,38 +183,38 @@ class PhaseTracker:
                 self._end(seq)
 
     def _process_outside_passes(self, start: int, seq: int, event: e.Event) -> None:
-        """Process an event outside of passes. `start` is where a graph begins with it, otherwise 0."""
-        before, self._state = self._state, _NEXT[self._state, self._sign(event)]
+        """Process an event outside of passes. `start` is the start of a graph that it reveals, otherwise 0."""
+        before, self._state = self._state, _NEXT[self._state, self._role_of(event)]
         kind = _KINDS[self._state]
-        if kind == "forward" != self._phase:
+        if kind == "forward" and self._phase != "forward":
             start = start or self.iterations.prepared_from  # include its data, which autograd does not track
         if before is _USED and kind == "optimizer":
             self.rows[-1] = (PHASE_KINDS.index(kind), *self.rows[-1][1:])
         elif start or kind != self._phase or (self._state is _USED and before is not _USED):
             self._begin(kind, start or seq)
 
-    def _sign(self, event: e.Event) -> _Sign:
+    def _role_of(self, event: e.Event) -> _EventRole:
         match event:
             case e.OptimizerStarted():
-                return _Sign.START
+                return _EventRole.START
             case e.OptimizerStepped():
-                return _Sign.OWN if self.steps.running else _Sign.END
+                return _EventRole.OWN if self.steps.running else _EventRole.END
             case e.StorageWritten() | e.DataSet():
-                return self._sign_of_write(event)
+                return self._role_of_write(event)
             case e.GradSet():
-                return _Sign.GRADIENT
+                return _EventRole.GRADIENT
             case e.NodeCreated() if not is_tracked(event):
                 if self.steps.computes(event):
-                    return _Sign.OWN
-                used = self._gradients.process(event) or (self._state is _PASSED and self._gradients.are_kept(event))
-                return _Sign.GRADIENT if used else _Sign.OTHER
-        return _Sign.FORWARD
+                    return _EventRole.OWN
+                used = self._gradients.process(event) or (self._state is _PASSED and self._gradients.uses_kept(event))
+                return _EventRole.GRADIENT if used else _EventRole.OTHER
+        return _EventRole.FORWARD
 
-    def _sign_of_write(self, write: e.StorageWritten | e.DataSet) -> _Sign:
+    def _role_of_write(self, write: e.StorageWritten | e.DataSet) -> _EventRole:
         if self.steps.running and self._state is not _FORWARD:
-            return _Sign.OWN
+            return _EventRole.OWN
         of_leaf = isinstance(write, e.DataSet) or write.storage in self._weights
-        return _Sign.WEIGHT if of_leaf else _Sign.OTHER
+        return _EventRole.WEIGHT if of_leaf else _EventRole.OTHER
 
     @property
     def _phase(self) -> PhaseKind | None:

@@ -20,7 +20,7 @@ from gviz.trace.timeline import Timeline
 
 _NEAR = 64
 """A search for one node checks this many nodes first, then twice as many, and so on."""
-_PART = 1024
+_BLOCK = 1024
 """Nodes are checked in blocks of this size when one of them is asked about."""
 
 
@@ -31,7 +31,10 @@ def mentions(timeline: Timeline, info: NodeInfo, word: str) -> bool:
 
 
 class PlaceMatcher:
-    """Whether a place fits a node. Decided by operation, call stack and module, which many nodes share, if possible."""
+    """Decides whether a place fits a node.
+
+    Uses only the operation, call stack and module if they are sufficient, because many nodes share them.
+    """
 
     def __init__(self, timeline: Timeline, place: Place) -> None:
         self._timeline = timeline
@@ -53,12 +56,13 @@ class PlaceMatcher:
         if node not in nodes.named and node not in nodes.parts:
             at, origins = nodes.place_of(node), nodes.origins
             module, owner = self._module(origins.scope.item(at)), origins.gradient_of.item(at)
-            likely = self._likely(origins.op.item(at), origins.stack.item(at), module, owner)
+            likely = self._match_by_origin(origins.op.item(at), origins.stack.item(at), module, owner)
         return likely == "yes" or (likely == "maybe" and self._names(self._timeline.info(node)))
 
     def means_module(self, path: str, stack: int) -> bool:
-        """Return whether the place refers to the module with this path, or to one around it, for something created at a
-        stack.
+        """Return whether the place refers to the module with this path, or to a module around it.
+
+        `stack` is the number of the call stack at which something in the module was created.
         """
         key = path, stack
         if key not in self._matches_by_module:
@@ -87,14 +91,15 @@ class PlaceMatcher:
 
     def _may_fit(self, op: int, stack: int, scope: int, owner: int) -> bool:
         module = self._module(scope)
-        return self.means_module(module, stack) or self._likely(op, stack, module, owner) != "no"
+        return self.means_module(module, stack) or self._match_by_origin(op, stack, module, owner) != "no"
 
     def _names(self, info: NodeInfo) -> bool:
         return self._place.names(info) or self._is_parameter_of_variable(info)
 
     def _is_parameter_of_variable(self, info: NodeInfo) -> bool:
-        """Return whether this is the ``0.weight`` that the program calls ``net.0.weight``, and no node has that full
-        name.
+        """Return whether the place is a variable followed by the path of this parameter.
+
+        Example: ``net.0.weight`` for the parameter ``0.weight``. False if any node has the full name.
         """
         variable = next((variable for variable, path in self._place.parameters if info.means(path)), "")
         if not variable or info.created.kind != "parameter":
@@ -103,9 +108,10 @@ class PlaceMatcher:
         whole = any(self._timeline.info(node).means(self._place.word) for node in nodes.named if node in nodes)
         return not whole and mentions(self._timeline, info, variable)
 
-    def _likely(self, op: int, stack: int, module: str, owner: int) -> Literal["yes", "maybe", "no"]:
-        """Return whether the node has the name, as far as this is known without checking whether it is an intermediate
-        step.
+    def _match_by_origin(self, op: int, stack: int, module: str, owner: int) -> Literal["yes", "maybe", "no"]:
+        """Return "yes" if the place fits a node with any name, "maybe" if the name decides, otherwise "no".
+
+        It is not checked here whether the node is an intermediate step, and so which of its possible names it has.
         """
         kind = op, stack, module, owner
         if kind not in self._kinds:
@@ -139,17 +145,17 @@ class MatchingNodes:
         self._matcher = PlaceMatcher(timeline, place)
         self._fits: dict[int, bool] = {}
         self._runs = LineRuns(timeline, self._matcher) if once_a_run else None
-        self._parts: dict[int, frozenset[int]] = {}  # by block of nodes: those that may match
+        self._blocks: dict[int, frozenset[int]] = {}  # by block of nodes: those that may match
         self._memory: tuple[int, dict[int, int]] = 0, {}
 
     def __contains__(self, node: int) -> bool:
         """Return whether the place refers to this node."""
         fits = self._fits.get(node)
         if fits is None:
-            fits = (self._timeline.growing or self._may_be(node)) and self._decided(node)
+            fits = (self._timeline.growing or self._may_match(node)) and self._decide(node)
         return fits
 
-    def begins(self, event: BackwardStarted | OptimizerStarted) -> bool:
+    def is_started_at(self, event: BackwardStarted | OptimizerStarted) -> bool:
         """Return whether the place is a line in which this pass or optimizer step was started."""
         return self._place.calls(self._timeline.stack(event.stack))
 
@@ -167,9 +173,9 @@ class MatchingNodes:
             return True
         if not any(self._place.calls((frame,)) for frame in self._timeline.stacks.innermost()):
             return False
-        return any(self.begins(event) for _, event in self._timeline.select(CALLED))
+        return any(self.is_started_at(event) for _, event in self._timeline.select(CALLED))
 
-    def memory(self) -> dict[int, int]:
+    def births_by_storage(self) -> dict[int, int]:
         """Return the storages of the matching nodes, each with the event that created its first such node."""
         nodes = self._timeline.nodes
         if self._memory[0] != len(nodes):
@@ -180,14 +186,14 @@ class MatchingNodes:
             self._memory = len(nodes), dict(reversed(births))
         return self._memory[1]
 
-    def _may_be(self, node: int) -> bool:
+    def _may_match(self, node: int) -> bool:
         """Return whether a node of a complete recording may match; checks its whole block."""
-        part = self._timeline.nodes.place_of(node) // _PART
-        if part not in self._parts:
-            self._parts[part] = frozenset(self._matcher.candidates(part * _PART, (part + 1) * _PART))
-        return node in self._parts[part]
+        part = self._timeline.nodes.place_of(node) // _BLOCK
+        if part not in self._blocks:
+            self._blocks[part] = frozenset(self._matcher.candidates(part * _BLOCK, (part + 1) * _BLOCK))
+        return node in self._blocks[part]
 
-    def _decided(self, node: int) -> bool:
+    def _decide(self, node: int) -> bool:
         fits = self._matcher(node) and (self._runs is None or node in self._runs)
         if not self._timeline.growing or self._place.kind in ("node", "line", "op"):  # a name may not be known yet
             self._fits[node] = fits
@@ -216,7 +222,7 @@ class LineRuns:
         self._runs: dict[int, _Run] = {}
 
     def __contains__(self, node: int) -> bool:
-        """Return whether a run, or its operations, start with this node of the line."""
+        """Return whether this node of the line is the first node, or the first operation, of a run."""
         later, first = [], node
         while first not in self._runs and self._is_of_line(first - 1):
             later.append(first)
@@ -234,9 +240,10 @@ class LineRuns:
         return _Run(first, op, origins.stack.item(at), origins.scope.item(at), operation)
 
     def _with(self, run: _Run, node: int) -> _Run:
-        """Return the run of the next node. In a loop, a run starts again at the operation the first one started with.
+        """Return the run that the next node belongs to: `run` or a new one.
 
-        One call may create many nodes, all with its stack. Each module call is a run of its own.
+        In a loop, a new run starts at the operation with which the first run started. One call may create many nodes
+        with the same stack. Each module call is a run of its own.
         """
         other = self._of(node)
         if other.stack != run.stack:

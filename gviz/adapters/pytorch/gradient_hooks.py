@@ -1,4 +1,4 @@
-"""Hooks on every graph node: incoming gradients, the outgoing gradients of its backward rule, accumulation at leaves.
+"""Hooks on every graph node. They record its incoming and outgoing gradients, and the accumulation at leaves.
 
 The C++ node owns the hooks. They never refer to the graph node, which would otherwise never be freed. They run on the
 threads of PyTorch's engine, hold no lock while they emit events, and return None.
@@ -73,7 +73,7 @@ class NodeWatch:
             thread = session.thread
             step = thread.steps.pop() if thread.steps else _NO_STEP
             if step is not _NO_STEP:
-                self._emit_gradients(current, grads, step[1])
+                self._emit_replaced_by_prehooks(current, grads, step[1])
             for target, grad in zip(self.targets, outgoing, strict=False):
                 if target is not None and grad is not None:
                     _flow(session, current, mark, target, grad, step, grads)
@@ -83,7 +83,7 @@ class NodeWatch:
             thread.during = step[0]
         session.spent += clock() - began
 
-    def _emit_gradients(self, current: Pass, grads: Grads, places: dict[int, int]) -> None:
+    def _emit_replaced_by_prehooks(self, current: Pass, grads: Grads, places: dict[int, int]) -> None:
         """Record incoming gradients that a hook of the node replaced."""
         for nr, grad in enumerate(grads):
             if grad is not None and address(grad) not in places:
@@ -232,7 +232,7 @@ def _flow(
 def _as_passed_on(
     session: Session, value: Value | None, grad: torch.Tensor | None, passed_on: torch.Tensor
 ) -> Value | None:
-    """Return the value of a gradient that a rule passes on unchanged or reshaped; None for a new one.
+    """Return the value of an outgoing gradient if it is the incoming one, unchanged or reshaped; otherwise None.
 
     Both tensors are alive now, so the same address means the same numbers.
     """
@@ -274,7 +274,7 @@ def _sum(
     if place in current.arrived:
         return Value(str(grad.dtype).removeprefix("torch."), sizes(grad))
     is_kept = session.value.keeps_numbers and computes_unseen(grad) and not is_batch(grad)
-    if is_kept and not session.value.is_hidden(grad):  # otherwise a capture would compute the sum at each replay
+    if is_kept and not session.value.is_hidden(grad):  # in a graph capture, each replay would compute the sum
         with unseen(grad):
             current.sums[place] = grad.detach().clone()
     return None
