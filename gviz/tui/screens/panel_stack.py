@@ -250,7 +250,7 @@ class Panels:
         empty = {"side-watch": not self._watches, "side-output": not self._prints}
         for panel, is_empty in empty.items():
             screen.query_one(f"#{panel}").set_class(is_empty and not self._zoomed, "-line")
-        screen.query_one(GraphOverview).set_class("graph" not in shown, "-hidden")
+        screen.query_one(GraphOverview).show_if(has_graph="graph" in shown)
         screen.query_one("#main").display = not shown.isdisjoint({"graph", "tape", *TABS})
         screen.query_one("#side").display = not shown.isdisjoint({"node", *SIDE_PANELS})
         screen.query_one(NodePanel).watching = shown.isdisjoint({"watch", "side-watch"})

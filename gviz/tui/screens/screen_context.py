@@ -54,6 +54,7 @@ class SessionScreen(Screen[None]):
     time: reactive[str] = reactive("REPLAY", repaint=False)
 
     _laid_out = False
+    _is_painting = True
 
     def __init__(self, timeline: Timeline, session: Session, glyphs: Glyphs) -> None:
         super().__init__()
@@ -127,12 +128,25 @@ class SessionScreen(Screen[None]):
             self.show_remark(stop.notice)
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
-        """Lay out; the first time twice before anything is painted, because sized panels may need scroll bars.
+        """Lay out, twice before anything is painted if the sizes of panels change what is shown.
 
-        Later a batch of updates would keep keys from a prompt that is about to open.
+        The first time, sized panels may need scroll bars. Later, the row below a graph may come or go. A batch of
+        updates would then keep keys from a prompt that is about to open.
         """
-        if self._laid_out or scroll:
+        if scroll:
             super()._refresh_layout(size, scroll)
+            return
+        if self._laid_out:
+            overview = self.query_one("#overview")
+            before, self._is_painting = overview.display, False
+            try:
+                super()._refresh_layout(size)
+            finally:
+                self._is_painting = True
+            if overview.display != before:
+                super()._refresh_layout(size)
+            elif self.is_current:
+                self._compositor_refresh()
             return
         with self.app.batch_update():
             super()._refresh_layout(size)
@@ -142,6 +156,11 @@ class SessionScreen(Screen[None]):
         self._laid_out = any(panel.size or not panel.display for panel in panels)  # a tiny terminal shows none
         if any(panel._layout_required for panel in panels):
             super()._refresh_layout(size)
+
+    def _compositor_refresh(self) -> None:
+        """Paint, except between two layouts."""
+        if self._is_painting:
+            super()._compositor_refresh()
 
     # What one part of the screen requests from another. The screen with all parts implements it.
 

@@ -257,8 +257,26 @@ class GraphOverview(StyledRow):
     overview: reactive[Overview] = reactive(Overview(0, range(0), {}))
 
     def __init__(self, glyphs: Glyphs) -> None:
-        super().__init__(id="overview", classes="-whole")
+        super().__init__(id="overview")
         self.glyphs = glyphs
+        self.display = False
+        self._is_needed, self._has_graph = False, True
+
+    def show_if(self, *, is_needed: bool | None = None, has_graph: bool | None = None) -> bool:
+        """Show the row if the graph is higher than its panel (`is_needed`) and on the screen. Return whether this
+        changed `is_needed`. An argument of None changes nothing.
+        """
+        was_needed = self._is_needed
+        self._is_needed = was_needed if is_needed is None else is_needed
+        self._has_graph = self._has_graph if has_graph is None else has_graph
+        if self.display != (self._is_needed and self._has_graph):  # by hand: a class would act after the next frame
+            self.display = not self.display
+        return self._is_needed != was_needed
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the graph is higher than its panel."""
+        return self._is_needed
 
     def line(self, width: int) -> Line:
         """Return the row."""
@@ -426,7 +444,7 @@ class GraphCanvas(Painted, can_focus=True):
         count = len(self.drawing.nodes)
         if count <= FEW_NODES:
             self._mark_values()
-        elif count <= MOST_NODES and not self.overview.has_class("-whole"):
+        elif count <= MOST_NODES and self.overview.is_needed:
             self._marking = self.set_timer(_STANDSTILL, self._mark_later)
 
     def _mark_later(self) -> None:
@@ -447,9 +465,7 @@ class GraphCanvas(Painted, can_focus=True):
             return
         height = self.drawing.canvas.layout.height
         room = self.outer_size.height - 2 + self.overview.region.height
-        is_whole = height <= room or room < LEAST_GRAPH_ROWS
-        if is_whole != self.overview.has_class("-whole"):
-            self.overview.set_class(is_whole, "-whole")
+        if self.overview.show_if(is_needed=height > room >= LEAST_GRAPH_ROWS):
             self.call_after_refresh(self._follow_values)
         known = self._marked[2] if self._marked[0] is self.drawing else {}
         now = self.moment.actor if self.moment.actor != self.selected else 0
