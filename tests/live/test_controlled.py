@@ -189,7 +189,7 @@ def test_a_program_that_is_let_go_runs_on_without_its_debugger(start, tmp_path):
     driver.run("next")
     driver.session.release()
     driver.session._terminal.close()
-    driver.session._line.close()
+    driver.session._connection.close()
     _until(done.exists)
     _until(lambda: is_collected(driver.session.pid))
     assert driver.kinds[-1] == "Printed"

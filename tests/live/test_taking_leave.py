@@ -109,7 +109,7 @@ class Quiet(ControlledProgram):
 def session():
     made = Quiet()
     ours, theirs = socket.socketpair()
-    made._line = Connection(ours)
+    made._connection = Connection(ours)
     with ours, theirs:
         yield made
     made._kill(signal.SIGKILL)
@@ -120,10 +120,10 @@ def session():
 def test_leave_is_taken_by_a_word_of_its_own_and_not_by_what_was_on_its_way(session, last):
     session._change_state("released")
     session._take(last)
-    assert not session._left.is_set()
+    assert not session._disconnected.is_set()
     assert session.reports == []
     session._take(Left())
-    assert session._left.is_set()
+    assert session._disconnected.is_set()
 
 
 @pytest.mark.parametrize("last", [Paused("wish", number=3), Released()])
