@@ -212,6 +212,10 @@ def pack(node: Node, outputs: bool | None = None) -> None:
     node.saved = saved
 
 
+NOT_SAVED = -2
+"""The version of a tensor that no rule of the node needs, so that it was not saved."""
+
+
 class SavedTensor:
     """One saved tensor of a node, ``grad_fn._raw_saved_<name>``, which can have its own hooks."""
 
@@ -444,6 +448,8 @@ class Node:
 
     def saved_tensor(self, position: int) -> Tensor | None:
         """One saved tensor; an output has this node as its grad_fn. Raises RuntimeError if released or modified."""
+        if self.versions[position] == NOT_SAVED:
+            return None
         if self.saved is None:
             raise freed(self)
         tensor = self.saved[position]
@@ -466,8 +472,9 @@ class Node:
         return range(len(self.saved or ()))
 
     def release(self) -> bool:
-        """Releases the saved tensors. Returns whether there were any."""
-        if not self.saved:
+        """Releases the saved tensors. Returns whether there were any: a node that saved none can run again."""
+        saved = self.saved
+        if not saved or (saved[0] is None and all(version == NOT_SAVED for version in self.versions)):
             return False
         self.saved = None
         return True

@@ -41,7 +41,17 @@ from gviz.engine import dtypes, instrumentation, messages, watchers
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.layout import laid_out, zeros_like
 from gviz.engine.modes import is_entered, thread
-from gviz.engine.node import Edge, Grad, Node, next_sequence_nr, pack, raw_saved_tensor, saved_attribute, saved_tensor
+from gviz.engine.node import (
+    NOT_SAVED,
+    Edge,
+    Grad,
+    Node,
+    next_sequence_nr,
+    pack,
+    raw_saved_tensor,
+    saved_attribute,
+    saved_tensor,
+)
 from gviz.engine.return_types import results_type
 from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
 from gviz.events import OpSeen, Reading
@@ -710,7 +720,7 @@ class Op:
             wanted = self._always_saved.union(*[call.needs for edge, call in pairs if edge and call])
             saved = tuple([t if n in wanted else None for n, t in zip(self.saved_names, saved, strict=True)])
         node.saved = saved
-        node.versions = [0 if t is None else t._counter[0] for t in saved]
+        node.versions = [NOT_SAVED if t is None else t._counter[0] for t in saved]
         if UNCOUNTED in node.versions:
             raise RuntimeError(messages.INFERENCE_SAVED)
 

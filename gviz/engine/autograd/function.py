@@ -475,6 +475,7 @@ def _rebase(node: FunctionNode, number: int, output: Tensor, *, is_input: bool) 
     if output._base is not None and len(node.outputs) > 1:
         raise RuntimeError(messages.DIRTY_VIEW_OF_SEVERAL)
     rebase(node, output, number)
+    output._grad = None  # PyTorch resets it, as the tensor is now the result of another node
     if output._base is not None:
         output._view_version = -1  # its history is that of its base, which has just changed
 

@@ -686,6 +686,8 @@ def cross_entropy(
             raise RuntimeError(
                 "Expected floating point type for target with class probabilities, got " + target.dtype.tensor_type
             )
+        if not input.ndim:
+            raise IndexError("Dimension specified as 1 but tensor has no dimensions")
         return _against_probabilities(input, target, weight, how, label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
@@ -829,6 +831,7 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """The distance where `target` is 1; where it is -1, how far it is below `margin`."""
     how = _reduction(size_average, reduce, reduction)
+    margin = margin if input.is_floating_point() else int(margin)  # PyTorch converts it to the type of the input
     short = _minus(margin, input).clamp_min_(0)
     nothing = creation.zeros_like(input.detach())
     return _reduced(where(target != 1, short, nothing) + where(target != -1, input, nothing), how)
