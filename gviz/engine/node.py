@@ -226,6 +226,8 @@ class SavedTensor:
     def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         """Packs this tensor now, and unpacks it when needed. Raises RuntimeError if it was released, packed or None."""
         node, position = self._node, self._position
+        if node.versions[position] == NOT_SAVED:
+            raise RuntimeError(messages.SAVED_NONE)
         if node.saved is None:
             raise RuntimeError(messages.SAVED_FREED)
         tensor = node.saved[position]

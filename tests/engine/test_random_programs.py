@@ -23,6 +23,7 @@ INFERENCE = "with torch.inference_mode():\n    a = data(2, 3)\n"
 LED_TO = {
     "a second pass where nothing was saved": "c = data(3, k=3).requires_grad_()\nr = c.scatter_add(0, torch.tensor([0]), data(3))\nr.sum().backward()\nr.sum().backward()\nsee(r.grad_fn._saved_index)",
     "what a released node never saved": "b = data(3).requires_grad_()\ne = b * 2\ne.sum().backward()\nsee(e.grad_fn._saved_self)\nsee(e.grad_fn._saved_other)",
+    "hooks for what a released node never saved": "b = data(3).requires_grad_()\ne = b * 2\ne.sum().backward()\ne.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)",
     "a function writes to a tensor with a .grad": "c = data(2).requires_grad_()\nw = c * 1\nw.sum().backward(inputs=[w])\np = Doubled.apply(w)\nsee(w.grad)\np.sum().backward()",
     "hinge_embedding_loss of integers": "b = torch.tensor([[3]])\nw = F.hinge_embedding_loss(b, -b.sign(), margin=5.9, reduction='none')",
     "cross_entropy of numbers": "b = data()\ns = F.cross_entropy(b, b, reduction='none')",
