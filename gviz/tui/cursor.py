@@ -134,7 +134,7 @@ class Cursor:
         self.bookmarks: dict[str, int] = {}
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
-        self.held_stacks: dict[int, PausedStack] = {}
+        self.paused_stacks: dict[int, PausedStack] = {}
         """The call stack at each moment where the program was paused by its own code or by the user."""
         self.growing = False
         """Whether the recording may still grow, because its program is running."""

@@ -5,20 +5,20 @@ program. Its own gate pauses it. If the gate cannot decide whether to stop, the 
 
 The states of `Live`, each with the `word` that the status row shows:
 
-    state     what happens                                   what follows                              next state
-    started   `begin`                                        the first `Purpose` is sent               running
-    running   `pause`                                        the program is asked to pause             pausing
-    running   `Held`, as the purpose asks                    the cursor moves there (unless the user   held
-                                                             has moved it away), `Arrival`
-    running   `Held`, no stop matches (`_first_stop` is None)  the same wish is sent again             running
-    running   `Held`, and the command has a count left       the purpose is sent again, one less       running
-    running   `OutputWritten`, `follow`                      output and events are read                running
-    pausing   as running                                     as running
-    held      a command that Live `resumes`                  its `Purpose` is sent                     running
-    held      any other command that moves in time           the cursor moves in the recording         held
-    held      `Released` (a signal ended the wait)           nothing                                   running
-    any       `Ended`                                        names are final, `Arrival` at the end     ended
-    any       ``detach`` (`ControlledProgram.release`)        the program runs without a debugger       ended
+    state     what happens                                     what follows                                  next state
+    started   `begin`                                          the first `Purpose` is sent                   running
+    running   `pause`                                          the program is asked to pause                 pausing
+    running   `Paused`, as the purpose asks                    the cursor moves there (unless the user       held
+                                                               has moved it away), `Arrival`
+    running   `Paused`, no stop matches (`_first_stop`: None)  the same wish is sent again                   running
+    running   `Paused`, and the command has a count left       the purpose is sent again, one less           running
+    running   `OutputWritten`, `follow`                        output and events are read                    running
+    pausing   as running                                       as running
+    held      a command that Live `resumes`                    its `Purpose` is sent                         running
+    held      any other command that moves in time             the cursor moves in the recording             held
+    held      `Released` (a signal ended the wait)             nothing                                       running
+    any       `Ended`                                          names are final, `Arrival` at the end         ended
+    any       ``detach`` (`ControlledProgram.release`)         the program runs without a debugger           ended
 
 ``running`` and ``pausing`` show RUNNING. ``held`` shows LIVE if the cursor is at the live end, else REPLAY. ``ended``
 shows REPLAY, too.
@@ -270,7 +270,7 @@ class Live:
             arrival = self._select_shown(report.node, arrival) if report.node in self.timeline.nodes else arrival
             if report.stack and report.why != "post-mortem":  # post-mortem looks at the failure instead
                 node = self.cursor.selected if arrival.position == end else self.timeline.at(end).actor
-                self.cursor.held_stacks[end] = PausedStack(report.stack, node)
+                self.cursor.paused_stacks[end] = PausedStack(report.stack, node)
             return arrival
         if purpose.wish.mode == "continue":
             reached = self._first_stop()
@@ -305,7 +305,7 @@ class Live:
         return arrival
 
     def _ended(self) -> Arrival:
-        self.cursor.held_stacks.pop(len(self.timeline), None)  # the program no longer waits there
+        self.cursor.paused_stacks.pop(len(self.timeline), None)  # the program no longer waits there
         until, reached = self._purpose.until, self._first_stop() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.after]
         arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(reached or (len(self.timeline), END)))

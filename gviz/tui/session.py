@@ -71,7 +71,7 @@ class Session:
     @property
     def paused_stack(self) -> PausedStack | None:
         """The call stack of the program, if it was paused at this moment."""
-        return self.cursor.held_stacks.get(self.cursor.position)
+        return self.cursor.paused_stacks.get(self.cursor.position)
 
     @property
     def stack(self) -> tuple[Frame, ...]:

@@ -73,7 +73,7 @@ class SessionOptions:
 
         cursor = Cursor(timeline, self.position(timeline))
         if self.stack:
-            cursor.held_stacks[cursor.position] = PausedStack(self.stack, cursor.selected)
+            cursor.paused_stacks[cursor.position] = PausedStack(self.stack, cursor.selected)
         return cursor
 
 
