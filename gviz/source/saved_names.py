@@ -8,7 +8,10 @@
         ctx.save_for_backward(x, exp, y)
         return y
 
-the names are ``x``, which is a parameter, ``exp``, and ``result`` for what the forward returns.
+the names are ``x``, which is a parameter, ``exp``, and ``result`` for what the forward returns. In a `setup_context`,
+``result`` is its third argument.
+
+A variable that is assigned after the save no longer names the saved tensor, which is then ``tensor N`` for its place N.
 """
 
 from __future__ import annotations
@@ -17,56 +20,101 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gviz.source import syntax
 
 RESULT = "result"
 """The name for the value of the operation, as in its gradient rules."""
-FUNCTIONS = 1000
-"""How many functions are cached."""
+
+_Known = WeakKeyDictionary[CodeType, tuple[str, ...]]
+_names_in_forward: _Known = WeakKeyDictionary()
+_names_in_setup: _Known = WeakKeyDictionary()
+"""The names by code. A function would keep the tensors of its closure alive, and a loop can make many from one code."""
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
-@lru_cache(FUNCTIONS)
-def saved_names(forward: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names in the order of saving; empty if the source is unknown, or does not name each tensor once."""
+def saved_names(function: Callable[..., Any], *, is_setup: bool = False) -> tuple[str, ...]:
+    """Return the names in the order of saving; empty if the source is unknown, or does not name each tensor once.
+
+    The function is a `forward`, or a `setup_context` (`is_setup`), which gets the result as its third argument.
+    """
     try:
-        tree = syntax.program(textwrap.dedent(inspect.getsource(inspect.unwrap(forward)))).body[0]
+        function = inspect.unwrap(function)
+    except ValueError:  # it wraps itself
+        return ()
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        return ()
+    known = _names_in_setup if is_setup else _names_in_forward
+    names = known.get(code)
+    if names is None:
+        names = known[code] = _names_in_source(function, is_setup=is_setup)
+    return names
+
+
+def _names_in_source(function: Callable[..., Any], *, is_setup: bool) -> tuple[str, ...]:
+    try:
+        tree = syntax.program(textwrap.dedent(inspect.getsource(function))).body[0]
     except (OSError, TypeError, SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
         return ()
     if not isinstance(tree, ast.FunctionDef):
         return ()
-    calls = [*_calls(tree)]
-    if len(calls) != 1 or calls[0].keywords:
+    nodes = [*_own_nodes(tree)]
+    calls = [node for node in nodes if _saves(node)]
+    if len(calls) != 1 or not isinstance(call := calls[0], ast.Call) or call.keywords:
         return ()
-    returned = {*_returned(tree)}
-    parameters = {argument.arg for argument in (*tree.args.posonlyargs, *tree.args.args)}
-    assigned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    arguments = [argument.arg for argument in (*tree.args.posonlyargs, *tree.args.args)]
+    parameters = {*arguments}
+    stored = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    assigned = {node.id for node in stored}
+    saving = _start_of_saving(nodes, call)
+    later = {node.id for node in stored if _position(node) > saving}
+    results = {*arguments[2:3]} if is_setup else _returned(nodes, saving) - parameters
     names: list[str] = []
-    for at, argument in enumerate(calls[0].args):
+    for at, argument in enumerate(call.args):
         if isinstance(argument, ast.Starred):
             return ()
-        name = argument.id if isinstance(argument, ast.Name) else f"tensor {at}"
-        if name in parameters & assigned:
-            name = f"tensor {at}"  # not the argument that was passed
-        elif name in returned - parameters:
+        name = argument.id if isinstance(argument, ast.Name) else ""
+        if not name or name in later or name in parameters & assigned:
+            name = f"tensor {at}"  # an expression, or a variable that also holds another tensor
+        elif name in results:
             name = RESULT
         names.append(name)
     return tuple(names) if len({*names}) == len(names) else ()
 
 
-def _calls(tree: ast.FunctionDef) -> Iterator[ast.Call]:
-    """Yield the calls of `save_for_backward`."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="save_for_backward")):
-                yield node
+def _own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function's body, without the bodies of functions and classes in it."""
+    for child in ast.iter_child_nodes(tree):
+        yield child
+        if not isinstance(child, _SCOPES):
+            yield from _own_nodes(child)
 
 
-def _returned(tree: ast.FunctionDef) -> Iterator[str]:
-    """Yield the names that are returned as the only result."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Return(value=ast.Name(id=name)):
-                yield name
+def _saves(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="save_for_backward")):
+            return True
+    return False
+
+
+def _start_of_saving(nodes: list[ast.AST], call: ast.Call) -> tuple[int, int]:
+    """Return where the save begins, or the outermost loop around it, whose earlier lines can run after the save."""
+    loops = (node for node in nodes if isinstance(node, _LOOPS) and any(inner is call for inner in ast.walk(node)))
+    return min(map(_position, (call, *loops)))
+
+
+def _returned(nodes: list[ast.AST], saving: tuple[int, int]) -> set[str]:
+    """Return the name that is returned after the save, as the only result; none if the returns differ."""
+    values = [node.value for node in nodes if isinstance(node, ast.Return) and _position(node) > saving]
+    names = {value.id if isinstance(value, ast.Name) else "" for value in values}
+    return names - {""} if len(names) == 1 else set()
+
+
+def _position(node: ast.stmt | ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset

@@ -5,6 +5,7 @@ import pytest
 import gviz
 import gviz.engine
 from gviz import trace
+from gviz.explain.computation import saved_names
 from gviz.explain.saved_memory import saved_memory
 from gviz.render.boxes.graph_options import Options
 from gviz.render.request import moment_scene
@@ -75,6 +76,26 @@ def test_saved_tensors_have_the_names_of_the_source_and_the_shapes_of_what_they_
     }
     assert boxes["by"] == boxes["p"] == boxes["n"] == ["(3,) 12 B"]
     assert boxes["saved_tensors"] == []
+
+
+def test_the_result_that_a_setup_saves_has_the_name_of_a_result(torch, tmp_path):
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return torch.exp(x)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            (x,) = inputs
+            ctx.save_for_backward(x, output)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[1]
+
+    timeline = recorded(tmp_path, lambda: Exp.apply(torch.ones(3, requires_grad=True)).sum().backward())
+    node = next(node for node in timeline.nodes if timeline.info(node).op.name.startswith("Exp"))
+    assert saved_names(timeline, node) == ("x", "result")
 
 
 def test_the_memory_of_a_function_counts_what_its_forward_computed(torch, tmp_path):

@@ -211,7 +211,7 @@ def names_saved_by_function(node: Any) -> tuple[str, ...] | None:
     if function is None:
         return None
     has_setup = function.setup_context is not torch.autograd.Function.setup_context
-    names = saved_names(function.setup_context if has_setup else function.forward)
+    names = saved_names(function.setup_context if has_setup else function.forward, is_setup=has_setup)
     return names if len(names) == len(saved) else None
 
 

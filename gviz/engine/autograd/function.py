@@ -246,7 +246,8 @@ class FunctionNode(Node):
         if name == HOOK_FUNCTION:
             return OpSeen(number, HOOK_NAME, self.name(), slots, ("",) * len(slots), ())
         rules = tuple([f"{name}.backward(ctx, g)"] * len(slots))
-        names = saved_names(self.function.setup_context if self.function._has_setup() else self.function.forward)
+        has_setup = self.function._has_setup()
+        names = saved_names(self.function.setup_context if has_setup else self.function.forward, is_setup=has_setup)
         saved = () if not self.saved else names if len(names) == len(self.saved) else ("saved_tensors",)
         return OpSeen(number, name, self.name(), slots, rules, saved, f"{name}.forward(ctx, {', '.join(slots)})")
 
