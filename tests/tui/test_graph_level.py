@@ -8,6 +8,7 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.engine.nn import functional as F
 from gviz.errors import GvizError
+from gviz.tui.drawing import lists
 from gviz.tui.drawing.lists import WITH_COSTS, module_rows
 from gviz.tui.folds import GRAPH_LEVELS, Folds
 from gviz.tui.glyphs import UNICODE
@@ -218,3 +219,23 @@ def test_the_tree_of_modules_has_a_column_of_memory_where_there_is_room():
     assert all(len(row) == WITH_COSTS for row in wide[:-1])
     assert "saved" not in narrow[0]
     assert len(narrow) == len(wide) - 2
+
+
+def test_the_memory_of_an_iteration_that_grows_is_not_computed_at_every_step(monkeypatch):
+    kinds = []
+    costs = lists.costs
+    monkeypatch.setattr(lists, "costs", lambda timeline, kind, n: kinds.append(kind) or costs(timeline, kind, n))
+    timeline = timeline_of(train)
+    timeline.growing = True
+
+    def says_so(n, width=WITH_COSTS):
+        rows = module_rows(Folds(timeline), timeline.at(n), UNICODE, width)
+        return any("saved memory: shown once the iteration is complete" in plain(row) for row, _ in rows)
+
+    assert says_so(len(timeline))
+    assert kinds == ["time"]
+    assert not says_so(len(timeline), WITH_COSTS - 1)
+    assert not says_so(40)  # the first iteration is complete
+    timeline.growing = False
+    assert not says_so(len(timeline))
+    assert kinds == ["time", *["memory", "time"] * 2]

@@ -110,7 +110,9 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
     closed = folds.collapsed(iteration)
     lengths = {module.path: gradient_of(module, moment) for module in found}
     most = max((length for length in lengths.values() if length), default=0.0)
-    kinds = COST_KINDS if width >= WITH_COSTS and len(timeline.nodes.of(iteration)) <= MOST_COSTED else ()
+    has_costs = width >= WITH_COSTS and len(timeline.nodes.of(iteration)) <= MOST_COSTED
+    grows = timeline.growing and iteration.index == timeline.iterations[-1].index
+    kinds = (*(kind for kind in COST_KINDS if kind != "memory" or not grows),) if has_costs else ()
     known = [cost for kind in kinds if (cost := costs(timeline, kind, moment.n)) is not None]
     rows = []
     if known:
@@ -123,8 +125,12 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
         texts = (cost.text(amount) if amount else glyphs.nothing for cost, amount in amounts)
         right = (*right, *((glyphs.text(f"{text:>{COST_CELLS}}"), "") for text in texts))
         rows.append((columns(left, right, width, glyphs.cut), module.path))
-    if kinds and not any(cost.kind == "time" for cost in known):
-        rows.append((columns(line((" time of modules: gviz monitor SCRIPT records it", "muted")), (), width), ""))
+    notes = []
+    if has_costs and grows:  # every step of the program would compute the memory of the whole iteration again
+        notes.append(" saved memory: shown once the iteration is complete")
+    if has_costs and not any(cost.kind == "time" for cost in known):
+        notes.append(" time of modules: gviz monitor SCRIPT records it")
+    rows += [(columns(line((note, "muted")), (), width), "") for note in notes]
     return rows
 
 
