@@ -64,18 +64,21 @@ class _KnownGraph:
     graph: CallGraph
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _LevelGraph:
-    """The calls of an iteration at some level, and the filter that makes its boxes.
+    """The calls of an iteration at a level, the filter that makes its boxes (`wanted`), and the boxes once needed.
 
-    They depend on the nodes and module calls (`graph`), on the `asked` filter and on what is expanded (`opened`).
+    They depend on the nodes and module calls (`graph`), on the `level`, on the user's filter (`asked`) and on what is
+    expanded (`opened`). A step asks for them several times, and each of them takes a walk through all nodes.
     """
 
     graph: CallGraph
+    level: GraphLevel
     asked: Filter
     opened: frozenset[str]
     calls: CallGraph
     wanted: Filter
+    folded: Folded | None = None
 
 
 class Folds:
@@ -129,17 +132,18 @@ class Folds:
     def _level_graph(self, iteration: Iteration) -> _LevelGraph:
         """Return the calls of an iteration at the level. A repeat is known only after the calls around it."""
         graph, known = self.graph(iteration), self._at_level
-        below = closed_below(graph, 1) if self.level == "modules" else frozenset()
-        closed = (self._filter.closed | below) - self._opened
-        asked = replace(self._filter, closed=closed, calls=True, repeats=self.level == "modules")
-        if known is None or known.graph is not graph or (known.asked, known.opened) != (asked, self._opened):
+        here = self.level, self._filter, self._opened
+        if known is None or known.graph is not graph or (known.level, known.asked, known.opened) != here:
+            below = closed_below(graph, 1) if self.level == "modules" else frozenset()
+            closed = (self._filter.closed | below) - self._opened
+            wanted = replace(self._filter, closed=closed, calls=True, repeats=self.level == "modules")
             infos = {node: self.timeline.info(node) for node in graph.nodes}
             calls = with_calls(self.timeline, graph, infos)
             opened = self._opened_in(calls)
-            if asked.repeats:
+            if wanted.repeats:
                 calls, more = with_repeats(calls, infos, opened)
                 opened |= more | self._opened_in(calls)
-            known = self._at_level = _LevelGraph(graph, asked, self._opened, calls, replace(asked, opened=opened))
+            known = self._at_level = _LevelGraph(graph, *here, calls, replace(wanted, opened=opened))
         return known
 
     def _opened_in(self, graph: CallGraph) -> frozenset[int]:
@@ -202,7 +206,12 @@ class Folds:
     def folded(self, iteration: Iteration) -> Folded:
         """Return the boxes of an iteration."""
         wanted = self.graph_filter(iteration)
-        return fold(self._level_graph(iteration).calls if wanted.calls else self.graph(iteration), wanted)
+        if not wanted.calls:
+            return fold(self.graph(iteration), wanted)
+        known = self._level_graph(iteration)
+        if known.folded is None:
+            known.folded = fold(known.calls, wanted)
+        return known.folded
 
     def collapsed(self, iteration: Iteration) -> frozenset[str]:
         """Return the paths of the modules that are collapsed, by the user or by the level."""

@@ -8,6 +8,7 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.engine.nn import functional as F
 from gviz.errors import GvizError
+from gviz.tui import folds as folds_module
 from gviz.tui.drawing import lists
 from gviz.tui.drawing.lists import WITH_COSTS, module_rows
 from gviz.tui.folds import GRAPH_LEVELS, Folds
@@ -239,3 +240,23 @@ def test_the_memory_of_an_iteration_that_grows_is_not_computed_at_every_step(mon
     timeline.growing = False
     assert not says_so(len(timeline))
     assert kinds == ["time", *["memory", "time"] * 2]
+
+
+@pytest.mark.parametrize("level", ["calls", "modules"])
+def test_boxes_of_a_level_are_computed_once_until_it_or_the_graph_changes(monkeypatch, level):
+    calls = []
+    for name in ("closed_below", "fold"):
+        work = getattr(folds_module, name)
+        monkeypatch.setattr(folds_module, name, lambda *args, name=name, work=work: calls.append(name) or work(*args))
+    folds, first = at(level), TRAINED.iterations[0]
+    once = [*["closed_below"] * (level == "modules"), "fold"]
+    answers = [(folds.graph_filter(first), folds.collapsed(first), folds.folded(first)) for _ in range(3)]
+    assert calls == once
+    assert answers[0] == answers[1] == answers[2]
+    folds.close(0, "Net")
+    assert "Net" in folds.collapsed(first)
+    folds.level = "nodes"
+    assert "Net.head" not in folds.collapsed(first)
+    folds.level = level
+    folds.open(0, "Net")
+    assert "Net" not in folds.collapsed(first)
