@@ -103,7 +103,10 @@ class Folds:
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """The modules whose calls count as one node each, and the path of the optimizer steps."""
+        """The modules whose calls count as one node each in a running program, and the path of the optimizer steps.
+
+        The program does not know the boxes of function calls and of repeated modules.
+        """
         closed = self._filter.closed
         if self.level != "nodes" and self.timeline.iterations and self.ready(self.timeline.iterations[-1]):
             closed = closed | self.collapsed(self.timeline.iterations[-1])
@@ -228,7 +231,7 @@ class Folds:
         iteration = self._iteration_of(node)
         box = self._box(self._chain(node, iteration), iteration)
         holds = path in self.collapsed(iteration) if path else box is not None
-        self._require(holds, path, "is not collapsed", "no collapsed module contains the selected node")
+        self._require(holds, path, "is not collapsed", f"no collapsed {self._box_words} contains the selected node")
         chosen = path or (box.path if box is not None else "")
         self._filter = replace(self._filter, closed=self._filter.closed - {chosen})
         if self.level != "nodes":
@@ -243,7 +246,8 @@ class Folds:
         at = chain.index(box) if box is not None else len(chain)
         call = chain[at - 1] if at else None
         known = path in modules(self.graph(iteration)) if path else call is not None
-        self._require(known, path, "is not a module that was called", "no expanded module contains the selected node")
+        otherwise = f"no expanded {self._box_words} contains the selected node"
+        self._require(known, path, "is not a module that was called", otherwise)
         chosen = path or (call.path if call is not None else "")
         self._opened -= {chosen}
         is_module = bool(path) or (call is not None and call.scope > -CALLS)
@@ -325,6 +329,11 @@ class Folds:
             inside = {node: group.call.scope for group in groups for node in group.nodes}
             self._folded = graph, wanted, inside
         return self._folded[2]
+
+    @property
+    def _box_words(self) -> str:
+        """What can be collapsed at the level, for a message."""
+        return "module" if self.level == "nodes" else "module or function call"
 
     def _close(self, closed: Closed) -> None:
         self._filter = replace(self._filter, closed=self._filter.closed | closed)

@@ -260,3 +260,10 @@ def test_boxes_of_a_level_are_computed_once_until_it_or_the_graph_changes(monkey
     folds.level = level
     folds.open(0, "Net")
     assert "Net" not in folds.collapsed(first)
+
+
+def test_messages_at_a_level_of_calls_speak_of_calls():
+    folds = at("calls")
+    for act, state in ((folds.open, "collapsed"), (folds.close, "expanded")):
+        with pytest.raises(GvizError, match=f"no {state} module or function call contains the selected node"):
+            act(0)
