@@ -1108,13 +1108,36 @@ def discards_result(timeline: Timeline, at: Frame | None) -> bool:
     return False
 
 
-def function_text(timeline: Timeline, at: Frame | None, name: str) -> str:
-    """Return the text of a function of the program with this name; empty if it has none."""
+@dataclass(frozen=True, slots=True)
+class FunctionText:
+    """The text of a function, and its first parameter; that of a method is the one after ``self``."""
+
+    text: str
+    parameter: str
+
+
+def function_around(timeline: Timeline, at: Frame | None, name: str) -> FunctionText | None:
+    """Return the function with this name, or the lambda, in which a frame is; None if it is in no such function."""
     text = _text(timeline, at)
-    for one in text.statements if text is not None else ():
-        if isinstance(one.node, _FUNCTIONS) and one.node.name == name and text is not None:
-            return text.segment(one.node)
-    return ""
+    if text is None or at is None:
+        return None
+    last = name.rpartition(".")[2]
+    for part in ast.walk(text.tree):
+        if not isinstance(part, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        known = "<lambda>" if isinstance(part, ast.Lambda) else part.name
+        if known == last and _is_within(part, at):
+            names = [one.arg for one in (*part.args.posonlyargs, *part.args.args)]
+            is_method = names[:1] in (["self"], ["cls"])
+            return FunctionText(text.segment(part), next(iter(names[is_method:]), ""))
+    return None
+
+
+def _is_within(part: ast.expr | ast.stmt, at: Frame) -> bool:
+    """Return whether the expression at a frame is a part of another. Unknown columns are those of the whole line."""
+    start, end = (part.lineno, part.col_offset), (part.end_lineno or part.lineno, part.end_col_offset or 0)
+    here = (at.line, at.column) if at.column >= 0 else (at.line, part.col_offset)
+    return start <= here <= end
 
 
 def loop_over(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:

@@ -1476,6 +1476,57 @@ for i in range(30):
     loss.backward()
     opt.step()
 """,
+    "weights above 1, and scores of a validation": """
+net, x, y = nn.Linear(3, 1), torch.randn(5, 3), torch.tensor([[0.0], [1.0], [1.0], [0.0], [1.0]])
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+w = torch.full((5, 1), 3.0)
+for i in range(2):
+    with torch.no_grad():
+        F.binary_cross_entropy_with_logits(net(x) * 9 + 5, y)
+    loss = F.binary_cross_entropy_with_logits(net(x), y, pos_weight=torch.tensor([5.0]))
+    loss = loss + F.binary_cross_entropy_with_logits(net(x), y, weight=w)
+    loss = loss + (F.binary_cross_entropy_with_logits(net(x), y, reduction="none") * w).mean()
+    loss = loss + nn.BCEWithLogitsLoss(pos_weight=torch.tensor([5.0]))(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a cosine schedule that ends at the square of the rate": """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for group in opt.param_groups:
+    group["initial_lr"] = 0.1
+    group["lr"] = 0.01
+for i in range(3):
+    opt.zero_grad()
+    (net(torch.randn(5, 3)) - 1).pow(2).mean().backward()
+    opt.step()
+""",
+    "writes to parameters between their hooks": """
+net = nn.Linear(3, 1)
+ran = []
+def count(p):
+    ran.append(1)
+for p in net.parameters():
+    p.register_post_accumulate_grad_hook(count)
+    p.register_post_accumulate_grad_hook(lambda p: ran.append(2))
+    with torch.no_grad():
+        p.fill_(0.5)
+for i in range(3):
+    net.zero_grad()
+    (net(torch.randn(5, 3)) - 1).pow(2).mean().backward()
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 0.1 * p.grad
+""",
+    "a lambda that updates its parameter by its gradient": """
+net = nn.Linear(3, 1)
+for p in net.parameters():
+    p.register_post_accumulate_grad_hook(lambda p: (p.data.add_(p.grad, alpha=-0.1), None)[1])
+for i in range(3):
+    net.zero_grad()
+    (net(torch.randn(5, 3)) - 1).pow(2).mean().backward()
+""",
     "two losses that balance each other": """
 a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
 opt_a, opt_b = torch.optim.SGD([a], lr=0.01), torch.optim.SGD([b], lr=0.01)
@@ -1513,6 +1564,54 @@ def test_a_silent_mistake_is_found_with_its_line_and_fix(name, engine, checks):
 @pytest.mark.parametrize("name", HEALTHY)
 def test_what_nearly_is_such_a_mistake_is_not_found(name, engine, checks):
     assert [str(one) for one in checks.of_text(HEAD + HEALTHY[name], engine).found] == []
+
+
+TARGETS_OF_SIGNS = """
+net, y = nn.Linear(3, 4), torch.tensor([0.0, 1.0, 1.0, 0.0, 1.0])
+o = net(torch.randn(5, 3))
+{}.backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "F.cosine_embedding_loss(o, torch.randn(5, 4), y)",
+        "nn.CosineEmbeddingLoss()(torch.randn(5, 4), o, y)",
+        "F.cosine_embedding_loss(o, torch.randn(5, 4), y, reduction='none').mean()",
+        "F.hinge_embedding_loss(o[:, 0], y)",
+        "F.margin_ranking_loss(o[:, 0], o[:, 1], y)",
+        "F.soft_margin_loss(o[:, 0], y)",
+        "F.multilabel_soft_margin_loss(o, torch.full((5, 4), -1.0))",
+        "nn.BCEWithLogitsLoss(weight=torch.full((5,), 3.0))(o[:, 0], y - 1)",
+    ],
+)
+def test_the_target_of_each_loss_is_known_by_its_place(engine, loss, checks):
+    found = {
+        one.finding.kind: one.finding for one in checks.of_text(HEAD + TARGETS_OF_SIGNS.format(loss), engine).found
+    }
+    assert "wrong-targets" in found
+
+
+HOOK_OF_AN_OBJECT = """
+net = nn.Linear(3, 1)
+class Damping:
+    def halve(self, p):
+        with torch.no_grad():
+            p.mul_(0.5)
+damping = Damping()
+net.weight.register_post_accumulate_grad_hook(damping.halve)
+(net(torch.randn(5, 3)) - 1).pow(2).mean().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_edit_of_a_method_as_a_hook_changes_its_parameter(engine, checks):
+    found = {one.finding.kind: one.finding for one in checks.of_text(HEAD + HOOK_OF_AN_OBJECT, engine).found}
+    edit = found["written-by-hook"].edit
+    assert edit is not None
+    assert "p.grad.mul_(0.5)" in edit.new
 
 
 IDLE_OPTIMIZER = """

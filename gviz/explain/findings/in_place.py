@@ -20,7 +20,15 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import innermost, label, label_at, made_at, titled
-from gviz.explain.edit import discards_result, function_text, in_block, without_in_place, without_option, wrapped
+from gviz.explain.edit import (
+    FunctionText,
+    discards_result,
+    function_around,
+    in_block,
+    without_in_place,
+    without_option,
+    wrapped,
+)
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
@@ -380,7 +388,8 @@ _COPYING = ("getitem", "index", "index_select", "masked_select", "gather", "take
 def written_by_hook(survey: Survey) -> Iterator[Finding | None]:
     """Yield hooks after accumulation that write to their parameter and read no gradient: each hook once.
 
-    Such a hook gets the parameter, and not its gradient. One that makes an update of its own reads ``.grad``.
+    Such a hook gets the parameter, and not its gradient. One that makes an update of its own reads ``.grad``. A write
+    outside of the function of the hook is one of the program, between two hooks.
     """
     timeline, seen = survey.timeline, set[str]()
     since = 0
@@ -389,15 +398,13 @@ def written_by_hook(survey: Survey) -> Iterator[Finding | None]:
             since = seq
             continue
         yield None
-        written = _write_between(survey, ran.node, since, seq)
+        written = _written_inside(survey, ran, since, seq)
         since = seq
         if written is None:
             continue
         seen.add(ran.name)
-        writer = survey.nodes.get(written[1].node)
-        at = survey.at(writer) if writer is not None and writer.created.kind == "op" else None
-        function = function_text(timeline, at, ran.name)
-        if at is None or ".grad" in function:
+        write, at, function = written
+        if ".grad" in function.text:
             continue
         text = titled(
             f"the hook {shown(ran.name)} writes to {{}} itself, not to its gradient", label(timeline, ran.node)
@@ -406,14 +413,21 @@ def written_by_hook(survey: Survey) -> Iterator[Finding | None]:
         then = f"a hook after accumulation gets the parameter; it was registered{made_at(registered)}"
         part = Finding("hook", then, seq, ran.node, at=registered[0] if registered else None)
         fix = "write to its .grad in the hook, or use register_hook, whose hook gets the gradient"
-        parameter = re.match(r"def \w+\((\w+)", function)
-        edit = wrapped(timeline, at, parameter[1], ".grad") if parameter is not None else None
-        yield Finding("written-by-hook", text, written[0], ran.node, (part,), fix, at, edit=edit)
+        edit = wrapped(timeline, at, function.parameter, ".grad") if function.parameter else None
+        yield Finding("written-by-hook", text, write, ran.node, (part,), fix, at, edit=edit)
 
 
-def _write_between(survey: Survey, node: int, start: int, end: int) -> tuple[int, StorageWritten] | None:
-    """Return the first write to the memory of a leaf between two events."""
-    made = survey.nodes.get(node)
+def _written_inside(survey: Survey, ran: HookRan, start: int, end: int) -> tuple[int, Frame, FunctionText] | None:
+    """Return the first write to the memory of a leaf by its hook between two events, with its line and the hook."""
+    made, timeline = survey.nodes.get(ran.node), survey.timeline
     storages = {output.storage for output in made.created.outputs} if made is not None else set()
-    writes = survey.timeline.select((StorageWritten,), start, end)
-    return next(((seq, event) for seq, event in writes if event.storage in storages), None)
+    for seq, event in timeline.select((StorageWritten,), start, end):
+        writer = survey.nodes.get(event.node) if event.storage in storages else None
+        at = survey.at(writer) if writer is not None and writer.created.kind == "op" else None
+        if writer is None or at is None:
+            continue
+        functions = (function_around(timeline, frame, ran.name) for frame in timeline.stack(writer.created.stack))
+        function = next((one for one in functions if one is not None), None)
+        if function is not None:
+            return seq, at, function
+    return None

@@ -655,41 +655,70 @@ _SHARES = {
 
 
 def wrong_targets(survey: Survey) -> Iterator[Finding | None]:
-    """Yield losses whose targets are outside of what they take: each line once."""
+    """Yield losses whose targets are outside of what they take: each line once.
+
+    A loss that autograd does not follow is left out: nothing is trained with it.
+    """
     timeline, seen = survey.timeline, set[int]()
-    known: dict[tuple[int, int], str] = {}
+    known: dict[tuple[int, str], str] = {}
     for made in survey.nodes.values():
         created = made.created
         if created.kind != "op" or created.stack in seen or created.during[0]:
             continue
-        key = created.stack, created.scope
-        if key not in known:
-            yield None
-            known[key] = _loss_called(survey, made)
-        name = known[key]
-        for target in _data_into(survey, made) if name else ():
-            if name == "cosine_embedding_loss" and len(target.shape) > 1:
-                continue  # one of its two inputs, as data
-            found = _target_of_signs(survey, target) if name in _SIGNS else _target_of_shares(survey, target)
-            if found is not None:
-                seen.add(created.stack)
-                yield _wrong_target_finding(timeline, made, target, name, *found)
-                break
+        target = _target_of(survey, made)
+        if target is None or target.created.requires_grad or not target.shape:
+            continue
+        yield None
+        name = made.op if made.op in _OF_ONE_OPERATION else _loss_called(survey, made, known)
+        if name not in _SIGNS and name not in _SHARES:
+            continue
+        found = _target_of_signs(survey, target) if name in _SIGNS else _target_of_shares(survey, target)
+        if found is not None:
+            seen.add(created.stack)
+            yield _wrong_target_finding(timeline, made, target, name, *found)
 
 
-def _loss_called(survey: Survey, made: Made) -> str:
-    """Return the function of these tables that made a node, by the call on its line or by its module."""
+_OF_ONE_OPERATION = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss"}
+"""Losses of these tables that are recorded as one operation, whose second input is the target."""
+
+
+def _target_of(survey: Survey, made: Made) -> Made | None:
+    """Return the input of an operation that is the target, if the operation may be of one of these losses.
+
+    Other losses are recorded as the operations that they consist of. PyTorch's recording adds the target to the inputs
+    of the last one, which has the margin as an attribute. The built-in engine compares the target with a number
+    (``cosine_embedding_loss``, ``hinge_embedding_loss``) or negates it (``margin_ranking_loss``).
+    """
+    inputs = [survey.nodes.get(node) for node, _ in made.created.inputs]
+    if made.op in _OF_ONE_OPERATION:
+        return inputs[1] if made.created.requires_grad and len(inputs) > 1 else None
+    if "margin" in dict(made.created.attrs):
+        return inputs[-1] if made.created.requires_grad and len(inputs) > 1 else None
+    if made.op in ("eq", "ne", "neg") and inputs:
+        wanted = "mul" if made.op == "neg" else "where"
+        users = (survey.nodes.get(user) for user in survey.timeline.nodes.users(made.node))
+        here = [user for user in users if user is not None and user.created.stack == made.created.stack]
+        return inputs[0] if any(user.op == wanted and user.created.requires_grad for user in here) else None
+    pair = [one for one in inputs if one is not None] if made.op == "mul" and made.created.requires_grad else []
+    if len(pair) == 2 and any(one.op == "logsigmoid" for one in pair):  # multilabel_soft_margin_loss
+        data = [one for one in pair if one.op != "logsigmoid" and one.created.stack != made.created.stack]
+        return data[0] if data else None
+    return None
+
+
+def _loss_called(survey: Survey, made: Made, known: dict[tuple[int, str], str]) -> str:
+    """Return the function of these tables that made a node, by the call on its line or by its module.
+
+    `known` has the answers for the call stacks and kinds of modules so far.
+    """
     scope = survey.scopes.get(made.created.scope)
-    losses = {**_SIGNS, **_SHARES}
-    of_module = next((name for name, kind in losses.items() if scope is not None and scope.kind == kind), "")
-    called = called_function(survey.timeline, survey.at(made))
-    return of_module or (called if called in losses else "")
-
-
-def _data_into(survey: Survey, made: Made) -> list[Made]:
-    """Return the tensors of data that go into an operation and were not made on its line."""
-    inputs = [one for one in survey.sources(made) if not one.created.requires_grad and one.shape]
-    return [one for one in inputs if one.created.stack != made.created.stack]
+    key = made.created.stack, scope.kind if scope is not None else ""
+    if key not in known:
+        losses = {**_SIGNS, **_SHARES}
+        of_module = next((name for name, kind in losses.items() if kind == key[1]), "")
+        called = "" if of_module else called_function(survey.timeline, survey.at(made))
+        known[key] = of_module or (called if called in losses else "")
+    return known[key]
 
 
 def _target_of_signs(survey: Survey, target: Made) -> tuple[str, str, str, str] | None:
@@ -698,7 +727,7 @@ def _target_of_signs(survey: Survey, target: Made) -> tuple[str, str, str, str] 
     size = target.value.size if target.value is not None else 0
     if stats is None or stats.min != 0 or stats.max != 1 or abs(stats.mean * size - (size - stats.zero)) > 1e-3 * size:
         return None
-    counted = f"{stats.zero} of its {size} elements are 0: such a target brings nothing, or no margin"
+    counted = f"{stats.zero} of its {size} elements are 0: the loss has no term, or no margin, for these"
     return "1 and -1", "0 and 1", counted, " * 2 - 1"
 
 
@@ -741,10 +770,12 @@ def target_in_input(survey: Survey) -> Iterator[Finding | None]:
             continue
         yield None
         seen.add(made.created.stack)
-        target = data[0].created.outputs[0]
+        target = data[0].created.outputs[0]  # a tensor with a shape has an output
         for node in ancestors(timeline, tracked[0].node):
             source = survey.nodes.get(node)
-            if source is None or source.created.requires_grad or source.created.outputs[0].storage != target.storage:
+            if source is None or source.created.requires_grad or not source.created.outputs:
+                continue
+            if source.created.outputs[0].storage != target.storage:
                 continue
             if (column := _column_of(source.created.outputs[0], target)) is not None:
                 yield _in_input_finding(survey, made, data[0], source, *column)

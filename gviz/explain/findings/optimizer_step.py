@@ -1142,7 +1142,10 @@ def _uneven_finding(survey: Survey, started: BackwardStarted, losses: Sequence[M
 
 
 def squared_rate(survey: Survey) -> Iterator[Finding | None]:
-    """Yield a schedule whose highest rate is the square of the rate with which the optimizer was made."""
+    """Yield a schedule whose highest rate is the square of the rate with which the optimizer was made.
+
+    The program must make a schedule that multiplies. Others may reach such a rate on purpose.
+    """
     timeline, highest, place = survey.timeline, dict[tuple[str, float], float](), dict[tuple[str, float], int]()
     for seq, event in timeline.select((OptimizerStarted,)):
         for group in range(len(event.options)):
@@ -1158,9 +1161,13 @@ def squared_rate(survey: Survey) -> Iterator[Finding | None]:
         if not is_square or not isinstance(step, OptimizerStarted):
             continue
         frames = timeline.stack(step.stack)
-        call = next(called_lines(timeline, frames[0], "LambdaLR", "MultiplicativeLR"), None) if frames else None
+        files = {frame.path: frame for frame in frames}.values()
+        lines = (line for frame in files for line in called_lines(timeline, frame, "LambdaLR", "MultiplicativeLR"))
+        call = next(lines, None)
+        if call is None:
+            continue
         text = f"the learning rate reaches {number(rate)}, the square of {number(start)}"
         means = f"{shown(kind)} was made with {number(start)}, and LambdaLR multiplies it by what the function returns"
         part = Finding("used", means, place[kind, start])
         fix = f"return a factor, at most 1, from the function and not the rate {number(start)} itself"
-        yield Finding("squared-rate", text, place[kind, start], 0, (part,), fix, call or frames[0] if frames else None)
+        yield Finding("squared-rate", text, place[kind, start], 0, (part,), fix, call)
