@@ -26,6 +26,7 @@ LED_TO = {
     "hooks for what a released node never saved": "b = data(3).requires_grad_()\ne = b * 2\ne.sum().backward()\ne.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)",
     "a function writes to a tensor with a .grad": "c = data(2).requires_grad_()\nw = c * 1\nw.sum().backward(inputs=[w])\np = Doubled.apply(w)\nsee(w.grad)\np.sum().backward()",
     "hinge_embedding_loss of integers": "b = torch.tensor([[3]])\nw = F.hinge_embedding_loss(b, -b.sign(), margin=5.9, reduction='none')",
+    "threshold of truth values": "b = torch.tensor([True, False])\nc = F.threshold(b, 0, 0)",
     "cross_entropy of numbers": "b = data()\ns = F.cross_entropy(b, b, reduction='none')",
     "take_along_dim counts round": "a = data(2, 3).requires_grad_()\nb = a.take_along_dim(torch.tensor([[0, 5, -3]]), 0)\nb.sum().backward()",
     "take_along_dim of nothing": "a = data(0).take_along_dim(torch.tensor([1]), 0)",

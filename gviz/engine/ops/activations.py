@@ -240,7 +240,7 @@ def _threshold_op(grad_fn: str, torch: str) -> Op:
         grad_fn=grad_fn,
         formula="self where above threshold, else value",
         pointwise=True,
-        forward=_threshold,
+        forward=only("fiu", "threshold_cpu", _threshold),
         rules=(
             Rule(
                 "self",
