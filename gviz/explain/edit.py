@@ -336,12 +336,25 @@ def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edi
 
 
 def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) -> Edit | None:
-    """Replace ``h.view(n, -1)`` with ``h.transpose(0, 1).reshape(n, -1)``, for any order of dimensions."""
-    by = "transpose(0, 1)" if order[:2] == (1, 0) else f"permute{order}"
+    """Replace ``h.view(n, -1)`` with ``h.transpose(0, 1).reshape(n, -1)``, for any order of dimensions.
+
+    A function of a module, such as ``torch.reshape(h, (n, -1))``, gets another first argument.
+    """
+    by = "transpose(0, 1)" if is_transposed(order) else f"permute{order}"
 
     def change(text: _Text) -> Change:
+        modules = _imported(text)
+
         def known(part: ast.expr) -> str | None:
             match part:
+                case ast.Call(func=ast.Attribute(value=value, attr="reshape" | "flatten"), args=[first, *_]) if (
+                    text.segment(value) in modules
+                ):
+                    old = text.segment(first)
+                    simple = isinstance(first, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+                    whole, head = text.segment(part), text.segment(part.func)
+                    tail = whole.removeprefix(head).replace(old, f"{old if simple else f'({old})'}.{by}", 1)
+                    return f"{head}{tail}"
                 case ast.Call(func=ast.Attribute(value=value, attr="view" | "reshape" | "flatten" as name)):
                     method = "reshape" if name == "view" else name
                     inner = text.segment(part)[len(text.segment(part.func)) :]
@@ -351,6 +364,17 @@ def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) ->
         return known
 
     return rewritten(timeline, at, change)
+
+
+def is_transposed(order: tuple[int, ...]) -> bool:
+    """Return whether an order of dimensions exchanges only the first two."""
+    return len(order) >= 2 and order == (1, 0, *range(2, len(order)))
+
+
+def _imported(text: _Text) -> set[str]:
+    """Return the names of the modules that a program imports."""
+    imports = [one.node for one in text.statements if isinstance(one.node, ast.Import)]
+    return {each.asname or each.name for one in imports for each in one.names}
 
 
 def operand(timeline: Timeline, at: Frame | None, number: int, suffix: str) -> Edit | None:

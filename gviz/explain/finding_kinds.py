@@ -156,7 +156,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "new-optimizer",
         "warning",
-        "an optimizer that a loop makes anew before each step, without its averages",
+        "an optimizer that a loop creates again before each step, without its averages",
         find=optimizer_step.new_optimizer,
     ),
     Kind("left-over", "note", "backward passes after the last step, which no step uses", find=optimizer_step.left_over),
@@ -374,7 +374,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "replicas-apart",
         "note",
-        "parameters that get one gradient and hold different numbers",
+        "parameters that get the same gradient and have different values",
         find=parameters.replicas_apart,
     ),
     Kind(

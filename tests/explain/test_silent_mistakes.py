@@ -2,6 +2,7 @@
 
 import pytest
 
+from gviz.explain.edit import is_transposed
 from gviz.explain.finding import lines
 
 HEAD = """
@@ -874,7 +875,7 @@ EXPECTED = {
     "replicas that begin apart": (
         "note",
         "replicas-apart",
-        ["get one gradient, but differ", "they began apart"],
+        ["get the same gradient, but have different values", "began with different values"],
         "load_state_dict",
         "nets = [",
     ),
@@ -923,8 +924,8 @@ EXPECTED = {
     "a mask that lets only padding through": (
         "warning",
         "masked",
-        ["none arrives where", "they never meet", "is a mask"],
-        "turn the mask round",
+        ["it arrives only where", "nowhere are both nonzero", "is a mask"],
+        "invert the mask",
         "# mask",
     ),
     "training of a deepcopy": (
@@ -1527,6 +1528,83 @@ for i in range(3):
     net.zero_grad()
     (net(torch.randn(5, 3)) - 1).pow(2).mean().backward()
 """,
+    "an encoder that two heads share": """
+encoder, head_a, head_b = nn.Linear(2, 3), nn.Linear(3, 1), nn.Linear(3, 1)
+opt_a = torch.optim.SGD(head_a.parameters(), lr=0.1)
+opt_b = torch.optim.SGD([*encoder.parameters(), *head_b.parameters()], lr=0.1)
+for i in range(3):
+    h = encoder(torch.randn(5, 2))
+    loss_a, loss_b = (head_a(h) - 1).pow(2).mean(), (head_b(h) + 1).pow(2).mean()
+    loss_a.backward(retain_graph=True)
+    opt_a.step()
+    loss_b.backward()
+    opt_b.step()
+    opt_a.zero_grad(); opt_b.zero_grad()
+""",
+    "means of parts, each with its number of targets as a weight": """
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+y = [torch.tensor([0, 1, 2, 3]), torch.tensor([1])]
+for i in range(2):
+    opt.zero_grad()
+    for target in y:
+        (F.cross_entropy(net(torch.randn(len(target), 3)), target) * len(target) / 5).backward()
+    opt.step()
+    opt.zero_grad()
+    for target in y:
+        F.cross_entropy(net(torch.randn(len(target), 3)), target).backward(torch.tensor(len(target) / 5))
+    opt.step()
+""",
+    "a norm whose statistics are a part of its weights": """
+norm, head = nn.BatchNorm1d(3), nn.Linear(3, 1)
+norm.requires_grad_(False)
+norm.weight.copy_(torch.tensor([0.5, 1.0, 2.0]))
+norm.eval()
+opt = torch.optim.SGD(head.parameters(), lr=0.1)
+for i in range(3):
+    opt.zero_grad()
+    (head(norm(torch.randn(6, 3))) - 1).pow(2).mean().backward()
+    opt.step()
+""",
+    "signs of gradients": """
+ws = [nn.Parameter(torch.arange(3.0) + i) for i in range(4)]
+opt = torch.optim.SGD(ws, lr=0.1)
+for i in range(2):
+    opt.zero_grad()
+    sum((w * torch.tensor([1.0, 2.0, 3.0]) * (n + 1)).sum() for n, w in enumerate(ws)).backward()
+    for w in ws:
+        w.grad.sign_()
+    opt.step()
+""",
+    "gradients that are equal in one step": """
+ws = [nn.Parameter(torch.arange(3.0) + i) for i in range(4)]
+opt = torch.optim.SGD(ws, lr=0.1)
+for i in range(2):
+    opt.zero_grad()
+    sum((w * torch.tensor([1.0, 2.0, 3.0])).sum() for n, w in enumerate(ws)).backward()
+    for n, w in enumerate(ws):
+        w.grad.mul_(2.0 + i * n)
+    opt.step()
+""",
+    "a loss that falls less than it differs from pass to pass": """
+w = torch.ones(2, requires_grad=True)
+opt = torch.optim.SGD([w], lr=0.0001)
+for i in range(30):
+    loss = (w * w).sum() * (1.0 + i * 7 % 5)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "padding rows of weights that are loaded, frozen or empty": """
+ready = torch.arange(28.0).reshape(7, 4) + 1
+frozen = nn.Embedding.from_pretrained(ready.clone(), padding_idx=0)
+tuned = nn.Embedding.from_pretrained(ready.clone(), freeze=False, padding_idx=0)
+still = nn.Embedding(7, 4, padding_idx=0).requires_grad_(False)
+nn.init.ones_(still.weight)
+out = nn.Linear(4, 1)
+ids = torch.tensor([[1, 2, 3], [4, 0, 0]])
+out((frozen(ids) + tuned(ids) + still(ids)).sum(1)).pow(2).mean().backward()
+""",
     "two losses that balance each other": """
 a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
 opt_a, opt_b = torch.optim.SGD([a], lr=0.01), torch.optim.SGD([b], lr=0.01)
@@ -1612,6 +1690,77 @@ def test_the_edit_of_a_method_as_a_hook_changes_its_parameter(engine, checks):
     edit = found["written-by-hook"].edit
     assert edit is not None
     assert "p.grad.mul_(0.5)" in edit.new
+
+
+FUNCTIONS_OF_A_MODULE = """
+h = torch.randn(2, 8, 5, requires_grad=True) * 2
+y = {}
+y.pow(2).mean().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("call", "mended"),
+    [
+        ("torch.reshape(h, (8, 10))", "torch.reshape(h.transpose(0, 1), (8, 10))"),
+        ("h.reshape(8, 10)", "h.transpose(0, 1).reshape(8, 10)"),
+        ("torch.reshape(h * 1, (8, 10))", "torch.reshape((h * 1).transpose(0, 1), (8, 10))"),
+        ("h.view(8, 5, 2)", "h.permute(1, 2, 0).reshape(8, 5, 2)"),
+    ],
+)
+def test_the_edit_of_mixed_rows_keeps_functions_of_modules(engine, call, mended, checks):
+    found = {
+        one.finding.kind: one.finding for one in checks.of_text(HEAD + FUNCTIONS_OF_A_MODULE.format(call), engine).found
+    }
+    assert found["mixed-rows"].edit.new == f"y = {mended}\n"
+
+
+def test_only_an_exchange_of_the_first_two_dimensions_is_a_transpose():
+    assert is_transposed((1, 0, 2))
+    assert not is_transposed((1, 0, 3, 2))
+
+
+OF_HALF = """
+w = nn.Parameter(torch.full((4,), {}).half())
+opt = torch.optim.SGD([w], lr={})
+for i in range(3):
+    opt.zero_grad()
+    (w * 3).sum().backward()
+    opt.step()
+    with torch.no_grad():
+        w.copy_(torch.full((4,), {}).half())
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("size", "rate"), [("2.0", 0.1), ("float('nan')", 0.1)])
+def test_a_step_that_is_larger_than_the_gap_does_not_round_away(engine, size, rate, checks):
+    found = checks.of_text(HEAD + OF_HALF.format(size, rate, size), engine).found
+    assert not any("rounds away" in one.finding.text for one in found)
+
+
+CANCELLED_ROWS = """
+net = nn.Linear(2, 2, bias=False)
+h = net(torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]))
+(h[0, 0] - h[1, 0]).backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_that_cancel_each_other_are_no_mask(engine, checks):
+    assert "masked" not in {one.finding.kind for one in checks.of_text(HEAD + CANCELLED_ROWS, engine).found}
+
+
+EMPTY_WIDTH = """
+emb = nn.Embedding(7, 0, padding_idx=0)
+emb(torch.tensor([[1, 0]])).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_embedding_without_columns_is_checked(engine, checks):
+    assert "padding-filled" not in {one.finding.kind for one in checks.of_text(HEAD + EMPTY_WIDTH, engine).found}
 
 
 IDLE_OPTIMIZER = """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import as_permuted
+from gviz.explain.edit import as_permuted, is_transposed
 from gviz.explain.finding import Finding
 from gviz.explain.recording_overview import Made, Survey
 from gviz.values.number_text import shape_text
@@ -53,7 +53,7 @@ def _mixed_finding(survey: Survey, made: Made, source: Made, order: tuple[int, .
     text = titled(f"{{}} views {shapes[0]} as {shapes[1]}: its rows are mixed", label(timeline, made.node))
     moved = f"the sizes are those of permute{order}, but a view of {label_at(timeline, source.node)} moves no element"
     part = Finding("operand", moved, source.seq, source.node)
-    by = f"transpose({order[0]}, {order[1]})" if order[:2] == (1, 0) else f"permute{order}"
+    by = f"transpose({order[0]}, {order[1]})" if is_transposed(order) else f"permute{order}"
     fix = f"{by} before it, and reshape instead of view"
     at = survey.at(made)
     edit = as_permuted(timeline, at, order)

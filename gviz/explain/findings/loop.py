@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, sqrt
 from statistics import fmean
 
 from gviz.events import BackwardStarted, NodeCreated, OptimizerStepped
@@ -378,12 +378,16 @@ _FEWEST_LOSSES = 24
 
 _FALLEN = 0.98
 
+_DEVIATIONS = 2.0
+"""The standard deviations by which a loss must be above what counts as fallen."""
+
 
 def not_falling(survey: Survey) -> Iterator[Finding | None]:
     """Yield the loss of a training loop if its last quarter is no smaller than its first, with what is sure about it.
 
     Programs with several losses or optimizers are left out: theirs may balance each other, as those of a GAN do. So
-    are losses that reach 0 or less, such as those of a policy.
+    are losses that reach 0 or less, such as those of a policy. So are losses that differ so much from pass to pass
+    that the means of two quarters do not show whether they fall.
     """
     timeline = survey.timeline
     steps = {event.stack for _, event in survey.select(OptimizerStepped) if event.parameters}
@@ -397,7 +401,10 @@ def not_falling(survey: Survey) -> Iterator[Finding | None]:
         return
     quarter = len(values) // 4
     first, last = (fmean(part) for part in (values[:quarter], values[-quarter:]))
-    if last > _FALLEN * first:
+    # the spread from one pass to the next; a steady rise or fall adds little to it
+    spread = sqrt(fmean((one - other) ** 2 for one, other in pairwise(values)) / 2)
+    noise = _DEVIATIONS * spread * sqrt(2 / quarter)
+    if last - noise > _FALLEN * first:
         yield _not_falling_finding(survey, known[-1][0], first, last, len(values))
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import log2
+from math import isfinite, log2, prod
 
 from gviz.events import (
     BackwardStarted,
@@ -52,7 +52,7 @@ from gviz.explain.operation_sets import LOSSES
 from gviz.explain.parameter_updates import Steps, all_frozen, next_step, options_of, steps_by, why_nothing, write_place
 from gviz.explain.program_source import called_function, line_text, update_in_place
 from gviz.explain.recording_overview import Made, Survey
-from gviz.explain.tracking import ancestors
+from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -411,38 +411,74 @@ def _brief(value: Value | None) -> str:
 # |
 # ``g_loss.backward(); opt_g.step(); d_loss.backward(); opt_d.step()`` also brings the gradient of ``g_loss`` to the
 # discriminator, whose step then uses the sum of both. A step of another optimizer between the two passes shows that the
-# first pass was for that one.
+# first pass was for that one. The sum may be meant: an encoder that two heads share gets the gradients of both. So the
+# parameter must come after those of the other optimizer, as a discriminator comes after the generator. If the second
+# loss also cuts the path to the other optimizer, each loss trains one part, and the sum is certainly wrong.
 
 
 def of_another_loss(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first step of each call that uses a gradient which a pass for another optimizer had left."""
     timeline = survey.timeline
     filled: dict[int, tuple[int, GradAccumulated]] = {}
-    left: dict[int, tuple[int, GradAccumulated]] = {}
-    sums: dict[int, tuple[int, GradAccumulated, tuple[int, GradAccumulated]]] = {}
+    left: dict[int, _Left] = {}
+    sums: dict[int, tuple[int, GradAccumulated, _Left]] = {}
     reported: set[int] = set()
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
         yield None
         match event:
             case GradAccumulated(node=node, value=value):
-                if node in left and value is not None and not _are_of_one_call(timeline, left[node][1], event):
+                if node in left and value is not None and not _are_of_one_call(timeline, left[node].event, event):
                     sums[node] = seq, event, left[node]
                 filled[node] = seq, event
             case GradSet(node=node):
                 for known in (filled, left, sums):
                     known.pop(node, None)
             case OptimizerStepped(parameters=parameters, stack=stack):
-                mixed = [node for node in parameters if node in sums]
-                if mixed and stack not in reported:
+                after = (node for node in parameters if node in sums and stack not in reported)
+                mixed = next((node for node in after if _comes_after(survey, node, sums[node][2])), 0)
+                if mixed:
                     reported.add(stack)
-                    yield _other_loss_finding(timeline, event, mixed[0], *sums[mixed[0]])
+                    found = _other_loss_finding(timeline, event, mixed, *sums[mixed])
+                    yield replace(found, suspected=not _cuts_path(timeline, sums[mixed][1], sums[mixed][2]))
                 passes = {filled[node][1].pass_nr for node in parameters if node in filled}
                 for node in parameters:
                     for known in (filled, left, sums):
                         known.pop(node, None)
                 left |= {
-                    node: one for node, one in filled.items() if one[1].pass_nr in passes and node in survey.optimized
+                    node: _Left(*one, frozenset(parameters))
+                    for node, one in filled.items()
+                    if one[1].pass_nr in passes and node in survey.optimized
                 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A gradient that a pass has left in `.grad`, and the parameters of the optimizer whose step the pass was for."""
+
+    seq: int
+    event: GradAccumulated
+    stepped: frozenset[int]
+
+
+def _roots(timeline: Timeline, pass_nr: int) -> list[int]:
+    """Return the nodes at which a pass began."""
+    started = pass_started(timeline, pass_nr)
+    return [node for node, _ in started.roots if node in timeline.nodes] if started is not None else []
+
+
+def _comes_after(survey: Survey, node: int, left: _Left) -> bool:
+    """Return whether an operation of a pass uses a parameter, and is computed from those of the other optimizer."""
+    roots = _roots(survey.timeline, left.event.pass_nr)
+    graph = {*roots, *ancestors(survey.timeline, *roots)}
+    users = [user for user in survey.timeline.nodes.users(node) if user in graph]
+    return not left.stepped.isdisjoint(ancestors(survey.timeline, *users))
+
+
+def _cuts_path(timeline: Timeline, event: GradAccumulated, left: _Left) -> bool:
+    """Return whether a loss is computed from the parameters of the other optimizer, without a path to them."""
+    graph = ancestors(timeline, *_roots(timeline, event.pass_nr))
+    cuts = [one for one in graph if loses_tracking(timeline, one)]
+    return not left.stepped.isdisjoint(ancestors(timeline, *cuts))
 
 
 def _are_of_one_call(timeline: Timeline, one: GradAccumulated, other: GradAccumulated) -> bool:
@@ -456,14 +492,14 @@ def _other_loss_finding(
     node: int,
     seq: int,
     event: GradAccumulated,
-    before_it: tuple[int, GradAccumulated],
+    left: _Left,
 ) -> Finding:
-    first, started = (pass_started(timeline, one.pass_nr) for one in (before_it[1], event))
+    first, started = (pass_started(timeline, one.pass_nr) for one in (left.event, event))
     places = [timeline.stack(one.stack) if one is not None else () for one in (first, started)]
     roots = first.roots if first is not None else ()
     of = label(timeline, roots[0][0]) if roots and roots[0][0] in timeline.nodes else "another loss"
     text = titled("the .grad of {} still held the gradient of {}", label(timeline, node), of)
-    added = f"{_brief(before_it[1].part)} was there from backward{made_at(places[0])}, for another optimizer"
+    added = f"{_brief(left.event.part)} was there from backward{made_at(places[0])}, for another optimizer"
     parts = (
         Finding("sum", f"{added}; {_brief(event.part)} was added: {_brief(event.value)}", seq, node),
         Finding("used", f"the step{made_at(timeline.stack(step.stack))} uses the sum", seq, node),
@@ -1096,11 +1132,12 @@ def uneven_means(survey: Survey) -> Iterator[Finding | None]:
         if isinstance(event, BackwardStarted):
             group.append(event)
             continue
-        losses = [made for started in group if (made := _mean_of_targets(survey, started)) is not None]
-        counts = [count for made in losses if (count := _counted_targets(timeline, made))]
-        calls = {started.stack for started in group}
-        is_known = len(group) > 1 and len(calls) == 1 and len(counts) == len(group)
-        if is_known and max(counts) > _UNEVEN * min(counts) and _adds_up(survey, group):
+        losses: list[Made] = []
+        if len(group) > 1 and len({started.stack for started in group}) == 1:
+            losses = [made for started in group if (made := _mean_of_targets(survey, started)) is not None]
+        is_known = bool(losses) and len(losses) == len(group) and _have_one_factor(survey, group, losses)
+        counts = [count for made in losses if (count := _counted_targets(timeline, made))] if is_known else []
+        if counts and len(counts) == len(group) and max(counts) > _UNEVEN * min(counts) and _adds_up(survey, group):
             yield _uneven_finding(survey, group[-1], losses, counts)
             return
         group = []
@@ -1114,6 +1151,25 @@ def _mean_of_targets(survey: Survey, started: BackwardStarted) -> Made | None:
     is_mean = made is not None and dict(made.created.attrs).get("reduction", "mean") in ("mean", 1)
     return made if made is not None and is_mean and made.op in _OVER_CLASSES else None
 
+
+def _have_one_factor(survey: Survey, group: Sequence[BackwardStarted], losses: Sequence[Made]) -> bool:
+    """Return whether all passes began at the same multiple of their loss, by the numbers of both.
+
+    A program may weight each part by its number of targets.
+    """
+    factors = list[float]()
+    for started, made in zip(group, losses, strict=True):
+        root = survey.nodes[started.roots[0][0]]
+        values = [*started.seeds[:1], root.value, made.value]
+        stats = [value.statistics() for value in values if value is not None and value.size == 1]
+        sizes = [one.mean if one is not None else 0.0 for one in stats]
+        if len(sizes) < 2 or not all(isfinite(size) and size for size in sizes):
+            return False
+        factors.append(prod(sizes[:-1]) / sizes[-1])
+    return max(factors) - min(factors) <= _SAME_FACTOR * max(map(abs, factors))
+
+
+_SAME_FACTOR = 0.02
 
 _OVER_CLASSES = ("nll_loss", "nll_loss2d", "cross_entropy", "nll_loss_nd")
 
@@ -1131,7 +1187,7 @@ def _uneven_finding(survey: Survey, started: BackwardStarted, losses: Sequence[M
     frames, root = timeline.stack(started.stack), survey.nodes[started.roots[0][0]]
     text = f"means over {min(counts)} to {max(counts)} targets add up with one weight"
     each = f"the {len(counts)} parts before a step count {', '.join(map(str, counts[:8]))} targets"
-    part = Finding("root", f"{each}: those of a small part weigh more", last.seq, last.node)
+    part = Finding("root", f"{each}: a target in a small part has a larger weight", last.seq, last.node)
     fix = "reduction='sum' for each part, divided by the number of targets of all parts together"
     numbers = (Number("least", min(counts)), Number("most", max(counts)))
     at = survey.at(root) or (frames[0] if frames else None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import floor, log2
+from itertools import chain
+from math import floor, isfinite, log2
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from gviz.explain.findings.zero_gradient import first_use, zeroed_at
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.parameter_updates import next_step, options_of
+from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import Made, Survey
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
@@ -29,12 +31,15 @@ from gviz.values.value_text import grad, norm
 
 @dataclass(slots=True)
 class _Parameter:
-    """The effect of the steps on one parameter: the norm of its gradient, the first step's event, and their number.
+    """The effect of the steps on one parameter: its gradient, the first step's event, and their number.
+
+    The gradient is its norm, and the `largest` of the absolute elements so far.
 
     It is `exact` as long as all its numbers were compared, not only their statistics.
     """
 
     gradient: float = 0.0
+    largest: float = 0.0
     filled: int = 0
     first: int = 0
     steps: int = 0
@@ -82,6 +87,7 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
                 one = known.setdefault(node, _Parameter())
                 if not one.moved:
                     one.gradient, one.filled = norm(part) or 0.0, seq
+                    one.largest = max(one.largest, _largest(part))
             case OptimizerStepped(parameters=stepped):
                 yield seq, [node for node in stepped if node in written and known[node].gradient]
                 written.difference_update(stepped)
@@ -117,11 +123,18 @@ def _unchanged_finding(survey: Survey, node: int, one: _Parameter, path: list[Wa
         fix = "a learning rate above 0, or a schedule that does not begin with 0"
         return Finding("unchanged", text, one.first, node, (size,), fix, call, suspected=suspected)
     if (rounded := _rounded_away(survey, node, one, call)) is not None:
-        return rounded
+        return replace(rounded, suspected=suspected)
     fix = died.fix if died is not None else "a larger learning rate: it is 0, or so small that the change rounds away"
     numbers = (Number("length of the gradient", one.gradient, one.filled),)
     at = call or innermost(timeline.info(node))
     return Finding("unchanged", text, one.first, node, (part,), fix, at, numbers, suspected)
+
+
+def _largest(value: Value) -> float:
+    """Return the largest absolute element; 0 if no element is finite or nothing was stored."""
+    stats = value.statistics()
+    size = max(abs(stats.min), abs(stats.max)) if stats is not None else 0.0
+    return size if isfinite(size) else 0.0
 
 
 _BITS = {"bfloat16": 8, "float16": 11}
@@ -132,13 +145,17 @@ def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None
     """Return the finding about a parameter in a short type whose steps are smaller than the gaps of that type."""
     timeline = survey.timeline
     value, rate = survey.nodes[node].value, options_of(timeline, node, one.first).get("lr")
-    stats = value.statistics() if value is not None else None
-    if value is None or stats is None or value.dtype not in _BITS or not isinstance(rate, float | int):
+    if value is None or value.dtype not in _BITS or not isinstance(rate, float | int):
         return None
-    largest = max(abs(stats.min), abs(stats.max))
+    largest = _largest(value)
     if not rate or not largest:
         return None
     gap = 2.0 ** (floor(log2(largest)) + 1 - _BITS[value.dtype])
+    step = timeline.event(one.first)
+    # the step of Adam and its kin has about the size of the rate, whatever the gradient is
+    is_normalized = isinstance(step, OptimizerStepped) and ("Adam" in step.kind or step.kind == "RMSprop")
+    if not abs(rate) * (1.0 if is_normalized else one.largest) < gap / 2:
+        return None
     text = titled(f"every step rounds away in {value.dtype}: {{}} stays as it was", label(timeline, node))
     steps = f"near {number(largest)} the numbers of {value.dtype} are {number(gap)} apart; lr is {number(rate)}"
     size = f"{steps}, and the gradient |g| {number(one.gradient)} in {one.steps} steps"
@@ -357,7 +374,10 @@ def _filling(batches: Sequence[Array | None]) -> int | None:
 
 
 def padding_filled(survey: Survey) -> Iterator[Finding | None]:
-    """Yield embeddings whose padding row is not zero: it gets no gradient, so it stays as it is."""
+    """Yield embeddings whose padding row is not zero: it gets no gradient, so it stays as it is.
+
+    Frozen weights and those of ``from_pretrained`` have the row that they were trained with.
+    """
     timeline, seen = survey.timeline, set[int]()
     for made in survey.ops("embedding"):
         weight, row = (
@@ -366,11 +386,20 @@ def padding_filled(survey: Survey) -> Iterator[Finding | None]:
         )
         if weight in seen or weight not in survey.nodes or not isinstance(row, int) or row < 0:
             continue
+        if not made.created.requires_grad:
+            continue
         yield None
         seen.add(weight)
+        if any("from_pretrained(" in line_text(timeline, frame) for frame in timeline.info(weight).frames):
+            continue
         shape, value = survey.nodes[weight].shape, timeline.memory_value(weight, 0, made.seq)
         ids = next((timeline.memory_value(*edge, made.seq) for edge in made.created.inputs[1:2]), None)
-        if len(shape) == 2 and not _may_be_zero(timeline, value, row, shape[1]) and _is_among(timeline, ids, row):
+        if (
+            len(shape) == 2
+            and shape[1]
+            and not _may_be_zero(timeline, value, row, shape[1])
+            and _is_among(timeline, ids, row)
+        ):
             yield _filled_finding(survey, made, weight, row)
 
 
@@ -444,40 +473,67 @@ def _decayed_finding(timeline: Timeline, effect: HookEffect, lost: int, step: in
     return Finding("decayed", text, step, node, (part,), fix, made or call, suspected=True, edit=edit)
 
 
-# Replicas: parameters that get one gradient, and hold different numbers
+# Replicas: parameters that get the same gradient, and have different values
 
 _FEWEST_REPLICATED = 2
 
 
 def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
-    """Yield the first line that gives one gradient to two parameters with different numbers, for several pairs."""
+    """Yield the first line that gives one gradient to two parameters with different numbers, for several pairs.
+
+    The pairs must be the same between any two steps of optimizers: other parameters may get equal gradients once.
+    Gradients that are signs only, as of signSGD, are equal by chance.
+    """
     timeline = survey.timeline
     last: dict[int, tuple[int, GradSet]] = {}
-    pairs: defaultdict[int, dict[frozenset[int], int]] = defaultdict(dict)
-    for seq, event in survey.select(GradSet):
+    now: defaultdict[int, dict[frozenset[int], tuple[int, int, GradSet]]] = defaultdict(dict)
+    always: dict[int, dict[frozenset[int], tuple[int, int, GradSet]]] = {}
+    for seq, event in chain(survey.select(GradSet, OptimizerStepped), [(survey.end, None)]):
+        if not isinstance(event, GradSet):
+            for stack in last:
+                before_it = always.get(stack, now[stack])
+                always[stack] = {pair: one for pair, one in before_it.items() if pair in now[stack]}
+            last.clear()
+            now.clear()
+            continue
         if event.value is None or event.how in ("none", "zero") or is_zero(event.value):
             continue
         yield None
         before = last.get(event.stack)
         last[event.stack] = seq, event
-        if before is None or before[1].node == event.node or before[1].value != event.value or event.value.size < 2:
+        if before is None or before[1].node == event.node or before[1].value != event.value:
+            continue
+        if event.value.size < 2 or _has_one_size(timeline, event.value):
             continue
         held = [timeline.memory_value(node, 0, seq) for node in (before[1].node, event.node)]
         pair = frozenset((before[1].node, event.node))
         if None not in held and _numbers(held[0]) != _numbers(held[1]) and pair <= survey.optimized:
-            found = pairs[event.stack]
-            found.setdefault(pair, seq)
-            if len(found) == _FEWEST_REPLICATED:
-                yield _apart_finding(survey, seq, before[1].node, event)
-                return
+            now[event.stack].setdefault(pair, (seq, before[1].node, event))
+    found = next((pairs for pairs in always.values() if len(pairs) >= _FEWEST_REPLICATED), {})
+    if found:
+        yield _apart_finding(survey, *next(iter(found.values())))
+
+
+def _has_one_size(timeline: Timeline, value: Value) -> bool:
+    """Return whether all elements have the same absolute value, or may have it as far as the statistics show."""
+    array, stats = timeline.array(value), value.statistics()
+    if array is not None:
+        return np.unique(np.abs(array)).size == 1
+    return stats is None or abs(stats.min) == abs(stats.max)
 
 
 def _apart_finding(survey: Survey, seq: int, first: int, event: GradSet) -> Finding:
     timeline = survey.timeline
     one, other = timeline.info(first), timeline.info(event.node)
-    text = titled("{} and {} get one gradient, but differ", label(timeline, first), label(timeline, event.node))
+    text = titled(
+        "{} and {} get the same gradient, but have different values",
+        label(timeline, first),
+        label(timeline, event.node),
+    )
     places = timeline.stack(event.stack)
-    part = Finding("first", f"they get one gradient{made_at(places)}, as replicas do, but they began apart", seq, first)
+    part = Finding(
+        "first", f"they get it{made_at(places)}, as replicas do, but they began with different values", seq, first
+    )
     common = [frame for frame in one.frames if any((frame.path, frame.line) == (f.path, f.line) for f in other.frames)]
     own = innermost(other)
     at = next((frame for frame in reversed(common) if own is not None and frame.path == own.path), own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gviz.events import NodeCreated, OptimizerStepped, ScopeEntered
+from gviz.events import DataSet, NodeCreated, OptimizerStepped, ScopeEntered, StorageWritten
 from gviz.explain.display_names import innermost, label, label_at, titled
 from gviz.explain.edit import loop_over, method_self, with_keyword
 from gviz.explain.finding import Finding, Number
@@ -169,8 +169,14 @@ _NORMS = ("batch_norm", "native_batch_norm", "cudnn_batch_norm", "_batch_norm_im
 
 
 def initial_statistics(survey: Survey) -> Iterator[Finding | None]:
-    """Yield batch norms with trained parameters whose mean is 0 and whose variance is 1, as at the start."""
+    """Yield batch norms with trained parameters whose mean is 0 and whose variance is 1, as at the start.
+
+    The parameters must follow a training: they are written after a backward pass. A model that is only loaded may have
+    no other statistics, because they are a part of its weights.
+    """
     timeline, seen = survey.timeline, set[str]()
+    if not survey.passes:
+        return
     for made in survey.ops(*_NORMS):
         yield None
         names = {timeline.info(node).name: node for node, _ in made.created.inputs if node}
@@ -183,9 +189,26 @@ def initial_statistics(survey: Survey) -> Iterator[Finding | None]:
         if not (_is_all(survey, names[mean], made.seq, 0) and _is_all(survey, names[variance], made.seq, 1)):
             continue
         varied = next((node for node in own if not _is_uniform(timeline.memory_value(node, 0, made.seq))), 0)
-        if varied and survey.optimized.isdisjoint(own):
+        if varied and survey.optimized.isdisjoint(own) and _follows_training(survey, varied, made.seq):
             seen.add(mean)
             yield _initial_finding(survey, made, names[mean], varied)
+
+
+def _follows_training(survey: Survey, node: int, end: int) -> bool:
+    """Return whether a parameter is written to, or gets other data, between the first backward pass and an event.
+
+    PyTorch's recording may meet it only after the pass, and has no earlier writes. Then it counts if a trained
+    parameter has the same shape and the same place in its model.
+    """
+    timeline, made, start = survey.timeline, survey.nodes[node], survey.passes[0][0]
+    if made.seq > start:
+        trained = (survey.nodes[one] for one in survey.optimized if one in survey.nodes)
+        place = timeline.info(node).name.split(".")[-2:]
+        same = (one for one in trained if one.shape == made.shape)
+        return any(timeline.info(one.node).name.split(".")[-2:] == place for one in same)
+    storages = {output.storage for output in made.created.outputs}
+    written = any(event.storage in storages for _, event in timeline.select((StorageWritten,), start, end))
+    return written or any(event.node == node for _, event in timeline.select((DataSet,), start, end))
 
 
 def _is_all(survey: Survey, node: int, n: int, element: float) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gviz.events import GradFlowed, StorageWritten
+from gviz.events import GradFlowed, ScopeEntered, StorageWritten
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
@@ -378,30 +378,56 @@ def _masked_data(timeline: Timeline, asked: Question, part: Contribution, info: 
         if operand.value is None or of_data is None or not 0 < of_data.zero < operand.value.size:
             continue
         shares = of_data.zero / operand.value.size, stats.zero / arrived.size
-        if sum(shares) >= _ALL_OF_ONE:
-            return _masked_finding(timeline, asked, part, info, operand.node, shares)
+        meet = _meet(timeline, info, operand.value, arrived, part.slot < operand.slot)
+        if sum(shares) >= _ALL_OF_ONE and not meet:
+            found = _masked_finding(timeline, asked, part, info, operand.node, shares)
+            return replace(found, suspected=meet is None)
     return None
 
 
+def _meet(timeline: Timeline, info: NodeInfo, data: Value, arrived: Value, is_first: bool) -> bool | None:
+    """Return whether nonzero data is multiplied by a nonzero gradient; None if the elements are not known.
+
+    A product of matrices multiplies row by row, or column by column for its first input.
+    """
+    arrays = timeline.array(data), timeline.array(arrived)
+    if arrays[0] is None or arrays[1] is None:
+        return None
+    nonzero = arrays[0] != 0, arrays[1] != 0
+    if info.op.base_name == "mul" or info.op.base_name in DROPOUTS:
+        try:
+            return bool((nonzero[0] & nonzero[1]).any())
+        except ValueError:  # of a result that was summed for an input of another shape
+            return None
+    if info.op.base_name not in ("mm", "addmm", "bmm", "baddbmm", "matmul") or min(one.ndim for one in nonzero) < 2:
+        return None
+    rows = [one.any(-2 if is_first else -1) for one in nonzero]
+    return bool((rows[0] & rows[1]).any()) if rows[0].shape == rows[1].shape else None
+
+
 _ALL_OF_ONE = 0.999
-"""The least sum of two shares of zeros for numbers that never meet."""
+"""The least sum of two shares of zeros if no element of both is nonzero."""
 
 
 def _masked_finding(
     timeline: Timeline, asked: Question, part: Contribution, info: NodeInfo, data: int, shares: tuple[float, float]
 ) -> Finding:
     names = label(timeline, asked.node), label(timeline, data)
-    text = titled("the gradient of {} is zero: none arrives where {} is not 0", *names)
+    text = titled("the gradient of {} is zero: it arrives only where {} is 0", *names)
     percent = [number(100 * share, 3) for share in shares]
     where = f"{label_at(timeline, data)} is {percent[0]}% zero"
-    fact = f"{where}, and {percent[1]}% of what arrives at {label(timeline, info.node)} is zero: they never meet"
+    fact = (
+        f"{where}, and {percent[1]}% of what arrives at {label(timeline, info.node)} is zero: nowhere are both nonzero"
+    )
     mask = _mask_of(timeline, timeline.at(part.seq).pass_nr, info)
     parts: tuple[Finding, ...] = (Finding("share", fact, part.seq, info.node, at=innermost(info)),)
     at, fix = innermost(info), "look at what selects the rows: only those whose data is 0 get a gradient"
     if mask is not None:
         at, name = innermost(mask), label_at(timeline, mask.node)
         parts = (*parts, Finding("elsewhere", f"{name} is a mask on the way to the loss", mask.born, mask.node, at=at))
-        fix = "turn the mask round: True marks the elements that attention leaves out"
+        fix = "invert the mask: it keeps the elements whose data is 0"
+        if _is_for_attention(timeline, mask):
+            fix = "invert the mask: in this attention True marks the elements that are left out"
     return Finding("masked", text, part.seq, asked.node, parts, fix, at)
 
 
@@ -412,6 +438,12 @@ def _mask_of(timeline: Timeline, pass_nr: int, info: NodeInfo) -> NodeInfo | Non
     masks = [node for node, made in later if (value := made.first_value) is not None and value.dtype == "bool"]
     between = [one for one in map(timeline.info, masks) if info.born < one.born < start]
     return next((one for one in between if one.name), next(iter(between), None))
+
+
+def _is_for_attention(timeline: Timeline, mask: NodeInfo) -> bool:
+    """Return whether a layer of attention runs after a mask was made."""
+    entered = timeline.select((ScopeEntered,), mask.born)
+    return any(event.kind == "MultiheadAttention" or event.kind.startswith("Transformer") for _, event in entered)
 
 
 def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:
