@@ -90,7 +90,8 @@ def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Findi
 def counted_again(survey: Survey) -> Iterator[Finding]:
     """Yield calls of backward whose loss contains the loss of an earlier pass of the same call.
 
-    Both passes add to one ``.grad``: a program that clears it in between asks for the gradient of the sum.
+    It is reported only if both passes add to the same ``.grad``. A program that clears it in between asks for the
+    gradient of the sum.
     """
     timeline = survey.timeline
     added = {event.pass_nr for _, event in survey.accumulated if event.value is not None}
@@ -169,13 +170,13 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
     return Finding("graph", text, born, root.node, at=innermost(timeline.info(root.node)), numbers=numbers)
 
 
-# Losses of one line with a backward for only a few: backward outside the loop
+# A line makes many losses, but backward runs for only a few: it is probably outside the loop
 
 _FEWEST = 8
 """The fewest losses of one line that show a loop; fewer may be a line search."""
 
 _TIMES = 10
-"""The fewest losses for each backward that count as unused; a program may choose among fewer."""
+"""At least this many unused losses for each backward are reported. A program may choose among fewer losses."""
 
 _LOOKED_AT = 4
 """The number of unused losses whose ancestors are searched."""
@@ -197,7 +198,7 @@ def unused_losses(survey: Survey) -> Iterator[Finding]:
 
 
 def _by_line(survey: Survey, roots: set[int]) -> Iterable[list[Made]]:
-    """Return the scalars that were made at the line of a root, for each root of a pass."""
+    """Return, for each line that made the root of a pass, the scalars that the line made."""
     found: defaultdict[int, list[Made]] = defaultdict(list)
     stacks = {survey.nodes[root].created.stack for root in roots} - {0}
     for made in survey.nodes.values():
@@ -228,7 +229,7 @@ def _unused_finding(survey: Survey, unused: list[Made], used: list[Made]) -> Fin
     return Finding("unused-losses", text, last.seq, last.node, parts, fix, at, numbers, suspected=True)
 
 
-# A state that a loop detaches only at some steps: a backward goes back to the last of these
+# A loop detaches a state only at some steps: backward stops at the last of them
 
 _CUTS = ("detach", "data")
 
