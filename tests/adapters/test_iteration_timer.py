@@ -99,6 +99,7 @@ def test_every_call_has_its_own_time_without_that_of_the_hooks(reading):
     assert times["total"] <= 1456 + 50 * reading
 
 
+@pytest.mark.filterwarnings("ignore:.torch.cpu.amp.autocast:FutureWarning")  # PyTorch 2.4 warns of itself
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_what_a_checkpoint_runs_again_counts_as_backward(reentrant):
     hands = Hands()

@@ -195,7 +195,7 @@ def test_what_lies_in_buckets_is_what_the_program_sees(tmp_path):
             made = [event for _, event in timeline.select([NodeCreated]) if event.kind == "parameter"]
             nodes = {event.outputs[0].value.shape: event.node for event in made}
             assert len(nodes) == len(made) == 25
-            for name, tensors in torch.load(tmp_path / f"seen{rank}.pt"):
+            for name, tensors in torch.load(tmp_path / f"seen{rank}.pt", weights_only=True):
                 moment = timeline.at(next(moments[name]))
                 for tensor in tensors:
                     (output,) = moment.state(nodes[tuple(tensor.shape)]).outputs
