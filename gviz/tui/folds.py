@@ -133,7 +133,10 @@ class Folds:
         return self._level_graph(iteration).wanted if self.level != "nodes" else self._filter
 
     def _level_graph(self, iteration: Iteration) -> _LevelGraph:
-        """Return the calls of an iteration at the level. A repeat is known only after the calls around it."""
+        """Return the calls of an iteration at the level.
+
+        `with_repeats` adds calls for repeated parts, so the expanded calls are looked up again after it.
+        """
         graph, known = self.graph(iteration), self._at_level
         here = self.level, self._filter, self._opened
         if known is None or known.graph is not graph or (known.level, known.asked, known.opened) != here:
@@ -177,7 +180,7 @@ class Folds:
         if len(nodes) >= LARGE and iteration.index not in self._seen and not self.timeline.contexts.flat:
             yield from self._collapse_large(graph)
             self._seen.add(iteration.index)
-        self._graph = _KnownGraph((iteration.index, iteration.end), nodes, graph)  # last: until now, `ready` was false
+        self._graph = _KnownGraph((iteration.index, iteration.end), nodes, graph)  # last: this makes `ready` true
 
     def graph(self, iteration: Iteration) -> CallGraph:
         """Return the nodes and module calls of an iteration, which may still grow.
@@ -295,7 +298,10 @@ class Folds:
         return self._through(timeline, n, -1)
 
     def _through(self, timeline: Timeline, n: int, way: int) -> int:
-        """Return the next moment at which a node is complete, unless a collapsed call continues after it."""
+        """Return the next moment at which a node is complete, after moment `n` or, if `way` is -1, before it.
+
+        Of the moments in a collapsed call, only the last one counts.
+        """
         ends = timeline.contexts.node_ends
         at = bisect_right(ends, n) if way > 0 else bisect_right(ends, n - 1) - 1
         while 0 <= at < len(ends) and (self._is_optimizer_arithmetic(ends[at]) or self._same_group(*ends[at : at + 2])):
@@ -318,14 +324,15 @@ class Folds:
         return int(self.timeline.columns(n, n + 1).node[0])
 
     def _groups(self, n: int) -> dict[int, int]:
-        """Return the collapsed call of every node inside one, in the iteration of a moment."""
+        """Return the nodes inside collapsed calls, each with its call, in the iteration of a moment."""
         iteration = self.timeline.iteration_at(n)
         if not self.hides(iteration):
             return {}
         wanted = replace(self.graph_filter(iteration), focus=0, ancestors=False, radius=0)
         graph = self._calls(iteration)
         if self._folded is None or self._folded[0] is not graph or self._folded[1] != wanted:
-            groups = reversed(fold(graph, wanted).groups)  # a pass runs shared nodes with the first call
+            # reversed, so that a shared node belongs to its first call: a pass runs it with that call
+            groups = reversed(fold(graph, wanted).groups)
             inside = {node: group.call.scope for group in groups for node in group.nodes}
             self._folded = graph, wanted, inside
         return self._folded[2]
