@@ -452,6 +452,18 @@ async def test_every_command_can_be_read():
     assert "quit, q, exit" in await seen(demo(), *":help", "enter", "end")
 
 
+@pytest.mark.parametrize("size", [(60, 30), (80, 12), (40, 12)])
+async def test_the_help_leaves_the_bottom_row_where_keys_answer(size):
+    app = app_of(demo())
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.press("?")
+        await pilot.pause()
+        sheet = app.screen.query_one("#sheet")
+        assert sheet.max_scroll_y > 0
+        assert (sheet.region.y, sheet.region.bottom) == (0, size[1] - 1)
+
+
 async def test_the_help_scrolls_where_the_terminal_is_small():
     assert "quit" not in await seen(demo(), "question_mark", size=(40, 10))
     assert "every key" in await seen(demo(), "question_mark", "end", size=(40, 10))
