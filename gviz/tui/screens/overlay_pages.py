@@ -78,7 +78,7 @@ class Sheet(LinkedPage):
         self.glyphs = glyphs
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the rows of the text for a width. The bottom row of the screen stays visible: it shows what keys do."""
+        """Return the rows of the text for a width. The bottom row of the screen, where keys answer, stays visible."""
         rows = len(tuple(self._draw_lines(width)))
         return min(rows, max(container.height - 1, 1))
 
