@@ -142,7 +142,7 @@ def test_a_long_log_can_be_taken_in_piece_by_piece():
 
 def test_reading_a_long_log_yields_the_progress(monkeypatch):
     monkeypatch.setattr(timelines, "_READ_SECONDS", 0.0)
-    log = MemoryLog([*OPS, *(e.Marked(str(n)) for n in range(10_000))])
+    log = MemoryLog([*OPS, *(e.Marked(str(n)) for n in range(3 * 4096 + 1))])  # the last step reads one event
     progress = []
     timeline = finished(read_timeline(log), progress.append)
     assert [far.total for far in progress] == [len(log)] * len(progress)

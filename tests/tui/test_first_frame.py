@@ -64,6 +64,19 @@ async def test_another_size_is_painted_in_its_own_arrangement_at_once(frames):
             assert frames[seen] == frames[-1], size
 
 
+async def test_nothing_is_painted_within_a_batch_of_updates(frames):
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        seen = len(frames)
+        with app.batch_update():
+            app.screen.query_one("#status").display = False
+            app.screen._refresh_layout()
+            assert len(frames) == seen
+        await pilot.pause()
+        assert len(frames) > seen
+
+
 async def test_a_graph_is_back_in_its_place_when_the_size_is():
     def program():
         linear = torch.nn.Linear(2, 1)

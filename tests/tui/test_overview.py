@@ -130,6 +130,15 @@ async def test_it_is_hidden_where_the_whole_graph_is_in_view():
         assert overview_of(app).region.height == 0
 
 
+async def test_a_low_panel_keeps_its_rows_for_the_graph():
+    app = app_of(CHAIN, at=len(CHAIN))
+    async with app.run_test(size=(60, 12)) as pilot:
+        await pilot.press("0")
+        await pilot.pause()
+        assert app.screen.query_one("#graph").region.height > 0
+        assert overview_of(app).region.height == 0
+
+
 async def test_it_follows_the_view_and_the_selection():
     app = app_of(CHAIN, at=len(CHAIN))
     async with app.run_test(size=(80, 24)) as pilot:
