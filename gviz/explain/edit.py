@@ -13,17 +13,22 @@ from dataclasses import dataclass
 from difflib import get_close_matches, unified_diff
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
+
+_Part = TypeVar("_Part", bound=ast.AST)
 
 Change: TypeAlias = Callable[[ast.expr], str | None]
 """The new text of an expression, or None if it stays."""
 
 STEP = 4
 """The spaces of one more level of indentation."""
+
+_BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+"""The parts of a statement that are in its blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,11 @@ class _Statement:
         """The last line of its head."""
         body = getattr(self.node, "body", None)
         return body[0].lineno - 1 if body and body[0].lineno > self.node.lineno else self.node.end_lineno or self.first
+
+    def parts(self, kind: type[_Part]) -> Iterator[_Part]:
+        """Yield its parts of one kind, without those of the statements in its blocks."""
+        heads = (part for part in ast.iter_child_nodes(self.node) if not isinstance(part, _BLOCKS))
+        return (part for head in heads for part in ast.walk(head) if isinstance(part, kind))
 
 
 class _Text:
@@ -192,8 +202,7 @@ def rewritten(
         return None
     text, one = found
     known = change(text)
-    heads = [part for part in ast.iter_child_nodes(one.node) if not isinstance(part, ast.stmt)]
-    parts = [part for head in heads for part in ast.walk(head) if isinstance(part, ast.expr)]
+    parts = [*one.parts(ast.expr)]
     if every:
         return text.each([(part, new) for part in parts if (new := known(part)) is not None])
     ran = [part for part in parts if _is_at(part, at)]
@@ -899,8 +908,7 @@ def method_self(timeline: Timeline, at: Frame | None) -> str:
 def called_at(timeline: Timeline, at: Frame | None, *names: str) -> bool:
     """Return whether a line calls one of these functions or methods."""
     found = _found(timeline, at)
-    heads = [part for part in ast.iter_child_nodes(found[1].node) if not isinstance(part, ast.stmt)] if found else []
-    return any(isinstance(part, ast.Call) and _called(part) in names for head in heads for part in ast.walk(head))
+    return found is not None and any(_called(call) in names for call in found[1].parts(ast.Call))
 
 
 def assignment(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
@@ -921,12 +929,12 @@ def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> 
     The line refers to the parameter by its name, or as the variable of a loop over ``parameters()``.
     """
     text, found = _text(timeline, at), None
-    for one in text.statements if text is not None and at is not None else ():
-        heads = [part for part in ast.iter_child_nodes(one.node) if not isinstance(part, ast.stmt)]
-        calls = (part for head in heads for part in ast.walk(head) if isinstance(part, ast.Call))
-        if text is None or at is None or not at.line < one.first < until:
+    if text is None or at is None:
+        return None
+    for one in text.statements:
+        if not at.line < one.first < until:
             continue
-        for call in calls:
+        for call in one.parts(ast.Call):
             target = _written_by(text, call)
             loops = [outer for outer in one.around if isinstance(outer, ast.For)]
             in_turn = any(
@@ -957,8 +965,7 @@ def written_name(timeline: Timeline, at: Frame | None) -> str:
     if found is None:
         return ""
     text, one = found
-    calls = (part for part in ast.walk(one.node) if isinstance(part, ast.Call))
-    return next((name for call in calls if (name := _written_by(text, call))), "")
+    return next((name for call in one.parts(ast.Call) if (name := _written_by(text, call))), "")
 
 
 def filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None:
@@ -970,10 +977,7 @@ def filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None
         one.first
         for one in text.statements
         if isinstance(one.node, ast.Expr)
-        and any(
-            isinstance(part, ast.Call) and f".{_written_by(text, part)}".endswith(f".{last}")
-            for part in ast.walk(one.node)
-        )
+        and any(f".{_written_by(text, call)}".endswith(f".{last}") for call in one.parts(ast.Call))
     ]
     return _frame(like, lines[0], text) if len(lines) == 1 else None
 
@@ -1031,7 +1035,6 @@ def _read_by_head(node: ast.stmt) -> set[str]:
     return {name for part in parts for name in _read(part)}
 
 
-_BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -1167,29 +1170,25 @@ def _is_within(part: ast.expr | ast.stmt, at: Frame) -> bool:
 def loop_over(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
     """Return the first loop of the program whose head reads an expression, such as ``teacher.parameters()``."""
     text = _text(timeline, at)
-    for one in text.statements if text is not None and at is not None else ():
-        if isinstance(one.node, ast.For) and text is not None and at is not None:
-            calls = (part for part in ast.walk(one.node.iter) if isinstance(part, ast.Call))
-            if any(text.segment(part) == read for part in calls):
-                return _frame(at, one.first, text)
-    return None
+    if text is None or at is None:
+        return None
+    loops = (one for one in text.statements if isinstance(one.node, ast.For))
+    reading = (one for one in loops if any(text.segment(call) == read for call in one.parts(ast.Call)))
+    return next((_frame(at, one.first, text) for one in reading), None)
 
 
-_OF_TYPE = {"bfloat16": "bfloat16", "half": "float16", "float16": "float16"}
+_SHORT_TYPES = {"bfloat16": "bfloat16", "half": "float16", "float16": "float16"}
+"""Types of two bytes, by the attribute of a module or the method that names them."""
 
 
 def named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame, Edit | None] | None:
     """Return the first line that names a short type, ``torch.bfloat16`` or ``.half()``, and the edit to float32."""
     text = _text(timeline, at)
-    for one in text.statements if text is not None and at is not None else ():
-        heads = [part for part in ast.iter_child_nodes(one.node) if not isinstance(part, _BLOCKS)]
-        for part in (part for head in heads for part in ast.walk(head)):
-            if (
-                isinstance(part, ast.Attribute)
-                and _OF_TYPE.get(part.attr) == dtype
-                and text is not None
-                and at is not None
-            ):
+    if text is None or at is None:
+        return None
+    for one in text.statements:
+        for part in one.parts(ast.Attribute):
+            if _SHORT_TYPES.get(part.attr) == dtype:
                 is_type = isinstance(part.value, ast.Name) and part.value.id == "torch"
                 new = "torch.float32" if is_type else f"{text.segment(part.value)}.float"
                 return _frame(at, one.first, text), text.instead(part, new)
@@ -1199,14 +1198,15 @@ def named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame,
 def called_lines(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
     """Yield the lines of the program that call one of these functions."""
     text = _text(timeline, at)
-    for one in text.statements if text is not None else ():
-        calls = (part for part in ast.walk(one.node) if isinstance(part, ast.Call) and _called(part) in names)
-        if text is not None and at is not None and not getattr(one.node, "body", None) and any(calls):
+    if text is None or at is None:
+        return
+    for one in text.statements:
+        if any(_called(call) in names for call in one.parts(ast.Call)):
             yield _frame(at, one.first, text)
 
 
-def silent_calls(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
-    """Yield the lines with a call of one of these functions in the block of a statement."""
+def calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
+    """Yield the lines that only call one of these functions, in the block of the statement at a frame."""
     found = _found(timeline, at)
     if found is None or at is None:
         return

@@ -34,6 +34,7 @@ from gviz.explain.edit import (
     assignment,
     before,
     called_lines,
+    calls_in_block,
     divided,
     generator_read,
     in_block,
@@ -42,7 +43,6 @@ from gviz.explain.edit import (
     optimizer_named,
     receiver,
     removed,
-    silent_calls,
     statement_instead,
 )
 from gviz.explain.finding import Finding, Number
@@ -313,7 +313,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
 
     The old gradient may be that of a step before, or of a pass for another optimizer.
     """
-    yield from of_another_loss(survey)
+    yield from _of_another_loss(survey)
     leaves: defaultdict[int, _LeafGrad] = defaultdict(_LeafGrad)
     holders: dict[int, int] = {}
     first: dict[int, _LeafGrad] = {}
@@ -416,7 +416,7 @@ def _brief(value: Value | None) -> str:
 # loss also cuts the path to the other optimizer, each loss trains one part, and the sum is certainly wrong.
 
 
-def of_another_loss(survey: Survey) -> Iterator[Finding | None]:
+def _of_another_loss(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first step of each call that uses a gradient which a pass for another optimizer had left."""
     timeline = survey.timeline
     filled: dict[int, tuple[int, GradAccumulated]] = {}
@@ -865,7 +865,7 @@ def _clipped_unseen(survey: Survey) -> Iterator[Finding]:
     lines = {(at.path, at.line) for stack in active for at in timeline.stack(stack)[:1]} | warned
     steps = {event.stack: seq for seq, event in survey.select(OptimizerStepped) if event.parameters}
     for stack, seq in steps.items():
-        for at in silent_calls(timeline, next(iter(timeline.stack(stack)), None), *_CLIPPING):
+        for at in calls_in_block(timeline, next(iter(timeline.stack(stack)), None), *_CLIPPING):
             read = generator_read(timeline, at) if (at.path, at.line) not in lines else None
             if read is None or read.first is None:
                 continue
