@@ -783,12 +783,14 @@ def target_in_input(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _column_of(whole: Output, part: Output) -> tuple[int, int] | None:
-    """Return the dimension, after the first, and the index at which one tensor is another, by their memory."""
-    if whole.value is None or part.value is None:
+    """Return the dimension, after the first, and the index at which one tensor is another, by their memory.
+
+    Windows that overlap, and a part of them, never fill a memory in its order: they have strides.
+    """
+    if whole.value is None or part.value is None or whole.strides is None or part.strides is None:
         return None
-    shape, strides = whole.value.shape, whole.strides or _contiguous(whole.value.shape)
-    of_part = part.strides or _contiguous(part.value.shape)
-    wanted = [(size, step) for size, step in zip(part.value.shape, of_part, strict=True) if size > 1]
+    shape, strides = whole.value.shape, whole.strides
+    wanted = [(size, step) for size, step in zip(part.value.shape, part.strides, strict=True) if size > 1]
     for dim in range(1, len(shape)):
         rest = [(n, s) for at, (n, s) in enumerate(zip(shape, strides, strict=True)) if at != dim and n > 1]
         index, left = divmod(part.offset - whole.offset, strides[dim]) if strides[dim] else (0, 1)
@@ -796,13 +798,6 @@ def _column_of(whole: Output, part: Output) -> tuple[int, int] | None:
         if is_window and shape[dim] > 2 and rest == wanted and not left and 0 <= index < shape[dim]:
             return dim, index
     return None
-
-
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    steps = [1]
-    for size in reversed(shape[1:]):
-        steps.insert(0, steps[0] * size)
-    return tuple(steps[: len(shape)])
 
 
 def _in_input_finding(survey: Survey, made: Made, target: Made, source: Made, dim: int, index: int) -> Finding:
