@@ -355,13 +355,14 @@ def _first_of_each_memory(survey: Survey) -> dict[int, Made]:
 def _is_used_later(survey: Survey, storage: int, at: Frame) -> bool:
     """Return whether a tensor in a memory has a name, is the root of a pass, or is used on another line."""
     timeline = survey.timeline
-    holders = [made for made in survey.nodes.values() if any(one.storage == storage for one in made.created.outputs)]
-    users = {user for made in holders for user in timeline.nodes.users(made.node)} - {made.node for made in holders}
-    places = [survey.at(survey.nodes[user]) for user in users if user in survey.nodes]
-    own = [survey.at(made) for made in holders]
-    is_elsewhere = any(one is None or (one.path, one.line) != (at.path, at.line) for one in (*places, *own))
+    holders = {
+        made.node for made in survey.nodes.values() if any(one.storage == storage for one in made.created.outputs)
+    }
+    users = {user for node in holders for user in timeline.nodes.users(node)}
+    places = [survey.at(survey.nodes[node]) for node in holders | users if node in survey.nodes]
+    is_elsewhere = any(one is None or (one.path, one.line) != (at.path, at.line) for one in places)
     freed = timeline.nodes.freed(survey.end)
-    return is_elsewhere or any(timeline.info(made.node).name or made.node not in freed for made in holders)
+    return is_elsewhere or any(timeline.info(node).name or node not in freed for node in holders)
 
 
 def _lost_finding(survey: Survey, seq: int, writer: Made, owner: Made) -> Finding:

@@ -1133,7 +1133,7 @@ def uneven_means(survey: Survey) -> Iterator[Finding | None]:
             group.append(event)
             continue
         losses: list[Made] = []
-        if len(group) > 1 and len({started.stack for started in group}) == 1:
+        if len({started.stack for started in group}) == 1:
             losses = [made for started in group if (made := _mean_of_targets(survey, started)) is not None]
         is_known = bool(losses) and len(losses) == len(group) and _have_one_factor(survey, group, losses)
         counts = [count for made in losses if (count := _counted_targets(timeline, made))] if is_known else []

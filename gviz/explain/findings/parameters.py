@@ -148,7 +148,7 @@ def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None
     if value is None or value.dtype not in _BITS or not isinstance(rate, float | int):
         return None
     largest = _largest(value)
-    if not rate or not largest:
+    if not largest:
         return None
     gap = 2.0 ** (floor(log2(largest)) + 1 - _BITS[value.dtype])
     step = timeline.event(one.first)
@@ -482,7 +482,7 @@ def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first line that gives one gradient to two parameters with different numbers, for several pairs.
 
     The pairs must be the same between any two steps of optimizers: other parameters may get equal gradients once.
-    Gradients that are signs only, as of signSGD, are equal by chance.
+    Gradients that are zero, or signs only, as of signSGD, are equal by chance.
     """
     timeline = survey.timeline
     last: dict[int, tuple[int, GradSet]] = {}
@@ -496,14 +496,12 @@ def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
             last.clear()
             now.clear()
             continue
-        if event.value is None or event.how in ("none", "zero") or is_zero(event.value):
+        if event.value is None:
             continue
         yield None
         before = last.get(event.stack)
         last[event.stack] = seq, event
-        if before is None or before[1].node == event.node or before[1].value != event.value:
-            continue
-        if event.value.size < 2 or _has_one_size(timeline, event.value):
+        if before is None or before[1].value != event.value or _has_one_size(timeline, event.value):
             continue
         held = [timeline.memory_value(node, 0, seq) for node in (before[1].node, event.node)]
         pair = frozenset((before[1].node, event.node))
@@ -518,7 +516,7 @@ def _has_one_size(timeline: Timeline, value: Value) -> bool:
     """Return whether all elements have the same absolute value, or may have it as far as the statistics show."""
     array, stats = timeline.array(value), value.statistics()
     if array is not None:
-        return np.unique(np.abs(array)).size == 1
+        return np.unique(np.abs(array)).size < 2
     return stats is None or abs(stats.min) == abs(stats.max)
 
 
