@@ -596,6 +596,74 @@ for i in range(30):
     loss.backward()
     opt.step()
 """,
+    "a write to a product that nothing uses": """
+w = torch.randn(4, 3, requires_grad=True)
+with torch.no_grad():
+    (w * 2).fill_(0.0)
+(w * torch.randn(4, 3)).sum().backward()
+""",
+    "the gradient of another loss, whose input is other data": """
+gen, critic = nn.Linear(2, 3), nn.Linear(3, 1)
+opt_g = torch.optim.SGD(gen.parameters(), lr=0.1)
+opt_c = torch.optim.SGD(critic.parameters(), lr=0.1)
+for i in range(2):
+    opt_g.zero_grad()
+    (-critic(gen(torch.randn(5, 2))).mean()).backward()
+    opt_g.step()
+    critic(torch.randn(5, 3)).pow(2).mean().backward()
+    opt_c.step()
+    opt_c.zero_grad()
+""",
+    "an attention mask that lets only padding through": """
+net, out = nn.Linear(3, 8), nn.Linear(8, 1)
+layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+valid = torch.arange(6)[None] < torch.tensor([2, 3, 4, 5])[:, None]
+x = torch.randn(4, 6, 3) * valid[..., None]
+h = net(x)
+mask = torch.arange(6)[None] < torch.tensor([2, 3, 4, 5])[:, None]
+h = layer(h, src_key_padding_mask=mask)
+out((h * ~mask[..., None]).sum(1)).pow(2).mean().backward()
+""",
+    "a mask over more elements than are stored": """
+net, out = nn.Linear(30, 40), nn.Linear(40, 1)
+valid = torch.arange(60)[None] < torch.arange(40)[:, None] + 10
+x = torch.randn(40, 60, 30) * valid[..., None]
+h = net(x)
+ignored = torch.arange(60)[None] < torch.arange(40)[:, None] + 10  # mask
+out((h * (~ignored)[..., None]).sum(1)).pow(2).mean().backward()
+""",
+    "Adam in half whose steps round away": """
+w = nn.Parameter(torch.full((4,), 2.0).half())
+opt = torch.optim.Adam([w], lr=1e-5)
+for i in range(3):
+    opt.zero_grad()
+    (w * 200).sum().backward()
+    opt.step()
+""",
+    "RMSprop in half whose steps round away": """
+w = nn.Parameter(torch.full((4,), 2.0).half())
+opt = torch.optim.RMSprop([w], lr=1e-5)
+for i in range(3):
+    opt.zero_grad()
+    (w * 200).sum().backward()
+    opt.step()
+""",
+    "a filled padding row of a weight that is not stored": """
+emb, out = nn.Embedding(5000, 8, padding_idx=0), nn.Linear(8, 1)
+nn.init.normal_(emb.weight)
+ids = torch.arange(9000).reshape(3, 3000) % 5000
+out(emb(ids).sum(1)).pow(2).mean().backward()
+""",
+    "replicas of which only statistics are stored": """
+ws = [nn.Parameter(torch.arange(20000.0) + i) for i in range(4)]
+opt = torch.optim.SGD(ws, lr=0.1)
+for i in range(2):
+    opt.zero_grad()
+    sum((w * torch.arange(1.0, 20001) * (n + 1)).sum() for n, w in enumerate(ws)).backward()
+    for n, w in enumerate(ws):
+        w.grad.div_(n + 1.0)
+    opt.step()
+""",
 }
 EXPECTED = {
     "an array that is written before the use of its result": (
@@ -955,6 +1023,56 @@ EXPECTED = {
         ["loss = Sum grows in 30 passes", "1 of 1 parameters"],
         "a smaller learning rate",
         "loss = (w",
+    ),
+    "a write to a product that nothing uses": (
+        "warning",
+        "lost-write",
+        ["fill_ writes to #", "which stays as it was"],
+        "write to what it is computed from",
+        "(w * 2).fill_(0.0)",
+    ),
+    "the gradient of another loss, whose input is other data": (
+        "note",
+        "not-cleared",
+        ["still held the gradient of #", "for another optimizer"],
+        "opt_c.zero_grad()",
+        "critic(torch.randn(5, 3))",
+    ),
+    "an attention mask that lets only padding through": (
+        "warning",
+        "masked",
+        ["it arrives only where", "is a mask"],
+        "invert the mask: in this attention True marks the elements that are left out",
+        "mask = ",
+    ),
+    "a mask over more elements than are stored": (
+        "note",
+        "masked",
+        ["it arrives only where", "is a mask"],
+        "invert the mask: it keeps",
+        "# mask",
+    ),
+    "Adam in half whose steps round away": ("warning", "unchanged", ["rounds away in float16"], "float32", ".half()"),
+    "RMSprop in half whose steps round away": (
+        "warning",
+        "unchanged",
+        ["rounds away in float16"],
+        "float32",
+        ".half()",
+    ),
+    "a filled padding row of a weight that is not stored": (
+        "note",
+        "padding-filled",
+        ["row 0", "is never trained"],
+        "emb.weight[0] = 0",
+        "nn.init.normal_",
+    ),
+    "replicas of which only statistics are stored": (
+        "note",
+        "replicas-apart",
+        ["get the same gradient, but have different values"],
+        "load_state_dict",
+        "ws = [",
     ),
 }
 ONLY_TORCH = {"clipped before unscale_", "a target that is longer than its input"}
@@ -1615,6 +1733,173 @@ for i in range(30):
     (2 - a.detach() * b).pow(2).sum().backward()
     opt_b.step()
 """,
+    "writes to results that are kept, or used later": """
+x = torch.randn(4, 3, requires_grad=True)
+used, kept = [], []
+with torch.no_grad():
+    used.append(x * 2); used[0].fill_(2.0)
+    kept.append(x * 3); kept[0].zero_()
+    torch.empty(3).uniform_()
+(used.pop() * x).sum().backward()
+""",
+    "hooks that write to other tensors, or get the gradient": """
+net, count = nn.Linear(3, 1), torch.zeros(1)
+def seen(p):
+    count.add_(1)
+def shrink(g):
+    net.bias.data.mul_(0.9)
+net.weight.register_post_accumulate_grad_hook(seen)
+net.bias.register_hook(shrink)
+(net(torch.randn(5, 3)) - 1).pow(2).mean().backward()
+""",
+    "a loss below zero that grows": """
+w = torch.ones(2, requires_grad=True)
+opt = torch.optim.SGD([w], lr=1.01)
+for i in range(30):
+    loss = (w * w).sum() - 10
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "two losses that grow, with one optimizer": """
+w, v = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+opt = torch.optim.SGD([w, v], lr=1.01)
+for i in range(30):
+    opt.zero_grad()
+    (w * w).sum().backward()
+    (v * v).sum().backward()
+    opt.step()
+""",
+    "a loss that grows, with two optimizers": """
+w, v = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+opt_w, opt_v = torch.optim.SGD([w], lr=1.01), torch.optim.SGD([v], lr=1.01)
+for i in range(30):
+    opt_w.zero_grad(); opt_v.zero_grad()
+    ((w * w).sum() + (v * v).sum()).backward()
+    opt_w.step()
+    opt_v.step()
+""",
+    "targets that are detached, one after the other": """
+net, total = nn.Linear(3, 1), 0.0
+for i in range(3):
+    total = total + (net(torch.randn(5, 3)) - net(torch.ones(5, 3)).detach()).pow(2).mean()
+total.backward()
+""",
+    "a state that is detached after its own loss": """
+cell, out, h, total = nn.GRUCell(3, 4), nn.Linear(4, 1), torch.zeros(5, 4), 0.0
+for i in range(4):
+    h = cell(torch.randn(5, 3), h.detach())
+    total = total + out(h).pow(2).mean()
+total.backward()
+""",
+    "a copy whose norm is in training mode": """
+net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+follower = copy.deepcopy(net).requires_grad_(False)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    opt.zero_grad()
+    (net(torch.randn(6, 3)) - 1).pow(2).mean().backward()
+    opt.step()
+    with torch.no_grad():
+        for a, b in zip(follower.parameters(), net.parameters()):
+            a.copy_(b)
+with torch.no_grad():
+    follower(torch.randn(6, 3))
+""",
+    "a norm of a program that trains nothing": """
+norm = nn.BatchNorm1d(3)
+with torch.no_grad():
+    norm.weight.copy_(torch.tensor([0.5, 1.0, 2.0]))
+    norm.eval()(torch.randn(6, 3))
+""",
+    "windows whose target is in other memory, or is the whole of them": """
+net = nn.Linear(4, 1)
+series, other = torch.sin(torch.arange(40.0)), torch.cos(torch.arange(40.0))
+x = series.unfold(0, 4, 1)[:-1]
+(net(x) - other[3:-1, None]).pow(2).mean().backward()
+one = nn.Linear(1, 1)
+(one(series[1:, None])[:, 0] - series[1:]).pow(2).mean().backward()
+""",
+    "a target in the input of a loss without backward": """
+net = nn.Linear(4, 1)
+series = torch.sin(torch.arange(40.0))
+x = series.unfold(0, 4, 1)[:-1]
+(net(x) - series[3:-1, None]).pow(2).mean()
+""",
+    "views whose order of dimensions is not known": """
+h = torch.randn(2, 8, 5, requires_grad=True) * 2
+square = torch.randn(4, 4, 5, requires_grad=True) * 2
+one = torch.randn(1, 8, 5, requires_grad=True) * 2
+(h.view(2, 8, 5).mean() + square.view(4, 20).mean() + one.view(8, 5).mean()).backward()
+""",
+    "a schedule of factors for a rate of 1": """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=1.0)
+sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda step: 1 / (1 + step))
+for i in range(3):
+    opt.zero_grad()
+    ((net(torch.randn(5, 3)) - 1) / 9).pow(2).mean().backward()
+    opt.step()
+    sched.step()
+""",
+    "parts whose sums, calls or numbers of targets are weighted right": """
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+y = torch.tensor([[0, 1, 2, 3], [1, -100, -100, -100]])
+for i in range(2):
+    opt.zero_grad()
+    for target in y:
+        (F.cross_entropy(net(torch.randn(4, 3)), target, reduction="sum") / 5).backward()
+    opt.step()
+    opt.zero_grad()
+    for target in y[:1].repeat(2, 1):
+        (F.cross_entropy(net(torch.randn(4, 3)), target) / 2).backward()
+    opt.step()
+    opt.zero_grad()
+    F.cross_entropy(net(torch.randn(4, 3)), y[0]).backward()
+    F.cross_entropy(net(torch.randn(4, 3)), y[1]).backward()
+    opt.step()
+""",
+    "one pair of parameters with equal gradients": """
+ws = [nn.Parameter(torch.arange(3.0) + i) for i in range(2)]
+opt = torch.optim.SGD(ws, lr=0.1)
+for i in range(2):
+    opt.zero_grad()
+    sum((w * torch.tensor([1.0, 2.0, 3.0])).sum() for w in ws).backward()
+    for w in ws:
+        w.grad.mul_(2.0)
+    opt.step()
+""",
+    "pairs of tensors that no optimizer has": """
+ws = [nn.Parameter(torch.arange(3.0) + i) for i in range(4)]
+for i in range(2):
+    for w in ws:
+        w.grad = None
+    sum((w * torch.tensor([1.0, 2.0, 3.0])).sum() for w in ws).backward()
+    for w in ws:
+        w.grad.mul_(2.0)
+        w.data -= w.grad
+""",
+    "signs of gradients of which only statistics are stored": """
+ws = [nn.Parameter(torch.arange(20000.0) + i) for i in range(4)]
+opt = torch.optim.SGD(ws, lr=0.1)
+for i in range(2):
+    opt.zero_grad()
+    sum((w * torch.arange(1.0, 20001) * (n + 1)).sum() for n, w in enumerate(ws)).backward()
+    for w in ws:
+        w.grad.sign_()
+    opt.step()
+""",
+    "padding rows of weights that are not stored": """
+emb, out = nn.Embedding(5000, 8, padding_idx=0), nn.Linear(8, 1)
+nn.init.normal_(emb.weight)
+with torch.no_grad():
+    emb.weight[0] = 0
+ids = torch.arange(9000).reshape(3, 3000) % 5000
+unused = nn.Embedding(5000, 8, padding_idx=0)
+nn.init.normal_(unused.weight)
+out((emb(ids) + unused(ids % 4000 + 1)).sum(1)).pow(2).mean().backward()
+""",
 }
 
 
@@ -1663,6 +1948,7 @@ o = net(torch.randn(5, 3))
         "F.soft_margin_loss(o[:, 0], y)",
         "F.multilabel_soft_margin_loss(o, torch.full((5, 4), -1.0))",
         "nn.BCEWithLogitsLoss(weight=torch.full((5,), 3.0))(o[:, 0], y - 1)",
+        "F.binary_cross_entropy_with_logits(o[:, 0], y * 2)",
     ],
 )
 def test_the_target_of_each_loss_is_known_by_its_place(engine, loss, checks):
@@ -1738,6 +2024,80 @@ for i in range(3):
 def test_a_step_that_is_larger_than_the_gap_does_not_round_away(engine, size, rate, checks):
     found = checks.of_text(HEAD + OF_HALF.format(size, rate, size), engine).found
     assert not any("rounds away" in one.finding.text for one in found)
+
+
+OTHER_REASONS = {
+    "a step that does nothing": (
+        "rounds away",
+        """
+class Idle(torch.optim.SGD):
+    def step(self, closure=None):
+        pass
+w = nn.Parameter(torch.full((4,), 2.0).half())
+opt = Idle([w], lr=0.1)
+for i in range(3):
+    opt.zero_grad()
+    (w * 3).sum().backward()
+    opt.step()
+""",
+    ),
+    "a step from zero that is too small for its type": (
+        "rounds away",
+        """
+w = nn.Parameter(torch.zeros(4).half())
+opt = torch.optim.SGD([w], lr=1e-9)
+for i in range(3):
+    opt.zero_grad()
+    (w * 3).sum().backward()
+    opt.step()
+""",
+    ),
+    "a hook that freezes the whole parameter": (
+        "weight decay",
+        """
+w = nn.Parameter(torch.randn(4, 3))
+w.register_hook(lambda g: g * 0)
+opt = torch.optim.AdamW([w], lr=0.1)
+for i in range(3):
+    opt.zero_grad()
+    (w * torch.randn(4, 3)).sum().backward()
+    opt.step()
+""",
+    ),
+    "means that are 0": (
+        "targets add up",
+        """
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(2):
+    opt.zero_grad()
+    for target in torch.tensor([[0, 1, 2, 3], [1, -100, -100, -100]]):
+        h = net(torch.randn(4, 3)) * 0 + F.one_hot(target.clamp(min=0), 4) * 1000
+        F.cross_entropy(h, target).backward()
+    opt.step()
+""",
+    ),
+    "means of passes whose gradients are cleared": (
+        "targets add up",
+        """
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(2):
+    for target in torch.tensor([[0, 1, 2, 3], [1, -100, -100, -100]]):
+        opt.zero_grad()
+        F.cross_entropy(net(torch.randn(4, 3)), target).backward()
+    opt.step()
+""",
+    ),
+}
+"""Programs with another mistake, and the words of the finding that they do not have."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OTHER_REASONS)
+def test_a_mistake_is_not_found_for_another_reason(name, engine, checks):
+    words, program = OTHER_REASONS[name]
+    assert [one.heading for one in checks.of_text(HEAD + program, engine).found if words in one.finding.text] == []
 
 
 CANCELLED_ROWS = """
