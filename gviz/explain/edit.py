@@ -349,7 +349,7 @@ def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) ->
 
     A function of a module, such as ``torch.reshape(h, (n, -1))``, gets another first argument.
     """
-    by = "transpose(0, 1)" if is_transposed(order) else f"permute{order}"
+    by = permutation(order)
 
     def change(text: _Text) -> Change:
         modules = _imported(text)
@@ -375,9 +375,9 @@ def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) ->
     return rewritten(timeline, at, change)
 
 
-def is_transposed(order: tuple[int, ...]) -> bool:
-    """Return whether an order of dimensions exchanges only the first two."""
-    return len(order) >= 2 and order == (1, 0, *range(2, len(order)))
+def permutation(order: tuple[int, ...]) -> str:
+    """Return the call of a method that gives this order of dimensions."""
+    return "transpose(0, 1)" if order == (1, 0, *range(2, len(order))) else f"permute{order}"
 
 
 def _imported(text: _Text) -> set[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gviz.explain.edit import is_transposed
+from gviz.explain.edit import permutation
 from gviz.explain.finding import lines
 
 HEAD = """
@@ -923,7 +923,7 @@ EXPECTED = {
         "note",
         "mixed-rows",
         ["(2,8,5) as (8,10)", "permute(1, 0, 2)"],
-        "transpose(1, 0)",
+        "transpose(0, 1)",
         "h.view(8, -1)",
     ),
     "an initialization over the padding row": (
@@ -1832,6 +1832,10 @@ square = torch.randn(4, 4, 5, requires_grad=True) * 2
 one = torch.randn(1, 8, 5, requires_grad=True) * 2
 (h.view(2, 8, 5).mean() + square.view(4, 20).mean() + one.view(8, 5).mean()).backward()
 """,
+    "views of a layer, which orders its dimensions itself": """
+x = torch.randn(2, 3, 8)
+nn.MultiheadAttention(8, 2)(x, x, x)[0].pow(2).mean().backward()
+""",
     "a schedule of factors for a rate of 1": """
 net = nn.Linear(3, 1)
 opt = torch.optim.SGD(net.parameters(), lr=1.0)
@@ -2003,8 +2007,8 @@ def test_the_edit_of_mixed_rows_keeps_functions_of_modules(engine, call, mended,
 
 
 def test_only_an_exchange_of_the_first_two_dimensions_is_a_transpose():
-    assert is_transposed((1, 0, 2))
-    assert not is_transposed((1, 0, 3, 2))
+    assert permutation((1, 0, 2)) == "transpose(0, 1)"
+    assert permutation((1, 0, 3, 2)) == "permute(1, 0, 3, 2)"
 
 
 OF_HALF = """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import as_permuted, is_transposed
+from gviz.explain.edit import Edit, as_permuted, permutation
 from gviz.explain.finding import Finding
 from gviz.explain.recording_overview import Made, Survey
 from gviz.values.number_text import shape_text
@@ -17,7 +17,8 @@ _VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view", "flatten")
 def mixed_rows(survey: Survey) -> Iterator[Finding | None]:
     """Yield views with the sizes of a transposed tensor: each line once.
 
-    ``h.view(batch, -1)`` of a state of shape (2, batch, hidden) puts states of different samples into one row.
+    ``h.view(batch, -1)`` of a state of shape (2, batch, hidden) puts states of different samples into one row. Only
+    views that the program itself calls are reported: a layer of a library orders its dimensions on purpose.
     """
     seen: set[int] = set()
     for made in survey.ops(*_VIEWS):
@@ -25,9 +26,11 @@ def mixed_rows(survey: Survey) -> Iterator[Finding | None]:
         if source is None or made.created.stack in seen or made.created.during[0]:
             continue
         yield None
-        if (order := _meant_order(source.shape, made.shape)) and _is_of_program(survey, made):
+        order = _meant_order(source.shape, made.shape)
+        edit = as_permuted(survey.timeline, survey.at(made), order) if order else None
+        if edit is not None:
             seen.add(made.created.stack)
-            yield _mixed_finding(survey, made, source, order)
+            yield _mixed_finding(survey, made, source, order, edit)
 
 
 def _meant_order(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
@@ -42,19 +45,12 @@ def _meant_order(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, 
     return (1, 0, *range(2, len(before))) if after in glued else ()
 
 
-def _is_of_program(survey: Survey, made: Made) -> bool:
-    """Return whether the program calls the view itself: a layer of a library orders its dimensions on purpose."""
-    return as_permuted(survey.timeline, survey.at(made), ()) is not None
-
-
-def _mixed_finding(survey: Survey, made: Made, source: Made, order: tuple[int, ...]) -> Finding:
+def _mixed_finding(survey: Survey, made: Made, source: Made, order: tuple[int, ...], edit: Edit) -> Finding:
     timeline = survey.timeline
     shapes = shape_text(source.shape), shape_text(made.shape)
     text = titled(f"{{}} views {shapes[0]} as {shapes[1]}: its rows are mixed", label(timeline, made.node))
     moved = f"the sizes are those of permute{order}, but a view of {label_at(timeline, source.node)} moves no element"
     part = Finding("operand", moved, source.seq, source.node)
-    by = f"transpose({order[0]}, {order[1]})" if is_transposed(order) else f"permute{order}"
-    fix = f"{by} before it, and reshape instead of view"
+    fix = f"{permutation(order)} before it, and reshape instead of view"
     at = survey.at(made)
-    edit = as_permuted(timeline, at, order)
     return Finding("mixed-rows", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)
