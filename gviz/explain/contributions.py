@@ -303,7 +303,7 @@ def _sent_by_loss(loss_pass: _LossPass, source: int) -> dict[int, _ByLoss]:
     except GvizError:
         if info.op.base_name not in ELEMENTWISE:
             raise
-        sent = [_by_element(loss_pass, one, recorded, each) for one in each]
+        sent = _sent_by_element(loss_pass, recorded, [one[0] for one in each])
     return {
         slot: _require_sum(
             loss_pass, part, {loss: one[slot] for loss, one in zip(losses, sent, strict=True) if slot in one}
@@ -312,22 +312,24 @@ def _sent_by_loss(loss_pass: _LossPass, source: int) -> dict[int, _ByLoss]:
     }
 
 
-def _by_element(
-    loss_pass: _LossPass, share: _ByLoss, recorded: Mapping[int, Contribution], each: Sequence[_ByLoss]
-) -> _ByLoss:
-    """Return what an elementwise rule sends for one share of what arrived, by slot.
+def _sent_by_element(
+    loss_pass: _LossPass, recorded: Mapping[int, Contribution], arrived: Sequence[Array]
+) -> list[_ByLoss]:
+    """Return what an elementwise rule sends, by slot, for each part of what arrived.
 
-    It multiplies each element by a number, whatever that is: the one between the recorded sums. Its forward may have an
-    argument that was not recorded, as the small number that `rms_norm` adds.
+    The rule multiplies each element by a number, which the recorded sums determine. Its forward may have an argument
+    that was not recorded, such as the small number that `rms_norm` adds.
     """
-    total = sum((one[0] for one in each if 0 in one), np.zeros(()))
-    found: _ByLoss = {}
-    for slot, part in recorded.items():
-        array = _array(loss_pass, part)
-        if 0 not in share or array.shape != total.shape or (share[0][total == 0] != 0).any():
-            raise GvizError(f"{label_at(loss_pass.timeline, part.source)} cannot be split by element")
-        found[slot] = np.divide(share[0] * array, total, out=np.zeros(total.shape), where=total != 0)
-    return found
+    total = sum(arrived, np.zeros(()))
+    sums = {slot: _array(loss_pass, part) for slot, part in recorded.items()}
+    lost = any((array[total == 0] != 0).any() for array in arrived)  # parts that cancel leave no number to see
+    if lost or any(array.shape != total.shape for array in sums.values()):
+        source = next(iter(recorded.values())).source
+        raise GvizError(f"{label_at(loss_pass.timeline, source)} cannot be split by element")
+    factors = {
+        slot: np.divide(array, total, out=np.zeros(total.shape), where=total != 0) for slot, array in sums.items()
+    }
+    return [{slot: array * factor for slot, factor in factors.items()} for array in arrived]
 
 
 def _require_sum(loss_pass: _LossPass, part: Contribution, shares: _ByLoss) -> _ByLoss:

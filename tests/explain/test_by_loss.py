@@ -118,6 +118,23 @@ def test_where_a_rule_cannot_run_again_an_approximation_by_perturbation_is_offer
     assert "second = Mean" in found.fix
 
 
+@pytest.mark.torch
+def test_losses_that_cancel_at_an_element_are_not_split_there(tmp_path):
+    """A recording of `rms_norm` does not have the small number that it adds, so the rule cannot run again."""
+    real = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "t.gviz", limit=1 << 16):
+        w = real.randn(4, 4, requires_grad=True)
+        z = real.nn.functional.rms_norm(w * 2, (4,))
+        first, second = z.exp().sum(), -z[0].exp().sum()
+        (first + second).backward()
+    timeline = gviz.load(tmp_path / "t.gviz")
+    node = next(node for node in timeline.nodes if timeline.info(node).created.kind == "leaf")
+    (found,) = [
+        part for part in why(timeline, timeline.at(len(timeline)), node, "grad").parts if part.kind == "by-loss"
+    ]
+    assert "cannot be split by element" in found.text
+
+
 def recorded_now(program):
     torch.manual_seed(0)
     return timeline_of(program, limit=1 << 16)
