@@ -640,6 +640,14 @@ for i in range(3):
     (w * 200).sum().backward()
     opt.step()
 """,
+    "small gradients in half whose steps round away": """
+w = nn.Parameter(torch.full((4,), 2.0).half())
+opt = torch.optim.SGD([w], lr=0.1)
+for i in range(3):
+    opt.zero_grad()
+    (w * 0.003).sum().backward()
+    opt.step()
+""",
     "RMSprop in half whose steps round away": """
 w = nn.Parameter(torch.full((4,), 2.0).half())
 opt = torch.optim.RMSprop([w], lr=1e-5)
@@ -1053,6 +1061,13 @@ EXPECTED = {
         "# mask",
     ),
     "Adam in half whose steps round away": ("warning", "unchanged", ["rounds away in float16"], "float32", ".half()"),
+    "small gradients in half whose steps round away": (
+        "warning",
+        "unchanged",
+        ["rounds away in float16"],
+        "float32",
+        ".half()",
+    ),
     "RMSprop in half whose steps round away": (
         "warning",
         "unchanged",
@@ -2114,6 +2129,46 @@ h = net(torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]))
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_that_cancel_each_other_are_no_mask(engine, checks):
     assert "masked" not in {one.finding.kind for one in checks.of_text(HEAD + CANCELLED_ROWS, engine).found}
+
+
+FILLED_IN_A_LOOP = """
+net = nn.ModuleDict({"emb": nn.Embedding(7, 4, padding_idx=0), "out": nn.Linear(4, 1)})
+for p in net.parameters():
+    nn.init.normal_(p)
+ids = torch.tensor([[1, 2, 3], [4, 0, 0]])
+net["out"](net["emb"](ids).sum(1)).pow(2).mean().backward()
+"""
+
+FILLED_BY_A_METHOD = """
+class Net(nn.Module):
+    def fill(self):
+        nn.init.normal_(self.emb.weight)
+    def __init__(self):
+        super().__init__()
+        self.emb, self.out = nn.Embedding(7, 4, padding_idx=0), nn.Linear(4, 1)
+        self.fill()
+    def forward(self, ids):
+        return self.out(self.emb(ids).sum(1))
+Net()(torch.tensor([[1, 2, 3], [4, 0, 0]])).pow(2).mean().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("program", "line", "fix", "new"),
+    [
+        (FILLED_IN_A_LOOP, "nn.init.normal_(p)", "emb.weight[0] = 0", None),
+        (FILLED_BY_A_METHOD, "nn.init.normal_", "self.emb.weight[0] = 0", "self.emb.weight.data[0].zero_()"),
+    ],
+    ids=["loop", "method"],
+)
+def test_only_a_padding_row_is_set_to_zero_and_no_row_of_another_parameter(program, line, fix, new, engine, checks):
+    text = HEAD + program
+    (one,) = checks.of_text(text, engine).found
+    assert one.finding.kind == "padding-filled"
+    assert line in text.splitlines()[one.finding.at.line - 1]
+    assert one.finding.fix.endswith(f": {fix}")
+    assert (one.finding.edit and one.finding.edit.new.strip().splitlines()[-1].strip()) == new
 
 
 EMPTY_WIDTH = """

@@ -426,6 +426,8 @@ def _filled_finding(survey: Survey, made: Made, weight: int, row: int) -> Findin
     stays = "an initialization has filled it; padding_idx only keeps its gradient zero, so it keeps these numbers"
     part = Finding("first", stays, made.seq, weight)
     named = written_name(timeline, at)
+    if named.rpartition(".")[2] != info.name.rpartition(".")[2]:
+        named = ""  # the variable of a loop, which also fills other parameters
     fix = f"set it to zero after the initialization: with torch.no_grad(): {named or 'emb.weight'}[{row}] = 0"
     edit = after(timeline, at, f"{named}.data[{row}].zero_()") if named else None
     return Finding("padding-filled", text, made.seq, weight, (part,), fix, at, suspected=True, edit=edit)
