@@ -1851,6 +1851,12 @@ one = torch.randn(1, 8, 5, requires_grad=True) * 2
 x = torch.randn(2, 3, 8)
 nn.MultiheadAttention(8, 2)(x, x, x)[0].pow(2).mean().backward()
 """,
+    "products with data, negated or at a loss": """
+net, t = nn.Linear(3, 4), torch.randn(5, 4)
+(net(torch.randn(5, 3)) * -t).mean().backward()
+h, y = net(torch.randn(5, 3)), torch.ones(5, 4)
+F.binary_cross_entropy_with_logits(t * h, y).backward()
+""",
     "a schedule of factors for a rate of 1": """
 net = nn.Linear(3, 1)
 opt = torch.optim.SGD(net.parameters(), lr=1.0)
@@ -1975,6 +1981,14 @@ def test_the_target_of_each_loss_is_known_by_its_place(engine, loss, checks):
         one.finding.kind: one.finding for one in checks.of_text(HEAD + TARGETS_OF_SIGNS.format(loss), engine).found
     }
     assert "wrong-targets" in found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_targets_that_are_no_signs_are_not_mapped_from_signs(engine, checks):
+    program = HEAD + TARGETS_OF_SIGNS.format("F.binary_cross_entropy_with_logits(o[:, 0], y * 3 - 1)")
+    (one,) = checks.of_text(program, engine).found
+    assert (one.finding.kind, one.finding.edit) == ("wrong-targets", None)
+    assert one.finding.fix == "targets from 0 to 1, or another loss"
 
 
 HOOK_OF_AN_OBJECT = """
