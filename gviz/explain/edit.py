@@ -356,7 +356,7 @@ def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) ->
 
         def known(part: ast.expr) -> str | None:
             match part:
-                case ast.Call(func=ast.Attribute(value=value, attr="reshape" | "flatten"), args=[first, *_]) if (
+                case ast.Call(func=ast.Attribute(value=value, attr="reshape"), args=[first, *_]) if (
                     text.segment(value) in modules
                 ):
                     old = text.segment(first)
@@ -364,10 +364,9 @@ def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) ->
                     whole, head = text.segment(part), text.segment(part.func)
                     tail = whole.removeprefix(head).replace(old, f"{old if simple else f'({old})'}.{by}", 1)
                     return f"{head}{tail}"
-                case ast.Call(func=ast.Attribute(value=value, attr="view" | "reshape" | "flatten" as name)):
-                    method = "reshape" if name == "view" else name
+                case ast.Call(func=ast.Attribute(value=value, attr="view" | "reshape")):
                     inner = text.segment(part)[len(text.segment(part.func)) :]
-                    return f"{text.segment(value)}.{by}.{method}{inner}"
+                    return f"{text.segment(value)}.{by}.reshape{inner}"
             return None
 
         return known
@@ -1167,14 +1166,18 @@ def _is_within(part: ast.expr | ast.stmt, at: Frame) -> bool:
     return start <= here <= end
 
 
-def loop_over(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
-    """Return the first loop of the program whose head reads an expression, such as ``teacher.parameters()``."""
+def pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
+    """Return the first loop whose head makes pairs with an expression: ``zip(copy.parameters(), net.parameters())``."""
     text = _text(timeline, at)
     if text is None or at is None:
         return None
-    loops = (one for one in text.statements if isinstance(one.node, ast.For))
-    reading = (one for one in loops if any(text.segment(call) == read for call in one.parts(ast.Call)))
-    return next((_frame(at, one.first, text) for one in reading), None)
+    _, dot, method = read.rpartition(".")
+    for one in text.statements:
+        calls = [text.segment(call) for call in one.parts(ast.Call)] if isinstance(one.node, ast.For) else []
+        alike = [call for call in calls if call.endswith(dot + method)]
+        if read in alike and len(alike) > 1:
+            return _frame(at, one.first, text)
+    return None
 
 
 _SHORT_TYPES = {"bfloat16": "bfloat16", "half": "float16", "float16": "float16"}

@@ -484,7 +484,9 @@ for i in range(2):
 """,
     "a copy without the statistics of its norm": """
 net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
-follower = copy.deepcopy(net).requires_grad_(False)
+follower = copy.deepcopy(net)
+for p in follower.parameters():
+    p.requires_grad_(False)
 follower.eval()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for i in range(3):
@@ -623,6 +625,20 @@ h = net(x)
 mask = torch.arange(6)[None] < torch.tensor([2, 3, 4, 5])[:, None]
 h = layer(h, src_key_padding_mask=mask)
 out((h * ~mask[..., None]).sum(1)).pow(2).mean().backward()
+""",
+    "a mask that lets only products with zeros through": """
+w = torch.ones(3, requires_grad=True)
+valid = torch.tensor([True, True, False, False])
+x = torch.randn(4, 3) * valid[:, None]
+h = w * x
+ignored = torch.tensor([False, False, True, True])  # mask
+(h * ignored[:, None]).sum().backward()
+""",
+    "a write to an element of a copy": """
+w = torch.randn(4, 3, requires_grad=True)
+with torch.no_grad():
+    w[[0, 1]][0] = 0.0
+(w * torch.randn(4, 3)).sum().backward()
 """,
     "a mask over more elements than are stored": """
 net, out = nn.Linear(30, 40), nn.Linear(40, 1)
@@ -1052,6 +1068,20 @@ EXPECTED = {
         ["it arrives only where", "is a mask"],
         "invert the mask: in this attention True marks the elements that are left out",
         "mask = ",
+    ),
+    "a mask that lets only products with zeros through": (
+        "warning",
+        "masked",
+        ["it arrives only where", "nowhere are both nonzero", "is a mask"],
+        "invert the mask: it keeps",
+        "# mask",
+    ),
+    "a write to an element of a copy": (
+        "warning",
+        "lost-write",
+        ["a new tensor that nothing uses"],
+        "an index of rows or a mask makes a copy",
+        "w[[0, 1]][0] = 0.0",
     ),
     "a mask over more elements than are stored": (
         "note",
@@ -2122,6 +2152,21 @@ for i in range(2):
     opt.step()
 """,
     ),
+    "a generator that is used up where gradients are counted": (
+        "nothing to clip",
+        """
+net = nn.Linear(3, 1)
+params = filter(lambda p: p.requires_grad, net.parameters())
+opt = torch.optim.SGD(params, lr=0.1)
+for i in range(2):
+    opt.zero_grad()
+    (net(torch.randn(5, 3)) - 1).pow(2).mean().backward()
+    if i > 5:
+        nn.utils.clip_grad_norm_(params, 1.0)
+    count = len(list(params))
+    opt.step()
+""",
+    ),
 }
 """Programs with another mistake, and the words of the finding that they do not have."""
 
@@ -2131,6 +2176,13 @@ for i in range(2):
 def test_a_mistake_is_not_found_for_another_reason(name, engine, checks):
     words, program = OTHER_REASONS[name]
     assert [one.heading for one in checks.of_text(HEAD + program, engine).found if words in one.finding.text] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_edit_of_a_short_type_names_the_module_that_has_the_type(engine, checks):
+    program = OF_HALF.replace(".half()", ".to(torch.float16)").format("2.0", 1e-5, "2.0")
+    found = {one.finding.kind: one.finding for one in checks.of_text(HEAD + program, engine).found}
+    assert found["unchanged"].edit.new == "w = nn.Parameter(torch.full((4,), 2.0).to(torch.float32))\n"
 
 
 CANCELLED_ROWS = """

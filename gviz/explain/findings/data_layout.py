@@ -11,7 +11,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.recording_overview import Made, Survey
 from gviz.values.number_text import shape_text
 
-_VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view", "flatten")
+_VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
 
 
 def mixed_rows(survey: Survey) -> Iterator[Finding | None]:

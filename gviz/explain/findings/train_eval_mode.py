@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gviz.events import DataSet, NodeCreated, OptimizerStepped, ScopeEntered, StorageWritten
 from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import loop_over, method_self, with_keyword
+from gviz.explain.edit import method_self, pairing_loop, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
 from gviz.explain.recording_overview import Made, Survey
@@ -228,6 +228,6 @@ def _initial_finding(survey: Survey, made: Made, mean: int, varied: int) -> Find
     now = f"{label_at(timeline, made.node)} normalizes with a mean of 0 and a variance of 1"
     part = Finding("used", now, made.seq, made.node, at=at)
     model = timeline.info(varied).name.split(".")[0]
-    copied = loop_over(timeline, at, f"{model}.parameters()")
+    copied = pairing_loop(timeline, at, f"{model}.parameters()")
     fix = "copy the buffers, too, which parameters() leaves out: zip(copy.buffers(), net.buffers()), then a.copy_(b)"
     return Finding("initial-statistics", text, made.seq, mean, (part,), fix, copied or at)
