@@ -65,9 +65,10 @@ def _names_in_source(function: Callable[..., Any], *, is_setup: bool) -> tuple[s
     if not isinstance(tree, ast.FunctionDef):
         return ()
     nodes = [*_own_nodes(tree)]
-    calls = [node for node in nodes if _saves(node)]
-    if len(calls) != 1 or not isinstance(call := calls[0], ast.Call) or call.keywords:
+    calls = [node for node in nodes if isinstance(node, ast.Call) and _is_save(node)]
+    if len(calls) != 1:
         return ()
+    call = calls[0]
     arguments = [argument.arg for argument in (*tree.args.posonlyargs, *tree.args.args)]
     parameters = {*arguments}
     stored = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
@@ -96,11 +97,8 @@ def _own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
             yield from _own_nodes(child)
 
 
-def _saves(node: ast.AST) -> bool:
-    match node:
-        case ast.Call(func=ast.Attribute(attr="save_for_backward")):
-            return True
-    return False
+def _is_save(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "save_for_backward"
 
 
 def _start_of_saving(nodes: list[ast.AST], call: ast.Call) -> tuple[int, int]:

@@ -1,7 +1,11 @@
 """The names under which the forward of a custom function saves its tensors."""
 
 import gc
+import inspect
 import weakref
+from types import SimpleNamespace
+
+import pytest
 
 from gviz.source.saved_names import saved_names
 
@@ -88,9 +92,19 @@ def of_a_result_after_an_early_return(ctx, x):
     return y
 
 
-def of_an_argument_that_is_the_result(ctx, x, scale):
+def of_an_argument_that_is_the_result(ctx, x, /, scale):
     ctx.save_for_backward(x, scale)
     return x
+
+
+def of_a_variable_that_a_class_has(ctx, x):
+    y = x * 2
+    ctx.save_for_backward(x, y)
+
+    class Inner:
+        y = x
+
+    return Inner.y
 
 
 def in_another_function(ctx, x):
@@ -98,6 +112,12 @@ def in_another_function(ctx, x):
         ctx.save_for_backward(y)
 
     inner(x)
+    return x
+
+
+def in_a_lambda(ctx, x):
+    inner = [lambda y: ctx.save_for_backward(y)]
+    inner[0](x)
     return x
 
 
@@ -125,6 +145,34 @@ def test_names_that_the_source_does_not_show_are_unknown():
     assert saved_names(of_many) == saved_names(twice) == saved_names(in_two_places) == saved_names(nothing) == ()
     assert saved_names(print) == ()
     assert saved_names(eval("lambda ctx, x: ctx.save_for_backward(x)")) == ()
+    assert saved_names(SimpleNamespace(__code__="compiled")) == ()
+
+
+def test_a_function_that_wraps_itself_has_no_known_names():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+
+    forward.__wrapped__ = forward
+    assert saved_names(forward) == ()
+
+
+@pytest.mark.parametrize("source", ["def forward(ctx, x", "\0", "# no statement", "-" * 200_000 + "x"])
+def test_a_source_that_is_no_function_has_no_known_names(monkeypatch, source):
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+
+    monkeypatch.setattr(inspect, "getsource", lambda function: source)
+    assert saved_names(forward) == ()
+
+
+def test_the_source_of_a_function_is_read_once(monkeypatch):
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+
+    read, sources = inspect.getsource, []
+    monkeypatch.setattr(inspect, "getsource", lambda function: sources.append(function) or read(function))
+    assert saved_names(forward) == saved_names(forward) == ("x",)
+    assert sources == [forward]
 
 
 def test_a_variable_that_is_assigned_after_the_save_does_not_name_the_saved_tensor():
@@ -139,7 +187,8 @@ def test_the_result_is_what_every_return_after_the_save_returns():
 
 def test_functions_inside_the_forward_have_variables_and_returns_of_their_own():
     assert saved_names(of_a_variable_that_another_function_returns) == ("x", "y")
-    assert saved_names(in_another_function) == ()
+    assert saved_names(of_a_variable_that_a_class_has) == ("x", "y")
+    assert saved_names(in_another_function) == saved_names(in_a_lambda) == ()
 
 
 def test_the_third_argument_of_a_setup_is_the_result():
