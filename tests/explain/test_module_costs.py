@@ -43,6 +43,17 @@ def test_the_memory_of_a_module_includes_the_modules_inside():
     assert found.text(found.by_module["Sequential.0"]) == "512 B"
 
 
+def test_the_costs_of_an_iteration_are_computed_once_for_all_its_moments():
+    assert costs(TRAINED, "memory", 5) is costs(TRAINED, "memory", len(TRAINED)) is not None
+
+
+def test_memory_of_nodes_outside_of_modules_is_that_of_no_module():
+    outside = timeline_of(lambda: torch.ones(2, requires_grad=True).exp().sum().backward())
+    found = costs(outside, "memory", len(outside))
+    assert found.total == 8
+    assert not found.by_module
+
+
 def test_the_time_of_a_module_is_that_of_all_its_calls_and_each_call_has_its_own():
     calls = (
         TimedCall("net", "Net", -1, 10, 20),

@@ -102,9 +102,7 @@ class Rooms:
         if self.options.marks and cuts(self.timeline, info):
             width = max(width, cell_len(cut_text(info)))
         incoming = role in ("leaf", "parameter") and self.backward
-        height = self._height(info, role)
-        if cost := self._cost(info.node, None):
-            width, height = max(width, cell_len(cost) + 1 + len(self.options.overlay or "")), height + 1
+        width, height = self._with_cost(width, self._height(info, role), info.node)
         return Outline(box_key(info.node), info.node, role, text, width, height, incoming=incoming)
 
     def module(self, last: NodeInfo, group: Group) -> Outline:
@@ -126,12 +124,13 @@ class Rooms:
         adds = grads and group.call.of > 1
         bars = grads and group.repeat is not None and len(group.repeat.modules) > 1
         height = 1 + has_contents(group, self.options) + gives + receives + grads + adds + bars
-        if cost := self._cost(last.node, group):
-            width, height = max(width, cell_len(cost) + 1 + len(self.options.overlay or "")), height + 1
+        width, height = self._with_cost(width, height, last.node, group)
         return Outline(key, last.node, role, text, width, height, group=group)
 
-    def _cost(self, node: int, group: Group | None) -> str:
-        return cost_text(self.timeline, self.iteration.end, self.options, node, group)
+    def _with_cost(self, width: int, height: int, node: int, group: Group | None = None) -> tuple[int, int]:
+        """Return the size of a box with room for the row of its cost, if it has one."""
+        cost = cost_text(self.timeline, self.iteration.end, self.options, node, group)
+        return (max(width, len(f"{self.options.overlay} {cost}")), height + 1) if cost else (width, height)
 
     def _role(self, info: NodeInfo) -> Role:
         if info.created.kind == "op":
@@ -177,15 +176,17 @@ def cost_text(timeline: Timeline, n: int, options: Options, node: int, group: Gr
     known = costs(timeline, options.overlay, n) if options.overlay is not None else None
     if known is None:
         return ""
-    amount = known.of_nodes((node,) if group is None else group.inner)
-    if known.kind == "time" and group is not None:
-        if group.repeat is not None:
-            amount = sum(known.by_module.get(path, 0) for path in group.repeat.modules)
-        else:
-            amount = known.of_call(group.call.path, group.call.nr)
-    share = amount / known.total if known.total else 0
-    bar = "▇" * max(round(COST_BAR * min(share, 1)), 1)
-    return f"{known.text(amount)} {100 * share:.{int(share < 0.0995)}f}% {bar}" if amount else ""
+    if group is None or known.kind == "memory":
+        amount = known.of_nodes((node,) if group is None else group.inner)
+    elif group.repeat is not None:
+        amount = sum(known.by_module.get(path, 0) for path in group.repeat.modules)
+    else:
+        amount = known.of_call(group.call.path, group.call.nr)
+    if not amount:
+        return ""
+    share = amount / max(known.total, amount)
+    bar = "▇" * max(round(COST_BAR * share), 1)
+    return f"{known.text(amount)} {100 * share:.{int(share < 0.0995)}f}% {bar}"
 
 
 def _is_unknown(info: NodeInfo) -> bool:

@@ -16,7 +16,7 @@ from gviz.explain.hook_effects import HookEffect
 from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, WIDEST_VALUE, Outline, has_contents
 from gviz.render.boxes.details import cut_text, cuts
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Repeat, shared
-from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, cost_rows, hook_names
+from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.state_words import State, has_failed, has_no_gradient
 from gviz.render.boxes.tensors import DIGITS
@@ -59,8 +59,7 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     rows.append(_gradient(group, now))
     if group.repeat is not None and len(group.repeat.modules) > 1:
         rows.append(_bars(group.repeat, group, now))
-    cost = cost_rows(place, now)
-    return (*rows[: place.height - 1 - len(cost)], *cost)
+    return fitting_rows(rows, place, now)
 
 
 def _contents(group: Group, now: Now) -> str:

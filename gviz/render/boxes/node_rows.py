@@ -169,14 +169,14 @@ def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now,
         rows.append(Row(remark, "muted"))
     if now.options.density == "full":
         rows += detail_rows(now.timeline, now.moment, info, state, now.options)
-    cost = cost_rows(place, now)
-    return (*rows[: place.height - 1 - len(cost)], *cost)
+    return fitting_rows(rows, place, now)
 
 
-def cost_rows(place: Outline, now: Now) -> tuple[Row, ...]:
-    """Return the row of what a box costs, if the user asked for an overlay."""
+def fitting_rows(rows: Sequence[Row], place: Outline, now: Now) -> tuple[Row, ...]:
+    """Return the rows for which a box has room. The last one is what the box costs, if an overlay shows that."""
     text = cost_text(now.timeline, now.moment.n, now.options, place.node, place.group)
-    return (Row(text, "saved", now.options.overlay or ""),) if text else ()
+    cost = (Row(text, "saved", now.options.overlay or ""),) if text else ()
+    return (*rows[: place.height - 1 - len(cost)], *cost)
 
 
 def chip_rows(place: Outline, state: NodeState | None, now: Now) -> tuple[Row, ...]:
