@@ -133,9 +133,12 @@ def drawing(
     known = costs(timeline, overlay, n)
     if known is None:
         raise why_no_costs(timeline, overlay, n)
-    if overlay == "time" and options.part.level == "auto" and not options.part.closed:
+    if overlay == "time" and options.part.level == "auto":
         options = replace(options, part=replace(options.part, level="modules"))
     words = _drawing(timeline, n, options, as_picture=as_picture, fits=fits)
+    if words.density not in ("short", "full"):
+        options.note(f"the boxes have no room for the overlay {overlay}: labels short or full show it")
+        return words
     return replace(words, remark=f"{words.remark}. {known.words}" if words.remark else known.words)
 
 

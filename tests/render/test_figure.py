@@ -136,6 +136,12 @@ def test_a_figure_whose_text_would_be_tiny_shows_less_text_and_says_so(trace, tm
     assert "boxes show names only: the text of the figure would be less than 5 pt high" in notes
 
 
+def test_a_figure_with_an_overlay_keeps_the_room_for_it(trace, tmp_path):
+    options = {"figure": "one-column", "level": "nodes", "overlay": "memory"}
+    with pytest.raises(GvizError, match="text of this figure would be"):
+        export(trace, tmp_path / "f.svg", **options)
+
+
 def test_a_figure_is_turned_if_its_text_is_larger_then():
     def chain():
         x = builtin.tensor(2.0, requires_grad=True)

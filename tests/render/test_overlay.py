@@ -11,6 +11,7 @@ from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.explain import module_costs
 from gviz.explain.module_costs import Costs
+from gviz.render import detail_level
 from gviz.render.boxes.graph_options import Options
 from gviz.render.request import ExportOptions, Part, requested_scene
 
@@ -20,25 +21,47 @@ def train():
     (net(torch.ones(16, 4)) ** 2).mean().backward()
 
 
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.tanh(self.lin(x)) * torch.sigmoid(x)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(3)])
+        self.head = nn.Sequential(nn.Linear(4, 2), nn.Sigmoid())
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
 TRAINED = timeline_of(train)
-END = len(TRAINED)
+BLOCKS = timeline_of(lambda: Net()(torch.ones(16, 4)).sum().backward())
 
 
-def drawn(overlay, level="auto", timeline=TRAINED, density="short"):
-    options = ExportOptions(
-        drawing=Options(overlay=overlay, density=density), part=Part(level=level), note=lambda text: None
-    )
-    return requested_scene(timeline, END, options, fits=True)
+def drawn(overlay, level="auto", timeline=TRAINED, density="short", note=lambda text: None):
+    options = ExportOptions(drawing=Options(overlay=overlay, density=density), part=Part(level=level), note=note)
+    return requested_scene(timeline, len(timeline), options, fits=True)
 
 
 def amounts(picture, label="memory"):
     return {box.title.partition(" #")[0]: row.text for box in picture.boxes for row in box.rows if row.label == label}
 
 
-@pytest.mark.parametrize("level", ["nodes", "calls", "modules"])
-def test_the_memory_of_the_boxes_adds_up_to_the_peak_at_every_level(level):
-    picture = drawn("memory", level)
-    shares = [float(re.search(r"([\d.]+)%", text)[1]) for text in amounts(picture).values()]
+@pytest.mark.parametrize(
+    ("level", "timeline"), [("nodes", TRAINED), ("calls", TRAINED), ("modules", TRAINED), ("modules", BLOCKS)]
+)
+def test_the_memory_of_the_boxes_adds_up_to_the_peak_at_every_level(level, timeline):
+    picture = drawn("memory", level, timeline)
+    texts = [row.text for box in picture.boxes for row in box.rows if row.label == "memory"]
+    shares = [float(re.search(r"([\d.]+)%", text)[1]) for text in texts]
     assert len(shares) >= 2
     assert sum(shares) == pytest.approx(100, abs=1)
     assert "memory: saved for backward at the peak" in picture.remark
@@ -57,13 +80,33 @@ def test_a_box_has_a_row_and_room_for_it():
         assert all(row.characters <= box.width for row in box.rows if row.label == "memory")
 
 
+def test_a_box_is_wide_enough_for_its_cost():
+    one = timeline_of(lambda: torch.ones(2, requires_grad=True).exp().sum().backward())
+    ((row, box),) = [
+        (row, box) for box in drawn("memory", timeline=one).boxes for row in box.rows if row.label == "memory"
+    ]
+    assert row.text == "8 B 100% ▇▇▇▇▇▇▇▇"
+    assert row.characters <= box.width
+
+
 def test_without_an_overlay_no_box_has_such_a_row():
     assert not amounts(drawn(None))
     assert not drawn(None, "nodes").remark
 
 
-def test_a_picture_with_an_overlay_is_not_reduced_to_names():
-    assert amounts(drawn("memory", "auto"))
+def test_a_picture_with_an_overlay_is_not_reduced_to_names(monkeypatch):
+    monkeypatch.setattr(detail_level, "PAGE", (120.0, 120.0))
+    assert not any(box.rows for box in drawn(None, timeline=BLOCKS).boxes)
+    assert amounts(drawn("memory", timeline=BLOCKS))
+
+
+@pytest.mark.parametrize("density", ["brief", "min"])
+def test_boxes_without_room_for_an_overlay_are_reported(density):
+    notes = []
+    picture = drawn("memory", "calls", density=density, note=notes.append)
+    assert "the boxes have no room for the overlay memory: labels short or full show it" in notes
+    assert "memory" not in picture.remark
+    assert not amounts(picture)
 
 
 def test_the_time_of_each_module_is_in_its_box(monkeypatch):
@@ -72,6 +115,15 @@ def test_the_time_of_each_module_is_in_its_box(monkeypatch):
     picture = drawn("time")
     assert amounts(picture, "time") == {"0 Linear": "40 ms 40% ▇▇▇", "3 Sigmoid": "5 ms 5.0% ▇"}
     assert "time: forward and backward of each module, of 100 ms for the iteration" in picture.remark
+
+
+def test_a_box_of_equal_modules_has_the_time_of_all_of_them(monkeypatch):
+    found = Costs("time", 100e6, {f"Net.blocks.{at}": 20e6 for at in range(3)}, {}, {("Net.head", 1): 120e6})
+    monkeypatch.setattr(module_costs, "_time", lambda timeline, end: found)
+    picture = drawn("time", timeline=BLOCKS)
+    assert sorted(amounts(picture, "time").values()) == ["120 ms 100% ▇▇▇▇▇▇▇▇", "60 ms 60% ▇▇▇▇▇"]
+    assert re.search(r"is one box.*\. time: forward and backward", picture.remark)
+    assert not amounts(drawn("time", "calls", timeline=BLOCKS), "time")
 
 
 def test_a_recording_without_times_is_refused_with_the_command_that_records_them(tmp_path):

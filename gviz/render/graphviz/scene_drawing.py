@@ -66,11 +66,15 @@ def in_figure(graph: Digraph, figure: Figure, picture: Picture, options: ExportO
 
 
 def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
-    """Return the scene of moment `n` for a picture. A figure has less text in its boxes if it could not be read."""
+    """Return the scene of moment `n` for a picture.
+
+    A figure has less text in its boxes if it could not be read, unless an overlay needs the room.
+    """
     scene = requested_scene(timeline, n, options, as_picture=True, fits=True)
     if options.figure is None or len(scene.boxes) > MOST_FOLDED or _can_be_read(scene, options):
         return scene
-    for density, what in _LESS_TEXT.items() if options.drawing.density == "short" else ():
+    may_shorten = options.drawing.density == "short" and options.drawing.overlay is None
+    for density, what in _LESS_TEXT.items() if may_shorten else ():
         less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=_ignore)
         folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
         if _can_be_read(folded, options):
