@@ -525,6 +525,16 @@ def test_the_column_of_values_has_room_for_whole_shapes(width, shape):
     assert 2 + sum(getattr(columns, name) for name in columns.__slots__) == width
 
 
+@pytest.mark.parametrize("title", [0, 40])
+@pytest.mark.parametrize("shape", [0, 60])
+def test_every_width_has_room_for_a_value_and_a_gradient(title, shape):
+    for width in range(40, 140):
+        columns = tape.columns_for(width, 99, title, shape)
+        assert min(columns.value, columns.grad) >= len("|g| 2") + 1
+        assert columns.node >= (12 if width >= 60 else 5)
+        assert 2 + sum(getattr(columns, name) for name in columns.__slots__) == width
+
+
 def test_the_widest_shape_is_that_of_any_result():
     timeline = timeline_of(lambda: torch.ones(3, 1, 2).sum(0).unbind(0))
     assert tape.shape_width(timeline, timeline.nodes) == len("(3,1,2)")
@@ -532,16 +542,16 @@ def test_the_widest_shape_is_that_of_any_result():
 
 def test_a_wide_tape_has_a_column_for_each_of_incoming_gradient_and_accumulated_gradient():
     def program():
-        x = torch.tensor(3.0, requires_grad=True)
+        x, factor = torch.tensor(3.0, requires_grad=True), torch.tensor(2.0)
         for _ in range(2):
-            (x * 2).backward()
+            (x * factor).backward()
 
     timeline = timeline_of(program)
-    n = max(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), GradFlowed))
+    end = max(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), GradFlowed))
     wide, narrow = tape.columns_for(120, 5), tape.columns_for(70, 5)
     assert narrow.accumulated == 0 < wide.accumulated
 
-    def cells(node, columns):
+    def cells(node, columns, n=end):
         text = plain(tape.row(timeline, timeline.at(n), tape.Entry(node, timeline.at(n).state(node)), columns, UNICODE))
         begin = 2 + columns.number + columns.node + columns.inputs + columns.value
         return text[begin : begin + columns.grad].strip(), text[begin + columns.grad :][: wide.accumulated].strip()
@@ -549,7 +559,8 @@ def test_a_wide_tape_has_a_column_for_each_of_incoming_gradient_and_accumulated_
     assert cells(1, wide) == ("2", "2")  # the second pass brings 2; .grad is still that of the first
     assert cells(1, narrow)[0] == "(2)"
     last = timeline.nodes[-1]
-    assert cells(last, wide)[1] == ""
+    assert cells(last, wide)[1] == cells(2, wide)[1] == ""  # neither an operation nor a constant gets a .grad
+    assert cells(1, wide, n=0) == cells(last, wide, n=0) == ("…", "")
     assert plain(tape.heading(wide)).split() == ["#", "node", "in", "value", "grad", ".grad", "note"]
     assert ".grad" not in plain(tape.heading(narrow))
 

@@ -168,7 +168,7 @@ def title_width(timeline: Timeline, nodes: Sequence[int]) -> int:
 def shape_width(timeline: Timeline, nodes: Sequence[int]) -> int:
     """Return the width of the widest shape of some nodes' results."""
     values = (output.value for node in nodes for output in timeline.info(node).created.outputs)
-    return max((len(shape_text(value.shape)) for value in values if value is not None and value.shape), default=0)
+    return max((len(shape_text(value.shape)) for value in values if value is not None), default=0)
 
 
 def _inputs(info: NodeInfo, width: int) -> str:
@@ -204,11 +204,9 @@ def _style(nr: int, state: NodeState | None) -> str:
 
 def _grad(info: NodeInfo, nr: int, state: NodeState | None, width: int) -> str:
     """Return ``.grad`` of a leaf, or its incoming gradient in brackets; for others, the latest incoming gradient."""
-    if state is None or nr >= len(state.outputs):
-        return "…" if state is None else "·"
+    if info.created.kind == "op" or state is None or nr >= len(state.outputs):
+        return _incoming(nr, state, width)
     output = state.outputs[nr]
-    if info.created.kind == "op":
-        return grad(output.incoming, width)
     if output.incoming is not None and state.step in ("waiting", "running"):
         arriving = share(output.incoming, width - 2)
         return arriving if arriving.startswith("(") else f"({arriving})"
