@@ -1,10 +1,14 @@
 """The overview below a graph that is higher than its panel: where the view, the selection and the problems are."""
 
+import contextlib
+
 from driving import app_of
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.engine import nn
 from gviz.tui.drawing.overview import (
+    Mark,
     Overview,
     cell_of,
     cut_nodes,
@@ -43,6 +47,10 @@ def named(marks):
     }
 
 
+def marks(**rows):
+    return {name: tuple(Mark(row, 1) for row in each) for name, each in rows.items()}
+
+
 def row(overview, width=40, glyphs=UNICODE):
     return plain(overview_line(overview, width, glyphs))
 
@@ -54,6 +62,74 @@ def test_nan_cuts_and_leaves_without_a_gradient_are_found_at_the_end():
     assert "bad" in marks["bad"]
     assert "loss" in marks["bad"]
     assert "x" not in marks["bad"]
+
+
+def marks_of(program, n=len):
+    timeline = timeline_of(program)
+    found = marked_nodes(timeline, timeline.at(n(timeline)), [*timeline.nodes], ())
+    return {
+        mark: {timeline.info(node).name or timeline.info(node).op.name for node in nodes}
+        for mark, nodes in found.items()
+    }
+
+
+def test_a_node_with_a_finite_value_and_an_infinite_gradient_is_marked():
+    def program():
+        x = torch.tensor(0.0, requires_grad=True)
+        x.sqrt().backward()
+
+    assert marks_of(program)["bad"] == {"x"}
+
+
+def test_a_node_that_failed_is_marked():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        y = x * x
+        y.backward()
+        with contextlib.suppress(RuntimeError):
+            y.backward()
+
+    assert marks_of(program)["bad"] == {"y"}
+
+
+def test_infinities_that_the_program_writes_into_a_mask_are_not_marked_but_nan_is():
+    def program(value):
+        scores = torch.tensor([value, 1.0], requires_grad=True)
+        masked = scores.masked_fill(torch.tensor([False, True]), float("-inf"))
+        torch.softmax(masked, 0)[0].backward()
+
+    assert "masked" not in marks_of(lambda: program(2.0))["bad"]
+    assert "masked" in marks_of(lambda: program(float("nan")))["bad"]
+
+
+def test_a_gradient_of_an_earlier_iteration_is_not_marked():
+    def program():
+        w = torch.tensor(0.0, requires_grad=True)
+        for x in (0.0, 1.0):
+            y = (w + x).sqrt()
+            y.backward()
+            w.grad = None
+
+    def before_the_second_pass(timeline):
+        return timeline.iterations[1].start + 2
+
+    assert "w" in marks_of(program, lambda timeline: timeline.iterations[0].end - 1)["bad"]
+    assert "w" not in marks_of(program, before_the_second_pass)["bad"]
+
+
+def test_only_leaves_that_should_have_a_gradient_and_have_none_are_marked():
+    def program():
+        x, data = torch.tensor(1.0, requires_grad=True), torch.tensor(2.0)
+        frozen = torch.tensor(3.0, requires_grad=True)
+        given = torch.tensor(4.0, requires_grad=True)
+        parameter = nn.Parameter(torch.tensor(5.0))
+        lost = (frozen + given + parameter).detach()
+        y = x * data * lost
+        given.grad = torch.tensor(1.0)
+        frozen.requires_grad_(False)
+        torch.autograd.grad(y, x)
+
+    assert marks_of(program)["missing"] == {"parameter"}
 
 
 def test_before_anything_happened_there_are_no_marks():
@@ -69,10 +145,11 @@ def test_a_cell_represents_rows_and_a_row_is_in_one_cell():
         assert 0 <= cells[0] <= cells[-1] < room
         for cell in {*cells}:
             assert cell_of(row_of(cell, height, room), height, room) == cell
+        assert cell_of(height + 3, height, room) == room - 1  # a growing graph has room below its last row
 
 
 def test_the_row_has_a_thick_line_in_view_and_the_marks_with_their_meaning():
-    overview = Overview(100, range(0, 50), {"selected": (10,), "bad": (90,)})
+    overview = Overview(100, range(0, 50), marks(selected=[10], bad=[90]))
     assert row(overview).startswith(" ━━")
     assert row(overview).count("━") + 1 == 19
     text = row(overview, 80)
@@ -85,21 +162,27 @@ def test_the_row_has_a_thick_line_in_view_and_the_marks_with_their_meaning():
 
 
 def test_the_most_important_mark_of_a_cell_is_shown():
-    assert "◆" in row(Overview(100, range(5), {"bad": (50,), "selected": (50,)}))
-    assert "!" in row(Overview(100, range(5), {"missing": (50,), "bad": (50,)}))
+    assert "◆" in row(Overview(100, range(5), marks(bad=[50], selected=[50])))
+    assert "!" in row(Overview(100, range(5), marks(missing=[50], bad=[50])))
 
 
 def test_another_mark_of_the_same_row_is_in_the_next_cell_if_that_is_free():
-    both = Overview(100, range(5), {"bad": (50,), "cut": (50,)})
+    both = Overview(100, range(5), marks(bad=[50], cut=[50]))
     assert "!x" in row(both)
-    assert placed_marks(both, 38) == {19: ("bad", 50), 20: ("cut", 50)}
-    assert placed_marks(Overview(9, range(5), {"selected": (8,), "bad": (8,), "cut": (8,)}), 4) == {
-        3: ("selected", 8), 2: ("bad", 8)
+    assert placed_marks(both, 38) == {19: ("bad", Mark(50, 1)), 20: ("cut", Mark(50, 1))}
+    assert placed_marks(Overview(9, range(5), marks(selected=[8], bad=[8], cut=[8])), 4) == {
+        3: ("selected", Mark(8, 1)), 2: ("bad", Mark(8, 1))
     }  # fmt: skip
+    three = placed_marks(Overview(100, range(5), marks(selected=[50], bad=[50, 50], cut=[50])), 38)
+    assert {at: name for at, (name, _) in three.items()} == {18: "cut", 19: "selected", 20: "bad"}
+
+
+def test_equal_marks_of_one_row_share_a_cell():
+    assert {*placed_marks(Overview(100, range(5), marks(bad=[50, 50])), 38)} == {19}
 
 
 def test_it_has_ascii_characters_on_a_terminal_without_others():
-    assert row(Overview(9, range(5), {"selected": (1,), "missing": (8,)}), 20, ASCII).isascii()
+    assert row(Overview(9, range(5), marks(selected=[1], missing=[8])), 20, ASCII).isascii()
 
 
 def overview_of(app):
@@ -149,21 +232,33 @@ async def test_it_follows_the_view_and_the_selection():
         await pilot.pause()
         last = overview_of(app).overview
         assert first.view.start < last.view.start
-        assert first.marks["selected"] < last.marks["selected"]
+        assert first.marks["selected"][0].row < last.marks["selected"][0].row
         assert last.view.stop == last.height
 
 
-async def test_a_click_selects_the_marked_node():
+async def test_a_click_selects_the_marked_node_or_else_the_nearest():
     app = app_of(CHAIN, at=len(CHAIN))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("0", "G")
         await pilot.pause()
-        widget = overview_of(app)
-        (cut,) = widget.overview.marks["cut"]
+        widget, canvas = overview_of(app), app.screen.query_one(GraphCanvas)
         room = graph_cells(widget.overview, widget.size.width, UNICODE)
-        await pilot.click(GraphOverview, offset=(1 + cell_of(cut, widget.overview.height, room), 0))
-        await pilot.pause()
-        assert app.screen.cursor.selected in {node for node in NODES if CHAIN.info(node).name == "cut"}
+
+        async def click(x):
+            await pilot.click(GraphOverview, offset=(x, 0))
+            await pilot.pause()
+            return app.screen.cursor.selected
+
+        for wanted in ("cut", "missing", "bad"):
+            placed = placed_marks(widget.overview, room)
+            at, node = next((at, mark.node) for at, (name, mark) in placed.items() if name == wanted)
+            assert await click(1 + at) == node
+        assert await click(0) == await click(1 + room) == node
+        free = next(at for at in range(5, room) if at not in placed_marks(widget.overview, room))
+        row, places = row_of(free, widget.overview.height, room), canvas.drawing.canvas.layout.places.values()
+        middle = canvas.place(await click(1 + free))
+        distances = [abs(place.y + place.height // 2 - row) for place in places]
+        assert abs(middle.y + middle.height // 2 - row) == min(distances)
 
 
 async def test_a_large_graph_is_marked_once_time_no_longer_moves(monkeypatch):

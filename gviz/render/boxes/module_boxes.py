@@ -217,7 +217,8 @@ def _missing(group: Group, now: Now) -> list[int]:
     """Return the parameters of a module that no backward pass has given a gradient."""
     if not now.after_pass:
         return []
-    return [node for node in group.parameters if has_no_gradient(now.timeline.info(node), now.states[node], now)]
+    infos = ((node, now.timeline.info(node)) for node in group.parameters)
+    return [node for node, info in infos if has_no_gradient(info, now.states[node], after_pass=True)]
 
 
 def _weights(group: Group, now: Now) -> str:

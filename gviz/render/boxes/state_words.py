@@ -8,7 +8,7 @@ from gviz.events import GradFlowed
 from gviz.render.boxes.details import cuts, writes_in_place
 from gviz.render.boxes.node_rows import Now
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
-from gviz.trace.timeline import Moment
+from gviz.trace.timeline import Moment, Timeline
 from gviz.values.value_text import bad_text
 
 State = Literal[
@@ -82,7 +82,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
     """Return all states of a node."""
     if state is None:
         return ("pending",)
-    bad = "".join(_bad_value(info, output, now) + bad_text(output.incoming) for output in state.outputs)
+    bad = bad_numbers(now.timeline, info, state)
     facts: dict[State, bool] = {
         "current": now.moment.actor == info.node,
         "receiving": now.receives(info.node),
@@ -96,7 +96,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         "nan": "nan" in bad,
         "inf": bool(bad) and "nan" not in bad,
         "error": has_failed(info.node, state, now.moment) or now.first_bad == info.node,
-        "missing": has_no_gradient(info, state, now),
+        "missing": has_no_gradient(info, state, after_pass=now.after_pass),
         "cut": now.options.marks and cuts(now.timeline, info),
         "inplace": writes_in_place(now.timeline, info.created),
         "view": any(output.view_of for output in info.created.outputs),
@@ -106,18 +106,23 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
     return tuple(name for name, holds in facts.items() if holds)
 
 
-def has_no_gradient(info: NodeInfo, state: NodeState | None, now: Now) -> bool:
+def has_no_gradient(info: NodeInfo, state: NodeState | None, *, after_pass: bool) -> bool:
     """Return whether a leaf has no gradient although a pass of its iteration is over."""
-    if not now.after_pass or info.created.kind not in ("leaf", "parameter") or state is None or not state.outputs:
+    if not after_pass or info.created.kind not in ("leaf", "parameter") or state is None or not state.outputs:
         return False
     output = state.outputs[0]
     return state.requires_grad and output.grad is None and output.incoming is None
 
 
-def _bad_value(info: NodeInfo, output: OutputState, now: Now) -> str:
+def bad_numbers(timeline: Timeline, info: NodeInfo, state: NodeState) -> str:
+    """Return the nan and inf in the values and gradients of a node as text; empty if it has none."""
+    return "".join(_bad_value(timeline, info, output) + bad_text(output.incoming) for output in state.outputs)
+
+
+def _bad_value(timeline: Timeline, info: NodeInfo, output: OutputState) -> str:
     """Return the nan and inf in a value as text, without infinities that the program wrote into a mask."""
     text = bad_text(output.value)
-    masked = text and "nan" not in text and now.timeline.error_index.is_masked(output.written_by or info.node)
+    masked = text and "nan" not in text and timeline.error_index.is_masked(output.written_by or info.node)
     return "" if masked else text
 
 

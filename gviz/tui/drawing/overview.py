@@ -12,12 +12,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gviz.render.boxes.details import cuts
-from gviz.render.boxes.state_words import has_failed
+from gviz.render.boxes.state_words import bad_numbers, has_failed, has_no_gradient
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.styled_lines import Line, Span, cells, line
-from gviz.values.value_text import bad_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,20 @@ MOST_NODES = 3000
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A node that is marked, and the row of its box."""
+
+    row: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
-    """The rows of the whole graph, the rows in view, and the rows of each mark."""
+    """The rows of the whole graph, the rows in view, and the marks by their name in `SIGNS`."""
 
     height: int
     view: range
-    marks: Mapping[str, tuple[int, ...]]
+    marks: Mapping[str, tuple[Mark, ...]]
 
 
 def cut_nodes(timeline: Timeline, nodes: Iterable[int]) -> frozenset[int]:
@@ -69,13 +76,12 @@ def marked_nodes(
         state = in_its_iteration(timeline, moment.n, recorded)
         if state is None:
             continue
-        bad = "".join(bad_text(output.value) + bad_text(output.incoming) for output in state.outputs)
-        if has_failed(node, state, moment) or "nan" in bad or (bad and not timeline.error_index.is_masked(node)):
+        info = timeline.info(node)
+        if has_failed(node, state, moment) or bad_numbers(timeline, info, state):
             found["bad"].append(node)
         if node in cut:
             found["cut"].append(node)
-        is_leaf = timeline.info(node).created.kind in ("leaf", "parameter") and state.requires_grad
-        if is_leaf and after_pass and all(o.grad is None and o.incoming is None for o in state.outputs):
+        if has_no_gradient(info, state, after_pass=after_pass):
             found["missing"].append(node)
     return found
 
@@ -91,15 +97,15 @@ def overview_line(overview: Overview, width: int, glyphs: Glyphs) -> Line:
     return line(" ", *row, " ", *meanings)
 
 
-def placed_marks(overview: Overview, room: int) -> dict[int, tuple[str, int]]:
-    """Return the mark in each cell that has one, and its row of the graph."""
-    placed: dict[int, tuple[str, int]] = {}
+def placed_marks(overview: Overview, room: int) -> dict[int, tuple[str, Mark]]:
+    """Return the mark in each cell that has one, with its name."""
+    placed: dict[int, tuple[str, Mark]] = {}
     for name in SIGNS:
-        for row in overview.marks.get(name, ()):
-            at = cell_of(row, overview.height, room)
-            if placed.get(at, (name,))[0] != name:
-                at = next((other for other in (at + 1, at - 1) if 0 <= other < room and other not in placed), at)
-            placed.setdefault(at, (name, row))
+        for mark in overview.marks.get(name, ()):
+            at = cell_of(mark.row, overview.height, room)
+            for cell in (at, at + 1, at - 1):
+                if 0 <= cell < room and placed.setdefault(cell, (name, mark))[0] == name:
+                    break
     return placed
 
 
@@ -117,10 +123,10 @@ def _meanings(overview: Overview, width: int, glyphs: Glyphs) -> Line:
 
 
 def cell_of(row: int, height: int, room: int) -> int:
-    """Return the cell that represents a row of the graph."""
-    return min(max(row * room // max(height, 1), 0), room - 1)
+    """Return the cell that represents a row of the graph; the last one for a row below the graph."""
+    return min(row * room // height, room - 1)
 
 
 def row_of(cell: int, height: int, room: int) -> int:
     """Return the first row of the graph that a cell represents."""
-    return -(-max(min(cell, room - 1), 0) * height // room)
+    return -(-cell * height // room)

@@ -34,6 +34,7 @@ from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.drawing.overview import (
     MOST_NODES,
+    Mark,
     Overview,
     cut_nodes,
     graph_cells,
@@ -262,33 +263,28 @@ class GraphOverview(StyledRow):
         self.display = False
         self._is_needed, self._has_graph = False, True
 
-    def show_if(self, *, is_needed: bool | None = None, has_graph: bool | None = None) -> bool:
-        """Show the row if the graph is higher than its panel (`is_needed`) and on the screen. Return whether this
-        changed `is_needed`. An argument of None changes nothing.
+    def show_if(self, *, is_needed: bool | None = None, has_graph: bool | None = None) -> None:
+        """Show the row if the graph is higher than its panel (`is_needed`) and on the screen.
+
+        An argument of None changes nothing.
         """
-        was_needed = self._is_needed
-        self._is_needed = was_needed if is_needed is None else is_needed
+        self._is_needed = self._is_needed if is_needed is None else is_needed
         self._has_graph = self._has_graph if has_graph is None else has_graph
         if self.display != (self._is_needed and self._has_graph):  # by hand: a class would act after the next frame
             self.display = not self.display
-        return self._is_needed != was_needed
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether the graph is higher than its panel."""
-        return self._is_needed
 
     def line(self, width: int) -> Line:
         """Return the row."""
         return overview_line(self.overview, width, self.glyphs)
 
     def on_click(self, event: events.Click) -> None:
-        """Ask the canvas to select something."""
-        room = graph_cells(self.overview, self.size.width, self.glyphs)
-        if 1 <= event.x <= room:
-            cell = event.x - 1
-            _, row = placed_marks(self.overview, room).get(cell, ("", row_of(cell, self.overview.height, room)))
-            self.post_message(OverviewPointed(row))
+        """Select the marked node, or ask the canvas to select a node there."""
+        room, cell = graph_cells(self.overview, self.size.width, self.glyphs), event.x - 1
+        marks = placed_marks(self.overview, room)
+        if cell in marks:
+            self.post_message(NodePointed(marks[cell][1].node))
+        elif 0 <= cell < room:
+            self.post_message(OverviewPointed(row_of(cell, self.overview.height, room)))
 
 
 class GraphCanvas(Painted, can_focus=True):
@@ -434,64 +430,55 @@ class GraphCanvas(Painted, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         self._show_overview()
 
-    def _follow_values(self) -> None:
-        """Mark the values of the moment in the overview: at once in a small graph, else when time no longer moves."""
-        if self.drawing is None or self.moment is None or self._marked[:2] == (self.drawing, self.moment.n):
-            return
-        if self._marking is not None:
-            self._marking.stop()
-            self._marking = None
-        count = len(self.drawing.nodes)
-        if count <= FEW_NODES:
-            self._mark_values()
-        elif count <= MOST_NODES and self.overview.is_needed:
-            self._marking = self.set_timer(_STANDSTILL, self._mark_later)
-
-    def _mark_later(self) -> None:
-        self._mark_values()
-        self._show_overview()
-
-    def _mark_values(self) -> None:
-        if self.drawing is None or self.moment is None:
-            return
-        if self._cuts[0] is not self.drawing:
-            self._cuts = self.drawing, cut_nodes(self._timeline, self.drawing.nodes)
-        marks = marked_nodes(self._timeline, self.moment, self.drawing.nodes, self._cuts[1])
-        self._marked = self.drawing, self.moment.n, marks
-
     def _show_overview(self) -> None:
-        """Show the overview if the graph is higher than its panel would be without it."""
+        """Show the overview, with its marks, if the graph is higher than its panel would be without it."""
         if self.drawing is None or self.moment is None or not self.size:
             return
         height = self.drawing.canvas.layout.height
         room = self.outer_size.height - 2 + self.overview.region.height
-        if self.overview.show_if(is_needed=height > room >= LEAST_GRAPH_ROWS):
-            self.call_after_refresh(self._follow_values)
+        is_needed = height > room >= LEAST_GRAPH_ROWS
+        self.overview.show_if(is_needed=is_needed)
+        if not is_needed:
+            return
+        self._mark_values(self.drawing, self.moment)
         known = self._marked[2] if self._marked[0] is self.drawing else {}
         now = self.moment.actor if self.moment.actor != self.selected else 0
         nodes = {"selected": [self.selected], "now": [now], **known}
-        marks = {name: tuple(self._rows_of(here)) for name, here in nodes.items()}
+        marks = {name: tuple(self._marks_of(here)) for name, here in nodes.items()}
         self.overview.overview = Overview(height, range(self.view.y, self.view.bottom), marks)
 
-    def _rows_of(self, nodes: Iterable[int]) -> Iterator[int]:
-        """Yield the middle row of the box of each node that has one."""
+    def _mark_values(self, drawing: Moments, moment: Moment) -> None:
+        """Look for the values to mark: at once in a small graph, else when time no longer moves."""
+        if self._marked[:2] == (drawing, moment.n):
+            return
+        if self._marking is not None:
+            self._marking.stop()
+        if len(drawing.nodes) <= FEW_NODES:
+            self._look_for_values(drawing, moment)
+        elif len(drawing.nodes) <= MOST_NODES:
+            self._marking = self.set_timer(_STANDSTILL, partial(self._mark_later, drawing, moment))
+
+    def _mark_later(self, drawing: Moments, moment: Moment) -> None:
+        self._look_for_values(drawing, moment)
+        self._show_overview()
+
+    def _look_for_values(self, drawing: Moments, moment: Moment) -> None:
+        if self._cuts[0] is not drawing:
+            self._cuts = drawing, cut_nodes(self._timeline, drawing.nodes)
+        self._marked = drawing, moment.n, marked_nodes(self._timeline, moment, drawing.nodes, self._cuts[1])
+
+    def _marks_of(self, nodes: Iterable[int]) -> Iterator[Mark]:
+        """Yield a mark at the middle row of the box of each node that has one."""
         for node in nodes:
             place = self.place(node) if node else None
             if place is not None:
-                yield place.y + place.height // 2
+                yield Mark(_middle(place), node)
 
     def select_near(self, row: int) -> None:
-        """Select the marked node in a row of the graph, or else the node whose box is nearest to it."""
-        if self.drawing is None:
-            return
-        marked = [node for nodes in self._marked[2].values() for node in nodes]
-        for node in marked if self._marked[0] is self.drawing else ():
-            if row in self._rows_of([node]):
-                self.post_message(NodePointed(node))
-                return
-        places = self.drawing.canvas.layout.places.values()
-        nearest = min(places, key=lambda place: abs(place.y + place.height // 2 - row), default=None)
-        if nearest is not None:
+        """Select the node whose box is nearest to a row of the graph."""
+        places = self.drawing.canvas.layout.places.values() if self.drawing is not None else ()
+        nearest = min(places, key=lambda place: abs(_middle(place) - row), default=None)
+        if self.drawing is not None and nearest is not None:
             self.post_message(NodePointed(self.drawing.node_at(nearest.x, nearest.y)))
 
     def _region(self, place: PlacedBox) -> Region:
@@ -550,7 +537,6 @@ class GraphCanvas(Painted, can_focus=True):
             self._keep_in_place(kept, before)
         self.style_rows()
         self.redraw()
-        self._follow_values()
         self._show_overview()
 
     def _extent(self, drawing: Moments) -> Size:
@@ -580,6 +566,11 @@ class GraphCanvas(Painted, can_focus=True):
             n, branch_view = self.moment.n, self.branch_view
             other = None if branch_view is None or not branch_view.covers(n) else partial(branch_view.states, n=n)
             self.drawing.show(self.moment, self.selected, self.styled_rows, stops, other)
+
+
+def _middle(place: PlacedBox) -> int:
+    """Return the middle row of a box."""
+    return place.y + place.height // 2
 
 
 Span = tuple[int, int]
