@@ -69,13 +69,13 @@ class _LevelGraph:
     """The calls of an iteration at a level, the filter that makes its boxes (`wanted`), and the boxes once needed.
 
     They depend on the nodes and module calls (`graph`), on the `level`, on the user's filter (`asked`) and on what is
-    expanded (`opened`). A step asks for them several times, and each of them takes a walk through all nodes.
+    `expanded`. A step asks for them several times, and each of them takes a walk through all nodes.
     """
 
     graph: CallGraph
     level: GraphLevel
     asked: Filter
-    opened: frozenset[str]
+    expanded: frozenset[str]
     calls: CallGraph
     wanted: Filter
     folded: Folded | None = None
@@ -86,14 +86,14 @@ class Folds:
 
     At first every node has a box, and the optimizer steps are collapsed. Modules of large graphs are collapsed
     automatically, until the user expands or collapses one. At the levels of calls and of modules, more is collapsed;
-    `_opened` are the paths that the user has expanded there.
+    `_expanded` are the paths that the user has expanded there.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.level: GraphLevel = "nodes"
         self._filter = Filter(frozenset({OPTIMIZER}))
-        self._opened: frozenset[str] = frozenset()
+        self._expanded: frozenset[str] = frozenset()
         self._seen: set[int] = set()
         self._graph: _KnownGraph | None = None
         self._at_level: _LevelGraph | None = None
@@ -102,7 +102,7 @@ class Folds:
         """Whether the caller reads large graphs with `read_graph`, and until then needs fast answers."""
 
     @property
-    def closed(self) -> tuple[str, ...]:
+    def collapsed_in_program(self) -> tuple[str, ...]:
         """The modules whose calls count as one node each in a running program, and the path of the optimizer steps.
 
         The program does not know the boxes of function calls and of repeated modules.
@@ -112,9 +112,9 @@ class Folds:
             closed = closed | self.collapsed(self.timeline.iterations[-1])
         return tuple(sorted(path for path in closed if isinstance(path, str)))
 
-    def copy_closed(self, other: Folds) -> None:
+    def copy_collapsed(self, other: Folds) -> None:
         """Take the level and the collapsed modules of `other`, which belongs to another run of the same program."""
-        self._filter, self.level, self._opened = Filter(other._filter.closed), other.level, other._opened
+        self._filter, self.level, self._expanded = Filter(other._filter.closed), other.level, other._expanded
 
     def next_level(self) -> GraphLevel:
         """Switch to the next level, and return it."""
@@ -135,31 +135,31 @@ class Folds:
     def _level_graph(self, iteration: Iteration) -> _LevelGraph:
         """Return the calls of an iteration at the level.
 
-        `with_repeats` adds calls for repeated parts, so the expanded calls are looked up again after it.
+        The calls for repeated parts, which `with_repeats` adds, can be expanded, too.
         """
         graph, known = self.graph(iteration), self._at_level
-        here = self.level, self._filter, self._opened
-        if known is None or known.graph is not graph or (known.level, known.asked, known.opened) != here:
+        here = self.level, self._filter, self._expanded
+        if known is None or known.graph is not graph or (known.level, known.asked, known.expanded) != here:
             below = closed_below(graph, 1) if self.level == "modules" else frozenset()
-            closed = (self._filter.closed | below) - self._opened
+            closed = (self._filter.closed | below) - self._expanded
             wanted = replace(self._filter, closed=closed, calls=True, repeats=self.level == "modules")
             infos = {node: self.timeline.info(node) for node in graph.nodes}
             calls = with_calls(self.timeline, graph, infos)
-            opened = self._opened_in(calls)
             if wanted.repeats:
-                calls, more = with_repeats(calls, infos, opened)
-                opened |= more | self._opened_in(calls)
-            known = self._at_level = _LevelGraph(graph, *here, calls, replace(wanted, opened=opened))
+                calls, _ = with_repeats(calls, infos, self._expanded_in(calls))
+            wanted = replace(wanted, opened=self._expanded_in(calls))
+            known = self._at_level = _LevelGraph(graph, *here, calls, wanted)
         return known
 
-    def _opened_in(self, graph: CallGraph) -> frozenset[int]:
-        return frozenset(call.scope for call in calls_of(graph) if call.path in self._opened)
+    def _expanded_in(self, graph: CallGraph) -> frozenset[int]:
+        """Return the scopes of the calls that the user has expanded."""
+        return frozenset(call.scope for call in calls_of(graph) if call.path in self._expanded)
 
     def _collapse_large(self, graph: CallGraph) -> Driven[None]:
         """Collapse modules of a large graph automatically."""
         if boxes(graph, self._filter.closed) >= LARGE:
             yield Far("folding the graph: depth", 0, 1)
-            self._close((yield from closing_to_fit(graph, FEW_BOXES, self._filter.closed)))
+            self._collapse((yield from closing_to_fit(graph, FEW_BOXES, self._filter.closed)))
 
     def ready(self, iteration: Iteration) -> bool:
         """Return whether the graph of an iteration is known, or can be built fast."""
@@ -219,17 +219,20 @@ class Folds:
             known.folded = fold(known.calls, wanted)
         return known.folded
 
-    def collapsed(self, iteration: Iteration) -> frozenset[str]:
+    def collapsed(self, iteration: Iteration) -> Closed:
         """Return the paths of the modules that are collapsed, by the user or by the level."""
         wanted = self.graph_filter(iteration)
-        paths = frozenset(path for path in wanted.closed if isinstance(path, str))
         if not wanted.calls:
-            return paths
+            return wanted.closed
         groups = self.folded(iteration).groups
         shown = {group.call.path for group in groups if group.call.of_module}
-        return paths | shown | {path for group in groups if group.repeat is not None for path in group.repeat.modules}
+        return (
+            wanted.closed
+            | shown
+            | {path for group in groups if group.repeat is not None for path in group.repeat.modules}
+        )
 
-    def open(self, node: int, path: str = "") -> str:
+    def expand(self, node: int, path: str = "") -> str:
         """Expand the named module, or the outermost collapsed call around a node; return its name."""
         iteration = self._iteration_of(node)
         box = self._box(self._chain(node, iteration), iteration)
@@ -238,10 +241,10 @@ class Folds:
         chosen = path or (box.path if box is not None else "")
         self._filter = replace(self._filter, closed=self._filter.closed - {chosen})
         if self.level != "nodes":
-            self._opened |= {chosen}
+            self._expanded |= {chosen}
         return path or _name(box)
 
-    def close(self, node: int, path: str = "") -> str:
+    def collapse(self, node: int, path: str = "") -> str:
         """Collapse the named module, or the innermost expanded call around a node; return its name."""
         iteration = self._iteration_of(node)
         chain = self._chain(node, iteration)
@@ -252,20 +255,20 @@ class Folds:
         otherwise = f"no expanded {self._box_words} contains the selected node"
         self._require(known, path, "is not a module that was called", otherwise)
         chosen = path or (call.path if call is not None else "")
-        self._opened -= {chosen}
+        self._expanded -= {chosen}
         is_module = bool(path) or (call is not None and call.scope > -CALLS)
         if is_module and chosen not in self.collapsed(iteration):
-            self._close(frozenset({chosen}))
+            self._collapse(frozenset({chosen}))
         return path or _name(call)
 
-    def close_all(self, iteration: Iteration) -> None:
+    def collapse_all(self, iteration: Iteration) -> None:
         """Collapse every module."""
-        self._opened = frozenset()
-        self._close(frozenset(modules(self.graph(iteration))))
+        self._expanded = frozenset()
+        self._collapse(frozenset(modules(self.graph(iteration))))
 
-    def open_all(self) -> None:
+    def expand_all(self) -> None:
         """Expand every module, to all of its nodes."""
-        self.level, self._opened = "nodes", frozenset()
+        self.level, self._expanded = "nodes", frozenset()
         self._filter = replace(self._filter, closed=frozenset())
 
     def focus(self, node: int = 0, *, ancestors: bool = False, radius: int = 0) -> None:
@@ -342,7 +345,7 @@ class Folds:
         """What can be collapsed at the level, for a message."""
         return "module" if self.level == "nodes" else "module or function call"
 
-    def _close(self, closed: Closed) -> None:
+    def _collapse(self, closed: Closed) -> None:
         self._filter = replace(self._filter, closed=self._filter.closed | closed)
 
     def _iteration_of(self, node: int) -> Iteration:

@@ -187,7 +187,7 @@ class Live:
             case "continue":
                 return Wish(mode, stops=self._stops() + ((until.text,) if until is not None else ()))
             case "next":
-                return Wish(mode, count=max(command.count, 1), closed=self._folds.closed)
+                return Wish(mode, count=max(command.count, 1), closed=self._folds.collapsed_in_program)
         return Wish(mode, count=max(command.count, 1))
 
     def run_to_end(self) -> None:

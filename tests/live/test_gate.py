@@ -647,11 +647,11 @@ def test_a_closed_module_is_one_next_as_in_the_recording(program, data, begin, c
     timeline = Timeline(MemoryLog(events))
     folds = Folds(timeline)
     for path in data.draw(st.sets(st.sampled_from(paths_of(events)))):
-        folds.close(0, path)
+        folds.collapse(0, path)
     first_call = next(n for n in range(1, len(timeline)) if isinstance(timeline.event(n), e.ScopeEntered))
     n = navigation.step(timeline, min(first_call + begin, len(timeline) - 1) - 1)
     so_far = sum(1 for seq in range(1, n + 1) if not isinstance(timeline.event(seq), e.SILENT))
-    wishes = [Wish("step", count=so_far), *[Wish("next", count=count, closed=folds.closed)] * 80]
+    wishes = [Wish("step", count=so_far), *[Wish("next", count=count, closed=folds.collapsed_in_program)] * 80]
     stops = before_the_end(held(events, *wishes), events)[1:]
     for stop_at in stops:
         for _ in range(count):

@@ -37,7 +37,7 @@ def closed(timeline, *paths):
     folds = Folds(timeline)
     node = next(node for node in timeline.nodes if timeline.info(node).scope)
     for path in paths:
-        folds.close(node, path)
+        folds.collapse(node, path)
     return folds
 
 
@@ -77,20 +77,20 @@ def test_a_closed_module_is_one_step_forward_and_one_in_the_pass():
 
 def test_nothing_closed_means_the_node_ends_themselves():
     folds = Folds(TRAINED)
-    folds.open_all()
+    folds.expand_all()
     assert [folds.next_node(TRAINED, n - 1) for n in TRAINED.contexts.node_ends] == TRAINED.contexts.node_ends
 
 
 def test_close_goes_outwards_and_open_inwards():
     folds = Folds(TRAINED)
     node = next(node for node in TRAINED.nodes if TRAINED.info(node).scope == "Sequential.2")
-    assert [folds.close(node), folds.close(node)] == ["Sequential.2", "Sequential"]
-    assert [folds.open(node), folds.open(node)] == ["Sequential", "Sequential.2"]
+    assert [folds.collapse(node), folds.collapse(node)] == ["Sequential.2", "Sequential"]
+    assert [folds.expand(node), folds.expand(node)] == ["Sequential", "Sequential.2"]
 
 
 def test_a_parameter_is_in_the_module_that_uses_it():
     weight = next(node for node in TRAINED.nodes if TRAINED.info(node).name == "2.weight")
-    assert Folds(TRAINED).close(weight) == "Sequential.2"
+    assert Folds(TRAINED).collapse(weight) == "Sequential.2"
 
 
 def test_a_large_graph_opens_with_modules_closed(monkeypatch):
@@ -100,7 +100,7 @@ def test_a_large_graph_opens_with_modules_closed(monkeypatch):
     wanted = folds.graph_filter(TRAINED.iterations[0])
     assert {f"Sequential.{number}" for number in (0, 2, 4)} <= wanted.closed
     assert "Sequential" not in wanted.closed
-    folds.open_all()
+    folds.expand_all()
     assert not folds.graph_filter(TRAINED.iterations[0]).closed  # what somebody opened stays open
 
 
@@ -108,7 +108,7 @@ def test_a_large_graph_without_calls_is_not_built_to_see_what_to_close(monkeypat
     monkeypatch.setattr(folds_module, "LARGE", 15)
     monkeypatch.setattr(Folds, "graph", None)
     timeline = timeline_of(lambda: sum(torch.ones(2, requires_grad=True) for _ in range(20)).sum().backward())
-    assert Folds(timeline).closed == (OPTIMIZER,)
+    assert Folds(timeline).collapsed_in_program == (OPTIMIZER,)
     assert not Folds(timeline).hides(timeline.iterations[0])
 
 

@@ -8,6 +8,8 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.engine.nn import functional as F
 from gviz.errors import GvizError
+from gviz.render.boxes.fold import modules
+from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import folds as folds_module
 from gviz.tui.drawing import lists
 from gviz.tui.drawing.lists import WITH_COSTS, module_rows
@@ -83,64 +85,82 @@ def test_a_level_has_the_boxes_of_pictures_of_that_level():
 def test_a_repeat_expands_to_its_modules_and_a_module_to_its_calls():
     folds = at("modules")
     inside = next(n for n in TRAINED.nodes if TRAINED.info(n).scope == "Net.blocks.1")
-    assert folds.open(inside) == "blocks.0–2 ×3"
+    assert folds.expand(inside) == "blocks.0–2 ×3"
     assert titles(folds) == ["Net.blocks.0", "Net.blocks.1", "Net.blocks.2", "Net.head", "cross_entropy"]
-    assert folds.open(inside) == "Net.blocks.1"
+    assert folds.expand(inside) == "Net.blocks.1"
     assert "Net.blocks.1.lin" in titles(folds)
     assert "Net.blocks.1" not in titles(folds)
-    assert folds.close(inside) == "Net.blocks.1"
-    assert folds.close(inside) == "blocks.0–2 ×3"
+    assert folds.collapse(inside) == "Net.blocks.1"
+    assert folds.collapse(inside) == "blocks.0–2 ×3"
     assert titles(folds) == titles(at("modules"))
-    assert folds.close(inside) == "Net"
+    assert folds.collapse(inside) == "Net"
     assert titles(folds) == ["Net", "cross_entropy"]
-    assert folds.open(inside) == "Net"
+    assert folds.expand(inside) == "Net"
     assert titles(folds) == titles(at("modules"))
 
 
 def test_a_named_module_expands_out_of_its_repeat():
     folds = at("modules")
     assert "Net.blocks.2" in folds.collapsed(TRAINED.iterations[0])
-    assert folds.open(0, "Net.blocks.2") == "Net.blocks.2"
+    assert folds.expand(0, "Net.blocks.2") == "Net.blocks.2"
     assert titles(folds) == ["blocks.0–1 ×2", "Net.blocks.2.lin", "Net.head", "cross_entropy"]
     with pytest.raises(GvizError, match="not collapsed"):
-        folds.open(0, "Net.blocks.2")
+        folds.expand(0, "Net.blocks.2")
 
 
 def test_a_call_expands_to_its_nodes_in_every_iteration_and_collapses_again():
     folds = at("calls")
     head = next(n for n in TRAINED.nodes if TRAINED.info(n).scope == "Net.head")
-    assert folds.open(head) == "Net.head"
+    assert folds.expand(head) == "Net.head"
     assert "Net.head" not in titles(folds, 1)
-    assert folds.close(head) == "Net.head"
+    assert folds.collapse(head) == "Net.head"
     assert "Net.head" in titles(folds, 1)
     entropy = node("loss")
-    assert folds.open(entropy) == "cross_entropy"
+    assert folds.expand(entropy) == "cross_entropy"
     assert "cross_entropy" not in titles(folds)
-    assert folds.close(entropy) == "cross_entropy"
+    assert folds.collapse(entropy) == "cross_entropy"
     assert "cross_entropy" in titles(folds)
+    assert {*folds.collapsed(TRAINED.iterations[0])} <= {OPTIMIZER, *modules(folds.graph(TRAINED.iterations[0]))}
 
 
 def test_what_is_expanded_at_a_level_leaves_all_nodes_as_they_are():
     folds = at("calls")
     inside = next(n for n in TRAINED.nodes if TRAINED.info(n).scope == "Net.head")
-    folds.open(inside)
-    folds.close(inside)
+    folds.expand(inside)
+    folds.collapse(inside)
     folds.level = "nodes"
     assert titles(folds) == []
 
 
+def test_a_module_that_was_expanded_among_all_nodes_is_one_box_at_a_level():
+    folds = at("nodes")
+    folds.collapse(0, "Net.head")
+    folds.expand(0, "Net.head")
+    folds.level = "calls"
+    assert "Net.head" in titles(folds)
+
+
 def test_expanding_all_shows_every_node():
     folds = at("modules")
-    folds.open_all()
+    folds.expand(0, "Net.blocks.2")
+    folds.expand_all()
     assert folds.level == "nodes"
     assert titles(folds) == []
+    folds.level = "modules"
+    assert titles(folds) == titles(at("modules"))
 
 
 def test_collapsing_all_leaves_one_box_for_the_model():
     folds = at("modules")
-    folds.open(0, "Net.blocks.2")
-    folds.close_all(TRAINED.iterations[0])
+    folds.expand(0, "Net.blocks.2")
+    folds.collapse_all(TRAINED.iterations[0])
     assert titles(folds) == ["Net", "cross_entropy"]
+    folds.expand(0, "Net")
+    assert titles(folds) == titles(at("modules"))
+
+
+def test_modules_inside_a_collapsed_one_are_collapsed():
+    assert "Net.blocks.0.lin" in at("modules").collapsed(TRAINED.iterations[0])
 
 
 @pytest.mark.parametrize("level", GRAPH_LEVELS)
@@ -164,16 +184,51 @@ def test_fewer_boxes_are_fewer_steps():
     assert stops("nodes") > stops("calls") > stops("modules")
 
 
+def test_a_focus_changes_no_step():
+    folds = at("modules")
+    stops = [folds.next_node(TRAINED, n) for n in range(len(TRAINED))]
+    folds.focus(node("loss"), radius=1)
+    assert [folds.next_node(TRAINED, n) for n in range(len(TRAINED))] == stops
+
+
+def test_a_function_call_is_one_step_also_without_an_optimizer():
+    def program():
+        loss = F.cross_entropy(Net()(torch.ones(2, 2)), torch.tensor([0, 2]))
+        loss.backward()
+
+    timeline = timeline_of(program)
+
+    def stops(level):
+        return {at(level, timeline).next_node(timeline, n) for n in range(len(timeline))}
+
+    assert stops("calls") < stops("nodes")
+
+
+def test_a_graph_that_is_not_read_yet_has_no_level(monkeypatch):
+    monkeypatch.setattr(folds_module, "SOON", 1)
+    folds = at("modules")
+    folds.reads_later = True
+    assert not folds.graph_filter(TRAINED.iterations[0]).calls
+    assert folds.collapsed_in_program == (OPTIMIZER,)
+
+
+def test_a_program_that_has_made_no_node_collapses_the_optimizer_steps():
+    assert at("modules", timeline_of(lambda: None)).collapsed_in_program == (OPTIMIZER,)
+
+
 def test_a_running_program_counts_the_calls_of_collapsed_modules_as_one_node():
-    assert "Net.blocks.0" in at("modules").closed
-    assert "Net.blocks.0" not in at("calls").closed
-    assert "Net.blocks.0.lin" in at("calls").closed
+    assert "Net.blocks.0" in at("modules").collapsed_in_program
+    assert "Net.blocks.0" not in at("calls").collapsed_in_program
+    assert "Net.blocks.0.lin" in at("calls").collapsed_in_program
 
 
 def test_another_run_has_the_same_level_and_the_same_calls_expanded():
     old, new = at("modules"), Folds(TRAINED)
-    old.open(0, "Net.blocks.2")
-    new.copy_closed(old)
+    old.expand(0, "Net.blocks.2")
+    old.focus(node("loss"))
+    new.copy_collapsed(old)
+    assert not new.shown_part()
+    old.focus()
     assert titles(new) == titles(old) != titles(at("modules"))
 
 
@@ -253,17 +308,17 @@ def test_boxes_of_a_level_are_computed_once_until_it_or_the_graph_changes(monkey
     answers = [(folds.graph_filter(first), folds.collapsed(first), folds.folded(first)) for _ in range(3)]
     assert calls == once
     assert answers[0] == answers[1] == answers[2]
-    folds.close(0, "Net")
+    folds.collapse(0, "Net")
     assert "Net" in folds.collapsed(first)
     folds.level = "nodes"
     assert "Net.head" not in folds.collapsed(first)
     folds.level = level
-    folds.open(0, "Net")
+    folds.expand(0, "Net")
     assert "Net" not in folds.collapsed(first)
 
 
 def test_messages_at_a_level_of_calls_speak_of_calls():
     folds = at("calls")
-    for act, state in ((folds.open, "collapsed"), (folds.close, "expanded")):
+    for act, state in ((folds.expand, "collapsed"), (folds.collapse, "expanded")):
         with pytest.raises(GvizError, match=f"no {state} module or function call contains the selected node"):
             act(0)

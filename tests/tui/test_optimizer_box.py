@@ -115,7 +115,7 @@ def test_opened_it_is_all_nodes_and_closed_again_one_box(timeline):
 
 def test_a_closed_module_keeps_its_parameters_although_the_optimizer_uses_them(timeline):
     folds = Folds(timeline)
-    folds.close_all(timeline.iterations[0])
+    folds.collapse_all(timeline.iterations[0])
     folded = folds.folded(timeline.iterations[0])
     owned = {node for group in folded.groups for node in group.parameters}
     assert owned == {node for node in timeline.nodes if timeline.info(node).created.kind == "parameter"}

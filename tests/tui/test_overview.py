@@ -96,7 +96,7 @@ def test_infinities_that_the_program_writes_into_a_mask_are_not_marked_but_nan_i
     def program(value):
         scores = torch.tensor([value, 1.0], requires_grad=True)
         masked = scores.masked_fill(torch.tensor([False, True]), float("-inf"))
-        torch.softmax(masked, 0)[0].backward()
+        torch.softmax(masked, 0)
 
     assert "masked" not in marks_of(lambda: program(2.0))["bad"]
     assert "masked" in marks_of(lambda: program(float("nan")))["bad"]

@@ -33,17 +33,17 @@ def level(session: Session, name: str) -> Answer:
 def close(session: Session, path: str) -> Answer:
     """Run ``close [MODULE|all]``."""
     if path == "all":
-        session.folds.close_all(session.timeline.iteration_at(session.cursor.position))
+        session.folds.collapse_all(session.timeline.iteration_at(session.cursor.position))
         return _answer(session, "every module is collapsed")
-    return _answer(session, f"{shown(session.folds.close(session.cursor.selected, path))} is collapsed")
+    return _answer(session, f"{shown(session.folds.collapse(session.cursor.selected, path))} is collapsed")
 
 
 def open_(session: Session, path: str) -> Answer:
     """Run ``open [MODULE|all]``."""
     if path == "all":
-        session.folds.open_all()
+        session.folds.expand_all()
         return _answer(session, "every module is expanded")
-    return _answer(session, f"{shown(session.folds.open(session.cursor.selected, path))} is expanded")
+    return _answer(session, f"{shown(session.folds.expand(session.cursor.selected, path))} is expanded")
 
 
 def ancestors(session: Session, place: str) -> Answer:

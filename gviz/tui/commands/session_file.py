@@ -134,7 +134,7 @@ def set_again(old: Session, new: Session) -> None:
         copy = _copy(old.timeline, one, breakpoints)
         copy.enabled, copy.commands = one.enabled, one.commands
     new.cursor.asker.watched = [*old.cursor.asker.watched]
-    new.folds.copy_closed(old.folds)
+    new.folds.copy_collapsed(old.folds)
     new.settings = old.settings
 
 
