@@ -89,6 +89,10 @@ def test_a_box_is_wide_enough_for_its_cost():
     assert row.characters <= box.width
 
 
+def test_an_overlay_of_memory_keeps_the_level_that_gviz_chooses():
+    assert [box.title for box in drawn("memory").boxes] == [box.title for box in drawn(None).boxes]
+
+
 def test_without_an_overlay_no_box_has_such_a_row():
     assert not amounts(drawn(None))
     assert not drawn(None, "nodes").remark

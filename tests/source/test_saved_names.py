@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from gviz.source import saved_names as module
 from gviz.source.saved_names import saved_names
 
 
@@ -161,6 +162,7 @@ def test_a_source_that_is_no_function_has_no_known_names(monkeypatch, source):
     def forward(ctx, x):
         ctx.save_for_backward(x)
 
+    monkeypatch.setattr(module, "_names_in_forward", weakref.WeakKeyDictionary())
     monkeypatch.setattr(inspect, "getsource", lambda function: source)
     assert saved_names(forward) == ()
 

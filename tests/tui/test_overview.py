@@ -19,6 +19,7 @@ from gviz.tui.drawing.overview import (
     row_of,
 )
 from gviz.tui.glyphs import ASCII, UNICODE
+from gviz.tui.panel_arrangement import LEAST_GRAPH_ROWS
 from gviz.tui.styled_lines import plain
 from gviz.tui.widgets import graph_canvas
 from gviz.tui.widgets.graph_canvas import GraphCanvas, GraphOverview
@@ -211,6 +212,78 @@ async def test_it_is_hidden_where_the_whole_graph_is_in_view():
         await pilot.press("0")
         await pilot.pause()
         assert overview_of(app).region.height == 0
+        assert app.screen.query_one(GraphCanvas)._marked[0] is None, "no values were searched for a row that is hidden"
+
+
+async def test_a_graph_that_fits_exactly_needs_no_overview_and_a_low_panel_has_no_room_for_one():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(3):
+            x = x + 1
+        x.sum().backward()
+
+    timeline = timeline_of(program)
+    app = app_of(timeline, at=len(timeline))
+    seen = set()
+    async with app.run_test(size=(80, 10)) as pilot:
+        await pilot.press("0")
+        for rows in range(10, 34):
+            await pilot.resize_terminal(80, rows)
+            await pilot.pause()
+            canvas, is_shown = app.screen.query_one(GraphCanvas), overview_of(app).region.height == 1
+            height, room = canvas.drawing.canvas.layout.height, canvas.outer_size.height - 2 + is_shown
+            assert is_shown == (canvas.display and height > room >= LEAST_GRAPH_ROWS)
+            seen.add("exact" if height == room else "low" if height > room and room < LEAST_GRAPH_ROWS else is_shown)
+    assert seen == {"exact", "low", False, True}
+
+
+async def test_values_are_searched_once_for_a_moment_and_not_for_moments_that_pass_quickly(monkeypatch):
+    searches = []
+    search = graph_canvas.marked_nodes
+    monkeypatch.setattr(graph_canvas, "marked_nodes", lambda *args: searches.append(args[1].n) or search(*args))
+    app = app_of(CHAIN, at=len(CHAIN))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("0")
+        await pilot.pause()
+        canvas = app.screen.query_one(GraphCanvas)
+        assert searches == [len(CHAIN)]
+        canvas.scroll_to(y=0, animate=False)
+        await pilot.pause()
+        assert searches == [len(CHAIN)]
+        monkeypatch.setattr(graph_canvas, "FEW_NODES", 1)
+        monkeypatch.setattr(graph_canvas, "_STANDSTILL", 1.0)
+        for n in range(len(CHAIN) - 3, len(CHAIN)):
+            canvas.moment = CHAIN.at(n)
+            await pilot.pause()
+        await pilot.pause(1.5)
+        assert searches == [len(CHAIN), len(CHAIN) - 1]
+
+
+async def test_marks_of_another_drawing_are_not_shown(monkeypatch):
+    app = app_of(CHAIN, at=len(CHAIN))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("0")
+        await pilot.pause()
+        assert overview_of(app).overview.marks["bad"]
+        monkeypatch.setattr(graph_canvas, "FEW_NODES", 1)
+        monkeypatch.setattr(graph_canvas, "_STANDSTILL", 60)
+        await pilot.press("V")
+        await pilot.pause()
+        assert "bad" not in overview_of(app).overview.marks
+
+
+async def test_the_selected_node_is_not_marked_a_second_time_as_the_newest():
+    n = next(n for n in range(1, len(CHAIN)) if CHAIN.at(n).actor == NODES[-1])
+    app = app_of(CHAIN, at=n)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("0")
+        canvas = app.screen.query_one(GraphCanvas)
+        for selected, now in ((NODES[-1], []), (NODES[-2], [NODES[-1]])):
+            canvas.selected = selected
+            await pilot.pause()
+            marks = overview_of(app).overview.marks
+            assert [mark.node for mark in marks["selected"]] == [selected]
+            assert [mark.node for mark in marks["now"]] == now
 
 
 async def test_a_low_panel_keeps_its_rows_for_the_graph():
@@ -259,6 +332,44 @@ async def test_a_click_selects_the_marked_node_or_else_the_nearest():
         middle = canvas.place(await click(1 + free))
         distances = [abs(place.y + place.height // 2 - row) for place in places]
         assert abs(middle.y + middle.height // 2 - row) == min(distances)
+
+
+async def test_a_click_selects_the_marked_node_of_several_in_its_row():
+    def program():
+        x, y = torch.tensor(1.0, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+        lost = torch.tensor(3.0, requires_grad=True)
+        for _ in range(8):
+            x = x + 1
+        (x * y * lost.detach()).backward()
+
+    timeline = timeline_of(program)
+    app = app_of(timeline, at=len(timeline))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("0", "g")
+        await pilot.pause()
+        widget, canvas = overview_of(app), app.screen.query_one(GraphCanvas)
+        room = graph_cells(widget.overview, widget.size.width, UNICODE)
+        at, mark = next(
+            (at, mark) for at, (name, mark) in placed_marks(widget.overview, room).items() if name == "missing"
+        )
+        places = canvas.drawing.canvas.layout.places.values()
+        assert sum(place.y + place.height // 2 == mark.row for place in places) > 1
+        await pilot.click(GraphOverview, offset=(1 + at, 0))
+        await pilot.pause()
+        assert timeline.info(app.screen.cursor.selected).name == "lost"
+
+
+async def test_cuts_of_each_iteration_are_marked():
+    timeline = timeline_of(lambda: [chain() for _ in range(2)])
+    assert len(timeline.iterations) == 2
+    app = app_of(timeline, at=timeline.iterations[0].end)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("0")
+        await pilot.pause()
+        first = overview_of(app).overview.marks["cut"]
+        app.screen.query_one(GraphCanvas).moment = timeline.at(len(timeline))
+        await pilot.pause()
+        assert {mark.node for mark in first} != {mark.node for mark in overview_of(app).overview.marks["cut"]} != set()
 
 
 async def test_a_large_graph_is_marked_once_time_no_longer_moves(monkeypatch):
