@@ -8,6 +8,7 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.engine.nn import functional as F
 from gviz.errors import GvizError
+from gviz.explain.module_costs import Costs, costs
 from gviz.render.boxes.fold import modules
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import folds as folds_module
@@ -275,6 +276,25 @@ def test_the_tree_of_modules_has_a_column_of_memory_where_there_is_room():
     assert all(len(row) == WITH_COSTS for row in wide[:-1])
     assert "saved" not in narrow[0]
     assert len(narrow) == len(wide) - 2
+
+
+def test_a_module_without_costs_and_a_large_iteration_show_none(monkeypatch):
+    def rows():
+        return [plain(row).split() for row, _ in module_rows(Folds(TRAINED), TRAINED.at(40), UNICODE, WITH_COSTS)]
+
+    assert {row[-1] for row in rows()[1:-1]} == {"B", UNICODE.nothing}
+    assert not any(row[-2:] == ["0", "B"] for row in rows())
+    monkeypatch.setattr(lists, "MOST_COSTED", 1)
+    assert rows()[0] != ["saved"]
+
+
+def test_times_have_a_column_of_their_own_and_need_no_hint(monkeypatch):
+    times = Costs("time", 1e9, {"Net": 5e6}, {}, {})
+    monkeypatch.setattr(lists, "costs", lambda timeline, kind, n: times if kind == "time" else costs(timeline, kind, n))
+    rows = [plain(row) for row, _ in module_rows(Folds(TRAINED), TRAINED.at(40), UNICODE, WITH_COSTS)]
+    assert rows[0].split() == ["saved", "time"]
+    assert rows[1].endswith("5 ms")
+    assert not any("gviz monitor" in row for row in rows)
 
 
 def test_the_memory_of_an_iteration_that_grows_is_not_computed_at_every_step(monkeypatch):
