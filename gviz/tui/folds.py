@@ -108,7 +108,7 @@ class Folds:
         The program does not know the boxes of function calls and of repeated modules.
         """
         closed = self._filter.closed
-        if self.level != "nodes" and self.timeline.iterations and self.ready(self.timeline.iterations[-1]):
+        if self.level != "nodes":
             closed = closed | self.collapsed(self.timeline.iterations[-1])
         return tuple(sorted(path for path in closed if isinstance(path, str)))
 
@@ -226,11 +226,8 @@ class Folds:
             return wanted.closed
         groups = self.folded(iteration).groups
         shown = {group.call.path for group in groups if group.call.of_module}
-        return (
-            wanted.closed
-            | shown
-            | {path for group in groups if group.repeat is not None for path in group.repeat.modules}
-        )
+        repeated = {path for group in groups if group.repeat is not None for path in group.repeat.modules}
+        return wanted.closed | shown | repeated
 
     def expand(self, node: int, path: str = "") -> str:
         """Expand the named module, or the outermost collapsed call around a node; return its name."""

@@ -90,7 +90,8 @@ def test_a_box_is_wide_enough_for_its_cost():
 
 
 def test_an_overlay_of_memory_keeps_the_level_that_gviz_chooses():
-    assert [box.title for box in drawn("memory").boxes] == [box.title for box in drawn(None).boxes]
+    picture, usual = drawn("memory", timeline=BLOCKS), drawn(None, timeline=BLOCKS)
+    assert [box.title for box in picture.boxes] == [box.title for box in usual.boxes]
 
 
 def test_without_an_overlay_no_box_has_such_a_row():

@@ -40,14 +40,14 @@ def test_the_picture_of_a_recording_that_grows_is_that_of_one_opened_there():
         grown = Timeline(log)
         folds = Folds(grown)
         drawings = Drawings(grown, folds, UNICODE)
-        folds._close(frozenset(closed))
+        folds._collapse(frozenset(closed))
         for n, event in enumerate(EVENTS[1:], 2):
             log.append(event)
             if not grown.refresh():
                 continue
             fresh = Timeline(MemoryLog(EVENTS[:n]))
             same = Folds(fresh)
-            same._close(frozenset(closed))
+            same._collapse(frozenset(closed))
             assert shape(drawings, grown) == shape(Drawings(fresh, same, UNICODE), fresh), n
 
 
