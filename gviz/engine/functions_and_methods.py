@@ -103,6 +103,8 @@ _BOOLEAN = {
 }
 """The functions that give booleans to no other dtype, and what PyTorch says about one."""
 _ORDER = "bif"
+NUMBERS = (bool, int, float, np.number, np.bool_)
+"""The types of operands that become tensors without dimensions."""
 
 
 def taking_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -280,10 +282,25 @@ def front(*names: str, method: bool = True, function: bool = True, checks: bool 
                     parser.before = check_writable
                 called = checked if checks else wanting_tensors(checked, name, parser, method=True)
                 alone = called is not FUNCTIONS.get(name)
-                setattr(Methods, name, set_address(NAMESPACE, f"Tensor.{name}", called) if alone else called)
+                addressed = set_address(NAMESPACE, f"Tensor.{name}", called) if alone else called
+                setattr(Methods, name, _for_operands(addressed) if name in _IN_PLACE_OPERATORS else addressed)
         return implementation
 
     return offer
+
+
+_OPERATORS = ("add", "sub", "mul", "truediv", "pow", "and", "or", "xor", "lshift", "rshift")
+_IN_PLACE_OPERATORS = frozenset([f"__i{name}__" for name in _OPERATORS])
+
+
+def _for_operands(method: Callable[[Tensor, Any], Any]) -> Callable[[Tensor, Any], Any]:
+    """The method of an in-place operator, with NotImplemented for an operand that is neither a tensor nor a number."""
+
+    @functools.wraps(method)
+    def checked(self: Tensor, other: Any) -> Any:
+        return method(self, other) if isinstance(other, (Tensor, *NUMBERS)) else NotImplemented
+
+    return checked
 
 
 _UNCHECKED = {"detach_", "fill_diagonal_", "requires_grad_", "resize_", "resize_as_", "set_"}
@@ -419,7 +436,7 @@ def operand(op: Op, value: object, like: Tensor, position: int = 2) -> Tensor:
     """`value` as a tensor operand next to `like`."""
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (bool, int, float, np.number, np.bool_)):
+    if isinstance(value, NUMBERS):
         return number(value, like._array)
     return checked(op, value, position)
 
@@ -449,7 +466,7 @@ def operator(op: Op, with_number: Op | None = None, *, takes_arrays: bool = Fals
             result: Tensor = apply(op, (self, other))
         elif takes_arrays and isinstance(other, np.ndarray):
             result = apply(op, (self, new_tensor(other)))
-        elif isinstance(other, (bool, int, float, np.number, np.bool_)):
+        elif isinstance(other, NUMBERS):
             result = apply(beside_number, (self, number(other, self._array)))
         else:
             return NotImplemented
@@ -462,7 +479,7 @@ def reflected(op: Op) -> Callable[[Tensor, Any], Tensor]:
     """The operator's method for a number on the left."""
 
     def method(self: Tensor, other: Number) -> Tensor:
-        if not isinstance(other, (bool, int, float, np.number, np.bool_)):
+        if not isinstance(other, NUMBERS):
             return NotImplemented
         result: Tensor = apply(op, (number(other, self._array), self))
         return result

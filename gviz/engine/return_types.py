@@ -7,7 +7,15 @@ from functools import cache
 from typing import Any, ClassVar
 
 
-class Results(tuple[Any, ...]):
+class _ResultsType(type):
+    """A class whose instances Python's own errors call "torch.return_types.sort", as those of PyTorch's."""
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]  # the errors use the name that `type` got
+        return cls.__qualname__
+
+
+class Results(tuple[Any, ...], metaclass=_ResultsType):
     """A tuple whose items can also be read by name; made by `results_type`."""
 
     __slots__ = ()
@@ -28,8 +36,9 @@ class Results(tuple[Any, ...]):
 
 @cache
 def _type_of(name: str, names: tuple[str, ...]) -> type[Results]:
-    members = {"__slots__": (), "names": names, "__match_args__": names, "__module__": "torch.return_types"}
-    return type(name, (Results,), members)
+    members: dict[str, Any] = {"__slots__": (), "names": names, "__match_args__": names}
+    members |= {"__module__": "torch.return_types", "__qualname__": name}
+    return _ResultsType(f"torch.return_types.{name}", (Results,), members)  # type: ignore[return-value]
 
 
 def results_type(name: str, outputs: Sequence[str]) -> type[Results]:

@@ -171,12 +171,12 @@ def apply_in_place(
 def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
     """Turns `target` itself into the view of its memory that `op` makes, and returns it. Its base is unchanged."""
     refused = target.is_inference() and not thread.inference
-    if thread.grad_enabled and target.requires_grad:
+    if thread.grad_enabled and target.requires_grad and not target.is_inference():
         check_in_place(target)
     channel, recorder = emit.channel, watchers.recorder() if watchers.watchers else None
     refs = recorder.refs([target]) if recorder is not None else ()
     inputs = [] if channel is None else instrumentation.edges(channel, [target])
-    untracked = why_untracked([target])
+    untracked = "inference" if target.is_inference() else why_untracked([target])
     node = None if untracked else start_node(op, edges_of([target]), [target], attrs)
     target._array = compute(op, [target], attrs)
     if not target.is_inference():
@@ -202,7 +202,7 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
     """
     target = tensors[0]
     refused = target.is_inference() and not thread.inference
-    if thread.grad_enabled and any(t.requires_grad for t in tensors):
+    if thread.grad_enabled and any(t.requires_grad for t in tensors) and not all(t.is_inference() for t in tensors):
         check_in_place(target)
     untracked = why_untracked(tensors) or ("inference" if refused else "")
     channel = emit.channel
@@ -227,8 +227,8 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
 
 def check_writable(target: Tensor, *others: object, **named: object) -> None:
     """Raises an error for a forbidden write that would be recorded. PyTorch checks this before other arguments."""
-    arguments = (target, *others, *named.values())
-    if thread.grad_enabled and any(isinstance(t, Tensor) and t.requires_grad for t in arguments):
+    tensors = [t for t in (target, *others, *named.values()) if isinstance(t, Tensor)]
+    if thread.grad_enabled and any(t.requires_grad for t in tensors) and not all(t.is_inference() for t in tensors):
         check_in_place(target)
 
 

@@ -193,7 +193,7 @@ def _is_sign_of_nan(lines, found, real, ours):
 
 NAMED = {
     "`is_grads_batched=True`": _is_batched,
-    "a non-tensor for a function that PyTorch implements in Python (`F.softmax`, `F.mse_loss`)": _is_no_tensor,
+    "a non-tensor for a function that PyTorch implements in Python (`F.softmin`, `F.gaussian_nll_loss`)": _is_no_tensor,
     "a write at several indices, one of them out of bounds": _is_unwritten,
     "the sign of a nan (`signbit`, `copysign`)": _is_sign_of_nan,
     "`torch.sum(x, 1, out=x)`: a result written to its own input": _is_written_to_its_input,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary, ref
 
@@ -146,6 +147,7 @@ def _node_of(tensor: Tensor) -> Callable[[], Node | None]:
 def _when_any(tensors: Sequence[Any], fn: Callable[[Tensor], None]) -> list[RemovableHandle]:
     done: WeakKeyDictionary[Pass, bool] = WeakKeyDictionary()
 
+    @wraps(fn)  # so that a warning shows its name, as in PyTorch
     def hook(grad: Tensor) -> None:
         run = _current_pass()
         if run not in done:

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from gviz.engine.functions_and_methods import Number, checked, front, number
+from gviz.engine.functions_and_methods import NUMBERS, Number, checked, front, number
 from gviz.engine.op import Attrs, Example, Op, Rule, apply, zero_gradient
 from gviz.engine.ops._examples import spaced
 from gviz.engine.tensor import Tensor
@@ -60,9 +58,6 @@ def stepwise(name: str, grad_fn: str, formula: str, forward: Callable[..., Any])
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One name for several ops: of two tensors, of a tensor and a number, of a number and a tensor.
-
-
-NUMBERS = (bool, int, float, np.number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,20 @@ def check_broadcast(*arrays: Array) -> None:
             raise RuntimeError(broadcast_error(shape, array.shape)) from None
 
 
+def at_least(array: Array, low: Any) -> Array:
+    """The larger of `array` and `low` for each element, nan where either is; of 0 and -0 the one in `array`."""
+    first, second = (array, low) if array.dtype == np.float16 else (low, array)  # which NumPy returns if both are equal
+    larger: Array = np.maximum(first, second)
+    return larger
+
+
+def at_most(array: Array, high: Any) -> Array:
+    """The smaller of `array` and `high` for each element, like `at_least`."""
+    first, second = (array, high) if array.dtype == np.float16 else (high, array)
+    smaller: Array = np.minimum(first, second)
+    return smaller
+
+
 def scipy_special(name: str) -> Forward:
     """The function of ``scipy.special``, with the result in the dtype of its last argument, the array."""
 

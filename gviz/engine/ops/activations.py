@@ -17,7 +17,7 @@ from gviz.engine.functions_and_methods import checked, derive, front
 from gviz.engine.op import Example, Op, Rule, zero_gradient, zeros
 from gviz.engine.ops._declaration import on
 from gviz.engine.ops._examples import normal, spaced
-from gviz.engine.ops._kernels import in_rows, only, refuse_unless
+from gviz.engine.ops._kernels import at_least, at_most, in_rows, only, refuse_unless
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.elementary_functions import erf, exp, sigmoid, tanh
 from gviz.engine.ops.indexing import narrow
@@ -45,7 +45,7 @@ def chosen(condition: Any, g: Any) -> Any:
 def _relu(self: Array) -> Any:
     if self.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
-    return np.maximum(self, np.zeros((), self.dtype))
+    return at_least(self, np.zeros((), self.dtype))
 
 
 def _above(self: Array, at: Array, threshold: float) -> Any:
@@ -284,7 +284,7 @@ hardtanh: Op = Op(
     grad_fn="HardtanhBackward0",
     formula="self, at least min_val, at most max_val",
     pointwise=True,
-    forward=lambda self, min_val, max_val: np.clip(self, self.dtype.type(min_val), self.dtype.type(max_val)),
+    forward=lambda self, min_val, max_val: at_most(at_least(self, self.dtype.type(min_val)), self.dtype.type(max_val)),
     rules=(
         Rule(
             "self",
@@ -361,8 +361,7 @@ hardshrink: Op = Op(
 
 
 def _softshrink(self: Array, lambd: float) -> Any:
-    shrunk = np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, np.zeros((), self.dtype)))
-    return np.where(np.isnan(self), self, shrunk)
+    return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, self * 0))
 
 
 softshrink: Op = Op(
@@ -423,7 +422,7 @@ def _negative(self: Any) -> Any:
 
 
 def _elu(self: Array, alpha: float, scale: float, input_scale: float) -> Any:
-    below = np.expm1(np.minimum(self, 0) * input_scale) * (alpha * scale)
+    below = np.expm1(at_most(self, np.zeros((), self.dtype)) * input_scale) * (alpha * scale)
     return np.where(self <= 0, below, self * scale)
 
 

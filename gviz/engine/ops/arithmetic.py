@@ -14,6 +14,7 @@ import numpy as np
 from gviz.engine import messages
 from gviz.engine.dtypes import promote
 from gviz.engine.functions_and_methods import (
+    NUMBERS,
     Number,
     Runner,
     checked,
@@ -158,7 +159,7 @@ def _fused(self: Array, other: Array, alpha: Number) -> Array:
     total = self + product
     back = total - self
     missed = (self - (total - back)) + (product - back) + lost
-    exact: Array = np.where(np.isfinite(missed), total + missed, total)
+    exact: Array = np.where(np.isfinite(missed) & (missed != 0), total + missed, total)  # a sum of -0 stays -0
     return exact
 
 
@@ -535,8 +536,14 @@ def _left_over(name: str, grad_fn: str, forward: Callable[..., Any], mode: str, 
     )
 
 
-remainder = _left_over("remainder", "RemainderBackward1", np.remainder, "floor", "self", "other")
-remainder_number = _left_over("remainder", "RemainderBackward0", np.remainder, "floor", "self")
+def _remainder(self: Array, other: Array) -> Any:
+    """The remainder with the sign of the divisor; a remainder of 0 has the sign of the dividend, unlike NumPy's."""
+    left: Any = np.fmod(self, other)
+    return np.where((left != 0) & ((other < 0) != (left < 0)), left + other, left)
+
+
+remainder = _left_over("remainder", "RemainderBackward1", _remainder, "floor", "self", "other")
+remainder_number = _left_over("remainder", "RemainderBackward0", _remainder, "floor", "self")
 fmod = _left_over("fmod", "FmodBackward1", np.fmod, "trunc", "self", "other")
 fmod_number = _left_over("fmod", "FmodBackward0", np.fmod, "trunc", "self")
 number_remainder: Op = Op(
@@ -586,6 +593,8 @@ def true_divide_in_place(self: Tensor, other: Tensor | Number) -> Tensor:
 @front("__rtruediv__", function=False)
 def divided_by(self: Tensor, other: Number) -> Tensor:
     """A number divided by a tensor: its reciprocal times the number, as in PyTorch."""
+    if not isinstance(other, (*NUMBERS, np.ndarray)):
+        return NotImplemented
     result: Tensor = reciprocal(self) * other
     return result
 
@@ -915,7 +924,7 @@ copysign_number = _copysign("CopysignBackward1")
 def _nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
     if self.dtype.kind != "f":
         return self.copy()
-    return np.nan_to_num(self, nan=nan or 0.0, posinf=posinf, neginf=neginf)
+    return np.nan_to_num(self, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 
 
 nan_to_num: Op = Op(

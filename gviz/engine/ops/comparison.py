@@ -24,7 +24,7 @@ from gviz.engine.functions_and_methods import (
 )
 from gviz.engine.op import Example, Op, Reading, Rule, apply, zero_gradient, zeros
 from gviz.engine.ops._examples import normal, spaced
-from gviz.engine.ops._kernels import Forward, check_broadcast, only, refuse_unless
+from gviz.engine.ops._kernels import Forward, at_least, at_most, check_broadcast, only, refuse_unless
 from gviz.engine.ops.shape import run
 from gviz.engine.tensor import Tensor, count_writes
 from gviz.engine.views import apply_in_place, check_writable
@@ -334,10 +334,15 @@ def _number_wins(name: str, forward: Callable[..., Any], wins: Op, sign: str) ->
     )
 
 
+def _first_if(wins: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Any]:
+    """Choose the first of two equal numbers: NumPy's choice between 0 and -0 depends on their place in memory."""
+    return lambda self, other: np.where(wins(self, other) | (other != other), self, other)
+
+
 maximum = _larger("maximum", np.maximum, lt, ">")
 minimum = _larger("minimum", np.minimum, gt, "<")
-fmax = _number_wins("fmax", np.fmax, ge, ">=")
-fmin = _number_wins("fmin", np.fmin, le, "<=")
+fmax = _number_wins("fmax", _first_if(np.greater_equal), ge, ">=")
+fmin = _number_wins("fmin", _first_if(np.less_equal), le, "<=")
 derive_all(maximum, minimum, fmax, fmin, numbers=False)
 
 
@@ -349,9 +354,8 @@ def _limited(self: Array, min: Any, max: Any) -> Array:
     if common.kind == "b":
         _refuse_booleans(self, min, max)
     low, high = (None if m is None else m.astype(common) for m in limits)
-    result = self.astype(common) if low is None else np.maximum(self.astype(common), low)
-    limited: Array = result if high is None else np.minimum(result, high)
-    return limited
+    result = self.astype(common) if low is None else at_least(self.astype(common), low)
+    return result if high is None else at_most(result, high)
 
 
 def _refuse_booleans(self: Array, min: Any, max: Any) -> None:

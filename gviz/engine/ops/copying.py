@@ -184,9 +184,9 @@ def zero_(self: Tensor) -> Tensor:
 def detach_(self: Tensor) -> Tensor:
     """Detaches in place.
 
-    Raises RuntimeError for a view, whose base would stay attached; no effect in ``inference_mode``.
+    Raises RuntimeError for a view, whose base would stay attached; no effect in ``inference_mode`` or on its tensors.
     """
-    if thread.inference and not self.is_inference():
+    if thread.inference or self.is_inference():
         return self  # PyTorch's autograd, which implements it, is bypassed there
     if self._base is not None:
         raise RuntimeError(messages.DETACH_VIEW)

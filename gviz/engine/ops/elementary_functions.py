@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.functions_and_methods import Number, Runner, checked, derive, derive_all, front, number
+from gviz.engine.functions_and_methods import NUMBERS, Number, Runner, checked, derive, derive_all, front, number
 from gviz.engine.op import Example, Op, Rule, apply, promoted, zeros
 from gviz.engine.ops._declaration import Overloads, on, smooth
 from gviz.engine.ops._examples import normal, positive, within
@@ -338,7 +338,7 @@ def _exponents(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
 @front("pow")
 def pow_front(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """`input` to the power `exponent`; one of the two may be a number."""
-    if isinstance(exponent, Tensor) and not isinstance(input, Tensor):
+    if isinstance(exponent, Tensor) and isinstance(input, NUMBERS):
         return rpow(exponent, input)
     return _raised(apply, checked(pow_tensor, input, 1), exponent)
 
@@ -352,7 +352,7 @@ def pow_in_place(self: Tensor, exponent: Tensor | Number) -> Tensor:
 @front("__pow__", function=False)
 def pow_operator(self: Tensor, exponent: Tensor | Number) -> Tensor:
     """``self ** exponent``."""
-    if not isinstance(exponent, (Tensor, bool, int, float, np.number)):
+    if not isinstance(exponent, (Tensor, *NUMBERS)):
         return NotImplemented
     return _raised(apply, self, exponent)
 
@@ -360,6 +360,8 @@ def pow_operator(self: Tensor, exponent: Tensor | Number) -> Tensor:
 @front("__rpow__", function=False)
 def rpow(self: Tensor, base: Number) -> Tensor:
     """A number to the power of a tensor."""
+    if not isinstance(base, NUMBERS):
+        return NotImplemented
     result: Tensor = apply(pow_number, (number(base, self._array), self))
     return result
 
@@ -569,7 +571,7 @@ erfc: Op = smooth(
 erfinv: Op = smooth(
     "erfinv",
     "ErfinvBackward0",
-    scipy_special("erfinv"),
+    lambda self: np.copysign(scipy_special("erfinv")(self), self),
     "g * sqrt(pi) / 2 * exp(erfinv(self)**2)",
     lambda g, self: g * (math.sqrt(pi) / 2 * exp(erfinv(self) * erfinv(self))),
     on(_between),

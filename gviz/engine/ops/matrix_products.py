@@ -463,11 +463,17 @@ mv: Op = Op(
     torch="mv",
     examples=lambda: [Example((normal(2, 3), normal(3)), {})],
 )
+
+
+def _inner(self: Array, other: Array) -> Any:
+    return np.dot(self, other) + self.dtype.type(0)  # the sum begins with 0, to which -0 adds nothing
+
+
 dot: Op = Op(
     "dot(self, tensor)",
     grad_fn="DotBackward0",
     formula="sum of self * tensor",
-    forward=np.dot,
+    forward=_inner,
     rules=(
         Rule("self", "g * tensor", lambda g, tensor: g * tensor),
         Rule("tensor", "g * self", lambda g, self: g * self),
@@ -480,7 +486,7 @@ vdot: Op = Op(
     "vdot(self, other)",
     grad_fn="VdotBackward0",
     formula="sum of self * other",
-    forward=np.dot,
+    forward=_inner,
     rules=(
         Rule("self", "g * other", lambda g, other: g * other),
         Rule("other", "g * self", lambda g, self: g * self),
@@ -589,8 +595,8 @@ def bmm_front(self: Tensor, mat2: Tensor) -> Tensor:
 
 @front("__matmul__", function=False, checks=True)
 def matmul_operator(self: Tensor, other: Any) -> Tensor:
-    """``self @ other``; NotImplemented for numbers."""
-    return NotImplemented if isinstance(other, (bool, int, float)) else matmul(self, other)
+    """``self @ other``; NotImplemented for what is no tensor."""
+    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
 @front("matmul")

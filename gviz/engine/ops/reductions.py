@@ -744,7 +744,8 @@ def _cumsum(self: Array, dim: int, dtype: str | None = None) -> Any:
     self = in_dtype(self, dtype)
     refuse_unless(dtype is None or self.dtype.kind != "b", "cumsum_out_cpu", self)
     wide = self if dtype is not None or self.dtype.kind == "f" else self.astype(np.int64)
-    return np.add.accumulate(wide, axis=dim, dtype=wide.dtype) if wide.ndim else wide.copy()
+    sums = np.add.accumulate(wide, axis=dim, dtype=wide.dtype) if wide.ndim else wide.copy()
+    return sums + 0 if wide.ndim and wide.dtype.kind == "f" else sums  # 0 + -0 is 0
 
 
 def _from_end(self: Array, dim: int) -> Any:
@@ -1101,10 +1102,11 @@ def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
     """The integral of `y`, sampled at `x` or with spacing `dx`, by the trapezoidal rule."""
     axis = _axis(y, dim)
-    if y.dtype is bool_:
-        raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
     if not y.shape[axis]:
-        return count_writes(y.detach().sum(axis), 1)
+        return count_writes(y.detach().sum(axis).to(y.dtype), 1)
+    if y.dtype is bool_ or (x is not None and x.dtype is bool_):
+        names = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"trapezoid: received a bool input for {names}, but bool is not supported")
     if x is None:
         whole = y.sum(axis) - run(times_number, y.select(axis, 0) + y.select(axis, -1), other=0.5)
         return run(times_number, whole, other=float(1 if dx is None else dx))
@@ -1118,8 +1120,9 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | Non
     if not y.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     axis = _axis(y, dim)
-    if y.dtype is bool_:
-        raise RuntimeError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
+    if y.dtype is bool_ or (x is not None and x.dtype is bool_):
+        names = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"cumulative_trapezoid: received a bool input for {names}, but bool is not supported")
     left, right = _neighbours(y, axis)
     if x is None:
         return run(times_number, left + right, other=float(1 if dx is None else dx) / 2).cumsum(axis)

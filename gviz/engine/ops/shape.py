@@ -938,7 +938,7 @@ def set_(
 @front("resize_", function=False)
 def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat | None = None) -> Tensor:
     """Changes the shape in place; new elements are zero. Raises RuntimeError for a tensor that requires grad."""
-    if self.requires_grad and not thread.inference:
+    if self.requires_grad and not thread.inference and not self.is_inference():
         raise RuntimeError(messages.RESIZE)
     shape = sizes("resize_", size)
     order = contiguous_format if memory_format is None else checked_format("resize_", memory_format)
