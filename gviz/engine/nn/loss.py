@@ -437,7 +437,7 @@ def huber_loss(
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     second = second.to(first.dtype)  # the only one of these losses whose result has the dtype of `input`
     if weight is not None:
-        if weight.shape != input.shape:
+        if weight.size() != input.shape:
             raise ValueError("Weights and input must have the same size.")
         if reduction not in ("none", "mean", "sum"):
             raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
@@ -473,7 +473,7 @@ def _alike(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
 
 
 def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str) -> Tensor:
-    if weight.shape != input.shape:  # before it is broadcast
+    if weight.size() != input.shape:  # before it is broadcast
         raise ValueError("Weights and input must have the same size.")
     weighted = losses * weight
     if _checked(reduction) == "mean":
@@ -497,7 +497,7 @@ def binary_cross_entropy(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
             "Please ensure they have the same size."
         )
-    if weight is not None and weight.shape != input.shape:
+    if weight is not None and weight.size() != input.shape:
         weight = weight.expand(broadcast_tensors(target, weight)[1].shape)
     refuse_tracked("binary_cross_entropy", weight=weight)
     return _optional(ops.bce, input, target, weight, reduction=how)
