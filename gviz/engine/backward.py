@@ -25,6 +25,7 @@ from gviz import emit
 from gviz.engine import anomaly_detection, dtypes, instrumentation, messages, watchers
 from gviz.engine.broadcasting import broadcast_error, reducible, sum_to
 from gviz.engine.instrumentation import PassReport
+from gviz.engine.layout import empty_as, strides_of
 from gviz.engine.modes import thread
 from gviz.engine.node import (
     Edge,
@@ -62,14 +63,20 @@ def accumulate(leaf: Tensor, arrived: list[Grad | None], written: int, create_gr
     before = leaf._grad
     if watchers.watchers and watchers.is_recording():
         _accumulate_recorded(leaf, arrived[0])
-    elif create_graph:
-        grad: Grad = arrived[0]
-        leaf._set_grad(_recorded_copy(leaf, grad) if before is None else before + grad)
+    elif before is None and create_graph:
+        first: Grad = arrived[0]
+        leaf._set_grad(_recorded_copy(leaf, first))
     elif before is None:
         shared = getrefcount(arrived[0]) > _IN_LIST
         leaf._set_grad(_taken(leaf, arrived[0], shared, written))
+    elif create_graph:
+        grad: Grad = arrived[0]
+        total = before + grad
+        _warn_of_layout(total._array, leaf._array)
+        leaf._set_grad(total)
     else:
         _add(before, arrived[0])
+        _warn_of_layout(before._array, leaf._array)
 
 
 def _accumulate_recorded(leaf: Tensor, grad: Grad) -> None:
@@ -94,7 +101,10 @@ def _taken(leaf: Tensor, grad: Grad, shared: bool, version: int) -> Tensor:
     if shared or grad.shape != leaf._array.shape or not _has_layout_of(grad, leaf._array):
         return _copied(leaf, grad)
     # PyTorch steals views too, so two leaves can share a gradient; here each has its own.
+    own = leaf._array
     taken = new_tensor(grad if isinstance(grad, np.ndarray) and grad.base is None else np.array(grad))
+    if not own.size:
+        taken._array = empty_as(own)
     taken._counter[0] = version
     return taken
 
@@ -102,7 +112,7 @@ def _taken(leaf: Tensor, grad: Grad, shared: bool, version: int) -> Tensor:
 def _copied(leaf: Tensor, grad: Grad) -> Tensor:
     if not _is_dense(leaf._array):
         return new_tensor(np.array(grad, order="C"))
-    copy = new_tensor(np.empty_like(leaf._array))
+    copy = new_tensor(np.empty_like(leaf._array) if leaf._array.size else empty_as(leaf._array))
     try:
         copy._array[...] = grad
     except ValueError:
@@ -111,10 +121,26 @@ def _copied(leaf: Tensor, grad: Grad) -> Tensor:
     return copy
 
 
+def _warn_of_layout(grad: Array, own: Array) -> None:
+    """Warn, as PyTorch does, if the ``.grad`` of a leaf has another layout than the leaf after an addition."""
+    if grad.shape != own.shape or (grad.flags.c_contiguous and own.flags.c_contiguous and own.size):
+        return
+    mine, its = strides_of(grad), strides_of(own)
+    pairs = zip(own.shape, mine, its, strict=True)
+    if not _is_dense(own):
+        fits = grad.flags.c_contiguous
+    else:
+        fits = all((step != 0) if n == 1 else step == wanted for n, step, wanted in pairs)
+    if not fits:
+        shapes = {"shape": list(own.shape), "strides": list(mine), "own": list(its)}
+        messages.warn_once(messages.GRADIENT_LAYOUT.format(**shapes))
+
+
 def _recorded_copy(leaf: Tensor, grad: Tensor) -> Tensor:
     if not _is_dense(leaf._array):
         return grad.clone()
-    return new_tensor(np.zeros_like(leaf._array)).copy_(grad)  # a recording shows the value before: zeros
+    zeros = np.zeros_like(leaf._array) if leaf._array.size else empty_as(leaf._array)
+    return new_tensor(zeros).copy_(grad)  # a recording shows the value before: zeros
 
 
 def _add(to: Tensor, grad: Grad) -> None:
@@ -145,7 +171,7 @@ def _shape_error(own: tuple[int, ...], part: tuple[int, ...]) -> str:
 def _has_layout_of(grad: Any, own: Array) -> bool:
     """Return whether a gradient has the layout of its leaf, or C order if the leaf has gaps or overlaps."""
     if grad.base is not None and grad.ndim and not any(grad.strides):  # an expanded number
-        return False
+        return not own.size and not any(strides_of(own))
     if not _is_dense(own):
         return bool(grad.flags.c_contiguous)
     if own.size and grad.flags.c_contiguous and own.flags.c_contiguous:

@@ -26,7 +26,7 @@ from gviz.engine.arguments import (
 from gviz.engine.arguments import size as sizes_given
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front, taking_out
-from gviz.engine.layout import contiguous_format, preserve_format, strides_in
+from gviz.engine.layout import contiguous_format, preserve_format, strides_in, with_strides
 from gviz.engine.layout import zeros as zeros_in
 from gviz.engine.layout import zeros_like as zeros_as
 from gviz.engine.modes import thread
@@ -237,7 +237,15 @@ def copied(function: str, data: Any, options: Options, default: DType | None) ->
     kind = kind_of(function, options, default) if options.get("dtype") is not None or default else None
     if isinstance(data, Tensor):
         warn(_COPY_OF_TENSOR)
-    return _of_data(function, data, np.array(array_of(data, kind)), options.get("requires_grad") or False)
+    array = np.array(array_of(data, kind))
+    if isinstance(data, np.ndarray):
+        array = _with_its_strides(array, data)
+    return _of_data(function, data, array, options.get("requires_grad") or False)
+
+
+def _with_its_strides(array: Array, data: Array) -> Array:
+    """Keep NumPy's strides of an array without elements, which may be 0, as PyTorch does."""
+    return array if data.size else with_strides(array, [step // data.itemsize for step in data.strides])
 
 
 def _of_data(function: str, data: Any, array: Array, requires_grad: bool) -> Tensor:
@@ -337,7 +345,7 @@ def from_numpy(array: Array) -> Tensor:
     shared = supported(array)
     if not array.flags.writeable:
         warn(_READ_ONLY)
-    return from_array(shared, False)
+    return from_array(_with_its_strides(shared, array), False)
 
 
 callbacks.from_numpy = from_numpy

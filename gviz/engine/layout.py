@@ -10,6 +10,7 @@ from math import prod
 from typing import Any, Self, TypeVar
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gviz.values.value import Array
 
@@ -74,8 +75,22 @@ def _compare(one: int, other: int, shape: tuple[int, ...], strides: list[list[in
     return 0
 
 
+def strides_of(array: Array) -> tuple[int, ...]:
+    """The strides in elements. NumPy's are all 0 for most arrays without elements; PyTorch uses those of C order."""
+    if array.size or any(array.strides):
+        return tuple([s // array.itemsize for s in array.strides])
+    return tuple([prod(max(n, 1) for n in array.shape[d + 1 :]) for d in range(array.ndim)])
+
+
+def with_strides(array: Array, strides: Sequence[int]) -> Array:
+    """An array without elements, with strides in elements that `strides_of` returns; 0 is less than an element."""
+    return as_strided(array, array.shape, [step * array.itemsize or 1 for step in strides])
+
+
 def empty_as(model: Array, dtype: Any = None) -> Array:
     """Uninitialized memory with the shape and memory order of `model`; expanded dimensions come last."""
+    if not model.size and any(model.strides):
+        return with_strides(np.empty(model.shape, dtype or model.dtype), strides_of(model))
     if model.flags.c_contiguous:
         return np.empty(model.shape, dtype or model.dtype)
     dims = order_of(model.shape, [model])
@@ -235,6 +250,8 @@ def kept_strides(array: Array) -> tuple[int, ...]:
 
 def zeros_like(array: Array, dtype: Any, order: memory_format = preserve_format) -> Array:
     """Zeros with the shape of `array`, in the memory order of the format."""
+    if not array.size and order is preserve_format:
+        return empty_as(array, dtype)
     if order is contiguous_format or (array.flags.c_contiguous and order is preserve_format):
         return np.zeros(array.shape, dtype)
     strides = kept_strides(array) if order is preserve_format else strides_in(array.shape, order)
@@ -251,6 +268,8 @@ def zeros(shape: Sequence[int], dtype: Any, strides: Sequence[int]) -> Array:
 
 def copied(array: Array, order: memory_format = preserve_format, dtype: Any = None) -> Array:
     """A copy in the memory order of the format."""
+    if not array.size and order is preserve_format:
+        return empty_as(array, dtype)
     if order is contiguous_format or (array.flags.c_contiguous and order is preserve_format):
         return np.array(array, dtype, order="C")
     copy = zeros_like(array, dtype or array.dtype, order)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
+from gviz.engine.layout import empty_as
 from gviz.values.value import Array
 
 
@@ -34,6 +35,8 @@ def copy_with_owner(array: Array, copied: dict[int, Array]) -> Array:
 
     So views of one memory remain views of one memory.
     """
+    if not array.size:
+        return empty_as(array)
     owner = owner_of(array)
     if id(owner) not in copied:
         copied[id(owner)] = owner.copy("K")

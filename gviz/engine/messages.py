@@ -320,6 +320,10 @@ EXPANDED_WRITE = (
     "Use of {name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
     "This also applies to advanced indexing e.g. {brackets}"
 )
+GRADIENT_LAYOUT = (
+    "grad and param do not obey the gradient layout contract. This is not an error, but may impair performance.\n"
+    "grad.sizes() = {shape}, strides() = {strides}\nparam.sizes() = {shape}, strides() = {own}"
+)
 CREATE_GRAPH = (
     "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
     "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "

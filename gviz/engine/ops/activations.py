@@ -403,7 +403,8 @@ prelu_kernel: Op = Op(
     forward=only("f", "prelu_cpu", lambda self, weight: np.where(self > 0, self, weight * self)),
     rules=(
         Rule("self", "g, g * weight below 0", lambda g, self, weight: prelu_slope(g, self, weight)),
-        Rule("weight", "g * self below 0, summed", lambda g, self: chosen(self < 0, g * self)),
+        # It also names `weight`, which PyTorch saves for both.
+        Rule("weight", "g * self below 0, summed", lambda g, self, weight: chosen(self < 0, g * self)),
     ),
     public=False,
     examples=lambda: [Example((spaced(2, 3), spaced(1, 3)), {})],

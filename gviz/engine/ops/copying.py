@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import Number, attribute, derive, front, operand
-from gviz.engine.layout import checked_format, contiguous_format, copied, is_in, preserve_format, suggested
+from gviz.engine.layout import checked_format, contiguous_format, copied, is_in, preserve_format, strides_of, suggested
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.layout import named as named_format
 from gviz.engine.memory import address_of
@@ -34,7 +33,7 @@ clone: Op = Op(
     "clone(self)",
     grad_fn="CloneBackward0",
     formula="a copy of self",
-    forward=lambda self: np.array(self) if self.flags.c_contiguous else copied(self),
+    forward=lambda self: np.array(self) if self.size and self.flags.c_contiguous else copied(self),
     rules=(Rule("self", "g", lambda g: g),),
     examples=lambda: [Example((normal(2, 3),), {})],
 )
@@ -243,13 +242,6 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
         bounds = f"[{-len(strides)}, {len(strides) - 1}]"
         raise IndexError(f"Dimension out of range (expected to be in range of {bounds}, but got {dim})")
     return strides[dim]
-
-
-def strides_of(array: Array) -> tuple[int, ...]:
-    """The strides in elements. NumPy has none for some empty arrays; PyTorch uses those of C order."""
-    if array.size or any(array.strides):
-        return tuple([s // array.itemsize for s in array.strides])
-    return tuple([prod(max(n, 1) for n in array.shape[d + 1 :]) for d in range(array.ndim)])
 
 
 def _get_data(self: Tensor) -> Tensor:

@@ -8,11 +8,12 @@ import numpy as np
 
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import Number, front
+from gviz.engine.layout import strides_of
 from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._declaration import Prepared, with_in_place_method
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows, refuse_unless
-from gviz.engine.ops.copying import contiguous, fill_, strides_of
+from gviz.engine.ops.copying import contiguous, fill_
 from gviz.engine.ops.shape import as_strided, normal_dims, offset_of, run
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array

@@ -11,6 +11,7 @@ from gviz.engine import messages
 from gviz.engine.arguments import fitting
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.functions_and_methods import Number, front
+from gviz.engine.layout import copied, strides_of
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Prepared, with_in_place_method
 from gviz.engine.ops._examples import normal, positive, spaced
@@ -24,7 +25,6 @@ from gviz.engine.ops._kernels import (
     refuse_unless,
 )
 from gviz.engine.ops.comparison import where_op
-from gviz.engine.ops.copying import strides_of
 from gviz.engine.ops.indexing import at, fill_where, index_select_op, narrow, select
 from gviz.engine.ops.shape import expand, normal_dims, reshape, run
 from gviz.engine.tensor import Tensor, new_tensor
@@ -437,8 +437,12 @@ def _added(self: Array, source: Array, index: Array, dim: int, alpha: Number) ->
     return self + (total if alpha == 1 else self.dtype.type(alpha) * total)
 
 
-def _written(self: Array, source: Any, index: Array, dim: int) -> Array:
-    result = np.array(self, order="C")
+def _in_c_order(array: Array) -> Array:
+    return np.array(array, order="C")
+
+
+def _written(self: Array, source: Any, index: Array, dim: int, copy: Callable[[Array], Array] = _in_c_order) -> Array:
+    result = copy(self)
     if not result.ndim:
         return np.reshape(np.asarray(source, result.dtype), ())
     if result.size:  # otherwise PyTorch does not look at the index
@@ -494,7 +498,7 @@ index_fill_op: Op = Op(
     "index_fill(self, index, *, dim, value)",
     grad_fn="IndexFillBackward0",
     formula="self with value in the entries index of dim",
-    forward=lambda self, index, dim, value: _written(self, value, index, dim),
+    forward=lambda self, index, dim, value: _written(self, value, index, dim, copied),
     rules=(Rule("self", "g, 0 at the entries index", lambda g, index, dim: index_fill_op(g, index, dim=dim, value=0)),),
     public=False,
     torch="index_fill",
@@ -505,7 +509,7 @@ index_fill_with: Op = Op(
     "index_fill(self, value, index, *, dim)",
     grad_fn="IndexFillBackward1",
     formula="self with value in the entries index of dim",
-    forward=lambda self, value, index, dim: _written(self, value, index, dim),
+    forward=lambda self, value, index, dim: _written(self, value, index, dim, copied),
     rules=(
         Rule("self", "g, 0 at the entries index", lambda g, index, dim: index_fill_op(g, index, dim=dim, value=0)),
         Rule("value", "the entries index of g, summed", lambda g, index, dim: index_select_op(g, index, dim=dim)),

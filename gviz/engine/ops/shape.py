@@ -15,7 +15,15 @@ from gviz.engine import dtypes, instrumentation, messages, watchers
 from gviz.engine.arguments import several, sizes, whole_numbers
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import attribute, front
-from gviz.engine.layout import checked_format, contiguous_format, is_in, preserve_format, strides_in, suggested
+from gviz.engine.layout import (
+    checked_format,
+    contiguous_format,
+    is_in,
+    preserve_format,
+    strides_in,
+    strides_of,
+    suggested,
+)
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.memory import address_of, owner_of, resized
 from gviz.engine.modes import thread
@@ -23,7 +31,7 @@ from gviz.engine.node import Edge
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import laid_out_as
-from gviz.engine.ops.copying import contiguous, strides_of
+from gviz.engine.ops.copying import contiguous
 from gviz.engine.ops.strided import Geometry, place_part
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import check_writable, set_in_place, view_in_place
