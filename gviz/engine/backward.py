@@ -172,9 +172,11 @@ def _has_layout_of(grad: Any, own: Array) -> bool:
     """Return whether a gradient has the layout of its leaf, or C order if the leaf has gaps or overlaps."""
     if grad.base is not None and grad.ndim and not any(grad.strides):  # an expanded number
         return not own.size and not any(strides_of(own))
+    if not own.size:
+        return strides_of(grad) == strides_of(own)
     if not _is_dense(own):
         return bool(grad.flags.c_contiguous)
-    if own.size and grad.flags.c_contiguous and own.flags.c_contiguous:
+    if grad.flags.c_contiguous and own.flags.c_contiguous:
         return True
     return _steps(grad) == _steps(own)
 

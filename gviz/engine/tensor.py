@@ -613,7 +613,7 @@ class Tensor(Conversions, Displayed):
             raise RuntimeError(messages.DEEPCOPY)
         kind = None if type(self) is Tensor else type(self)
         array = copy_with_owner(self._array, memo.setdefault("torch", {}))
-        copy = memo[id(self)] = _restored(array, self._requires_grad, kind)
+        copy = memo[id(self)] = _restored(array, self.requires_grad, kind)
         if self._grad is not None:
             copy._set_grad(self._grad.__deepcopy__(memo))
         copy.__dict__.update(deepcopy(self._own_attributes(), memo))

@@ -63,7 +63,11 @@ class CopySlices(Node):
         if g is None:
             return [None] * len(self.next_edges)
         into_view, *others = inner.vjp([read_part(g, geometry=self.geometry)], create_graph)
-        if into_view is not None and repeats(self.geometry.shape, self.geometry.strides):
+        if (
+            into_view is not None
+            and 0 not in self.geometry.shape
+            and repeats(self.geometry.shape, self.geometry.strides)
+        ):
             raise RuntimeError(messages.OVERLAPPING_WRITE)  # PyTorch writes this gradient into an equally expanded one
         through = None if into_view is None else replace_part(g, into_view, geometry=self.geometry)
         return [through, *others]
@@ -152,7 +156,7 @@ def apply_in_place(
     elif by_rows:
         thread.quietly(_write_by_rows, op, arrays, attrs, target._array)
     else:
-        thread.quietly(_write, target._array, result)
+        thread.quietly(_write, target._array, result, op.overlap in ("indexed", "masked", "apart"))
     if not target.is_inference():
         target._counter[0] += 1
     remember_write(target)
@@ -269,8 +273,10 @@ _WHY_FORBIDDEN = {
 }
 
 
-def _write(array: Array, result: Array) -> None:
-    if overlaps_itself(array):  # unchanged elements must not overwrite new ones in the same memory
+def _write(array: Array, result: Array, partial: bool) -> None:
+    """Write a result; with `partial`, that of an operation which writes only some elements."""
+    if overlaps_itself(array) or (partial and not array.flags.c_contiguous and rows_overlap(array)):
+        # Unchanged elements must not overwrite new ones in the same memory.
         changed = (result != array) & ~((result != result) & (array != array))
         np.copyto(array, result, where=changed, casting="unsafe")
     else:

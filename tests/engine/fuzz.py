@@ -120,7 +120,7 @@ def _repeats_a_part(once, rows):
 
 def _is_written_to_its_input(lines, found, real, ours):
     """A function that is no element-wise one reads its input while it writes its result there, or before."""
-    call = re.search(r"torch\.(?:sum|matmul)\((.*), out=(\w+)\)", lines[found[0]])
+    call = re.search(r"torch\.(?:sum|matmul|max)\((.*), out=\(?(\w+)\b", lines[found[0]])
     return bool(call and re.search(rf"\b{call[2]}\b", call[1])) and found[1] == ("variables", call[2], "array")
 
 
@@ -130,18 +130,20 @@ def _is_version_of_gradient(lines, found, real, ours):
     if path[-1] != "version" or own != 0 or not isinstance(version, int):
         return False
     views = (
-        [rf"{path[1]} = (\w)\W", rf"{path[1]} = torch\.\w+\((\w)\W"]
+        [rf"{path[1]} = (\w)\W", rf"{path[1]} = (?:torch\.\w+|\w+\.apply)\((\w)\W"]
         if path[0] == "variables"
         else [r"for part in (\w): see\(part\)", r"see\(list\((\w)\)\[0\]\)"]
     )
-    if path[0] == "variables" and not real[number]["variables"][path[1]].get("view"):
+    if path[0] == "variables" and not (
+        real[number]["variables"][path[1]].get("view") or "detach" in lines[number]  # no view, but of the same memory
+    ):
         return False
     viewed = next((found[1] for view in views if (found := re.search(view, lines[number]))), None)
     source = [line for line in lines[:number] if re.search(rf"\b{viewed}\b.* = ", line)]
     return (
         viewed is not None
         and bool(source)
-        and re.search(rf"\b{viewed} = torch\.autograd\.grad\(", source[-1]) is not None
+        and re.search(rf"\b{viewed}(, \w)* = torch\.autograd\.grad\(", source[-1]) is not None
     )
 
 
@@ -191,6 +193,167 @@ def _is_sign_of_nan(lines, found, real, ours):
     return bool(np.isnan(operand["array"][found[2] != found[3]]).all())
 
 
+def _is_order_of_second_derivative(lines, found, real, ours):
+    path = found[1]
+    return (
+        path[2:3] == ("stride",)
+        and re.search(rf"\b{path[1]} = torch\.autograd\.grad\(torch\.autograd\.grad\(", lines[found[0]]) is not None
+    )
+
+
+def _is_order_of_gradient(lines, found, real, ours):
+    """Both compute a gradient, and something lies in another order than C's."""
+    number, path = found[:2]
+    asked = re.search(r"\b((?:\w, )*\w) = torch\.autograd\.grad\((?!torch\.autograd)", lines[number])
+    if path[2:3] != ("stride",) or asked is None or path[1] not in asked[1].split(", "):
+        return False
+    others = [state for name, state in real[number]["variables"].items() if name not in asked[1]]
+    return any(state.get("stride") != sorted(state.get("stride") or (), reverse=True) for state in others)
+
+
+def _is_shared_gradient(lines, found, real, ours):
+    """A hook of one element writes to the gradient, which others share in PyTorch: they are doubled, too."""
+    number, path = found[:2]
+    doubled = re.findall(r"\b(\w)\.register_hook\(lambda t: t\.mul_\(2\)\)", "\n".join(lines[:number]))
+    states = [real[number]["variables"].get(name) for name in doubled]
+    single = any(state is not None and state["array"].size == 1 for state in states)
+    return single and path[2:] == ("grad", "array") and bool(np.allclose(found[2], 2 * found[3], equal_nan=True))
+
+
+_STEPS = {"+": np.add, "-": np.subtract, "*": np.multiply, "add_": np.add, "sub_": np.subtract, "mul_": np.multiply}
+
+
+def _reads_what_it_wrote(lines, found, real, ours):
+    """An operand with gaps in the memory that is written: elements of the result come from old or new elements of it."""
+    number, path = found[:2]
+    step = re.search(r"\b(\w)(?: ([-+*])= |\.(add_|sub_|mul_)\()(\w(?:\[[^\]]*\])?)\)?$", lines[number])
+    if not step or not number or path[0] != "variables" or path[-1] != "array":
+        return False
+    name, function, operand = step[1], _STEPS[step[2] or step[3]], step[4]
+    before, after, own = (
+        {key: state["array"] for key, state in record["variables"].items() if "array" in state}
+        for record in (real[number - 1], real[number], ours[number])
+    )
+    if name not in before or operand[0] not in before:
+        return False
+    shares = operand[0] == name or real[number]["variables"][operand[0]].get("view")
+    old, new = (function(before[name], eval(operand, {}, dict(arrays))) for arrays in (before, after))
+    same = [np.isclose(after[name], value, equal_nan=True) for value in (old, new)]
+    return bool(shares and np.allclose(own[name], old, equal_nan=True) and (same[0] | same[1]).all())
+
+
+def _is_resized(lines, found, real, ours):
+    """A result that is larger than its `out`: only there PyTorch's views of that memory change, too."""
+    number, path = found[:2]
+    call = re.search(r"out=\(?(\w)\b", lines[number])
+    if not (call and number and path[0] == "variables" and path[-1] == "array" and path[1] != call[1]):
+        return False
+    target = [record["variables"].get(call[1]) for record in (real[number - 1], real[number])]
+    if None in target or path[1] not in ours[number - 1]["variables"]:
+        return False
+    grown = target[1]["array"].size > target[0]["array"].size
+    return grown and bool(np.array_equal(ours[number - 1]["variables"][path[1]]["array"], found[3], equal_nan=True))
+
+
+def _is_infinite_factor(lines, found, real, ours):
+    call = re.search(
+        r"torch\.add(mm|bmm|mv|r)\(.*alpha=float\('inf'\)|torch\.baddbmm\(.*alpha=float\('inf'\)", lines[found[0]]
+    )
+    if not call or found[1][-1] != "array" or found[2].shape != found[3].shape:
+        return False
+    return bool(np.isnan(found[2][~np.isclose(found[2], found[3], equal_nan=True)]).all())
+
+
+def _is_retained_output(lines, found, real, ours):
+    asserts = found[1] == ("error",) and found[2] is not None and "out != nullptr INTERNAL ASSERT FAILED" in found[2][1]
+    return asserts and found[3] is None and "retain_grad()" in "\n".join(lines[: found[0]])
+
+
+def _is_of_inference(lines, found, real, ours):
+    """The version of a part of what was computed from an inference tensor; the harness does not compare its own."""
+    number, path = found[:2]
+    part = re.search(r"see\(list\((\w)\)\[0\]\)|for part in (\w): see\(part\)", lines[number])
+    state = real[number]["variables"].get(part[1] or part[2]) if part else None
+    return path[-1] == "version" and state is not None and state["version"] is None and not state["inference"]
+
+
+def _is_gradient_of_inference(lines, found, real, ours):
+    line = lines[found[0]]
+    return (
+        found[1][2:] == ("inference",) and found[2] is True and "inference_mode(" in line and "autograd.grad(" in line
+    )
+
+
+def _is_cloned_before_write(lines, found, real, ours):
+    return "_saved_self" in lines[found[0]] and found[1][-1] == "grad_fn" and found[2] == "CloneBackward0"
+
+
+def _is_rounded_before(lines, found, real, ours):
+    """Whole numbers from floating ones that are whole except for rounding."""
+    number, path = found[:2]
+    step = re.search(r"= (\w)\.(?:to|type|long|int|trunc|floor|ceil)\(", lines[number])
+    if not step or not number or path[2:] != ("array",) or found[2].shape != found[3].shape:
+        return False
+    operand = real[number - 1]["variables"].get(step[1])
+    if operand is None or operand["array"].shape != found[2].shape or operand["array"].dtype.kind != "f":
+        return False
+    numbers = operand["array"][found[2] != found[3]]
+    return bool(np.allclose(numbers, np.round(numbers), rtol=1e-9, atol=1e-9))
+
+
+def _is_shared_through_numpy(lines, found, real, ours):
+    refused = "unsupported operation: some elements of the input tensor and the written-to tensor refer to"
+    if found[1:3] != (("error",), None) or not found[3][1].startswith(refused):
+        return False
+    pairs = re.findall(r"\b(\w) = torch\.from_numpy\((\w)\.", "\n".join(lines[: found[0]]))
+    return any(set(pair) <= set(re.findall(r"\b\w\b", lines[found[0]])) for pair in pairs)
+
+
+def _is_nearly_singular(lines, found, real, ours):
+    """An inverse of about 1 / eps: one of the two finds no inverse, or it consists of rounding errors."""
+    number, path = found[:2]
+    step = re.search(r"\b(\w) = (?:torch\.inverse|torch\.linalg\.(?:inv|solve))\(", lines[number])
+    if not step or not (path == ("error",) or path == ("variables", step[1], "array")):
+        return False
+    errors = [error for error in (real[number]["error"], ours[number]["error"]) if error is not None]
+    if any(error[0] != "_LinAlgError" or "singular" not in error[1] for error in errors):
+        return False
+    results = [record["variables"][step[1]]["array"] for record in (real[number], ours[number]) if not record["error"]]
+    return bool(results) and all(np.abs(result).max(initial=0) > 1e12 for result in results)
+
+
+def _is_inverse_of_nan(lines, found, real, ours):
+    number = found[0]
+    step = re.search(r"= (?:torch\.inverse|torch\.linalg\.inv)\((\w)\)", lines[number])
+    if not step or found[1] != ("error",) or found[2] is not None or "singular" not in found[3][1]:
+        return False
+    return bool(np.isnan(real[number]["variables"][step[1]]["array"]).any())
+
+
+def _is_floor_divide(lines, found, real, ours):
+    if found[1] != ("error",) or None in found[2:]:
+        return False
+    return "aten::floor_divide_ " in found[2][1] and found[2][1].replace("divide_ ", "divide ") == found[3][1]
+
+
+def _is_overlapping_triangle(lines, found, real, ours):
+    refused = "unsupported operation: more than one element of the written-to tensor refers to"
+    written = re.search(r"\.tri[lu]_\(", lines[found[0]])
+    return bool(written) and found[1] == ("error",) and found[3] is None and found[2][1].startswith(refused)
+
+
+def _is_graph_of_gradient(lines, found, real, ours):
+    """A part of the graph of a gradient, or a second pass through it, for which PyTorch's own formulas saved something."""
+    number, path = found[:2]
+    freed = found[2] is not None and found[3] is None and path == ("error",)
+    if freed and found[2][1].startswith("Trying to backward through the graph a second time"):
+        return "create_graph=True" in "\n".join(lines[:number])
+    part = re.search(r"see\(list\((\w)\)\[0\]\)|for part in (\w): see\(part\)|see\((\w)\)", lines[number])
+    name = part and (part[1] or part[2] or part[3])
+    source = [line for line in lines[:number] if re.search(rf"\b{name} = ", line)]
+    return path[0] == "shown" and path[2:3] == ("next",) and bool(source) and "create_graph=True" in source[-1]
+
+
 NAMED = {
     "`is_grads_batched=True`": _is_batched,
     "a non-tensor for a function that PyTorch implements in Python (`F.softmin`, `F.gaussian_nll_loss`)": _is_no_tensor,
@@ -199,6 +362,23 @@ NAMED = {
     "`torch.sum(x, 1, out=x)`: a result written to its own input": _is_written_to_its_input,
     "`_version` of a result's gradient, in a hook or from `autograd.grad`": _is_version_of_gradient,
     "in-place functions of `x.data` and `x.detach()` of an inference tensor `x`": _is_write_of_inference_data,
+    "strides of second derivatives": _is_order_of_second_derivative,
+    "strides of results from convolutions and pooling of `channels_last` images": _is_order_of_gradient,
+    "a hook that writes in place to the gradient of the `sum` of one element": _is_shared_gradient,
+    "`pow_`, `cumsum_`, `cumprod_` of a view with overlapping elements": _reads_what_it_wrote,
+    "`resize_`, `out=` to more memory |": _is_resized,
+    "a factor `alpha` of inf in `addmm` and similar functions": _is_infinite_factor,
+    "a write in place to one of several outputs of a custom Function after its `retain_grad()`": _is_retained_output,
+    "`_version`, `_is_view()` of results from an inference tensor": _is_of_inference,
+    "`autograd.grad` in `inference_mode`": _is_gradient_of_inference,
+    "the old value that `x.mul_(w)` saves (`_saved_self`)": _is_cloned_before_write,
+    "a number that is whole except for rounding": _is_rounded_before,
+    "overlapping memory of two tensors that share it through NumPy": _is_shared_through_numpy,
+    "a matrix that is singular except for rounding": _is_nearly_singular,
+    "`det`, `inv` of a matrix with nan": _is_inverse_of_nan,
+    "the error of `backward` through `floor_divide_`": _is_floor_divide,
+    "overlapping memory in `tril_`, `triu_`": _is_overlapping_triangle,
+    "graphs of gradients (`create_graph=True`)": _is_graph_of_gradient,
 }
 """Rows of docs/differences.md, each with the test for exactly that difference."""
 

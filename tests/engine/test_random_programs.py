@@ -170,6 +170,13 @@ LED_TO = {
     "a .grad of no elements": "c = data(0).requires_grad_()\nc.sum().backward()\nsee(c.grad)\nc.sum().backward()\nsee(c.grad, c.grad.stride())\nc.grad = None\n(c * 2).sum().backward()\nsee(c.grad, c.grad.stride())\nc.grad = torch.zeros(0).double()\nc.sum().backward()",
     "index_fill lies as its input": "b = data(3, 2, k=6).t().requires_grad_()\nq = b.index_fill(-2, torch.tensor([0, 0]), 2.0)\nr = b.index_fill(1, torch.tensor([0]), torch.tensor(2.0).double())\ns = data(2, 3, 4).permute(2, 0, 1)[::2].index_fill(1, torch.tensor([0]), 2.0)\nt = data(2, 3).expand(2, 2, 3).index_fill(0, torch.tensor([0]), 2.0)",
     "a write to the weight of prelu before its gradient": "m = nn.PReLU(3)\nw = m(data(2, 3, dtype=torch.float32))\nwith torch.no_grad(): m.weight.mul_(2)\nw.sum().backward()\na = data(2, 3).requires_grad_()\nb = data(1)\nc = F.prelu(a, b)\nb.mul_(2)\nc.sum().backward()",
+    "normalization of what lies in another order": "b = data(3, 3, k=5).t()\na = F.batch_norm(b, torch.zeros(3).double(), torch.ones(3).double())\nc = F.batch_norm(b, None, None, training=True)\nd = F.batch_norm(data(2, 4, 3).transpose(1, 2), None, None, training=True)\ne = F.batch_norm(data(2, 3, 2, 4).permute(0, 3, 1, 2), None, None, training=True)\np = F.layer_norm(b, (3,))\nq = F.group_norm(b, 3)\nr = F.instance_norm(data(2, 4, 3).transpose(1, 2))\ns = F.rms_norm(b, (3,))\nt = F.batch_norm(b.requires_grad_(), None, None, training=True)\nu = torch.autograd.grad(t.sum(), b)[0]\nw = F.batch_norm(data(2, 3, 2, 4).permute(3, 0, 1, 2), None, None, training=True)",
+    "rms_norm ends in C order": "b = data(3, 3, k=5).t()\ns = F.rms_norm(b, (3,))\nt = F.rms_norm(b, (3,), torch.ones(3).double())\nu = F.rms_norm(b.requires_grad_(), (3,))\nv = F.rms_norm(data(2, 3, 4).permute(2, 0, 1), (3,))\nw = torch.autograd.grad(u.sum(), b)[0]",
+    "a deep copy of a view made under no_grad": "c = data(4, k=3).requires_grad_()\nwith torch.no_grad(): s = c.squeeze()\nt = copy.deepcopy(s)\nsee(t.requires_grad, t.is_leaf)\nu = copy.copy(s)\nc.requires_grad_(False)\nv = copy.deepcopy(s)",
+    "writes to some elements of memory that rows share": "v = data(6)\nr = v.as_strided((2, 2), (1, 1), 0)\nr.index_put_((torch.tensor([0, 0]),), torch.ones((), dtype=torch.float64))\nr[0] = 7.0\nr.masked_fill_(r > 6, 2.5)\nr.index_fill_(0, torch.tensor([1]), 4.0)\nu = data(6).unfold(0, 3, 1)\nu[0] = 5.0\nu.fill_(1.0)\nu.copy_(data(4, 3))\nu.scatter_(0, whole(1, 3, below=1), 3.0)\nu.zero_()\nu[1:] = data(3)\nu.index_copy_(0, torch.tensor([0]), data(1, 3))\nu.index_add_(0, torch.tensor([0]), data(1, 3))\nu.masked_scatter_(u > 0, data(12))\nu.put_(torch.tensor([0]), data(1))\nu.fill_diagonal_(3.0)",
+    "the Kronecker product of what lies in another order": "a = data(3, 2).t()\nb = data(2, 3)\nc = torch.kron(a, b)\nc = torch.kron(b, a)\nc = torch.kron(a, a)\nc = torch.kron(b, b)\nc = torch.kron(a.requires_grad_(), data(2))\nc = torch.kron(data(2, 2, 3), a)",
+    "a gradient through a write to an expanded view of no elements": "b = data(2, 0, k=7).requires_grad_()\nr = b / b\nw = r.expand(1, -1, -1)\nw.add_(1)\nr.exp().sum().backward()\nc = data(2, 0, k=7).requires_grad_()\n(c * 2).sum().backward()\nsee(c.grad)",
+    "masked_scatter_ looks for overlap before it looks at the dtype": "b = data(k=9) > 0\nw = b.expand(2)\nw.masked_scatter_(w > 0, data(k=3))\nb.masked_scatter_(b, data(k=3))",
     "an array as operand": "a = data(2, 3)\nb = numpy.ones((2, 3)) ** a\nb = a @ numpy.ones((2, 3))\nb = a @ 2\nb = a @ 'x'",
     "writes to inference tensors that require grad": "with torch.inference_mode():\n    r = torch.tensor([0.5, 0.5], requires_grad=True)\n    s = torch.tensor([0.5, 0.5])\n" + "\n".join((
         "r.add_(r, alpha=-1.5)", "r.add_(1)", "r.add_(s)", "r.add_(data(2))", "s.add_(r)", "r.mul_(2)", "r.relu_()", "r[0] = 1", "r[0] = r[1]", "r.copy_(r)", "r.copy_(data(2))", "r.fill_(2)", "r.clamp_(0, 1)", "r.zero_()", "r += 1",
@@ -282,6 +289,28 @@ NO_INFERENCE = ("RuntimeError", "Inplace update to inference tensor outside Infe
 OUTSIDE = ("IndexError", "index 5 is out of bounds for dimension 0 with size 2")
 
 
+OVERLAPPING = (
+    "RuntimeError",
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to",
+)
+WRITTEN_TWICE = (
+    "RuntimeError",
+    "unsupported operation: more than one element of the written-to tensor refers to a single",
+)
+NO_OUTPUT = ("RuntimeError", "out != nullptr INTERNAL ASSERT FAILED")
+SINGULAR = ("_LinAlgError", "linalg.inv: the input matrix is singular.")
+NO_DERIVATIVE = ("RuntimeError", "derivative for aten::floor_divide_ is not implemented")
+FREED = ("RuntimeError", "Trying to backward through the graph a second time")
+GRAD = "torch.autograd.grad"
+BEFORE = f"""g = {GRAD}(a, b)[0]
+a = data(2)
+d.register_hook(lambda t: t.mul_(2))
+s = torch.from_numpy(a.detach().numpy())
+e.retain_grad()
+h = {GRAD}(a, b, create_graph=True)[0]"""
+"""What the line after it may refer to."""
+
+
 def after(error=None, shown=(), **arrays):
     """What a line showed, without what the test does not need."""
     variables = {name: {"array": np.array(array)} for name, array in arrays.items()}
@@ -291,6 +320,22 @@ def after(error=None, shown=(), **arrays):
 def having(name, **state):
     """What a line showed of one variable."""
     return after() | {"variables": {name: state}}
+
+
+def tainted(shown, version):
+    """What a line showed of the version of a part of `b`, whose own version is `version`."""
+    return after(shown=[{"version": shown}]) | {"variables": {"b": {"version": version, "inference": False}}}
+
+
+def graded(grad):
+    """A tensor `d` of one element, and what a line showed of the gradient of `x`."""
+    array = np.array([1.0])
+    return after() | {"variables": {"d": {"array": array}, "x": {"array": array, "grad": {"array": np.array(grad)}}}}
+
+
+def with_turned(name, stride):
+    """The stride of a variable after a line, and `a`, which does not lie in C order."""
+    return after() | {"variables": {"a": {"stride": [1, 3]}, name: {"stride": stride}}}
 
 
 @pytest.mark.parametrize(
@@ -345,11 +390,82 @@ def having(name, **state):
         ("b = n.signbit()", after(b=[True, False]), after(b=[True]), None),
         ("b = a.signbit()", after(b=[True, False]), after(b=[False, False]), None),
         ("b = n.sign()", after(b=[True, False]), after(b=[False, False]), None),
+        ("torch.max(a, 0, out=(a, b))", after(a=[0.0]), after(a=[3.0]), 4),
+        ("b = Seen.apply(g)", having("b", version=1, view=True), having("b", version=0, view=True), 5),
+        ("b = torch.detach(g)", having("b", version=1, view=False), having("b", version=0, view=False), 5),
+        (f"b = {GRAD}({GRAD}(a, c)[0], c)[0]", having("b", stride=[3]), having("b", stride=[1]), 7),
+        (f"a = {GRAD}({GRAD}(a, c)[0], c)[0]", having("b", stride=[3]), having("b", stride=[1]), None),
+        (f"b = {GRAD}({GRAD}(a, c)[0], c)[0]", having("b", version=3), having("b", version=1), None),
+        (f"b, c = {GRAD}(a, d)", with_turned("c", [3, 1]), with_turned("c", [1, 2]), 8),
+        (f"b = {GRAD}(a, d)", having("b", stride=[3, 1]), having("b", stride=[1, 2]), None),
+        ("b = a.t() * d", with_turned("b", [3, 1]), with_turned("b", [1, 2]), None),
+        ("c.backward()", graded([4.0]), graded([2.0]), 9),
+        ("c.backward()", graded([3.0]), graded([2.0]), None),
+        ("a -= a[0]", after(a=[0.0, 2.0]), after(a=[0.0, 1.0]), 10),
+        ("a.add_(a[:1])", after(a=[2.0, 4.0]), after(a=[2.0, 3.0]), 10),
+        ("a -= a[0]", after(a=[0.0, 1.0]), after(a=[0.0, 2.0]), None),
+        ("a -= a[0]", after(a=[0.0, 2.5]), after(a=[0.0, 1.0]), None),
+        ("a -= n[1]", after(a=[1.0, 1.0], n=[np.nan, 1.0]), after(a=[0.0, 1.0], n=[np.nan, 1.0]), None),
+        ("torch.add(b, b, out=a)", after(a=[2.0] * 4, n=[5.0, 5.0]), after(a=[2.0] * 4, n=[np.nan, 1.0]), 11),
+        ("torch.add(b, b, out=a)", after(a=[2.0] * 4, n=[5.0, 5.0]), after(a=[2.0] * 4, n=[4.0, 1.0]), None),
+        ("torch.add(b, b, out=a)", after(a=[2.0] * 2, n=[5.0, 5.0]), after(a=[2.0] * 2, n=[np.nan, 1.0]), None),
+        ("b = torch.addmm(a, c, d, alpha=float('inf'))", after(b=[np.nan, 1.0]), after(b=[np.inf, 1.0]), 12),
+        ("b = torch.addmm(a, c, d, alpha=float('inf'))", after(b=[np.inf, 1.0]), after(b=[np.nan, 1.0]), None),
+        ("b = torch.addmm(a, c, d, alpha=2.0)", after(b=[np.nan, 1.0]), after(b=[np.inf, 1.0]), None),
+        ("e.floor_()", after(NO_OUTPUT), after(), 13),
+        ("e.floor_()", after(("RuntimeError", "INTERNAL ASSERT FAILED")), after(), None),
+        ("see(list(b)[0])", tainted(1, None), tainted(0, None), 14),
+        ("see(list(b)[0])", tainted(1, 3), tainted(0, 3), None),
+        ("see(b)", tainted(1, None), tainted(0, None), None),
+        (
+            f"with torch.inference_mode(): b = {GRAD}(a, a)[0]",
+            having("b", inference=True),
+            having("b", inference=False),
+            15,
+        ),
+        ("with torch.inference_mode(): b = a * 2", having("b", inference=True), having("b", inference=False), None),
+        (
+            f"with torch.inference_mode(): b = {GRAD}(a, a)[0]",
+            having("b", inference=False),
+            having("b", inference=True),
+            None,
+        ),
+        (
+            "see(a.grad_fn._saved_self)",
+            after(shown=[{"grad_fn": "CloneBackward0"}]),
+            after(shown=[{"grad_fn": "Mul"}]),
+            16,
+        ),
+        ("see(a.grad_fn._saved_self)", after(shown=[{"grad_fn": "Mul"}]), after(shown=[{"grad_fn": "Sin"}]), None),
+        ("see(a)", after(shown=[{"grad_fn": "CloneBackward0"}]), after(shown=[{"grad_fn": "Mul"}]), None),
+        ("b = i.long()", after(b=[6, 1]), after(b=[5, 1]), 17),
+        ("b = i.long()", after(b=[6, 1]), after(b=[6, 0]), None),
+        ("b = i * 2", after(b=[6, 1]), after(b=[5, 1]), None),
+        ("s.add_(a)", after(), after(OVERLAPPING), 18),
+        ("s.add_(n)", after(), after(OVERLAPPING), None),
+        ("s.add_(a)", after(), after(("RuntimeError", "other")), None),
+        ("b = torch.inverse(a)", after(b=[[1e15]]), after(SINGULAR), 19),
+        ("b = torch.linalg.solve(a, c)", after(b=[[1e15]]), after(b=[[2e15]]), 19),
+        ("b = torch.inverse(a)", after(a=[1.0], b=[2.0]), after(SINGULAR), None),
+        ("b = torch.linalg.solve(a, c)", after(b=[[1e15]]), after(b=[[2.0]]), None),
+        ("b = torch.inverse(a)", after(a=[1.0], b=[1e15]), after(("_LinAlgError", "other")), None),
+        ("b = torch.inverse(n)", after(n=[np.nan], b=[np.nan]), after(SINGULAR, n=[np.nan]), 20),
+        ("b = torch.inverse(a)", after(a=[1.0], b=[1.0]), after(SINGULAR, a=[1.0]), None),
+        ("a.backward()", after(NO_DERIVATIVE), after((NO_DERIVATIVE[0], NO_DERIVATIVE[1].replace("e_ ", "e "))), 21),
+        ("a.backward()", after(NO_DERIVATIVE), after(("RuntimeError", "other")), None),
+        ("a.tril_()", after(WRITTEN_TWICE), after(), 22),
+        ("a.add_(1)", after(WRITTEN_TWICE), after(), None),
+        ("h.sum().backward()", after(FREED), after(), 23),
+        ("h.sum().backward()", after(), after(FREED), None),
+        ("see(h)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), 23),
+        ("see(a)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), None),
+        ("see(h)", after(shown=[{"version": 2}]), after(shown=[{"version": 3}]), None),
     ],
 )
 def test_only_what_a_row_names_is_counted_apart(line, real, ours, number):
-    start = after(a=[1.0, 2.0], n=[np.nan, 1.0])
-    lines, real, ours = ["g = torch.autograd.grad(a, b)[0]; a = data(2)", line], [start, real], [start, ours]
+    start = after(a=[1.0, 2.0], n=[np.nan, 1.0], i=[6 - 1e-15, 1.5])
+    before = BEFORE.splitlines()
+    lines, real, ours = [*before, line], [start] * len(before) + [real], [start] * len(before) + [ours]
     row = named(lines, first_difference(lines, real, ours), real, ours)
     assert row == (None if number is None else [*COUNTED_APART][number])
 

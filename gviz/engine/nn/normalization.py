@@ -399,7 +399,7 @@ def rms_norm(
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     mean = apply_in_place(plus_number, (wide.pow(2).mean(dims, keepdim=True),), {"other": small})
     result = wide * mean.rsqrt()
-    return (result if weight is None else result * weight).to(input.dtype)
+    return (result if weight is None else result * weight).to(input.dtype).contiguous()
 
 
 def _normalized_shape(name: str, normalized_shape: Any) -> tuple[int, ...]:

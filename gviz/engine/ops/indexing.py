@@ -916,9 +916,8 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def masked_scatter_in_place(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Writes the elements of `source`, in their order, where `mask` holds."""
     expanded(mask._array, self._array.shape)
-    _check_scattered(self, mask, source)
-    reads_itself = np.may_share_memory(self._array, source._array)
-    return apply_in_place(_scatter_where_reading_itself if reads_itself else scatter_where, (self, mask, source), {})
+    op = _scatter_where_reading_itself if np.may_share_memory(self._array, source._array) else scatter_where
+    return apply_in_place(op, (self, mask, source), {}, lambda: _check_scattered(self, mask, source))
 
 
 def _check_scattered(self: Tensor, mask: Tensor, source: Tensor) -> None:

@@ -727,7 +727,9 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
     b = (1,) * (width - other.ndim) + tuple(other.shape)
     apart = run(reshaped, self, size=tuple(n for size in a for n in (size, 1)))
     between = run(reshaped, other, size=tuple(n for size in b for n in (1, size)))
-    return run(reshaped, apart * between, size=tuple(m * n for m, n in zip(a, b, strict=True)))
+    product, size = apart * between, tuple(m * n for m, n in zip(a, b, strict=True))
+    product.detach().view(size)  # raises where the product lies in another order: PyTorch, too, makes no copy
+    return run(reshaped, product, size=size)
 
 
 @front("tensordot", method=False)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.layout import contiguous_format, suggested
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops._examples import normal, positive
 from gviz.engine.ops._kernels import all_in_rows, only
@@ -181,7 +182,10 @@ def _batch_norm(
         scale = 1 / np.sqrt(running_var + eps)
         result = (input - _per_channel(running_mean, input.ndim)) * _per_channel(scale, input.ndim)
         mean = inverse = np.zeros(0, input.dtype)
-    return _scaled(result, _per_channel(weight, input.ndim), _per_channel(bias, input.ndim)), mean, inverse
+    result = _scaled(result, _per_channel(weight, input.ndim), _per_channel(bias, input.ndim))
+    if suggested(input) is contiguous_format:
+        result = np.asarray(result, order="C")
+    return result, mean, inverse
 
 
 def _statistics(
