@@ -255,6 +255,17 @@ def _is_resized(lines, found, real, ours):
     return grown and bool(np.array_equal(ours[number - 1]["variables"][path[1]]["array"], found[3], equal_nan=True))
 
 
+def _is_new_memory(lines, found, real, ours):
+    """The new elements after `resize_`, which nothing has written: 0 in the engine."""
+    number, path = found[:2]
+    resized = re.search(r"\b(\w)\.resize_(?:as_)?\(", lines[number])
+    if not (resized and number and path == ("variables", resized[1], "array") and found[2].shape == found[3].shape):
+        return False
+    known = real[number - 1]["variables"][resized[1]]["array"].size
+    same = np.array_equal(found[2].reshape(-1)[:known], found[3].reshape(-1)[:known], equal_nan=True)
+    return bool(same and not found[3].reshape(-1)[known:].any())
+
+
 def _is_infinite_factor(lines, found, real, ours):
     call = re.search(
         r"torch\.add(mm|bmm|mv|r)\(.*alpha=float\('inf'\)|torch\.baddbmm\(.*alpha=float\('inf'\)", lines[found[0]]
@@ -289,8 +300,12 @@ def _is_cloned_before_write(lines, found, real, ours):
 
 
 def _is_rounded_before(lines, found, real, ours):
-    """Whole numbers from floating ones that are whole except for rounding."""
+    """Whole numbers from floating ones that are whole except for rounding, and quotients by what is almost 0."""
     number, path = found[:2]
+    quotient = re.search(r"= (?:\w|-?[\d.]+) (?:/|//|%) (\w)$", lines[number])
+    if quotient and number and path[2:] == ("array",):
+        divisors = [record[number - 1]["variables"].get(quotient[1]) for record in (real, ours)]
+        return all(state is not None and 0 < np.abs(state["array"]).max(initial=0) < 1e-12 for state in divisors)
     step = re.search(r"= (\w)\.(?:to|type|long|int|trunc|floor|ceil)\(", lines[number])
     if not step or not number or path[2:] != ("array",) or found[2].shape != found[3].shape:
         return False
@@ -319,7 +334,7 @@ def _is_nearly_singular(lines, found, real, ours):
     if any(error[0] != "_LinAlgError" or "singular" not in error[1] for error in errors):
         return False
     results = [record["variables"][step[1]]["array"] for record in (real[number], ours[number]) if not record["error"]]
-    return bool(results) and all(np.abs(result).max(initial=0) > 1e12 for result in results)
+    return bool(results) and all(np.abs(a).max(initial=0) > 0.01 / np.finfo(a.dtype).eps for a in results)
 
 
 def _is_inverse_of_nan(lines, found, real, ours):
@@ -350,8 +365,13 @@ def _is_graph_of_gradient(lines, found, real, ours):
         return "create_graph=True" in "\n".join(lines[:number])
     part = re.search(r"see\(list\((\w)\)\[0\]\)|for part in (\w): see\(part\)|see\((\w)\)", lines[number])
     name = part and (part[1] or part[2] or part[3])
-    source = [line for line in lines[:number] if re.search(rf"\b{name} = ", line)]
-    return path[0] == "shown" and path[2:3] == ("next",) and bool(source) and "create_graph=True" in source[-1]
+    for line in reversed(lines[:number]):
+        if re.search(rf"\b{name} = ", line):
+            if "create_graph=True" in line:
+                return path[0] == "shown" and path[2:3] == ("next",)
+            view = re.search(rf"\b{name} = (\w)\.", line)
+            name = view and view[1]
+    return False
 
 
 NAMED = {
@@ -367,6 +387,7 @@ NAMED = {
     "a hook that writes in place to the gradient of the `sum` of one element": _is_shared_gradient,
     "`pow_`, `cumsum_`, `cumprod_` of a view with overlapping elements": _reads_what_it_wrote,
     "`resize_`, `out=` to more memory |": _is_resized,
+    "`empty`, and new elements after `resize_`": _is_new_memory,
     "a factor `alpha` of inf in `addmm` and similar functions": _is_infinite_factor,
     "a write in place to one of several outputs of a custom Function after its `retain_grad()`": _is_retained_output,
     "`_version`, `_is_view()` of results from an inference tensor": _is_of_inference,

@@ -307,7 +307,8 @@ a = data(2)
 d.register_hook(lambda t: t.mul_(2))
 s = torch.from_numpy(a.detach().numpy())
 e.retain_grad()
-h = {GRAD}(a, b, create_graph=True)[0]"""
+h = {GRAD}(a, b, create_graph=True)[0]
+j = h.t()"""
 """What the line after it may refer to."""
 
 
@@ -409,19 +410,26 @@ def with_turned(name, stride):
         ("torch.add(b, b, out=a)", after(a=[2.0] * 4, n=[5.0, 5.0]), after(a=[2.0] * 4, n=[np.nan, 1.0]), 11),
         ("torch.add(b, b, out=a)", after(a=[2.0] * 4, n=[5.0, 5.0]), after(a=[2.0] * 4, n=[4.0, 1.0]), None),
         ("torch.add(b, b, out=a)", after(a=[2.0] * 2, n=[5.0, 5.0]), after(a=[2.0] * 2, n=[np.nan, 1.0]), None),
-        ("b = torch.addmm(a, c, d, alpha=float('inf'))", after(b=[np.nan, 1.0]), after(b=[np.inf, 1.0]), 12),
+        ("a.resize_(3)", after(a=[1.0, 2.0, 9e99]), after(a=[1.0, 2.0, 0.0]), 12),
+        ("a.resize_(3)", after(a=[1.0, 2.5, 9e99]), after(a=[1.0, 2.0, 0.0]), None),
+        ("a.resize_(3)", after(a=[1.0, 2.0, 9e99]), after(a=[1.0, 2.0, 7.0]), None),
+        ("a.exp_()", after(a=[1.0, 2.0, 9e99]), after(a=[1.0, 2.0, 0.0]), None),
+        ("b = a // k", after(b=[1.0]), after(b=[np.nan]), 18),
+        ("b = a // n", after(b=[1.0]), after(b=[np.nan]), None),
+        ("see(j)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), 24),
+        ("b = torch.addmm(a, c, d, alpha=float('inf'))", after(b=[np.nan, 1.0]), after(b=[np.inf, 1.0]), 13),
         ("b = torch.addmm(a, c, d, alpha=float('inf'))", after(b=[np.inf, 1.0]), after(b=[np.nan, 1.0]), None),
         ("b = torch.addmm(a, c, d, alpha=2.0)", after(b=[np.nan, 1.0]), after(b=[np.inf, 1.0]), None),
-        ("e.floor_()", after(NO_OUTPUT), after(), 13),
+        ("e.floor_()", after(NO_OUTPUT), after(), 14),
         ("e.floor_()", after(("RuntimeError", "INTERNAL ASSERT FAILED")), after(), None),
-        ("see(list(b)[0])", tainted(1, None), tainted(0, None), 14),
+        ("see(list(b)[0])", tainted(1, None), tainted(0, None), 15),
         ("see(list(b)[0])", tainted(1, 3), tainted(0, 3), None),
         ("see(b)", tainted(1, None), tainted(0, None), None),
         (
             f"with torch.inference_mode(): b = {GRAD}(a, a)[0]",
             having("b", inference=True),
             having("b", inference=False),
-            15,
+            16,
         ),
         ("with torch.inference_mode(): b = a * 2", having("b", inference=True), having("b", inference=False), None),
         (
@@ -434,36 +442,36 @@ def with_turned(name, stride):
             "see(a.grad_fn._saved_self)",
             after(shown=[{"grad_fn": "CloneBackward0"}]),
             after(shown=[{"grad_fn": "Mul"}]),
-            16,
+            17,
         ),
         ("see(a.grad_fn._saved_self)", after(shown=[{"grad_fn": "Mul"}]), after(shown=[{"grad_fn": "Sin"}]), None),
         ("see(a)", after(shown=[{"grad_fn": "CloneBackward0"}]), after(shown=[{"grad_fn": "Mul"}]), None),
-        ("b = i.long()", after(b=[6, 1]), after(b=[5, 1]), 17),
+        ("b = i.long()", after(b=[6, 1]), after(b=[5, 1]), 18),
         ("b = i.long()", after(b=[6, 1]), after(b=[6, 0]), None),
         ("b = i * 2", after(b=[6, 1]), after(b=[5, 1]), None),
-        ("s.add_(a)", after(), after(OVERLAPPING), 18),
+        ("s.add_(a)", after(), after(OVERLAPPING), 19),
         ("s.add_(n)", after(), after(OVERLAPPING), None),
         ("s.add_(a)", after(), after(("RuntimeError", "other")), None),
-        ("b = torch.inverse(a)", after(b=[[1e15]]), after(SINGULAR), 19),
-        ("b = torch.linalg.solve(a, c)", after(b=[[1e15]]), after(b=[[2e15]]), 19),
+        ("b = torch.inverse(a)", after(b=[[1e15]]), after(SINGULAR), 20),
+        ("b = torch.linalg.solve(a, c)", after(b=[[1e15]]), after(b=[[2e15]]), 20),
         ("b = torch.inverse(a)", after(a=[1.0], b=[2.0]), after(SINGULAR), None),
         ("b = torch.linalg.solve(a, c)", after(b=[[1e15]]), after(b=[[2.0]]), None),
         ("b = torch.inverse(a)", after(a=[1.0], b=[1e15]), after(("_LinAlgError", "other")), None),
-        ("b = torch.inverse(n)", after(n=[np.nan], b=[np.nan]), after(SINGULAR, n=[np.nan]), 20),
+        ("b = torch.inverse(n)", after(n=[np.nan], b=[np.nan]), after(SINGULAR, n=[np.nan]), 21),
         ("b = torch.inverse(a)", after(a=[1.0], b=[1.0]), after(SINGULAR, a=[1.0]), None),
-        ("a.backward()", after(NO_DERIVATIVE), after((NO_DERIVATIVE[0], NO_DERIVATIVE[1].replace("e_ ", "e "))), 21),
+        ("a.backward()", after(NO_DERIVATIVE), after((NO_DERIVATIVE[0], NO_DERIVATIVE[1].replace("e_ ", "e "))), 22),
         ("a.backward()", after(NO_DERIVATIVE), after(("RuntimeError", "other")), None),
-        ("a.tril_()", after(WRITTEN_TWICE), after(), 22),
+        ("a.tril_()", after(WRITTEN_TWICE), after(), 23),
         ("a.add_(1)", after(WRITTEN_TWICE), after(), None),
-        ("h.sum().backward()", after(FREED), after(), 23),
+        ("h.sum().backward()", after(FREED), after(), 24),
         ("h.sum().backward()", after(), after(FREED), None),
-        ("see(h)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), 23),
+        ("see(h)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), 24),
         ("see(a)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), None),
         ("see(h)", after(shown=[{"version": 2}]), after(shown=[{"version": 3}]), None),
     ],
 )
 def test_only_what_a_row_names_is_counted_apart(line, real, ours, number):
-    start = after(a=[1.0, 2.0], n=[np.nan, 1.0], i=[6 - 1e-15, 1.5])
+    start = after(a=[1.0, 2.0], n=[np.nan, 1.0], i=[6 - 1e-15, 1.5], k=[1e-17])
     before = BEFORE.splitlines()
     lines, real, ours = [*before, line], [start] * len(before) + [real], [start] * len(before) + [ours]
     row = named(lines, first_difference(lines, real, ours), real, ours)
