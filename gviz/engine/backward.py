@@ -211,9 +211,14 @@ def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
     return part if part.dtype == kind else part.astype(kind)
 
 
-def in_dtype_of_root(seed: Tensor, edge: Edge) -> Tensor:
-    """The user's initial gradient in the dtype of its root."""
-    _, kind = edge[0].outputs[edge[1]]
+def in_form_of_root(seed: Tensor, edge: Edge, index: int) -> Tensor:
+    """The user's initial gradient in the shape and dtype of its root."""
+    shape, kind = edge[0].outputs[edge[1]]
+    if seed._array.shape != shape:  # an operation under no_grad changed the shape of the root in place
+        own = seed._array.shape
+        if not reducible(own, shape):
+            raise RuntimeError(messages.INVALID_SEED.format(index=index, got=list(own), expected=list(shape)))
+        seed = seed.sum_to_size(shape)
     return seed if seed._array.dtype == kind else seed.to(dtypes.of_numpy(kind))
 
 
@@ -787,7 +792,8 @@ def edge_of(place: Place) -> Edge:
 
 def plain(seeds: Sequence[Tensor | None], edges: Sequence[Edge], create_graph: bool) -> list[Grad]:
     """The initial gradients in the dtypes of their roots: tensors with `create_graph`, otherwise arrays or scalars."""
-    present = [in_dtype_of_root(seed, edge) for seed, edge in zip(seeds, edges, strict=True) if seed is not None]
+    numbered = enumerate(zip(seeds, edges, strict=True))
+    present = [in_form_of_root(seed, edge, index) for index, (seed, edge) in numbered if seed is not None]
     return present if create_graph else [scalar_or_array(seed._array) for seed in present]
 
 

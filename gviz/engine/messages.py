@@ -151,6 +151,7 @@ INVALID_GRADIENT = (
     "Function {name} returned an invalid gradient at index {index} - got {got} but expected shape compatible with "
     "{expected}"
 )
+INVALID_SEED = "invalid gradient at index {index} - got {got} but expected shape compatible with {expected}"
 GRADIENT_COUNT = "function {name} returned an incorrect number of gradients (expected {expected}, got {got})"
 GRADIENT_OF_NO_TENSOR = (
     "function {name} returned a gradient different than None at position {position}, but the corresponding forward "

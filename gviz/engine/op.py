@@ -180,9 +180,9 @@ Vjp = Callable[["OpNode", Sequence[Grad | None], bool], Sequence[Grad | None]]
 _VJP_TEMPLATE = """
 def vjp(node, grads, create_graph):
     g = grads[0]
+    {saved}
     if g is None:
         return [None] * {slots}
-    {saved}
     edges = node.next_edges
     return [{parts}]
 """
