@@ -80,11 +80,11 @@ INSIDE = {
         theme comparison_text boxes.tensors boxes.fold boxes.links graphviz.process curve layout.model
         layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.graph_options
         layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
-        cells.canvas boxes.selection boxes.function_calls boxes.box_size layout.routing boxes.structure
-        boxes.node_rows boxes.state_words boxes.module_boxes scene figure legend page.changes cells.viewport
-        graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level request page.document
-        forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series
-        forms.svg forms.png_and_pdf page.page_data forms.gif forms.animation file_formats""",
+        cells.canvas boxes.selection boxes.function_calls boxes.graph_views boxes.box_size layout.routing
+        boxes.structure boxes.node_rows boxes.state_words boxes.module_boxes scene figure legend page.changes
+        cells.viewport graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level request
+        page.document forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry
+        forms.series forms.svg forms.png_and_pdf page.page_data forms.gif forms.animation file_formats""",
     "source": "site syntax saved_names variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """

@@ -22,9 +22,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
-from gviz.render.boxes.fold import CallGraph, Closed, Filter, Repeat, closed_below, fold, graph_of, named_calls
-from gviz.render.boxes.function_calls import has_public_names, with_calls, with_level, with_repeats
+from gviz.render.boxes.fold import CallGraph, Closed, Filter, closed_below, fold, graph_of, named_calls
+from gviz.render.boxes.function_calls import has_public_names, with_calls, with_level
 from gviz.render.boxes.graph_options import Density, Level, Options
+from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.figure import as_figure
@@ -69,17 +70,10 @@ class LevelRequest:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """One way to draw the graph: the options, the number of boxes, and the texts for what is left out.
-
-    A box of a module (`hides_modules`) or of a call (`hides_calls`) may represent several nodes.
-    """
+    """One way to draw the graph: the options, and its boxes."""
 
     words: Options
-    boxes: int
-    repeats: tuple[str, ...] = ()
-    hint: str = ""
-    hides_modules: bool = False
-    hides_calls: bool = False
+    graph: GraphView
 
 
 def chosen(timeline: Timeline, n: int, words: Options, request: LevelRequest) -> Options:
@@ -120,8 +114,7 @@ class _Views:
         self.is_public = has_public_names(timeline, infos.values())
         self.nodes = graph_of(timeline, infos.values())
         self.calls = with_calls(timeline, self.nodes, infos)
-        chains = {*self.nodes.calls.values()}
-        self.deepest = max((sum(call.of_module for call in chain) for chain in chains), default=0)
+        self._views = GraphViews(self.nodes, self.calls, infos, self.base)
 
     def requested(self) -> Options:
         """Return the options for the requested level."""
@@ -152,61 +145,31 @@ class _Views:
 
     def all(self) -> Iterator[_View]:
         """Yield every way to draw, beginning with the one that shows every node."""
-        yield _View(self.words, len(fold(self.nodes, self.base).shown))
-        wanted = replace(self.base, calls=True)
-        yield self._view(wanted)
-        for depth in range(max(self.deepest - 1, 1), 0, -1):
-            closed = closed_below(self.nodes, depth)
-            yield self._view(replace(wanted, closed=closed))
-        for depth in range(max(self.deepest, 1), 0, -1):
-            closed = closed_below(self.nodes, depth)
-            for sample in (True, False):
-                yield self._view(replace(wanted, closed=closed, repeats=True, sample=sample))
+        for view in self._views.all():
+            yield _View(replace(self.words, wanted=view.wanted), view)
 
     def _view(self, wanted: Filter) -> _View:
-        graph, opened = self.calls, wanted.opened
-        if wanted.repeats:
-            graph, more = with_repeats(graph, self.infos, opened, sample=wanted.sample)
-            opened = opened | more
-        folded = fold(graph, replace(wanted, opened=opened))
-        titles = tuple(_repeat_words(group.repeat) for group in folded.groups if group.repeat is not None)
-        hint = next((path for group in folded.groups if group.repeat is not None for path in group.repeat.modules), "")
-        count = len(folded.shown) + len(folded.groups)
-        several = [group.call for group in folded.groups if len(group.nodes) > 1]
-        return _View(
-            replace(self.words, wanted=wanted),
-            count,
-            titles,
-            hint,
-            any(not call.is_source_call for call in several),
-            any(call.is_source_call for call in several),
-        )
+        return _View(replace(self.words, wanted=wanted), self._views.view(wanted))
 
     def deeper(self, view: _View) -> Iterator[str]:
         """Yield the option for the smallest depth that shows more boxes than a view, if there is one."""
-        for depth in range((self._request.depth or 0) + 1, self.deepest + 1):
+        for depth in range((self._request.depth or 0) + 1, self._views.deepest + 1):
             wanted = replace(view.words.wanted, closed=self._closed(depth))
-            if self._view(wanted).boxes > view.boxes:
+            if self._views.view(wanted).boxes > view.graph.boxes:
                 yield f"--depth {depth}"
                 return
 
     def more(self, view: _View) -> Iterator[str]:
         """Yield unused options that would show more than a view. A requested depth still applies at any level."""
-        by_depth = view.hides_modules and self._request.depth is not None and bool(view.words.wanted.closed)
-        if view.hint:
-            yield f"--expand {view.hint.partition('.')[2] or view.hint}"
+        by_depth = view.graph.hides_modules and self._request.depth is not None and bool(view.words.wanted.closed)
+        if hint := view.graph.hint:
+            yield f"--expand {hint.partition('.')[2] or hint}"
         if by_depth:
             yield from self.deeper(view)
-        if self._request.level != "calls" and (view.repeats or (view.words.wanted.closed and not by_depth)):
+        if self._request.level != "calls" and (view.graph.repeats or (view.words.wanted.closed and not by_depth)):
             yield "--level calls"
-        if view.hides_calls or not by_depth:
+        if view.graph.hides_calls or not by_depth:
             yield "--level nodes"
-
-
-def _repeat_words(repeat: Repeat) -> str:
-    """Return ``step ×200 is one box``, ``layers.1–11 ×11 is one box (of 12 equal parts)``."""
-    whole = f" (of {repeat.place[1]:,} equal parts)" if repeat.count < repeat.place[1] else ""
-    return f"{repeat.title} ×{repeat.count:,} is one box{whole}"
 
 
 def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -> Options:
@@ -217,18 +180,16 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -
             timeline, views.iteration, replace(views.words, also=timeline.at(n).actor), request, followed=True
         )
         others += [*smaller.all()][1:]
-    found: dict[tuple[int, tuple[str, ...]], _View] = {}
+    by_graph: dict[GraphView, _View] = {}
     for view in others:
-        found.setdefault((view.boxes, view.repeats), view)
-    has_repeats = any(view.repeats for view in found.values())
-    kept = [view for view in found.values() if view.boxes <= MOST_BOXES and (bool(view.repeats) or not has_repeats)]
-    kept = kept or [min(found.values(), key=lambda view: view.boxes)]
+        by_graph.setdefault(view.graph, view)
+    kept = [by_graph[graph] for graph in most_informative([*by_graph], MOST_BOXES)]
     densities = [density for density in WORTH if WORTH[density] <= WORTH.get(views.words.density, 0)]
     if not densities or views.words.tensors is not None or views.words.overlay is not None:
         densities = [views.words.density]
     tries = [(view, density) for view in kept for density in densities]
-    tries.sort(key=lambda one: -one[0].boxes * WORTH.get(one[1], 1.0))
-    if first.boxes <= MOST_BOXES and views.is_public:
+    tries.sort(key=lambda one: -one[0].graph.boxes * WORTH.get(one[1], 1.0))
+    if first.graph.boxes <= MOST_BOXES and views.is_public:
         whole = structure(timeline, views.iteration, first.words)
         size = _size(whole, _usual(whole, request), compact=False)
         if _fits(size, request, SURE):
@@ -364,13 +325,10 @@ def _with_remark(view: _View, views: _Views, density: Density | None = None) -> 
     """Return the options of a view, with one line about what is collapsed and how to see more."""
     words = replace(view.words, density=density or view.words.density)
     less = _LESS.get(density, "") if density != views.words.density else ""
-    if not (view.repeats or view.hides_modules or view.hides_calls or less):
+    graph = view.graph
+    if not (graph.is_partial or less):
         return words
-    parts = ["modules collapsed"] if words.wanted.closed else []
-    if view.repeats:
-        parts += dict.fromkeys(view.repeats)
-    parts = parts or ["one box for each call in the program"]
-    what = f"{len(views.infos):,} nodes in {view.boxes:,} boxes: {'; '.join([*parts, *([less] if less else [])])}"
+    what = graph.summary(len(views.infos), less)
     more = ", ".join(views.more(view))
     return replace(words, remark=f"{what}. More: {more}" if more else what)
 

@@ -214,9 +214,13 @@ class Cursor:
             family = [node for node, _ in self.timeline.info(self.selected).created.inputs if node]
         else:
             family = list(self.timeline.nodes.users(self.selected))
-        if not family:
+        return self.select_relative(family[0] if family else 0, kin)
+
+    def select_relative(self, node: int, kin: str) -> Arrival:
+        """Select a node that is an input or a user (`kin`) of the selected one. Raises GvizError if it is 0."""
+        if not node:
             raise GvizError(f"#{self.selected} has no {kin}", exit_code=2)
-        return self.select(family[0])
+        return self.select(node)
 
     def find(self, text: str) -> Driven[Arrival]:
         """Select the next node that matches a search text: by its whole name, else by a part of it."""
@@ -388,7 +392,10 @@ def _edge(cursor: Cursor, which: int) -> Arrival:
     return cursor.select(int(made[which]) if len(made) else cursor.selected)
 
 
-SELECTIONS: Mapping[str, Callable[[Cursor, Any], Arrival | Driven[Arrival]]] = {
+Selection = Callable[[Cursor, Any], Arrival | Driven[Arrival]]
+"""Selects a node, by an argument that depends on the way."""
+
+SELECTIONS: Mapping[str, Selection] = {
     "neighbour": Cursor.neighbour,
     "edge": _edge,
     "relative": Cursor.relative,

@@ -3,6 +3,16 @@
 The levels are those of pictures: a box for each child module, for each function call of the program, or for each node.
 The graph of an iteration has all nodes and module calls. `Folds.graph_filter` describes the boxes, and `Folds.folded`
 makes them.
+
+Until the user chooses a level, a screen gets one of the views that pictures choose from (`GraphViews`). A small graph
+shows every node. Of a larger one, the view with the most boxes among those that have at most `MOST_BOXES` is shown:
+
+    iteration                                   its view
+    complete                                    chosen when it is first shown
+    running, the first one of the recording     every node, until the program makes many nodes without a pause
+    running, a later one                        chosen for the iteration before it: a loop repeats one graph
+
+A view that is shown never changes by itself while the user steps, so no box moves.
 """
 
 from __future__ import annotations
@@ -34,6 +44,7 @@ from gviz.render.boxes.fold import (
     reading_graph,
 )
 from gviz.render.boxes.function_calls import with_calls, with_repeats
+from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.selection import shown_nodes
 from gviz.system.cooperative_work import Driven, Far, finished, parts
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
@@ -48,8 +59,17 @@ GRAPH_LEVELS: Mapping[GraphLevel, str] = {
 }
 """The levels of the graph, in the order of the key that switches them."""
 
+AUTOMATIC = "auto"
+"""Instead of a level: a view is chosen for each graph."""
+
 SOON = 5000
 """How many nodes can be read without a noticeable delay. The caller may read larger graphs with `read_graph`."""
+
+MOST_BOXES = 60
+"""The most boxes of a graph in which each node has one, until the user wants it: a reader scrolls through it."""
+
+LONG_RUN = 20
+"""How many nodes a run of the program makes at least, so that the view of its graph is chosen again after it."""
 
 NEAR = 2
 """How many lines away a node of the neighbourhood may be."""
@@ -73,7 +93,7 @@ class _LevelGraph:
     """
 
     graph: CallGraph
-    level: GraphLevel
+    level: GraphLevel | GraphView
     asked: Filter
     expanded: frozenset[str]
     calls: CallGraph
@@ -85,13 +105,15 @@ class Folds:
     """The level, the collapsed modules, and the expanded calls, in all iterations.
 
     At first every node has a box, and the optimizer steps are collapsed. Modules of large graphs are collapsed
-    automatically, until the user expands or collapses one. At the levels of calls and of modules, more is collapsed;
-    `_expanded` are the paths that the user has expanded there.
+    automatically. At the levels of calls and of modules, and in a view that was chosen automatically, more is
+    collapsed; `_expanded` are the paths that the user has expanded there.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.level: GraphLevel = "nodes"
+        self._level: GraphLevel | None = None  # chosen by the user
+        self._views: dict[int, GraphView | None] = {}  # by the index of the iteration; None shows every node
+        self._is_changed = False  # whether the user has expanded or collapsed something in an automatic view
         self._filter = Filter(frozenset({OPTIMIZER}))
         self._expanded: frozenset[str] = frozenset()
         self._seen: set[int] = set()
@@ -100,6 +122,17 @@ class Folds:
         self._folded: tuple[CallGraph, Filter, dict[int, int]] | None = None
         self.reads_later = False
         """Whether the caller reads large graphs with `read_graph`, and until then needs fast answers."""
+        self.chooses_views = False
+        """Whether a view is chosen for each graph until the user chooses a level: a screen shows the graph."""
+
+    @property
+    def level(self) -> GraphLevel:
+        """The level that the user has chosen; all nodes until then."""
+        return self._level or "nodes"
+
+    @level.setter
+    def level(self, level: GraphLevel) -> None:
+        self._level = level
 
     @property
     def collapsed_in_program(self) -> tuple[str, ...]:
@@ -107,49 +140,128 @@ class Folds:
 
         The program does not know the boxes of function calls and of repeated modules.
         """
-        closed = self._filter.closed
-        if self.level != "nodes":
-            closed = closed | self.collapsed(self.timeline.iterations[-1])
+        closed, newest = self._filter.closed, self.timeline.iterations[-1]
+        if self._leveled(newest) is not None:
+            closed = closed | self.collapsed(newest)
         return tuple(sorted(path for path in closed if isinstance(path, str)))
 
     def copy_collapsed(self, other: Folds) -> None:
         """Take the level and the collapsed modules of `other`, which belongs to another run of the same program."""
-        self._filter, self.level, self._expanded = Filter(other._filter.closed), other.level, other._expanded
+        self._filter, self._level, self._expanded = Filter(other._filter.closed), other._level, other._expanded
+        self._is_changed = other._is_changed
 
-    def next_level(self) -> GraphLevel:
-        """Switch to the next level, and return it."""
+    def next_level(self, iteration: Iteration) -> GraphLevel:
+        """Switch to the level after the one of an iteration, and return it."""
         levels = [*GRAPH_LEVELS]
-        self.level = levels[(levels.index(self.level) + 1) % len(levels)]
+        self.level = levels[(levels.index(self.level_of(iteration)) + 1) % len(levels)]
         return self.level
+
+    def level_of(self, iteration: Iteration) -> GraphLevel:
+        """Return the level of an iteration; for an automatic view, the one that is most like it."""
+        level = self._leveled(iteration)
+        if isinstance(level, GraphView):
+            return "modules" if level.repeats or level.wanted.closed - {OPTIMIZER} else "calls"
+        return level or "nodes"
+
+    def choose_automatically(self) -> None:
+        """Forget the level that the user has chosen, and what is expanded and collapsed."""
+        self._level, self._expanded, self._is_changed = None, frozenset(), False
+        self._filter = replace(self._filter, closed=frozenset({OPTIMIZER}))
+        self._views.clear()
+
+    def automatic_view(self, iteration: Iteration) -> GraphView | None:
+        """Return the view that was chosen for an iteration.
+
+        It is None if every node is shown, and once the user has chosen a level.
+        """
+        if not self.chooses_views or self._level is not None or not self.ready(iteration):
+            return None
+        if iteration.index not in self._views:
+            model = self._model_iteration(iteration)
+            self._views[iteration.index] = finished(self._choosing(self.graph(model)))
+        return self._views[iteration.index]
+
+    def choose_after_run(self, start: int) -> None:
+        """Choose a view of the newest iteration if all of its nodes are shown, and many were made after a moment.
+
+        What the user has expanded or collapsed there stays as it is.
+        """
+        newest = self.timeline.iterations[-1]
+        made = sum(self.timeline.info(node).born > start for node in self.timeline.nodes.of(newest)[-LONG_RUN:])
+        if self._views.get(newest.index) is None and made >= LONG_RUN and not self._is_changed:
+            self._views.pop(newest.index, None)
+            if newest.index == 0:
+                self.automatic_view(newest)
+
+    def _model_iteration(self, iteration: Iteration) -> Iteration:
+        """Return the iteration whose graph decides the view: for a running one the last complete one, if any."""
+        iterations = self.timeline.iterations
+        is_running = self.timeline.growing and iteration.index == len(iterations) - 1
+        return iterations[iteration.index - 1] if is_running and iteration.index else iteration
+
+    def _choosing(self, graph: CallGraph) -> Driven[GraphView | None]:
+        """Return the view with the most boxes that are still easy to read; None if these are all nodes."""
+        base = Filter(frozenset({OPTIMIZER}))
+        if len(graph.nodes) <= MOST_BOXES or boxes(graph, base.closed) <= MOST_BOXES:
+            return None
+        infos = {node: self.timeline.info(node) for node in graph.nodes}
+        views: list[GraphView] = []
+        for view in GraphViews(graph, with_calls(self.timeline, graph, infos), infos, base).all():
+            yield Far("choosing a level: view", len(views), len(views) + 1)
+            views.append(view)
+        return max(most_informative(views[1:], MOST_BOXES), key=lambda view: view.boxes)
+
+    def _leveled(self, iteration: Iteration) -> GraphLevel | GraphView | None:
+        """Return the level or the automatic view of an iteration; None if every node has a box."""
+        if not self.ready(iteration):
+            return None
+        return (
+            self.automatic_view(iteration) if self._level is None else None if self._level == "nodes" else self._level
+        )
+
+    def _level_filter(self, graph: CallGraph, level: GraphLevel | GraphView) -> Filter:
+        """Return what a level collapses in a graph."""
+        if isinstance(level, GraphView):
+            return level.wanted
+        below = closed_below(graph, 1) if level == "modules" else frozenset()
+        return Filter(closed=below, calls=True, repeats=level == "modules")
 
     def graph_filter(self, iteration: Iteration) -> Filter:
         """Return the filter for an iteration."""
-        unseen = len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
+        unseen = not self.chooses_views and len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
         if not self.ready(iteration):
             return self._filter
         if unseen and not self.timeline.contexts.flat:  # known without the graph, which is slow to build
             finished(self._collapse_large(self.graph(iteration)))
         self._seen.add(iteration.index)
-        return self._level_graph(iteration).wanted if self.level != "nodes" else self._filter
+        level = self._leveled(iteration)
+        return self._filter if level is None else self._level_graph(iteration, level).wanted
 
-    def _level_graph(self, iteration: Iteration) -> _LevelGraph:
+    def _level_graph(self, iteration: Iteration, level: GraphLevel | GraphView) -> _LevelGraph:
         """Return the calls of an iteration at the level.
 
         The calls for repeated parts, which `with_repeats` adds, can be expanded, too.
         """
         graph, known = self.graph(iteration), self._at_level
-        here = self.level, self._filter, self._expanded
+        here = level, self._filter, self._expanded
         if known is None or known.graph is not graph or (known.level, known.asked, known.expanded) != here:
-            below = closed_below(graph, 1) if self.level == "modules" else frozenset()
-            closed = (self._filter.closed | below) - self._expanded
-            wanted = replace(self._filter, closed=closed, calls=True, repeats=self.level == "modules")
+            collapsed = self._level_filter(graph, level)
+            closed = (self._filter.closed | collapsed.closed) - self._expanded
+            wanted = replace(self._filter, closed=closed, calls=True, repeats=collapsed.repeats)
             infos = {node: self.timeline.info(node) for node in graph.nodes}
             calls = with_calls(self.timeline, graph, infos)
+            samples = self._samples(calls, infos) if collapsed.sample else frozenset[int]()
             if wanted.repeats:
-                calls, _ = with_repeats(calls, infos, self._expanded_in(calls))
-            wanted = replace(wanted, opened=self._expanded_in(calls))
+                calls, _ = with_repeats(calls, infos, self._expanded_in(calls) | samples)
+            wanted = replace(wanted, opened=self._expanded_in(calls) | samples)
             known = self._at_level = _LevelGraph(graph, *here, calls, wanted)
         return known
+
+    def _samples(self, graph: CallGraph, infos: Mapping[int, NodeInfo]) -> frozenset[int]:
+        """Return the calls of the first of equal parts, which are expanded unless the user has collapsed them."""
+        _, opened = with_repeats(graph, infos, sample=True)
+        calls = [call for call in calls_of(graph) if call.scope in opened]
+        return frozenset(call.scope for call in calls if call.path not in self._filter.closed)
 
     def _expanded_in(self, graph: CallGraph) -> frozenset[int]:
         """Return the scopes of the calls that the user has expanded."""
@@ -177,9 +289,12 @@ class Folds:
             else:
                 infos += map(self.timeline.info, part)
         graph = yield from reading_graph(self.timeline, infos)
-        if len(nodes) >= LARGE and iteration.index not in self._seen and not self.timeline.contexts.flat:
+        is_large = len(nodes) >= LARGE and not self.chooses_views
+        if is_large and iteration.index not in self._seen and not self.timeline.contexts.flat:
             yield from self._collapse_large(graph)
             self._seen.add(iteration.index)
+        if self.chooses_views and self._level is None and iteration.index not in self._views:
+            self._views[iteration.index] = yield from self._choosing(graph)
         self._graph = _KnownGraph((iteration.index, iteration.end), nodes, graph)  # last: this makes `ready` true
 
     def graph(self, iteration: Iteration) -> CallGraph:
@@ -211,12 +326,12 @@ class Folds:
 
     def folded(self, iteration: Iteration) -> Folded:
         """Return the boxes of an iteration."""
-        wanted = self.graph_filter(iteration)
-        if not wanted.calls:
-            return fold(self.graph(iteration), wanted)
-        known = self._level_graph(iteration)
+        level = self._leveled(iteration)
+        if level is None:
+            return fold(self.graph(iteration), self.graph_filter(iteration))
+        known = self._level_graph(iteration, level)
         if known.folded is None:
-            known.folded = fold(known.calls, wanted)
+            known.folded = fold(known.calls, known.wanted)
         return known.folded
 
     def collapsed(self, iteration: Iteration) -> Closed:
@@ -234,11 +349,13 @@ class Folds:
         iteration = self._iteration_of(node)
         box = self._box(self._chain(node, iteration), iteration)
         holds = path in self.collapsed(iteration) if path else box is not None
-        self._require(holds, path, "is not collapsed", f"no collapsed {self._box_words} contains the selected node")
+        otherwise = f"no collapsed {self._box_words(iteration)} contains the selected node"
+        self._require(holds, path, "is not collapsed", otherwise)
         chosen = path or (box.path if box is not None else "")
         self._filter = replace(self._filter, closed=self._filter.closed - {chosen})
-        if self.level != "nodes":
+        if self._leveled(iteration) is not None:
             self._expanded |= {chosen}
+        self._is_changed = True
         return path or _name(box)
 
     def collapse(self, node: int, path: str = "") -> str:
@@ -249,10 +366,11 @@ class Folds:
         at = chain.index(box) if box is not None else len(chain)
         call = chain[at - 1] if at else None
         known = path in modules(self.graph(iteration)) if path else call is not None
-        otherwise = f"no expanded {self._box_words} contains the selected node"
+        otherwise = f"no expanded {self._box_words(iteration)} contains the selected node"
         self._require(known, path, "is not a module that was called", otherwise)
         chosen = path or (call.path if call is not None else "")
         self._expanded -= {chosen}
+        self._is_changed = True
         is_module = bool(path) or (call is not None and call.scope > -CALLS)
         if is_module and chosen not in self.collapsed(iteration):
             self._collapse(frozenset({chosen}))
@@ -260,7 +378,7 @@ class Folds:
 
     def collapse_all(self, iteration: Iteration) -> None:
         """Collapse every module."""
-        self._expanded = frozenset()
+        self._expanded, self._is_changed = frozenset(), True
         self._collapse(frozenset(modules(self.graph(iteration))))
 
     def expand_all(self) -> None:
@@ -288,6 +406,53 @@ class Folds:
         if now.ancestors:
             return f"what #{now.focus} was made from"
         return f"within {now.radius} line{'s' * (now.radius != 1)} of #{now.focus}" if now.focus else ""
+
+    def neighbour(self, node: int, steps: int, n: int) -> int:
+        """Return a node in the box `steps` boxes after that of a node, in the order of creation; 0 if there is none.
+
+        The boxes are those of moment `n`.
+        """
+        nodes, way = self.timeline.nodes, 1 if steps > 0 else -1
+        at = nodes.place_of(node)
+        for _ in range(abs(steps)):
+            here = self._box_of(int(nodes[at]), n)
+            while 0 <= at < len(nodes) and self._box_of(int(nodes[at]), n) == here:
+                at += way
+            if not 0 <= at < len(nodes):
+                return 0
+        return int(nodes[at])
+
+    def relative(self, node: int, kin: str, n: int) -> int:
+        """Return an input (``input``) or a user (``user``) of the box of a node at moment `n`, or 0 if it has none."""
+        timeline, here = self.timeline, self._box_of(node, n)
+        members = [member for member in self._groups(n) if self._box_of(member, n) == here] or [node]
+        if kin == "input":
+            family = (source for member in members for source, _ in timeline.info(member).created.inputs)
+        else:
+            family = (int(user) for member in members for user in timeline.nodes.users(member))
+        return next((other for other in family if other and self._box_of(other, n) != here), 0)
+
+    def _box_of(self, node: int, n: int) -> tuple[int, int]:
+        """Return what identifies the box of a node at moment `n`: the node, or the scope of the collapsed call."""
+        scope = self._groups(n).get(node, 0)
+        if not scope and not self._is_in(node, n):
+            scope = self._groups(self.timeline.info(node).born).get(node, 0)
+        return (0 if scope else node), scope
+
+    def _is_in(self, node: int, n: int) -> bool:
+        """Return whether a node was made in the iteration of moment `n`."""
+        iteration = self.timeline.iteration_at(n)
+        return iteration.start <= self.timeline.info(node).born <= iteration.end
+
+    def collapsed_text(self, iteration: Iteration) -> tuple[str, ...]:
+        """Return what an automatic view has collapsed, in many words and in few; nothing if it shows every node."""
+        view = self.automatic_view(iteration)
+        if view is None:
+            return ()
+        nodes, folded = len(self.graph(iteration).nodes), self.folded(iteration)
+        view = replace(view, boxes=len(folded.shown) + len(folded.groups))
+        brief = f"{nodes:,} nodes in {view.boxes:,} boxes"
+        return (brief,) if self._is_changed else (view.summary(nodes), brief)
 
     def next_node(self, timeline: Timeline, n: int) -> int:
         """Return the moment one node later; a collapsed module counts as one."""
@@ -337,10 +502,9 @@ class Folds:
             self._folded = graph, wanted, inside
         return self._folded[2]
 
-    @property
-    def _box_words(self) -> str:
+    def _box_words(self, iteration: Iteration) -> str:
         """What can be collapsed at the level, for a message."""
-        return "module" if self.level == "nodes" else "module or function call"
+        return "module" if self._leveled(iteration) is None else "module or function call"
 
     def _collapse(self, closed: Closed) -> None:
         self._filter = replace(self._filter, closed=self._filter.closed | closed)
@@ -351,7 +515,8 @@ class Folds:
 
     def _calls(self, iteration: Iteration) -> CallGraph:
         """Return the graph of an iteration with all calls that have a box at the level."""
-        return self.graph(iteration) if self.level == "nodes" else self._level_graph(iteration).calls
+        level = self._leveled(iteration)
+        return self.graph(iteration) if level is None else self._level_graph(iteration, level).calls
 
     def _box(self, chain: tuple[ModuleCall, ...], iteration: Iteration) -> ModuleCall | None:
         """Return the call of a chain that is one box; None if all are expanded."""

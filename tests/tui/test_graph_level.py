@@ -73,7 +73,7 @@ def node(name, iteration=0):
 
 def test_the_levels_follow_each_other():
     folds = Folds(TRAINED)
-    assert [folds.next_level() for _ in range(4)] == ["calls", "modules", "nodes", "calls"]
+    assert [folds.next_level(TRAINED.iterations[0]) for _ in range(4)] == ["calls", "modules", "nodes", "calls"]
 
 
 def test_a_level_has_the_boxes_of_pictures_of_that_level():

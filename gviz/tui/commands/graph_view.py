@@ -6,7 +6,7 @@ from functools import partial
 
 from gviz.errors import GvizError, did_you_mean
 from gviz.tui.drawing.lists import module_lines
-from gviz.tui.folds import GRAPH_LEVELS
+from gviz.tui.folds import AUTOMATIC, GRAPH_LEVELS
 from gviz.tui.language.command import Answer, Look
 from gviz.tui.session import Session
 from gviz.values.number_text import typed_count
@@ -21,12 +21,16 @@ def modules(session: Session, _: str) -> Look:
 
 
 def level(session: Session, name: str) -> Answer:
-    """Run ``level [modules|calls|nodes]``."""
+    """Run ``level [modules|calls|nodes|auto]``."""
     levels = {level: level for level in GRAPH_LEVELS}
+    iteration = session.timeline.iteration_at(session.cursor.position)
+    if name == AUTOMATIC:
+        session.folds.choose_automatically()
+        return _answer(session, f"level {session.folds.level_of(iteration)}, chosen automatically")
     if name and name not in levels:
-        hint = did_you_mean(name, levels, f"the levels are {', '.join(levels)}")
+        hint = did_you_mean(name, levels, f"the levels are {', '.join([*levels, AUTOMATIC])}")
         raise GvizError(f"there is no level {clipped(name, 20)}", hint=hint, exit_code=2)
-    session.folds.level = levels[name] if name else session.folds.next_level()
+    session.folds.level = levels[name] if name else session.folds.next_level(iteration)
     return _answer(session, f"level {session.folds.level}, {GRAPH_LEVELS[session.folds.level]}")
 
 

@@ -223,7 +223,7 @@ _GRAPH = (
          with_session(graph_view.modules)),
     Spec("level", (), "[LEVEL]",
          "what has a box in the graph: nodes (each of them), calls (each function call of the program), modules (each "
-         "child module; equal ones share a box); without LEVEL the next one",
+         "child module; equal ones share a box), auto (what is easy to read); without LEVEL the next one",
          with_session(graph_view.level)),
     Spec("close", (), "[MODULE|all]", "collapse a module to one box, and one step of next",
          with_session(graph_view.close)),

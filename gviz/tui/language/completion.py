@@ -13,7 +13,7 @@ from gviz.tui.commands.export_copy import OF_NODE
 from gviz.tui.commands.info_pages import PAGES
 from gviz.tui.commands.table import SPECS, find
 from gviz.tui.config import SETTINGS
-from gviz.tui.folds import GRAPH_LEVELS
+from gviz.tui.folds import AUTOMATIC, GRAPH_LEVELS
 from gviz.tui.language.command_lines import WORD_ENDS
 from gviz.tui.session import Session
 
@@ -75,7 +75,7 @@ def _source(name: str, takes: str, head: str) -> _Source:
         "show": [one.name for one in SETTINGS],
         "help": ["words", *(spec.name for spec in SPECS)],
         "goto": MOMENT_WORDS,
-        "level": GRAPH_LEVELS,
+        "level": (*GRAPH_LEVELS, AUTOMATIC),
         "play": ("2x", "4x", "8x", "stop"),
     }
     if name == "copy":

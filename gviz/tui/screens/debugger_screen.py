@@ -17,7 +17,7 @@ from textual.binding import BindingType
 from gviz.explain.display_names import frame_text
 from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
-from gviz.tui.cursor import SELECTIONS
+from gviz.tui.cursor import SELECTIONS, Selection
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
@@ -67,7 +67,7 @@ class DebuggerScreen(SessionScreen):
         self.prompts = Prompts(self, self.panels)
         self.controller = Controller(self, self.panels)
         self.graph_reading = GraphReading(self, self.panels)
-        self.session.folds.reads_later = True
+        self.session.folds.reads_later = self.session.folds.chooses_views = True
 
     def compose(self) -> ComposeResult:
         """Yield all panels, always; `visible_panels` decides which of them are visible."""
@@ -182,7 +182,24 @@ class DebuggerScreen(SessionScreen):
 
     def action_select(self, how: str, where: Any) -> None:
         """Select a node by one of `SELECTIONS`."""
-        self.attempt(lambda: self.controller.begin("search", SELECTIONS[how](self.cursor, where)))
+        self.attempt(
+            lambda: self.controller.begin("search", (self._in_other_box(how) or SELECTIONS[how])(self.cursor, where))
+        )
+
+    def _in_other_box(self, how: str) -> Selection | None:
+        """Return the selection of a node in another box of the graph, where a box may represent many nodes.
+
+        It is None if nothing is collapsed, and for the next node while the tape shows all nodes.
+        """
+        node, here, folds = self.cursor.selected, self.cursor.position, self.session.folds
+        shown = {panel for panel in ("graph", "tape") if self.query_one(f"#{panel}").display}
+        if not node or "graph" not in shown or not folds.hides(self.timeline.iteration_at(here)):
+            return None
+        if how == "relative":
+            return lambda cursor, kin: cursor.select_relative(folds.relative(node, kin, here), kin)
+        if how == "neighbour" and "tape" not in shown:
+            return lambda cursor, steps: cursor.select(folds.neighbour(node, steps, here) or node)
+        return None
 
     def action_look(self, what: str) -> None:
         """Change what is shown by one of `LOOKS`."""

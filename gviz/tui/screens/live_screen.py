@@ -149,6 +149,8 @@ class LiveScreen(DebuggerScreen):
             self.remark = ""
         if not self.length and not self.live.alive:
             self.moment = None  # event 0 looks different now: the program has ended
+        if self.timeline.iterations:
+            self.session.folds.choose_after_run(arrival.start)
         self.follow_settings()
         self.show_arrival(arrival)
         self._show_first_hint(arrival)

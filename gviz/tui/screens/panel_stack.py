@@ -264,6 +264,9 @@ class Panels:
         view = first(screen.session.keys, "view.next")
         tape.subtitle(Content(f"{view}: graph" if view and "graph" not in shown else ""))
         source = first(screen.session.keys, f"view.{PANELS.index('source') + 1}")
+        screen.query_one(GraphCanvas).show_keys(
+            *(first(screen.session.keys, id) for id in ("graph.open", "graph.level"))
+        )
         screen.query_one(GraphCanvas).hint(f"{source}: source" if source and shown.isdisjoint(TABS) else "")
 
     def follow_contents(self) -> None:

@@ -83,17 +83,25 @@ class Drawings:
         return drawing
 
     def title(self, shown: DrawingKey) -> str:
-        """Return what a drawing shows, if that is not the whole graph."""
+        """Return what a drawing shows, if that is not the whole graph.
+
+        What an automatic view has collapsed is the text of `collapsed_text`.
+        """
         parts, limit = len(self.parts(shown)), self._folds.shown_part()
         closed = sum(place.group is not None for place in self.get(shown).shape.places)
         is_leveled = shown.graph_filter.calls
+        is_automatic = is_leveled and bool(self.collapsed_text(shown))
         words = [
-            self._folds.level if is_leveled else "",
+            self._folds.level if is_leveled and not is_automatic else "",
             f"part {shown.part + 1} of {parts}" if parts > 1 else "",
             limit,
             f"{closed} collapsed call{'' if closed == 1 else 's'}" if closed and not is_leveled else "",
         ]
         return ", ".join(filter(None, words))
+
+    def collapsed_text(self, shown: DrawingKey) -> tuple[str, ...]:
+        """Return what an automatic view has collapsed in a drawing, in many words and in few."""
+        return self._folds.collapsed_text(self._timeline.iterations[shown.iteration])
 
     def _of(self, iteration: Iteration, graph_filter: Filter) -> Parts:
         key = iteration.index, graph_filter

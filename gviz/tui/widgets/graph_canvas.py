@@ -322,11 +322,19 @@ class GraphCanvas(Painted, can_focus=True):
         self._marked: tuple[Moments | None, int, Mapping[str, Sequence[int]]] = None, -1, {}
         self._marking: Timer | None = None
         self._heading = ""
+        self._expand_key = self._level_key = ""
+        self._entitled: tuple[str, Sequence[str]] = "", ()
         self._awaited: int | None = None  # the box to bring into view at the next drawing
 
     def on_mount(self) -> None:
         """Name the panel."""
         self._entitle("")
+
+    def show_keys(self, expand: str, level: str) -> None:
+        """Set the keys that expand a box and change the level; the title of an automatic view shows them."""
+        if (expand, level) != (self._expand_key, self._level_key):
+            self._expand_key, self._level_key = expand, level
+            self._entitle(*self._entitled)
 
     def fits(self, width: int, height: int) -> bool:
         """Return whether the whole graph of the moment fits into an area."""
@@ -529,7 +537,7 @@ class GraphCanvas(Painted, can_focus=True):
             kept = common_box(self.drawing, drawing, self.view)
             before = self.scroll_offset - Offset(self.margin, 0)
             self.drawing = drawing
-            self._entitle(self._drawings.title(shown))
+            self._entitle(self._drawings.title(shown), self._drawings.collapsed_text(shown))
             size = self._extent(drawing)
             if size != self.virtual_size:
                 self.set_reactive(Widget.virtual_size, size)  # setting it makes Textual lay out the whole screen
@@ -545,8 +553,18 @@ class GraphCanvas(Painted, can_focus=True):
         room = view.height // 2 if self._timeline.growing and layout.height > view.height else 0
         return Size(layout.width, layout.height + room)
 
-    def _entitle(self, shown_part: str) -> None:
-        title = panel_title("graph", f"Graph, {shown_part}" if shown_part else "Graph")
+    def _entitle(self, shown_part: str, collapsed: Sequence[str] = ()) -> None:
+        """Set the title: the shown part, and what was collapsed automatically, in as many words as have room."""
+        self._entitled = shown_part, collapsed
+        name = f"Graph, {shown_part}" if shown_part else "Graph"
+        keys = {self._expand_key: "expand", self._level_key: "level"}
+        more = " · ".join(f"{key}: {act}" for key, act in keys.items() if key)
+        texts = [f"{text}. {more}" if more else text for text in collapsed]
+        texts += [f"{text}, {self._level_key}: more" for text in collapsed[-1:] if self._level_key]
+        titles = [panel_title("graph", ": ".join((name, text))) for text in (*texts, *collapsed[-1:])]
+        titles = titles or [panel_title("graph", name)]
+        room = self.outer_size.width - AROUND_TITLE
+        title = next((one for one in titles if len(one) <= room), titles[-1])
         if title != self._heading:  # setting a title repaints the whole panel
             self.border_title = self._heading = title
 

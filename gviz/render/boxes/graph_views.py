@@ -1,0 +1,117 @@
+"""The ways to draw one graph, from every node to one box for each child module: pictures and the terminal choose one.
+
+For example, a transformer of four layers, with 400 nodes:
+
+    every node                                                400 boxes
+    every call of a function, all modules expanded            150
+    modules collapsed below depth 3, 2, 1                     60, 25, 7
+    the same with equal parts drawn as one (``layers ×4``)    with the first of the parts expanded, and without
+
+Which of them is chosen depends on the room. A picture measures them (`gviz.render.detail_level`). A terminal, which
+scrolls, takes the first with few boxes (`gviz.tui.folds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gviz.render.boxes.fold import CallGraph, Filter, Repeat, closed_below, fold
+from gviz.render.boxes.function_calls import with_repeats
+from gviz.trace.graph_state import OPTIMIZER, NodeInfo
+
+
+@dataclass(frozen=True, slots=True)
+class GraphView:
+    """One way to draw a graph: the filter, the number of boxes, and the texts for what is collapsed.
+
+    A box of a module (`hides_modules`) or of a call (`hides_calls`) may represent several nodes. `hint` is a module to
+    expand.
+    """
+
+    wanted: Filter
+    boxes: int
+    repeats: tuple[str, ...] = ()
+    hint: str = ""
+    hides_modules: bool = False
+    hides_calls: bool = False
+
+    @property
+    def is_partial(self) -> bool:
+        """Return whether a box represents several nodes."""
+        return bool(self.repeats) or self.hides_modules or self.hides_calls
+
+    def summary(self, nodes: int, less: str = "") -> str:
+        """Return ``400 nodes in 25 boxes: modules collapsed; layers.1–3 ×3 is one box (of 4 equal parts)``.
+
+        `less` is what else is left out.
+        """
+        parts = ["modules collapsed"] if self.wanted.closed - {OPTIMIZER} else []
+        parts += dict.fromkeys(self.repeats)
+        parts = parts or ["one box for each call in the program"]
+        return f"{nodes:,} nodes in {self.boxes:,} boxes: {'; '.join([*parts, *([less] if less else [])])}"
+
+
+class GraphViews:
+    """The ways to draw a graph: its `nodes`, and the same with function calls (`calls`).
+
+    What the `base` filter collapses is collapsed in each of them.
+    """
+
+    def __init__(self, nodes: CallGraph, calls: CallGraph, infos: Mapping[int, NodeInfo], base: Filter) -> None:
+        self._nodes, self._calls, self._infos, self._base = nodes, calls, infos, base
+        chains = {*nodes.calls.values()}
+        self.deepest = max((sum(call.of_module for call in chain) for chain in chains), default=0)
+        """The most modules around a node."""
+
+    def all(self) -> Iterator[GraphView]:
+        """Yield every way to draw, beginning with the one that shows every node."""
+        every = fold(self._nodes, self._base)
+        yield GraphView(self._base, len(every.shown) + len(every.groups))
+        wanted = replace(self._base, calls=True)
+        yield self.view(wanted)
+        for depth in range(max(self.deepest - 1, 1), 0, -1):
+            closed = closed_below(self._nodes, depth) | self._base.closed
+            yield self.view(replace(wanted, closed=closed))
+        for depth in range(max(self.deepest, 1), 0, -1):
+            closed = closed_below(self._nodes, depth) | self._base.closed
+            for sample in (True, False):
+                yield self.view(replace(wanted, closed=closed, repeats=True, sample=sample))
+
+    def view(self, wanted: Filter) -> GraphView:
+        """Return the view of a filter."""
+        graph, opened = self._calls, wanted.opened
+        if wanted.repeats:
+            graph, more = with_repeats(graph, self._infos, opened, sample=wanted.sample)
+            opened = opened | more
+        folded = fold(graph, replace(wanted, opened=opened))
+        titles = tuple(_repeat_text(group.repeat) for group in folded.groups if group.repeat is not None)
+        hint = next((path for group in folded.groups if group.repeat is not None for path in group.repeat.modules), "")
+        several = [group.call for group in folded.groups if len(group.nodes) > 1]
+        return GraphView(
+            wanted,
+            len(folded.shown) + len(folded.groups),
+            titles,
+            hint,
+            any(not call.is_source_call for call in several),
+            any(call.is_source_call for call in several),
+        )
+
+
+def most_informative(views: Sequence[GraphView], most: int) -> list[GraphView]:
+    """Return the different views with at most `most` boxes, or else the view with the fewest.
+
+    If equal parts can be drawn as one, only views that do so are returned: they read best.
+    """
+    distinct: dict[tuple[int, tuple[str, ...]], GraphView] = {}
+    for view in views:
+        distinct.setdefault((view.boxes, view.repeats), view)
+    has_repeats = any(view.repeats for view in distinct.values())
+    few = [view for view in distinct.values() if view.boxes <= most and (bool(view.repeats) or not has_repeats)]
+    return few or [min(distinct.values(), key=lambda view: view.boxes)]
+
+
+def _repeat_text(repeat: Repeat) -> str:
+    """Return ``step ×200 is one box``, ``layers.1–11 ×11 is one box (of 12 equal parts)``."""
+    whole = f" (of {repeat.place[1]:,} equal parts)" if repeat.count < repeat.place[1] else ""
+    return f"{repeat.title} ×{repeat.count:,} is one box{whole}"
