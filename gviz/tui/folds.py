@@ -18,11 +18,13 @@ A view that is shown never changes by itself while the user steps, so no box mov
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from typing import Literal
 
 from gviz.errors import GvizError
+from gviz.events import NodeCreated
 from gviz.render.boxes.fold import (
     CALLS,
     FEW_BOXES,
@@ -47,6 +49,7 @@ from gviz.render.boxes.function_calls import with_calls, with_repeats
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.selection import shown_nodes
 from gviz.system.cooperative_work import Driven, Far, finished, parts
+from gviz.trace.backward_order import planned
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
@@ -70,6 +73,12 @@ MOST_BOXES = 60
 
 LONG_RUN = 20
 """How many nodes a run of the program makes at least, so that the view of its graph is chosen again after it."""
+
+MOST_PLANNED = 5000
+"""How many nodes of a running backward pass are looked at for the end of a box."""
+
+MOST_TURNS = 4
+"""How many iterations are searched for a turn that made the same nodes, as when two models take turns."""
 
 NEAR = 2
 """How many lines away a node of the neighbourhood may be."""
@@ -461,6 +470,71 @@ class Folds:
     def reverse_next_node(self, timeline: Timeline, n: int) -> int:
         """Return the moment one node earlier."""
         return self._through(timeline, n, -1)
+
+    def nodes_ahead(self, n: int, count: int) -> int:
+        """Return how many nodes a running program completes before `count` boxes after moment `n` are complete.
+
+        In a loop, an earlier turn shows how many. In a backward pass, the graph does. The result is 0 if
+        every node has a box, or if neither of them shows it.
+        """
+        iteration = self.timeline.iteration_at(n)
+        if self._leveled(iteration) is None:
+            return 0
+        before = self._same_moment_before(n)
+        return self._nodes_until(before, count) if before else self._nodes_of_pass(n, count)
+
+    def goes_on(self, n: int) -> bool:
+        """Return whether the call that made the node of moment `n` makes more nodes, and is one box."""
+        node, iteration = self._node_at(n), self.timeline.iteration_at(n)
+        if not node or self._leveled(iteration) is None or not self.timeline.info(node).op.more:
+            return False
+        is_made_now = isinstance(self.timeline.event(n), NodeCreated)
+        return is_made_now and self._box(self._chain(node, iteration), iteration) is not None
+
+    def _same_moment_before(self, n: int) -> int:
+        """Return the moment in an earlier turn of the loop at which the same node was complete as last before `n`.
+
+        It is 0 if there is none. A turn ends with a backward pass: only then it is known to be an iteration.
+        """
+        ends = self.timeline.contexts.node_ends
+        here = bisect_right(ends, n) - 1
+        iterations = self.timeline.iterations[-MOST_TURNS:]
+        passes = [end for iteration in iterations for end in self.timeline.pass_ends(iteration)]
+        turns = [iterations[0].start - 1, *(end for end in passes if end < n)]
+        if here < 0 or ends[here] <= turns[-1]:
+            return turns[-2] if len(turns) > 2 else 0  # nothing is made yet in this turn
+        key = self._end_key(ends[here])
+        nr = sum(self._end_key(end) == key for end in ends[bisect_right(ends, turns[-1]) : here])
+        for start, end in reversed([*pairwise(turns)]):
+            same = (at for at in ends[bisect_right(ends, start) : bisect_right(ends, end)] if self._end_key(at) == key)
+            if found := next(islice(same, nr, None), 0):
+                return found
+        return 0
+
+    def _end_key(self, n: int) -> Hashable:
+        """Return what is equal for the moments in two iterations at which the same node is complete."""
+        row = self.timeline.columns(n, n + 1)
+        node = int(row.node[0])
+        if not node:
+            return int(row.kind[0])
+        info = self.timeline.info(node)
+        return int(row.kind[0]), info.scope, info.op.name, info.created.stack, info.created.kind != "op" and info.name
+
+    def _nodes_until(self, n: int, count: int) -> int:
+        """Return how many nodes are complete between moment `n` and the end of `count` boxes after it."""
+        ends, stop = self.timeline.contexts.node_ends, n
+        for _ in range(count):
+            stop = self.next_node(self.timeline, stop)
+        passed = ends[bisect_right(ends, n) : bisect_right(ends, stop)]
+        return sum(not self._is_optimizer_arithmetic(end) for end in passed) if stop < len(self.timeline) else 0
+
+    def _nodes_of_pass(self, n: int, count: int) -> int:
+        """Return how many nodes of the running backward pass run before `count` boxes have run; 0 outside of a pass."""
+        coming, groups = planned(self.timeline, n, MOST_PLANNED), self._groups(n)
+        boxes = [groups.get(node, 0) for node in coming.nodes]
+        lasts = [at for at, box in enumerate(boxes, 1) if not box or at == len(boxes) or boxes[at] != box]
+        is_known = len(lasts) > count or (len(lasts) == count and not coming.ends_early)
+        return lasts[count - 1] if is_known else 0
 
     def _through(self, timeline: Timeline, n: int, way: int) -> int:
         """Return the next moment at which a node is complete, after moment `n` or, if `way` is -1, before it.

@@ -46,6 +46,7 @@ from gviz.live.protocol import ASKED_FOR, CallSite, Mode, Paused, Released, Wish
 from gviz.query_syntax.stop_condition import Stop, stop
 from gviz.source.site import Frame
 from gviz.trace.breakpoint_hits import Hits
+from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import hits_of
 from gviz.tui.commands.table import BY_NAME
@@ -67,7 +68,8 @@ class Purpose:
     """Why the program runs: the command, the moment `start` where it began, and the wish sent to the program.
 
     The command is still to be done `left` times. If there is an `until`, the program stops there, and at any breakpoint
-    before it. `passed` is the last stop that a command with a count has passed.
+    before it. `passed` is the last stop that a command with a count has passed. `boxes` is how many boxes of the graph
+    `next` passes, if the wish has the number of their nodes.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Purpose:
     left: int = 1
     until: Stop | None = None
     passed: int = 0
+    boxes: int = 0
 
     @property
     def after(self) -> int:
@@ -174,7 +177,11 @@ class Live:
         if until is not None and (why := stop_search.no_code(self.timeline, until)):
             raise stop_search.nothing_later(self.timeline, until, command.argument, why)
         times = 1 if mode in ("step", "next") else max(command.count, 1)  # the gate counts these two
-        self._send(Purpose(command.name, self.cursor.position, self._wish(command, mode, until), times, until))
+        here, wish, count = self.cursor.position, self._wish(command, mode, until), max(command.count, 1)
+        nodes = self._folds.nodes_ahead(here, count) if mode == "next" and self.timeline.iterations else 0
+        if nodes:
+            wish = structs.replace(wish, count=nodes, closed=tuple({OPTIMIZER}.intersection(wish.closed)))
+        self._send(Purpose(command.name, here, wish, times, until, boxes=count if nodes else 0))
 
     def _wish(self, command: Command, mode: Mode, until: Stop | None) -> Wish:
         match mode:
@@ -278,12 +285,22 @@ class Live:
                 self._go(purpose.wish)
                 return None
             position, reason = reached
+        elif purpose.wish.mode == "next" and not purpose.boxes and self._folds.goes_on(end):
+            self._go(structs.replace(purpose.wish, count=1))
+            return None
         else:
-            position, reason = end, purpose.reason
+            position, reason = self._end_of_boxes(purpose), purpose.reason
         if purpose.left > 1:
             self._send(replace(purpose, passed=position, left=purpose.left - 1))
             return None
         return self._stop(position, reason, thread)
+
+    def _end_of_boxes(self, purpose: Purpose) -> int:
+        """Return where ``next`` arrives: the end, or before it if the program has made fewer nodes than expected."""
+        position = purpose.start
+        for _ in range(purpose.boxes):
+            position = self._folds.next_node(self.timeline, position)
+        return position if purpose.boxes else len(self.timeline)
 
     def _call_number(self, report: Paused) -> int:
         """Return the number, in the list of breakpoints, of the call that paused the program; 0 for a user's pause."""

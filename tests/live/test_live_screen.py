@@ -105,6 +105,41 @@ def test_steps_at_the_live_end_let_the_program_run(tmp_path):
     debugged(scenario, tmp_path)
 
 
+LOOP = """\
+import gviz.engine as torch
+from gviz.engine import nn
+
+net = nn.Sequential(*[nn.Sequential(nn.Linear(2, 2), nn.Tanh()) for _ in range(4)])
+for _ in range(3):
+    loss = nn.functional.cross_entropy(net(torch.ones(2, 2)), torch.tensor([0, 1]))
+    loss.backward()
+"""
+
+
+def test_next_passes_folded_modules_and_calls_of_a_running_program_as_in_its_recording(tmp_path):
+    async def scenario(running):
+        live, folds = running.live, running.screen.session.folds
+        await running.stands_at(1)
+        await running.press("V", "V")
+        assert folds.level == "modules"
+        await running.press("right_curly_bracket")
+        await running.until(lambda: not live.running and len(live.timeline) > 1)
+        stops = []
+        while live.alive:
+            await running.press("n")
+            await running.until(lambda: not live.running)
+            stops.append(running.screen.cursor.position)
+        timeline, first = live.timeline, stops[0]
+        expected, n = [first], first
+        while (n := folds.next_node(timeline, n)) < len(timeline):
+            expected.append(n)
+        second = timeline.iterations[1].start
+        assert [n for n in stops[:-1] if n > second] == [n for n in expected if n > second]
+        assert stops[:2] == expected[:2]
+
+    debugged(scenario, tmp_path, text=LOOP)
+
+
 def test_a_program_that_begins_with_data_says_how_to_get_on(tmp_path):
     async def scenario(running):
         await running.stands_at(1)

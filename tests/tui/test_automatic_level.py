@@ -1,5 +1,7 @@
 """The level that a screen chooses for a graph that does not fit: what is collapsed, and what the user keeps."""
 
+from itertools import pairwise
+
 import pytest
 from driving import app_of, transcript
 from recording import events_of
@@ -301,3 +303,61 @@ def test_what_has_no_user_says_so():
     cursor.select(int(last))
     with pytest.raises(GvizError, match="has no user"):
         cursor.select_relative(0, "user")
+
+
+def grown_to(n):
+    """A timeline of a program that is paused after event `n`, which is no definition."""
+    passed = []
+    _, timeline = grown(lambda _, event: passed.append(event.__class__ not in DEFINITIONS) or sum(passed) > n)
+    assert len(timeline) == n
+    return timeline
+
+
+def stops(folds, start, end):
+    found, n = [], start
+    while (n := folds.next_node(TRAINED, n)) < end:
+        found.append(n)
+    return found
+
+
+def arrived(folds, here, count):
+    """Where a program is after as many nodes as `count` boxes have."""
+    paused = folds_of(grown_to(here))
+    paused.level = folds.level
+    paused._level = folds._level
+    ends = [end for end in TRAINED.contexts.node_ends if end > here and not paused_optimizer(folds, end)]
+    nodes = paused.nodes_ahead(here, count)
+    return ends[nodes - 1] if nodes else 0
+
+
+def paused_optimizer(folds, end):
+    return folds._is_optimizer_arithmetic(end)
+
+
+@pytest.mark.parametrize("level", ["auto", "calls", "modules"])
+def test_a_running_program_passes_the_boxes_of_its_iteration_as_one_node_each(level):
+    folds = folds_of()
+    if level != "auto":
+        folds.level = level
+    every = stops(folds, SECOND.start, LAST.end)
+    for here, there, later in zip(every[::3], every[1::3], every[2::3], strict=False):
+        assert arrived(folds, here, 1) == there, here
+        assert arrived(folds, here, 2) == later, here
+
+
+def test_a_first_backward_pass_passes_its_boxes_as_one_node_each():
+    folds = folds_of()
+    folds.level = "modules"
+    phase = next(phase for phase in TRAINED.phases if phase.kind == "backward")
+    every = stops(folds, phase.start, phase.end)
+    assert len(every) == 3
+    for here, there in pairwise(every):
+        assert arrived(folds, here, 1) == there
+
+
+def test_nothing_is_known_about_a_first_forward_and_about_all_nodes():
+    timeline = grown_to(40)
+    folds = folds_of(timeline)
+    assert folds.nodes_ahead(40, 1) == 0
+    folds.level = "modules"
+    assert folds.nodes_ahead(40, 1) == 0
