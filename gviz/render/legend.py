@@ -28,6 +28,7 @@ NUMBERS: Rows = (
 
 RULES: Rows = (
     ("to #1 x: g * y", "what the backward rule of this node sends to its input #1, called x"),
+    (f"{SYMBOL}h", "the gradient of the result L with respect to h"),
     ("g", "the gradient that came into this node: how the result changes with its value"),
     ("@  .T", "matrix product; transposed, as the weight of a linear layer is: x @ weight.T + bias"),
     ("+= 3", "what is added: a contribution to a gradient, or the gradient of a pass to .grad"),
@@ -123,7 +124,7 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "chip" in seen.roles, "thin and round: one use of a shared leaf"),
     (lambda seen: bool(seen.roles & {"op", "root"}), "square: operation"),
     (lambda seen: "root" in seen.roles, "double: result"),
-    (lambda seen: "T" in seen.layers, "T: a Linear's weight, transposed, as in x @ weight.T + bias"),
+    (lambda seen: "t" in seen.layers, "t: a Linear's weight, transposed, as in x @ weight.T + bias"),
     (lambda seen: "module" in seen.roles, "with a tab: module"),
     (lambda seen: "saved" in seen.roles, "folded corner: saved tensor"),
     (lambda seen: "backward" in seen.states, "made in pass …: by a backward pass, while it ran"),

@@ -130,18 +130,23 @@ def _gradient(link: Link, now: Now) -> Edge:
     states: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
     if brings(now, link.node, link.output_nr, link.uses):
         states = ("flowed", "now")
-    drawn = Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, states, numbers)
-    if not now.options.marks:
-        return drawn
     effects = _hooks(link, parts, now) if parts else []
     state = now.states[link.node]
-    return replace(
-        drawn,
+    drawn = Edge(
+        link.target,
+        link.source,
+        "gradient",
+        link.output_nr,
+        link.slot,
+        label,
+        states,
+        numbers,
         symbol=_symbol(link, now),
         whole=state is not None and state.outputs[link.output_nr].expected == 1 and not effects,
-        hooks=hook_names(effects),
-        remarks=tuple(hook_words(effect, now) for effect in effects),
     )
+    if not now.options.marks:
+        return drawn
+    return replace(drawn, hooks=hook_names(effects), remarks=tuple(hook_words(effect, now) for effect in effects))
 
 
 def hook_words(effect: HookEffect, now: Now) -> str:

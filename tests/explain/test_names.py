@@ -5,6 +5,7 @@ from explain.programs import recorded, recorded_text
 from recording import timeline_of
 from stories import demo, failed
 
+import gviz
 import gviz.engine as torch
 from gviz.events import GradAccumulated, OptimizerStarted, OptimizerStepped, StorageWritten, VariableHeld
 from gviz.explain.display_names import (
@@ -13,6 +14,7 @@ from gviz.explain.display_names import (
     frame_text,
     iteration_called,
     label,
+    op_title,
     own_frame,
     phase_words,
     symbol,
@@ -23,6 +25,7 @@ from gviz.explain.why import answer
 from gviz.query.name_lookup import NamedNodes
 from gviz.render.scene import caption
 from gviz.source.site import Frame
+from gviz.trace import load
 from gviz.tui.drawing.status import phase_name
 
 
@@ -40,6 +43,43 @@ def test_the_names_of_a_node_say_the_same_with_more_or_less_words(node, names):
     said = (called(known), label(timeline, node), title(known)) if known else ("", "", "")
     assert (*said, symbol(timeline, node)) == names
     assert not known or constant_value(known) == ""
+
+
+@pytest.mark.torch
+def test_an_operation_has_the_name_of_its_function_in_pytorch(tmp_path):
+    pytorch = pytest.importorskip("torch")
+    F = pytorch.nn.functional
+    with gviz.record(tmp_path / "trace.gviz"):
+        x = pytorch.randn(2, 1, 4, 4, requires_grad=True)
+        h = F.batch_norm(F.conv2d(x, pytorch.ones(2, 1, 3, 3)), None, None, training=True)
+        h = F.linear(F.layer_norm(h.flatten(2), (4,)), pytorch.ones(3, 4), pytorch.ones(3))
+        h = F.relu_(h * 2)
+        loss = F.cross_entropy(h[:, 0], pytorch.tensor([0, 1]))
+        loss.backward()
+    timeline = load(tmp_path / "trace.gviz")
+    names = [op_title(info) for info in map(timeline.info, timeline.nodes) if info.created.kind == "op"]
+    for name in (
+        "conv2d",
+        "batch_norm",
+        "layer_norm",
+        "Mul",
+        "Relu_",
+        "log_softmax",
+        "cross_entropy",
+        "View",
+        "linear",
+    ):
+        assert name in names
+    assert not [name for name in names if name.startswith("_") or name.lower().startswith(("native", "convol"))]
+    assert not {"T", "Nll_loss", "nll_loss", "addmm", "Addmm", "mm", "Mm"}.intersection(names)
+    last = next(info for info in map(timeline.info, reversed(timeline.nodes)) if info.created.kind == "op")
+    assert last.op.grad_fn == "NllLossBackward0"  # the exact name is next to it in the node panel
+
+
+def test_an_operation_of_a_plain_word_is_written_as_a_title():
+    timeline = timeline_of(lambda: (torch.ones(2, 2, requires_grad=True).log_softmax(1) @ torch.ones(2, 2)).t().sum())
+    names = [op_title(info) for info in map(timeline.info, timeline.nodes) if info.created.kind == "op"]
+    assert names == ["log_softmax", "matmul", "t", "Sum"]
 
 
 def test_the_number_of_a_backward_pass_is_said_from_the_second_on_until_it_is_over():

@@ -10,11 +10,10 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from gviz.explain.display_names import MAX_TITLE, called, constant_value, title
+from gviz.explain.display_names import MAX_TITLE, called, constant_value, own_name, public_name, title
 from gviz.explain.module_costs import costs
 from gviz.render.boxes.details import cut_text, cuts, detail_count, detail_width, remark
 from gviz.render.boxes.fold import Group, ModuleCall
-from gviz.render.boxes.function_calls import public_name
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import box_key, chip_key
 from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES
@@ -204,7 +203,7 @@ def node_title(info: NodeInfo, options: Options) -> str:
         return clipped_name(info.name or f"#{info.node}", MAX_TITLE)
     if options.wanted.calls and info.created.kind == "op":
         is_within = info.op.more or info.created.scope in options.wanted.opened
-        return _call_title(info, shown(info.op.name) if is_within else public_name(info), options)
+        return _call_title(info, shown(own_name(info)) if is_within else public_name(info), options)
     named = options.density == "brief" and info.name
     is_short = named or options.density == "min" or not options.numbered
     return clipped_name(called(info), MAX_TITLE) if is_short else title(info)

@@ -28,7 +28,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from gviz.explain.display_names import is_mask
+from gviz.explain.display_names import PUBLIC, is_mask, public_name
 from gviz.render.boxes.details import is_made_in
 from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, Filter, ModuleCall, Repeat
 from gviz.source import syntax
@@ -37,22 +37,6 @@ from gviz.trace.graph_state import NodeInfo
 from gviz.trace.sequence_period import smallest_period
 from gviz.trace.timeline import Timeline
 
-PUBLIC = {
-    "native_batch_norm": "batch_norm", "cudnn_batch_norm": "batch_norm", "miopen_batch_norm": "batch_norm",
-    "native_layer_norm": "layer_norm", "native_group_norm": "group_norm", "fused_rms_norm": "rms_norm",
-    "native_dropout": "dropout", "addmm": "linear", "mm": "matmul", "bmm": "matmul", "mv": "matmul", "dot": "matmul",
-    "baddbmm": "baddbmm", "getitem": "index", "native_norm": "norm", "linalg_vector_norm": "vector_norm",
-    "nll_loss2d": "nll_loss", "slow_conv_dilated2d": "conv2d", "constant_pad_nd": "pad", "safe_softmax": "softmax",
-    "unsafe_split": "split", "unsafe_chunk": "chunk", "reshape_alias": "reshape", "to_copy": "to",
-    "mkldnn_rnn_layer": "lstm", "cudnn_rnn": "rnn", "transformer_encoder_layer_fwd": "TransformerEncoderLayer",
-}  # fmt: skip
-"""The function of PyTorch's documentation for operations that have another name."""
-
-_WITH_INDICES = re.compile(r"_with_indices$")
-_UPSAMPLING = re.compile(r"_?upsample_\w+$")
-_FUSED_ATTENTION = re.compile(r"_?scaled_dot_product_\w*attention\w*$")
-_CONVOLUTIONS = {"convolution", "mkldnn_convolution", "cudnn_convolution", "thnn_conv2d"}
-
 
 @dataclass(frozen=True, slots=True)
 class SourceCall:
@@ -60,23 +44,6 @@ class SourceCall:
 
     name: str
     nodes: tuple[int, ...]
-
-
-def public_name(info: NodeInfo) -> str:
-    """Return the function of PyTorch's documentation that made a node: ``conv2d`` for a ``convolution``."""
-    name = info.op.call or info.op.name
-    if info.op.is_of_program:
-        return name
-    bare = name.lstrip("_") if not name.startswith("__") else name
-    if bare in _CONVOLUTIONS:
-        value = info.created.first_value
-        turned = "_transpose" if dict(info.created.attrs).get("transposed") is True else ""
-        return f"conv{turned}{len(value.shape) - 2}d" if value is not None and len(value.shape) > 2 else "conv"
-    if _UPSAMPLING.match(bare):
-        return "interpolate"
-    if _FUSED_ATTENTION.match(bare):
-        return "scaled_dot_product_attention"
-    return PUBLIC.get(bare, _WITH_INDICES.sub("", bare))
 
 
 def has_public_names(timeline: Timeline, infos: Iterable[NodeInfo]) -> bool:

@@ -124,3 +124,16 @@ def test_a_wish_for_a_gradient_that_was_there_already_is_over_at_the_next_event(
     node = events[born].node
     wishes = [RequiresGradSet(node, True), Marked("then")] * 2
     compare(Timeline(MemoryLog([*events[: born + 1], Marked("first"), *wishes, *events[born + 1 :]])))
+
+
+def test_the_gradients_on_lines_are_written_as_mathematics():
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        h = x * 3
+        (h * h + x).backward()
+
+    timeline = timeline_of(program)
+    options = Options(marks=False)
+    shape = structure(timeline, timeline.iterations[0], options)
+    labels = {text.split("\t")[-1] for _, _, text in Changes(timeline, shape).between(0, len(timeline))}
+    assert {"∂L/∂h += 6", "∂L/∂x += 36"} <= labels
