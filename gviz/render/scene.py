@@ -21,7 +21,7 @@ from gviz.render.boxes.details import cut_text, remark, source_line
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import Link, LinkKind
-from gviz.render.boxes.module_boxes import group_rows, group_states, inner_hooks
+from gviz.render.boxes.module_boxes import group_rows, group_states, group_status, inner_hooks
 from gviz.render.boxes.node_rows import (
     HOOK,
     NORM,
@@ -34,7 +34,7 @@ from gviz.render.boxes.node_rows import (
     saved_rows,
 )
 from gviz.render.boxes.row import Row
-from gviz.render.boxes.state_words import State, state_word, states_of, status
+from gviz.render.boxes.state_words import State, states_of, status
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.boxes.tensors import DIGITS, Numbers, grid
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState
@@ -335,7 +335,7 @@ def _module(place: Outline, group: Group, now: Now) -> Box:
     states = group_states(group, now)
     rows = rows_with_comparison(lambda place, now: group_rows(place, group, now), place, now)
     hooks = (hook_words(effect, now) for effect in inner_hooks(group, now)) if now.options.marks else ()
-    return _boxed(place, states, state_word(states), rows, "\n".join([group.call.path, *hooks]))
+    return _boxed(place, states, group_status(group, states, now), rows, "\n".join([group.call.path, *hooks]))
 
 
 def _of_node(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:

@@ -8,6 +8,7 @@ import pytest
 import gviz
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
+from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.function_calls import runs, source_calls
 from gviz.render.boxes.graph_options import Options
 from gviz.render.detail_level import PAGE
@@ -188,6 +189,27 @@ def test_what_has_no_gradient_after_a_pass_and_where_the_graph_is_cut_is_marked(
     assert (status["w"], status["v"], status["h = Detach"]) == ("no gradient", "done", "cut")
     (cut,) = (box for box in scene.boxes if box.status == "cut")
     assert cut.rows[-1].text.startswith("cut by detach at test_detail_level.py:")
+
+
+@pytest.mark.parametrize("density", ["min", "brief"])
+def test_a_box_of_one_line_has_the_line_of_the_cut_in_its_corner(tmp_path, density):
+    torch = engine("torch")
+
+    class Cut(torch.nn.Module):
+        def forward(self, x):
+            return (x * 2).detach() + x
+
+    def program(torch):
+        w = torch.ones(2, requires_grad=True)
+        h = (w * 2).detach()
+        Cut()(h * w).sum().backward()
+
+    timeline = recorded(tmp_path, program, torch)
+    lines = {info.frames[0].line for info in map(timeline.info, timeline.nodes) if info.op.name == "detach"}
+    for closed in (frozenset(), frozenset({"Cut"})):
+        options = replace(Options(marks=True), density=density, wanted=Filter(closed))
+        scene = moment_scene(timeline, len(timeline), options)
+        assert {box.status for box in scene.boxes if "cut" in box.status} == {f"cut :{line}" for line in lines}
 
 
 def test_the_data_of_a_graph_that_an_older_iteration_began_are_drawn_as_well(tmp_path):

@@ -18,9 +18,9 @@ from gviz.render.boxes.details import cut_text, cuts
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Repeat, shared
 from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
 from gviz.render.boxes.row import Row, Style
-from gviz.render.boxes.state_words import State, has_failed, has_no_gradient
+from gviz.render.boxes.state_words import State, cut_word, has_failed, has_no_gradient, state_word
 from gviz.render.boxes.tensors import DIGITS
-from gviz.trace.graph_state import OPTIMIZER, NodeState
+from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import count_text, number
 from gviz.values.plain_text import abridged, clipped, shown
@@ -75,9 +75,19 @@ def _contents(group: Group, now: Now) -> str:
 
 def _cut(group: Group, now: Now) -> str:
     """Return where the graph is cut inside of a collapsed call, ``cut by detach at demo.py:4``; "" if it is not."""
+    return next(map(cut_text, _cuts(group, now)), "")
+
+
+def _cuts(group: Group, now: Now) -> Iterator[NodeInfo]:
+    """Yield the nodes of a collapsed call at which the graph is cut."""
     made = [node for node in group.inner if now.options.marks and now.states[node] is not None]
-    infos = (info for info in map(now.timeline.info, made) if cuts(now.timeline, info))
-    return next(map(cut_text, infos), "")
+    return (info for info in map(now.timeline.info, made) if cuts(now.timeline, info))
+
+
+def group_status(group: Group, states: tuple[State, ...], now: Now) -> str:
+    """Return the word for the most important state of a collapsed module; empty if no state has a word."""
+    word = state_word(states)
+    return next((cut_word(info, now) for info in _cuts(group, now)), word) if word == "cut" else word
 
 
 def inner_hooks(group: Group, now: Now) -> list[HookEffect]:

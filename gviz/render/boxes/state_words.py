@@ -65,6 +65,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("<- now", "on the tape: acts in this event"),
     ("<- rule runs", "on the tape: its gradient is complete, its rule runs"),
     ("waiting (tape)", "on the tape: a pass will come to it"),
+    ("cut :4", "the same, in a box of one line: line 4 of the program cuts the graph"),
     ("1 of 2", "one of the two contributions to its gradient has arrived"),
     ("ready", "all of them have arrived, its rule has not run yet"),
     ("in 3 += 4, .grad 3 += 4", "what this event adds, in the pass, or to .grad"),
@@ -143,12 +144,20 @@ def status(info: NodeInfo, states: tuple[State, ...], now: Now) -> str:
         bad = now.timeline.error_index.kind_of_first_bad()
         return f"! first {bad}" if {"nan", "inf"} & {*states} else f"! {bad}"
     word, event = state_word(states), now.moment.event
+    if word == "cut":
+        return cut_word(info, now)
     if word == "waiting" and state is not None:
         return arrived(state)
     if word != "receives" or state is None or not isinstance(event, GradFlowed):
         return word
     output = state.outputs[event.output_nr]
     return f"{word} {len(output.parts)} of {output.expected}" if output.expected > 1 else word
+
+
+def cut_word(info: NodeInfo, now: Now) -> str:
+    """Return ``cut :4`` for a cut in line 4, in a box that has no room for a row about it."""
+    has_row = now.options.density not in ("min", "brief")
+    return "cut" if has_row or not info.frames else f"cut :{info.frames[0].line}"
 
 
 def arrived(state: NodeState) -> str:
