@@ -81,7 +81,7 @@ use `--at h.grad --node h --radius 1`: each contribution is over its arrow, the 
 | `--module cell` | one box for each call of a module, by path, by class (`LSTMCell`), or one call (`cell:5`) |
 | `--only cell:200` | only that call, with its inputs |
 | `--node loss --radius 20` | the nodes within 20 lines of a node; `--ancestors`: all nodes that it was made from |
-| `--depth 1` | modules expanded one level deep; layers are collapsed with their transposed weights (`T`) |
+| `--depth 1` | modules expanded one level deep; layers are collapsed with their transposed weights (`t`) |
 | `--at "iteration 3"` | that iteration, before its optimizer step; `--moments "iteration 3"`: all of it, animated |
 | `--no-legend` | without the meaning of shapes, lines and words |
 | `--labels min` | only names, a third of the size; `--scale 0.5`: half of the size |

@@ -33,7 +33,7 @@ ANSWERS = {
         [
             "a step of Adam updated #",
             "judge.2.weight, but",
-            "score = Addmm still needs it",
+            "score = linear still needs it",
             "compute the loss anew after it",
         ],
     ),

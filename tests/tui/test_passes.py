@@ -1,12 +1,14 @@
 """Choosing an iteration or a pass."""
 
-from driving import app_of, transcript
+from driving import app_of, rows_of, transcript
 from recording import timeline_of
 from stories import iterations
 
 import gviz.engine as torch
 from gviz.tui.drawing import pass_list
 from gviz.tui.drawing.pass_list import pass_rows
+from gviz.tui.glyphs import UNICODE
+from gviz.tui.screens.overlay_pages import ChooserScreen
 
 
 def twice():
@@ -92,3 +94,17 @@ async def test_the_chooser_is_no_higher_than_its_rows_and_lies_over_the_panels()
         chooser = app.screen.query_one("#chooser")
         assert chooser.outer_size.height == chooser.option_count + 2
         assert app.screen.styles.background.a < 1
+
+
+async def test_the_further_lines_of_a_long_row_are_indented():
+    rows = [("a row " * 20, False), ("short", True)]
+    app = app_of(iterations(1))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(ChooserScreen("Rows", rows, UNICODE))
+        await pilot.pause()
+        shown = [row for row in rows_of(app) if "a row" in row or "short" in row]
+        lines = [row.partition("a row")[0].rpartition("│")[2] for row in shown if "a row" in row]
+        assert len(shown) == 3
+        await pilot.press("escape")
+    first, further = map(len, lines)
+    assert further - first == 4

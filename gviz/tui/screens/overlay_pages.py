@@ -6,7 +6,7 @@ comparison of two graphs, which is larger, has a file of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, NamedTuple, TypeVar
 
@@ -30,7 +30,7 @@ from gviz.tui.language.command import Choice, Jump
 from gviz.tui.screens.key_actions import toggle_node
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
-from gviz.tui.styled_lines import Line, line
+from gviz.tui.styled_lines import Line, line, plain, wrapped
 from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.panel_messages import Seek
 from gviz.tui.widgets.text_panel import LinkedPage
@@ -258,6 +258,12 @@ class Chosen(NamedTuple):
     explain: bool = False
 
 
+_HANGING = 6
+"""How far the lines of a row after its first are indented."""
+_BESIDE_ROWS = 2
+"""The blank columns next to the rows of a list."""
+
+
 class ChooserScreen(Page[Chosen | None]):
     """A list of rows; Enter or a click returns the number of the row, Esc returns None.
 
@@ -278,9 +284,20 @@ class ChooserScreen(Page[Chosen | None]):
 
     def compose(self) -> ComposeResult:
         """Yield the list, in which the row of the current moment is marked."""
-        marks = ((self._glyphs.now if here else " ", text) for text, here in self._rows)
-        options = [Option(Content(self._glyphs.text(f"{mark} {text}"))) for mark, text in marks]
-        yield OptionList(*options, id="chooser", classes="-panel", compact=True)
+        yield OptionList(*map(Option, self._texts(0)), id="chooser", classes="-panel", compact=True)
+
+    def _texts(self, width: int) -> Iterator[Content]:
+        """Yield the text of each row, in lines of at most `width` cells (0: in one); further lines are indented."""
+        for text, here in self._rows:
+            whole = self._glyphs.text(f"{self._glyphs.now if here else ' '} {text}")
+            lines = map(plain, wrapped(line(whole), width, _HANGING)) if width > 2 * _HANGING else [whole]
+            yield Content("\n".join(lines))
+
+    def on_resize(self) -> None:
+        """Break the rows anew at the new width."""
+        chooser = self.query_one(OptionList)
+        for at, text in enumerate(self._texts(chooser.scrollable_content_region.width - _BESIDE_ROWS)):
+            chooser.replace_option_prompt_at_index(at, text)
 
     def on_mount(self) -> None:
         """Start at the row of the current moment."""
