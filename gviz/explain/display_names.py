@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
+from gviz.events.operation_names import documented_name
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import RESHAPING
 from gviz.source.site import Frame
@@ -53,23 +54,6 @@ def op_title(info: NodeInfo) -> str:
     return name[:1].upper() + name[1:] if is_word else name
 
 
-PUBLIC = {
-    "native_batch_norm": "batch_norm", "cudnn_batch_norm": "batch_norm", "miopen_batch_norm": "batch_norm",
-    "native_layer_norm": "layer_norm", "native_group_norm": "group_norm", "fused_rms_norm": "rms_norm",
-    "native_dropout": "dropout", "addmm": "linear", "mm": "matmul", "bmm": "matmul", "mv": "matmul", "dot": "matmul",
-    "baddbmm": "baddbmm", "getitem": "index", "native_norm": "norm", "linalg_vector_norm": "vector_norm",
-    "nll_loss2d": "nll_loss", "slow_conv_dilated2d": "conv2d", "constant_pad_nd": "pad", "safe_softmax": "softmax",
-    "unsafe_split": "split", "unsafe_chunk": "chunk", "reshape_alias": "reshape", "to_copy": "to",
-    "mkldnn_rnn_layer": "lstm", "cudnn_rnn": "rnn", "transformer_encoder_layer_fwd": "TransformerEncoderLayer",
-}  # fmt: skip
-"""The function of PyTorch's documentation for operations that have another name."""
-
-_WITH_INDICES = re.compile(r"_with_indices$")
-_UPSAMPLING = re.compile(r"_?upsample_\w+$")
-_FUSED_ATTENTION = re.compile(r"_?scaled_dot_product_\w*attention\w*$")
-_CONVOLUTIONS = {"convolution", "mkldnn_convolution", "cudnn_convolution", "thnn_conv2d"}
-
-
 def public_name(info: NodeInfo) -> str:
     """Return the function that the program called: ``cross_entropy`` for the ``nll_loss`` in it."""
     return _documented_name(info, info.op.call or info.op.name)
@@ -83,16 +67,9 @@ def own_name(info: NodeInfo) -> str:
 def _documented_name(info: NodeInfo, name: str) -> str:
     if info.op.is_of_program:
         return name
-    bare = name.lstrip("_") if not name.startswith("__") else name
-    if bare in _CONVOLUTIONS:
-        value = info.created.first_value
-        turned = "_transpose" if dict(info.created.attrs).get("transposed") is True else ""
-        return f"conv{turned}{len(value.shape) - 2}d" if value is not None and len(value.shape) > 2 else "conv"
-    if _UPSAMPLING.match(bare):
-        return "interpolate"
-    if _FUSED_ATTENTION.match(bare):
-        return "scaled_dot_product_attention"
-    return PUBLIC.get(bare, _WITH_INDICES.sub("", bare))
+    value = info.created.first_value
+    dimensions = len(value.shape) if value is not None else 0
+    return documented_name(name, dimensions, transposed=dict(info.created.attrs).get("transposed") is True)
 
 
 def is_mask(created: NodeCreated) -> bool:

@@ -11,6 +11,7 @@ from typing import Literal, Protocol, get_args
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.events.operation_names import documented_name
 from gviz.query_syntax.tensor_spelling import with_items, with_paths
 from gviz.source.site import Frame
 from gviz.values.plain_text import clipped
@@ -82,7 +83,10 @@ class Place:
             case "word":
                 return self.word in info.names or self._names_op(info.op)
             case "part":
-                return any(self.word.lower() in name.lower() for name in (info.op.name, info.scope, *info.names))
+                return any(
+                    self.word.lower() in name.lower()
+                    for name in (info.op.name, *_shown_names(info.op), info.scope, *info.names)
+                )
 
     def means_module(self, path: str) -> bool:
         """Return whether the place refers to this module or to one around it, by full path or by a part such as
@@ -130,7 +134,19 @@ class Place:
         return self.kind == "line" and bool(frames) and _covers(frames[0], self.word, self.number)
 
     def _names_op(self, op: e.OpSeen) -> bool:
-        return self.word.lower() in (op.name.lower(), op.grad_fn.lower())
+        """Return whether the word is the name of an operation.
+
+        A plain word may be a module such as ``linear``. Only ``op:linear`` also means the name in the documentation.
+        """
+        word = self.word.lower()
+        if word in (op.name.lower(), op.grad_fn.lower()):
+            return True
+        return self.kind == "op" and word in _shown_names(op)
+
+
+def _shown_names(op: e.OpSeen) -> tuple[str, ...]:
+    """Return the names under which an operation is shown, in small letters."""
+    return documented_name(op.name).lower(), "" if op.more else op.call.lower()
 
 
 def paths_of(word: str) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,7 @@ from gviz.explain.display_names import (
 from gviz.explain.event_description import sentence
 from gviz.explain.why import answer
 from gviz.query.name_lookup import NamedNodes
+from gviz.query_syntax.place import place
 from gviz.render.scene import caption
 from gviz.source.site import Frame
 from gviz.trace import load
@@ -277,3 +278,12 @@ def test_a_leaf_that_a_name_was_bound_to_later_is_not_taken_for_the_one_before(t
 def test_the_line_is_the_nearest_of_the_program_itself(paths, line):
     frames = [Frame(path, "f", number, number, -1, -1) for number, path in enumerate(paths, 1)]
     assert own_frame(frames).line == line
+
+
+def test_an_operation_is_found_by_the_name_that_is_shown():
+    timeline = timeline_of(lambda: (torch.ones(2, 2, requires_grad=True) @ torch.ones(2, 2)).sum())
+    (shown,) = [info for info in map(timeline.info, timeline.nodes) if op_title(info) == "matmul"]
+    for text in ("op:matmul", "op:MatMul", "op:mm"):
+        assert place(text).fits(shown)
+    assert not place("op:linear").fits(shown)
+    assert not place("matmul").names(shown)  # a plain word may be a module of that name

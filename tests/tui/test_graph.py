@@ -331,9 +331,7 @@ async def test_a_moment_that_leaves_the_selection_alone_is_followed():
 
 
 async def test_a_graph_that_comes_on_the_screen_shows_the_selection_where_nothing_acts():
-    app = app_of(
-        chain(60), at=61, opening=("level nodes",)
-    )  # nothing acts before the first event
+    app = app_of(chain(60), at=61, opening=("level nodes",))  # nothing acts before the first event
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("G", "less_than_sign", "v")
         await pilot.pause()

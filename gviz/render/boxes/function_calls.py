@@ -28,7 +28,8 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from gviz.explain.display_names import PUBLIC, is_mask, public_name
+from gviz.events.operation_names import DOCUMENTED
+from gviz.explain.display_names import is_mask, public_name
 from gviz.render.boxes.details import is_made_in
 from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, Filter, ModuleCall, Repeat
 from gviz.source import syntax
@@ -53,7 +54,7 @@ def has_public_names(timeline: Timeline, infos: Iterable[NodeInfo]) -> bool:
     """
     made = {info.node: info for info in infos if info.created.kind == "op" and not info.created.during[0]}
     names = {node: info.op.name.lower() for node, info in made.items()}
-    if any(name in PUBLIC or (name.startswith("_") and not name.startswith("__")) for name in names.values()):
+    if any(name in DOCUMENTED or (name.startswith("_") and not name.startswith("__")) for name in names.values()):
         return False
     calls = [*source_calls(timeline, made.values())]
     if any(len(call.nodes) > 1 and made[call.nodes[-1]].op.is_of_program for call in calls):

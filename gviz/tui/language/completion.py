@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gviz.errors import GvizError
+from gviz.explain.display_names import public_name
 from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.query_syntax.stop_condition import EVENTS
 from gviz.tui.commands.export_copy import OF_NODE
@@ -94,7 +95,7 @@ def _places(session: Session) -> Iterator[str]:
     yield from names
     yield from (f"{name}.grad" for name in names)
     yield from dict.fromkeys(info.scope for info in infos if info.scope)
-    yield from dict.fromkeys(info.op.name for info in infos if info.created.kind == "op")
+    yield from dict.fromkeys(public_name(info) for info in infos if info.created.kind == "op")
 
 
 def _values(session: Session, name: str) -> Iterable[str]:
