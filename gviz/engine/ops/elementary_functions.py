@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import dtypes
+from gviz.engine import dtypes, messages
 from gviz.engine.functions_and_methods import NUMBERS, Number, Runner, checked, derive, derive_all, front, number
 from gviz.engine.op import Example, Op, Rule, apply, promoted, zeros
 from gviz.engine.ops._declaration import Overloads, on, smooth
@@ -18,6 +18,7 @@ from gviz.engine.ops._kernels import in_rows, only, refuse_unless, scipy_special
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
+from gviz.source.site import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -319,6 +320,9 @@ derive(hypot, numbers=False)
 def ldexp_front(input: Tensor, other: Tensor) -> Tensor:
     """`input` * 2 to the power `other`."""
     result: Tensor = apply(ldexp, _exponents(input, other))
+    if input.is_floating_point() and not other.is_floating_point() and input.numel() and result.shape != input.shape:
+        # PyTorch writes it into a tensor with the shape of `input`.
+        warn(messages.OUT_RESIZED.format(before=list(input.shape), wanted=list(result.shape)))
     return result
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from copy import copy
 from functools import partial
 from inspect import Parameter
@@ -467,11 +466,20 @@ def _assign(
     return result
 
 
+_NO_ELEMENTS = "index is out of bounds for dimension with size 0"
+
+
 def _check_fit_at(self: Tensor, indices: TensorIndices, values: Tensor) -> None:
-    """Raises RuntimeError, with PyTorch's text, for values that do not broadcast to the elements at `indices`."""
+    """Raises RuntimeError, with PyTorch's text, for values that do not broadcast to the elements at `indices`.
+
+    Raises IndexError for an index into a dimension without elements; other indices are not checked yet.
+    """
     op, tensors = index_put_op.present((self, values.to(self.dtype), *_slots(indices)))
-    with suppress(IndexError):
+    try:
         _diagnosed(self, indices, lambda: compute(op, tensors, {"accumulate": False}), values)
+    except IndexError as error:
+        if str(error) == _NO_ELEMENTS:
+            raise
 
 
 def _is_fill(indices: TensorIndices, values: Tensor, accumulate: bool) -> bool:
@@ -529,7 +537,7 @@ def _complain(self: Tensor, indices: TensorIndices, error: IndexError) -> NoRetu
             places.append((index, dim))
             dim += 1
     if any(index._array.size and not self.shape[dim] for index, dim in places):
-        raise IndexError("index is out of bounds for dimension with size 0") from None
+        raise IndexError(_NO_ELEMENTS) from None
     for at, (index, dim) in enumerate(places):
         length = self.shape[dim]
         for position in index._array.reshape(-1).tolist():
