@@ -208,9 +208,9 @@ def fitting(value: Any, kind: DType) -> Any:
 
 
 def in_range(value: Any, kind: DType) -> bool:
-    """Whether an integer dtype can hold a number; negative numbers wrap around in unsigned dtypes."""
+    """Whether an integer dtype can hold a number; negative integers wrap around in unsigned dtypes."""
     limits = np.iinfo(kind.numpy)
-    low = -int(limits.max) if limits.min == 0 else int(limits.min)
+    low = -int(limits.max) if limits.min == 0 and not isinstance(value, float) else int(limits.min)
     return bool(low <= value <= int(limits.max))
 
 

@@ -123,7 +123,7 @@ def _copied(leaf: Tensor, grad: Grad) -> Tensor:
 
 def _warn_of_layout(grad: Array, own: Array) -> None:
     """Warn, as PyTorch does, if the ``.grad`` of a leaf has another layout than the leaf after an addition."""
-    if grad.shape != own.shape or (grad.flags.c_contiguous and own.flags.c_contiguous and own.size):
+    if (grad.flags.c_contiguous and own.flags.c_contiguous and own.size) or grad.shape != own.shape:
         return
     mine, its = strides_of(grad), strides_of(own)
     pairs = zip(own.shape, mine, its, strict=True)
