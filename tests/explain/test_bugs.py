@@ -32,7 +32,7 @@ ANSWERS = {
         "changed-in-place",
         [
             "a step of Adam updated #",
-            "judge.2.weight, but",
+            "2.weight, but",
             "score = linear still needs it",
             "compute the loss anew after it",
         ],
@@ -63,7 +63,7 @@ ANSWERS = {
     "masked_row": (
         "error",
         "nan-born",
-        ["Masked_fill", "it became nan in", "Softmax", "leave one element of each row"],
+        ["masked_fill", "it became nan in", "Softmax", "leave one element of each row"],
     ),
     "zero_start": ("warning", "masked", ["the gradient of #1 w is zero", "out at", "small random numbers"]),
     "leaf_without_a_name": (
