@@ -306,14 +306,17 @@ def _is_rounded_before(lines, found, real, ours):
     if quotient and number and path[2:] == ("array",):
         divisors = [record[number - 1]["variables"].get(quotient[1]) for record in (real, ours)]
         return all(state is not None and 0 < np.abs(state["array"]).max(initial=0) < 1e-12 for state in divisors)
-    step = re.search(r"= (\w)\.(?:to|type|long|int|trunc|floor|ceil)\(", lines[number])
+    step = re.search(
+        r"= (?:(?=\w\.(?:to|type|long|int|trunc|floor|ceil)\()|torch\.(?:heaviside|sign|sgn)\()(\w)\b", lines[number]
+    )
     if not step or not number or path[2:] != ("array",) or found[2].shape != found[3].shape:
         return False
     operand = real[number - 1]["variables"].get(step[1])
     if operand is None or operand["array"].shape != found[2].shape or operand["array"].dtype.kind != "f":
         return False
     numbers = operand["array"][found[2] != found[3]]
-    return bool(np.allclose(numbers, np.round(numbers), rtol=1e-9, atol=1e-9))
+    whole = np.zeros(()) if "torch." in step[0] else np.round(numbers)
+    return bool(np.allclose(numbers, whole, rtol=1e-9, atol=1e-9))
 
 
 def _is_shared_through_numpy(lines, found, real, ours):

@@ -183,6 +183,7 @@ LED_TO = {
     "an index into no elements is refused before a dtype": "c = data(2, 0, dtype=torch.float32)\nc[torch.tensor([True, False]), [0, 0]] = whole(2, 0)\nc = data(2, 3, dtype=torch.float32)\nc[[5]] = whole(3)\nc[[0]] = whole(3)\nc[[5]] = data(3)\nc[[5]] = data(2)\nc[5] = whole(3)\nc[[0], [7]] = whole(1)\nc[torch.tensor([True, False]), [0, 7]] = whole(2)\nc[torch.tensor([True, False]), [0]] = whole(1)\nd = data(2, 0, dtype=torch.float32)\nd[[0], [0]] = whole(1)\nd[[0], [0]] = data(1)\nd[[0], [0]] = data(1, dtype=torch.float32)\nd[[0]] = whole(2, 0)",
     "negative floating numbers do not fit into bytes": "a = torch.as_tensor([-1.5, 0], dtype=torch.uint8)\na = torch.as_tensor([-0.5, 0], dtype=torch.uint8)\na = torch.tensor([-1.5], dtype=torch.uint8)\na = torch.tensor([-1], dtype=torch.uint8)\na = torch.tensor([256.5], dtype=torch.uint8)\na = torch.tensor([255.5], dtype=torch.uint8)\na = torch.tensor([300], dtype=torch.int8)\na = torch.tensor([1e30], dtype=torch.int64)\na = torch.tensor([-129.0], dtype=torch.int8)\na = torch.tensor([math.nan], dtype=torch.int8)\na = torch.tensor(-1.5, dtype=torch.uint8)\na = torch.tensor([True, -1.5], dtype=torch.uint8)\na = torch.tensor([-256.0], dtype=torch.uint8)\na = torch.tensor([-254.5], dtype=torch.uint8)\na = torch.tensor([-255.5], dtype=torch.uint8)\na = torch.tensor([1e10], dtype=torch.float16)\na = torch.tensor([1e50], dtype=torch.float32)\na = torch.tensor([-1.0], dtype=torch.uint8)",
     "fills of bytes with negative numbers": "a = torch.full((2,), -1.5, dtype=torch.uint8)\na = torch.full((2,), -1, dtype=torch.uint8)\na = torch.zeros(2, dtype=torch.uint8).fill_(-1.5)\na = torch.zeros(2, dtype=torch.uint8)\na[0] = -1.5\na = torch.zeros(2, dtype=torch.uint8)\na.add_(-1.5)\na = torch.full_like(torch.zeros(2, dtype=torch.uint8), -1.5)\na = torch.scalar_tensor(-1.5, dtype=torch.uint8)\na = torch.zeros(2, dtype=torch.uint8).masked_fill(torch.tensor([True, False]), -1.5)\na = torch.zeros(2, dtype=torch.uint8).index_fill(0, torch.tensor([0]), -1.5)\na = torch.tensor([0.5, 1.5], dtype=torch.uint8)\na = torch.zeros(2, dtype=torch.uint8).new_tensor([-1.5])\na = torch.tensor([-0.0], dtype=torch.uint8)",
+    "corrcoef has its own name in an error": "a = torch.corrcoef(data(2, 2, 3))\na = torch.cov(data(2, 2, 3))\na = torch.corrcoef(data(2, 3) > 0)",
     "an array as operand": "a = data(2, 3)\nb = numpy.ones((2, 3)) ** a\nb = a @ numpy.ones((2, 3))\nb = a @ 2\nb = a @ 'x'",
     "writes to inference tensors that require grad": "with torch.inference_mode():\n    r = torch.tensor([0.5, 0.5], requires_grad=True)\n    s = torch.tensor([0.5, 0.5])\n" + "\n".join((
         "r.add_(r, alpha=-1.5)", "r.add_(1)", "r.add_(s)", "r.add_(data(2))", "s.add_(r)", "r.mul_(2)", "r.relu_()", "r[0] = 1", "r[0] = r[1]", "r.copy_(r)", "r.copy_(data(2))", "r.fill_(2)", "r.clamp_(0, 1)", "r.zero_()", "r += 1",
@@ -420,6 +421,10 @@ def with_turned(name, stride):
         ("a.resize_(3)", after(a=[1.0, 2.5, 9e99]), after(a=[1.0, 2.0, 0.0]), None),
         ("a.resize_(3)", after(a=[1.0, 2.0, 9e99]), after(a=[1.0, 2.0, 7.0]), None),
         ("a.exp_()", after(a=[1.0, 2.0, 9e99]), after(a=[1.0, 2.0, 0.0]), None),
+        ("b = torch.heaviside(k, a)", after(b=[1.0]), after(b=[0.0]), 18),
+        ("b = torch.heaviside(a, i)", after(b=[2.0, 1.0]), after(b=[1.0, 1.0]), None),
+        ("b = torch.heaviside(i, a)", after(b=[1.0, 1.0]), after(b=[0.0, 1.0]), None),
+        ("b = torch.exp(i)", after(b=[1.0, 1.0]), after(b=[0.0, 1.0]), None),
         ("b = a // k", after(b=[1.0]), after(b=[np.nan]), 18),
         ("b = a // n", after(b=[1.0]), after(b=[np.nan]), None),
         ("see(j)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), 24),

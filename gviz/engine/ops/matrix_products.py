@@ -985,15 +985,19 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     raise RuntimeError("no dimension of size 3 in input")
 
 
+def _check_rows(name: str, input: Tensor) -> None:
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"{name}(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
+
+
 @front("cov")
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
     """The covariance matrix of the rows of `input`."""
-    if input.ndim > 2:
-        raise RuntimeError(
-            f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
-        )
+    _check_rows("cov", input)
     if input.dtype is dtypes.bool_:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     if fweights is not None or aweights is not None:
@@ -1013,6 +1017,7 @@ def cov(
 @front("corrcoef")
 def corrcoef(input: Tensor) -> Tensor:
     """The correlation matrix of the rows of `input`, with values between -1 and 1."""
+    _check_rows("corrcoef", input)
     together = cov(input)
     if not together.ndim:
         return together / together
