@@ -173,7 +173,12 @@ def _is_no_tensor(lines, found, real, ours):
 def _is_unwritten(lines, found, real, ours):
     """Both refuse an index, one after the elements before it were written, the other before any."""
     error = real[found[0]]["error"]
-    if error is None or "out of bounds" not in error[1] or found[1][0] != "variables" or found[1][-1] != "array":
+    if (
+        error is None
+        or not re.search("out of (bounds|range)", error[1])
+        or found[1][0] != "variables"
+        or found[1][-1] != "array"
+    ):
         return False
     if not found[0] or found[1][1] not in ours[found[0] - 1]["variables"]:
         return False
@@ -399,7 +404,7 @@ NAMED = {
     "a number that is whole except for rounding": _is_rounded_before,
     "overlapping memory of two tensors that share it through NumPy": _is_shared_through_numpy,
     "a matrix that is singular except for rounding": _is_nearly_singular,
-    "`det`, `inv` of a matrix with nan": _is_inverse_of_nan,
+    "`det`, `inv`, `lstsq` of a matrix with nan": _is_inverse_of_nan,
     "the error of `backward` through `floor_divide_`": _is_floor_divide,
     "overlapping memory in `tril_`, `triu_`": _is_overlapping_triangle,
     "graphs of gradients (`create_graph=True`)": _is_graph_of_gradient,

@@ -184,6 +184,8 @@ LED_TO = {
     "negative floating numbers do not fit into bytes": "a = torch.as_tensor([-1.5, 0], dtype=torch.uint8)\na = torch.as_tensor([-0.5, 0], dtype=torch.uint8)\na = torch.tensor([-1.5], dtype=torch.uint8)\na = torch.tensor([-1], dtype=torch.uint8)\na = torch.tensor([256.5], dtype=torch.uint8)\na = torch.tensor([255.5], dtype=torch.uint8)\na = torch.tensor([300], dtype=torch.int8)\na = torch.tensor([1e30], dtype=torch.int64)\na = torch.tensor([-129.0], dtype=torch.int8)\na = torch.tensor([math.nan], dtype=torch.int8)\na = torch.tensor(-1.5, dtype=torch.uint8)\na = torch.tensor([True, -1.5], dtype=torch.uint8)\na = torch.tensor([-256.0], dtype=torch.uint8)\na = torch.tensor([-254.5], dtype=torch.uint8)\na = torch.tensor([-255.5], dtype=torch.uint8)\na = torch.tensor([1e10], dtype=torch.float16)\na = torch.tensor([1e50], dtype=torch.float32)\na = torch.tensor([-1.0], dtype=torch.uint8)",
     "fills of bytes with negative numbers": "a = torch.full((2,), -1.5, dtype=torch.uint8)\na = torch.full((2,), -1, dtype=torch.uint8)\na = torch.zeros(2, dtype=torch.uint8).fill_(-1.5)\na = torch.zeros(2, dtype=torch.uint8)\na[0] = -1.5\na = torch.zeros(2, dtype=torch.uint8)\na.add_(-1.5)\na = torch.full_like(torch.zeros(2, dtype=torch.uint8), -1.5)\na = torch.scalar_tensor(-1.5, dtype=torch.uint8)\na = torch.zeros(2, dtype=torch.uint8).masked_fill(torch.tensor([True, False]), -1.5)\na = torch.zeros(2, dtype=torch.uint8).index_fill(0, torch.tensor([0]), -1.5)\na = torch.tensor([0.5, 1.5], dtype=torch.uint8)\na = torch.zeros(2, dtype=torch.uint8).new_tensor([-1.5])\na = torch.tensor([-0.0], dtype=torch.uint8)",
     "corrcoef has its own name in an error": "a = torch.corrcoef(data(2, 2, 3))\na = torch.cov(data(2, 2, 3))\na = torch.corrcoef(data(2, 3) > 0)",
+    "the median of no truth values": "a = (data(0) > 0).median()\nb = (data(0) > 0).nanmedian()\nc = (data(2) > 0).median()\nd = whole(0).median()",
+    "cumulative extremes of no elements along any dimension": "a = data(0, k=4).requires_grad_()\nt = a.cummax(1)\nt = a.cummin(5)\nt = data(2, 0).cummax(7)\nt = data(0).cummax(-3)\nt = data(0).cumsum(1)\nt = data(2).cummax(1)",
     "an array as operand": "a = data(2, 3)\nb = numpy.ones((2, 3)) ** a\nb = a @ numpy.ones((2, 3))\nb = a @ 2\nb = a @ 'x'",
     "writes to inference tensors that require grad": "with torch.inference_mode():\n    r = torch.tensor([0.5, 0.5], requires_grad=True)\n    s = torch.tensor([0.5, 0.5])\n" + "\n".join((
         "r.add_(r, alpha=-1.5)", "r.add_(1)", "r.add_(s)", "r.add_(data(2))", "s.add_(r)", "r.mul_(2)", "r.relu_()", "r[0] = 1", "r[0] = r[1]", "r.copy_(r)", "r.copy_(data(2))", "r.fill_(2)", "r.clamp_(0, 1)", "r.zero_()", "r += 1",
@@ -296,6 +298,7 @@ NO_INFERENCE = ("RuntimeError", "Inplace update to inference tensor outside Infe
 OUTSIDE = ("IndexError", "index 5 is out of bounds for dimension 0 with size 2")
 
 
+OUT_OF_RANGE = ("RuntimeError", "index out of range in self")
 OVERLAPPING = (
     "RuntimeError",
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to",
@@ -392,6 +395,7 @@ def with_turned(name, stride):
         ("a.index_copy_(0, b, c)", after(OUTSIDE, a=[5.0, 2.0]), after(a=[1.0, 2.0]), None),
         ("a.index_copy_(0, b, c)", after(a=[5.0, 2.0]), after(a=[1.0, 2.0]), None),
         ("a.index_copy_(0, b, c)", after(OUTSIDE, a=[1.0, 2.0], b=[1.0]), after(OUTSIDE, a=[1.0, 2.0], b=[2.0]), None),
+        ("a.index_add_(0, b, c)", after(OUT_OF_RANGE, a=[5.0, 2.0]), after(OUT_OF_RANGE, a=[1.0, 2.0]), 2),
         ("b = n.signbit()", after(b=[True, False]), after(b=[False, False]), 3),
         ("b = torch.signbit(n)", after(b=[True, False]), after(b=[False, False]), 3),
         ("b = n.signbit()", after(b=[True, False]), after(b=[True, True]), None),

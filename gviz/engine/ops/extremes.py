@@ -338,10 +338,10 @@ def _nanmedian_place(self: Array, dim: int) -> Array:
 
 def _of_all(place: Any) -> Any:
     def forward(self: Array) -> Any:
-        refuse_unless(self.dtype.kind != "b", "median_cpu", self)
         flat = self.ravel()
         if not flat.size:
             return np.array(np.nan).astype(self.dtype)
+        refuse_unless(self.dtype.kind != "b", "median_cpu", self)
         return flat[place(flat, 0)]
 
     return forward

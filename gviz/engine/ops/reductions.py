@@ -898,22 +898,24 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     return result
 
 
-def _dim_of_extreme(name: str, dim: int, ndim: int) -> int:
-    if not ndim and dim not in (-1, 0):
+def _dim_of_extreme(name: str, dim: int, input: Tensor) -> int:
+    if not input.ndim and dim not in (-1, 0):
         raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
-    return one_dim(dim, ndim)
+    if not input.numel():
+        return 0  # PyTorch looks at no dimension, and has nothing to compare
+    return one_dim(dim, input.ndim)
 
 
 @front("cummax")
 def cummax_front(input: Tensor, dim: int) -> Any:
     """The cumulative maximum along `dim`, and its index."""
-    return cummax(checked(cummax, input, 1), dim=_dim_of_extreme("cummax", dim, input.ndim))
+    return cummax(checked(cummax, input, 1), dim=_dim_of_extreme("cummax", dim, input))
 
 
 @front("cummin")
 def cummin_front(input: Tensor, dim: int) -> Any:
     """The cumulative minimum along `dim`, and its index."""
-    return cummin(checked(cummin, input, 1), dim=_dim_of_extreme("cummin", dim, input.ndim))
+    return cummin(checked(cummin, input, 1), dim=_dim_of_extreme("cummin", dim, input))
 
 
 @front("diff")
