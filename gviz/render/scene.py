@@ -158,7 +158,7 @@ def _symbol(link: Link, now: Now) -> str:
     """Return ``∂L/∂h`` for the gradient of an output that has a short name, and else an empty text."""
     info = now.timeline.info(link.node)
     name = info.name if cell_len(info.name) <= LONGEST_SYMBOL else info.name.rpartition(".")[2]
-    if not name or cell_len(name) > LONGEST_SYMBOL or len(info.created.outputs) > 1:
+    if not name or cell_len(name) > LONGEST_SYMBOL or info.returned > 1:
         return ""
     return f"{SYMBOL}{shown(name)}"
 

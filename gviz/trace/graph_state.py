@@ -125,9 +125,24 @@ class NodeInfo:
         return self.name
 
     @property
+    def returned(self) -> int:
+        """The number of outputs that the operation returns to the program.
+
+        Further ones are for its backward rule, such as the mean and the deviation of ``layer_norm``. They come last.
+        An output with a name was returned in any case.
+        """
+        count = len(self.created.outputs)
+        own = sum(name in _FOR_THE_RULE for name in self.op.saved) if count > 1 else 0
+        return max(count - own, len(self.variables), 1) if count else 0
+
+    @property
     def title(self) -> str:
         """The name, or the operation if there is none."""
         return self.name or self.op.name
+
+
+_FOR_THE_RULE = {"result1", "result2", "total_weight", "logsumexp", "is_target"}
+"""What operations of the built-in engine compute, and save, for their backward rules alone, by PyTorch's names."""
 
 
 class Origins(NamedTuple):

@@ -177,6 +177,23 @@ def test_lines_tell_shapes_broadcasts_outputs_and_cuts():
     assert (odd["n2", "n3"].kind, odd["n2", "n3"].label) == ("view", "view")
 
 
+def test_a_box_shows_the_outputs_that_its_call_returns():
+    def program():
+        x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        y = torch.nn.functional.layer_norm(x, (3,))
+        loss = torch.nn.functional.nll_loss(y, torch.tensor([0, 2]))
+        pooled, places = torch.nn.functional.max_pool2d(x[None], 2, return_indices=True)
+        (loss + pooled.sum()).backward()
+
+    timeline = timeline_of(program)
+    end = len(timeline)
+    drawn = scene(structure(timeline, timeline.iteration_at(end), Options()), timeline, timeline.at(end))
+    labels = {b.title.partition(" = ")[0]: [row.label for row in b.rows if row.label] for b in drawn.boxes}
+    assert labels["y"] == labels["loss"] == ["value", "grad"]
+    assert labels["pooled, places"] == ["value 0", "value 1", "grad 0", "grad 1"]
+    assert [edge.label for edge in drawn.edges if (edge.source, edge.kind) == ("n3", "forward")] == ["(2,3)"]
+
+
 def test_views_writes_and_untracked_ops_say_so():
     drawn = at(LOGS["odd_ops"]())
     assert "view" in box(drawn, "n3").states

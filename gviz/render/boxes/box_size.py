@@ -137,7 +137,7 @@ class Rooms:
         return info.created.kind if info.created.requires_grad else "constant"
 
     def _height(self, info: NodeInfo, role: Role) -> int:
-        shown_outputs = info.created.outputs[:MAX_OUTPUTS]
+        shown_outputs = info.created.outputs[: min(info.returned, MAX_OUTPUTS)]
         lines = sum(value_lines(output.value, self.options) for output in shown_outputs)
         thumbnails = sum(thumbnail_lines(output.value, self.options) for output in shown_outputs)
         details = detail_count(info, self.options)
@@ -151,7 +151,7 @@ class Rooms:
 
     def _value_width(self, info: NodeInfo, role: Role) -> int:
         """Return the width for ``value`` and the widest value, and for ``incoming -6 (1 of 2)`` of a leaf."""
-        values = [output.value for output in info.created.outputs]
+        values = [output.value for output in info.created.outputs[: info.returned]]
         large = any(value is not None and value.size > FEW for value in values)
         known = max((len(short(value, WIDEST_VALUE, DIGITS)) for value in values), default=0)
         least = {"op": 20, "constant": 0}.get(info.created.kind, LEAF_WIDTH)

@@ -194,9 +194,8 @@ def line_label(timeline: Timeline, infos: Mapping[int, NodeInfo], node: int, out
 
     It is empty if the node has only one output, a scalar.
     """
-    outputs = infos[node].created.outputs
     shape = _shape(timeline, infos, node, output_nr, user)
-    words = [f"out {output_nr}"] if len(outputs) > 1 else []
+    words = [f"out {output_nr}"] if infos[node].returned > 1 or output_nr else []
     if shape:
         words.append(shape_text(shape) + _broadcast(timeline, infos, user, shape))
     return " ".join(words)

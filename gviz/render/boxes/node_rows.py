@@ -201,7 +201,7 @@ def saved_rows(place: Outline, info: NodeInfo, now: Now) -> tuple[Row, ...]:
 
 
 def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now) -> Iterator[Row]:
-    count = len(info.created.outputs)
+    count = info.returned
     for number in range(min(count, MAX_OUTPUTS)):
         label = "value" if count == 1 else f"value {number}"
         made = info.created.outputs[number].value
@@ -255,7 +255,7 @@ def _thumbnail(made: Value | None, value: Value | None, now: Now) -> Row:
 
 
 def _grad_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now) -> Iterator[Row]:
-    count = len(info.created.outputs)
+    count = info.returned
     for number in range(min(count, MAX_OUTPUTS)):
         label = "grad" if count == 1 else f"grad {number}"
         row = Row(NO_VALUE, "muted", label) if state is None else _arriving(label, place.width, state, number, now)
@@ -322,7 +322,7 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
         return ()
     if state is None or not state.outputs:
         return (Row(NO_VALUE, "muted"),)
-    state = replace_struct(state, outputs=(now.own(info, state.outputs[0], 0), *state.outputs[1:]))
+    state = replace_struct(state, outputs=(now.own(info, state.outputs[0], 0), *state.outputs[1 : info.returned]))
     whole = _brief_value(state, BRIEF_TENSOR)
     found = [row for room in _GRADIENT_ROOMS if (row := _brief_gradient(place, info, state, room, now)) is not None]
     rights = (*found, *[replace(row, label="") for row in found])  # a long number takes the label's room
