@@ -18,12 +18,14 @@ from gviz.values.plain_text import shown
 class Steps:
     """The steps of all optimizers by a moment: their number, their parameters, and those that never had a gradient.
 
-    `idle` are the last events of calls of ``step()`` that found no gradient, any of the times.
+    `idle` are the last events of calls of ``step()`` that found no gradient, any of the times. `last` is the last event
+    of all; 0 without a step.
     """
 
     count: int
     parameters: frozenset[int]
     idle: tuple[int, ...]
+    last: int
 
 
 def has_stepped(timeline: Timeline, n: int) -> bool:
@@ -41,7 +43,7 @@ def _steps_by(timeline: Timeline, n: int) -> Steps:
     busy = {step.stack for _, step in steps if step.parameters}
     idle = {step.stack: seq for seq, step in steps if step.stack not in busy}
     parameters = frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))
-    return Steps(len(steps), parameters, tuple(idle.values()))
+    return Steps(len(steps), parameters, tuple(idle.values()), steps[-1][0] if steps else 0)
 
 
 def never_found(timeline: Timeline, n: int) -> frozenset[int]:

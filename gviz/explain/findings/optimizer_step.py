@@ -144,12 +144,15 @@ def _not_in_optimizer(
         if info.created.kind != "parameter" and not _piles_up(timeline, [event for _, event in added]):
             return None
         text = titled("{} gets a gradient, but no optimizer has updated it", name)
-        remedy = "make the optimizer of all parameters() of the model as it stays (layers in a list: nn.ModuleList)"
+        remedy = "pass it to an optimizer, too (layers in a list need nn.ModuleList)"
         if info.created.kind != "parameter":
             remedy = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
         fix = f"{remedy}, or freeze it with requires_grad_(False)"
         is_certain = len(added) > 1 and _is_behind_trained(timeline, info, steps)
-        return Finding("never-stepped", text, seq, info.node, (), fix, innermost(info), suspected=not is_certain)
+        parts = (_held_without(timeline, steps, added),)
+        return Finding("never-stepped", text, seq, info.node, parts, fix, innermost(info), suspected=not is_certain)
+    if info.created.kind != "parameter" and _is_made_again(timeline, info):
+        return None  # a loss that was made anew in each iteration: the parameters that it does not reach are the finding
     step = timeline.event(steps.idle[-1])
     assert isinstance(step, OptimizerStepped)
     frames, kind = timeline.stack(step.stack), shown(step.kind)
@@ -164,6 +167,30 @@ def _not_in_optimizer(
     is_later = made is not None and born is not None and made.path == born.path and made.line < born.line
     edit = moved(timeline, made, born) if is_later else None
     return Finding("never-stepped", text, seq, info.node, parts, fix, born if is_later else made or born, edit=edit)
+
+
+def _held_without(timeline: Timeline, steps: Steps, added: Sequence[tuple[int, GradAccumulated]]) -> Finding:
+    """Return the fact that the latest optimizer step updates other parameters, with the line that makes the optimizer.
+
+    It adds what has arrived at the leaf in the meantime."""
+    step = timeline.event(steps.last)
+    assert isinstance(step, OptimizerStepped)
+    frames = timeline.stack(step.stack)
+    at = frames[0] if frames else None
+    made = assignment(timeline, at, receiver(timeline, at, "step")) or at
+    count = len(step.parameters) + len(step.skipped)
+    others = f"{count} other parameters" if count != 1 else "one other parameter"
+    latest = added[-1][1]
+    total = latest.value or latest.part
+    passes = f"{len(added)} passes" if len(added) > 1 else "one pass"
+    text = f"{shown(step.kind)}{made_at([made] if made else [])} holds {others}; here .grad is {grad(total, _ROOM)}"
+    return Finding("held", f"{text} after {passes}", steps.last, at=made)
+
+
+def _is_made_again(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether the line that made a leaf has made several."""
+    origins = timeline.nodes.origins
+    return info.created.stack != 0 and int((origins.stack == info.created.stack).sum()) > 1
 
 
 def _is_behind_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool:
