@@ -411,9 +411,23 @@ def _back_from_gradient(timeline: Timeline, node: int, n: int) -> Finding | Plac
         return Finding("nan-seed", f"backward started with the gradient {seed}", part.seq, node, at=at)
     place = worst(_inputs_of_contribution(timeline, part))
     if place is not None and place[0] == "value" and _is_left_out(timeline, part):
-        found = _rule(timeline, node, part)
-        return replace(found, fix=_LEFT_OUT, edit=None)
+        return _of_unused_elements(timeline, node, part, trace_back(timeline, place))
     return place or _rule(timeline, node, part)
+
+
+def _of_unused_elements(timeline: Timeline, node: int, part: Contribution, origin: Finding) -> Finding:
+    """Return the finding about a rule that multiplies nan of elements that the loss does not use by zero.
+
+    If untracked operations of the program made the nan, it is about them: their inputs can be mended. For data it is
+    about the rule.
+    """
+    made = timeline.info(origin.node).created if origin.kind == "nan-born" and origin.node else None
+    if made is None or made.kind != "op" or made.requires_grad:
+        return replace(_rule(timeline, node, part), fix=_LEFT_OUT, edit=None)
+    user = timeline.info(part.source)
+    rule = f"the loss does not use these elements, but the backward rule of {label_at(timeline, part.source)}"
+    met = Finding("rule", f"{rule} multiplies them by a gradient: 0 * nan", part.seq, part.source, at=innermost(user))
+    return replace(origin, parts=(*origin.parts[:1], met, *origin.parts[1:]))
 
 
 _LEFT_OUT = "leave the nan out before the operation: f(x[ok]) instead of f(x)[ok]; its gradient is 0 * nan"

@@ -544,7 +544,8 @@ def _by_line(cuts: Iterable[Finding]) -> Iterator[Finding]:
         lines[_line_of(cut)].append(cut)
     for same in lines.values():
         last, before = max(same, key=lambda cut: cut.event), len(same) - 1
-        yield replace(last, text=f"{last.text} (and {before} times before)") if before else last
+        often = "once" if before == 1 else f"{before} times"
+        yield replace(last, text=f"{last.text} (and {often} before)") if before else last
 
 
 def _ends(asked: Question, node: int) -> Iterator[Finding]:
