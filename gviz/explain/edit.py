@@ -435,6 +435,25 @@ def within(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> 
     return rewritten(timeline, at, change, every=True)
 
 
+def with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``torch.normal(mean, std)`` with ``mean + std * torch.randn_like(std)``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(value=module), args=[mean, std], keywords=[]) if (
+                    _called(part) == "normal" and text.segment(module) == "torch"
+                ):
+                    deviation = text.segment(std)
+                    factor = deviation if isinstance(std, ast.Name | ast.Attribute | ast.Call) else f"({deviation})"
+                    return f"({text.segment(mean)} + {factor} * torch.randn_like({deviation}))"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
 def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:
     """Replace ``loss.backward()`` with ``(loss / 4).backward()``."""
 

@@ -212,6 +212,12 @@ KINDS: tuple[Kind, ...] = (
         "every path from the loss to the leaf is cut: detach, no_grad, .data, integers, numpy",
         find=no_gradient.checkpoints_without_graph,
     ),
+    Kind(
+        "drawn",
+        "warning",
+        "a random draw that sends no gradient to the parameters that it is drawn from",
+        find=no_gradient.draws,
+    ),
     Kind("unused", "warning", "a leaf that requires a gradient and that no operation used"),
     Kind(
         "not-reached",

@@ -23,15 +23,18 @@ from gviz.explain.display_names import innermost, label, label_at, made_at, take
 from gviz.explain.edit import (
     Edit,
     after,
+    called_at,
     in_block,
     leaf_last,
     misspelled,
     statement_instead,
     with_keyword,
+    with_noise,
     without_arrays,
     without_call,
 )
 from gviz.explain.finding import Finding
+from gviz.explain.operation_sets import DRAWS, SAME_NUMBERS
 from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_source import (
     Variable,
@@ -656,3 +659,99 @@ def _elements(timeline: Timeline, info: NodeInfo, most: int = _MOST_ELEMENTS) ->
 
 def _is_odd(element: Any) -> bool:
     return bool(np.isfinite(element)) and float(f"{element:.4g}") != element
+
+
+# Random draws that stop the gradient to what they are drawn from
+#
+# A draw has no derivative. A variational autoencoder therefore draws noise, and computes ``mean + std * noise``
+# (reparameterization). With ``q.sample()`` or ``torch.normal(mean, std)`` the encoder learns from the rest of the loss
+# only, for example from its KL term, so it has a gradient and looks healthy. A draw is deliberate if the program also
+# computes its probability, as policy gradients do, or if the loss does not train what it is drawn from.
+
+_CONTINUOUS = ("normal",)
+"""Draws that can be written as a function of noise."""
+
+_DRAWN_TRACKED = (*_CONTINUOUS, *sorted(DRAWS))
+
+
+def draws(survey: Survey) -> Iterator[Finding | None]:
+    """Yield random draws from what a loss trains, if that loss gets no gradient through the draw."""
+    seen: set[int] = set()
+    for made in survey.ops(*_DRAWN_TRACKED):
+        created = made.created
+        if created.stack in seen or not (created.requires_grad or (created.untracked and made.op in _CONTINUOUS)):
+            continue
+        yield None
+        seen.add(created.stack)
+        drawn_from = _nearest_tracked(survey, made)
+        behind = {*drawn_from, *ancestors(survey.timeline, *drawn_from)} & survey.optimized
+        if behind and not _has_probability(survey, made, drawn_from):
+            trained = _trained_otherwise(survey, made, behind)
+            if trained:
+                yield _draw_finding(survey, made, drawn_from, trained)
+
+
+def _nearest_tracked(survey: Survey, made: Made) -> set[int]:
+    """Return the nearest tracked tensors that a draw was made from: its mean and its deviation."""
+    waiting, nearest = list(survey.sources(made)), set[int]()
+    while waiting:
+        source = waiting.pop()
+        if source.created.requires_grad:
+            nearest.add(source.node)
+        elif source.created.untracked:
+            waiting += survey.sources(source)
+    return nearest
+
+
+def _has_probability(survey: Survey, made: Made, drawn_from: set[int]) -> bool:
+    """Return whether an operation on the draw also uses what it was drawn from, as a probability of it does."""
+    nodes, waiting, seen = survey.timeline.nodes, [made.node], {made.node}
+    while waiting:
+        for user in nodes.users(waiting.pop()):
+            one = survey.nodes.get(user)
+            if one is None or user in seen:
+                continue
+            seen.add(user)
+            others = [source.node for source in survey.sources(one) if source.node not in seen]
+            if not drawn_from.isdisjoint({*others, *ancestors(survey.timeline, *others, up_to=drawn_from)}):
+                return True
+            if not one.created.requires_grad or one.op in SAME_NUMBERS:
+                waiting.append(user)
+    return False
+
+
+def _trained_otherwise(survey: Survey, made: Made, behind: set[int]) -> tuple[int, GradAccumulated] | None:
+    """Return the first gradient of a parameter behind a draw, in a pass whose root was made from the draw, too."""
+    timeline = survey.timeline
+    started = next(
+        (
+            event
+            for seq, event in survey.passes
+            if seq > made.seq and any(made.node in ancestors(timeline, root) for root, _ in event.roots if root)
+        ),
+        None,
+    )
+    if started is None:
+        return None
+    got = ((seq, event) for seq, event in survey.accumulated if event.pass_nr == started.pass_nr)
+    return next(((seq, event) for seq, event in got if event.node in behind), None)
+
+
+def _draw_finding(
+    survey: Survey, made: Made, drawn_from: set[int], trained: tuple[int, GradAccumulated]
+) -> Finding:
+    timeline, (seq, event) = survey.timeline, trained
+    info = timeline.info(made.node)
+    text = titled("{} is a random draw: it sends no gradient back", label(timeline, made.node))
+    source = " and ".join(label(timeline, node) for node in sorted(drawn_from)[:2])
+    gets = f"{label(timeline, event.node)} gets {grad(event.part)} from the rest of the loss only"
+    part = Finding("drawn", f"drawn from {source}; {gets}", seq, event.node)
+    at = innermost(info)
+    how = mend(timeline, info)
+    fix, edit = "draw the noise alone: mean + std * torch.randn_like(std)", None
+    if made.created.requires_grad:
+        edit = with_noise(timeline, at)
+        fix = fix if made.op in _CONTINUOUS else "a relaxed sample, such as gumbel_softmax or a RelaxedBernoulli"
+    elif how.edit is not None and called_at(timeline, at, "sample"):
+        fix, edit = "rsample(), which computes the draw from noise", how.edit
+    return Finding("drawn", text, made.seq, made.node, (part,), fix, at, edit=edit)
