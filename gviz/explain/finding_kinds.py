@@ -306,6 +306,12 @@ KINDS: tuple[Kind, ...] = (
         find=loss.masked_after_softmax,
     ),
     Kind(
+        "masked-mean",
+        "note",
+        "the mean of a masked loss that also counts the masked elements",
+        find=loss.masked_mean,
+    ),
+    Kind(
         "wrong-targets",
         "warning",
         "targets of 0 and 1 for a loss that takes -1 and 1, or targets outside of 0 to 1",
@@ -369,6 +375,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "the padding row of an embedding, which is trained",
         find=parameters.padding_trained,
+    ),
+    Kind(
+        "padding-used",
+        "note",
+        "the padding row of an embedding that is a real token, or a target of the loss",
+        find=parameters.padding_used,
     ),
     Kind(
         "padding-filled",

@@ -91,7 +91,14 @@ def rule_text(info: NodeInfo, slot: int) -> str:
     rules = info.op.rules
     text = rules[min(slot, len(rules) - 1)] if rules else ""
     text = with_numbers(shown(text), {name: shown(word) for name, word in _reading(info).words})
+    padding = dict(info.created.attrs).get("padding_idx")
+    if isinstance(padding, int) and padding >= 0:
+        text = text.replace(_OF_ROWS, f"{_OF_ROWS}except the padding row {padding}, ")
     return _rule_of_part(text, slot) if text and info.op.grad_fn == "CopySlices" else text
+
+
+_OF_ROWS = "g added at the rows indices, "
+"""The beginning of the rule of an embedding, which leaves out its padding row."""
 
 
 def _rule_of_part(rule: str, slot: int) -> str:

@@ -14,13 +14,21 @@ from gviz.explain.display_names import innermost, label, label_at, titled, why_c
 from gviz.explain.edit import operand, renamed_call, with_keyword, without_call, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
-from gviz.explain.operation_sets import ELEMENTWISE_PAIRS, LISTS, LOSSES_OF_PAIRS, RESHAPING, SAME_NUMBERS, SOFTMAXES
+from gviz.explain.operation_sets import (
+    ELEMENTWISE_PAIRS,
+    LISTS,
+    LOSSES,
+    LOSSES_OF_PAIRS,
+    RESHAPING,
+    SAME_NUMBERS,
+    SOFTMAXES,
+)
 from gviz.explain.program_source import called_function
 from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
-from gviz.values.value import Value
+from gviz.values.value import Array, Value
 
 # A column against a row of as many elements: (n,1) with (n,) gives (n,n), and a loss of every pair
 
@@ -816,3 +824,101 @@ def _views_of(survey: Survey, made: Made) -> Iterator[Made]:
     while made.op in SAME_NUMBERS and (source := next(survey.sources(made), None)) is not None:
         made = source
         yield made
+
+
+# The mean of a masked loss that also counts the masked elements
+#
+# ``(loss * mask).mean()`` divides by the number of all elements, so that the loss and every gradient shrink with the
+# share of padding, which differs between batches. The intended mean is ``(loss * mask).sum() / mask.sum()``. A label of
+# 0 and 1 is no such mask: only a mask that ends sequences, or that a comparison has made, counts.
+
+_COMPARISONS = {"ne", "lt", "le", "gt", "ge", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+_OF_ELEMENTS = {"nll_loss", "nll_loss2d", "cross_entropy", "kl_div", "pow", "square", "abs", *LOSSES}
+"""Operations that give a loss for each element."""
+
+
+def masked_mean(survey: Survey) -> Iterator[Finding | None]:
+    """Yield means of a loss for each element that a mask has set to zero in part; each line once."""
+    seen: set[int] = set()
+    for made in survey.ops("mean"):
+        if made.created.stack in seen or not made.created.requires_grad or made.shape:
+            continue
+        product = survey.unwrapped(next(survey.sources(made), made))
+        if product.op not in ("mul", "masked_fill"):
+            continue
+        yield None
+        seen.add(made.created.stack)
+        sources = list(survey.sources(product))
+        losses = [one for one in sources if one.created.requires_grad]
+        masks = [one for one in sources if not one.created.requires_grad and one.shape]
+        if len(losses) == len(masks) == 1 and survey.unwrapped(losses[0]).op in _OF_ELEMENTS:
+            kept = _kept_by(survey, masks[0], is_fill=product.op == "masked_fill")
+            if kept is not None and _is_part_of_loss(survey, made):
+                yield _masked_mean_finding(survey, made, losses[0], masks[0], kept)
+
+
+def _kept_by(survey: Survey, mask: Made, *, is_fill: bool) -> tuple[int, int] | None:
+    """Return how many elements a mask keeps, and of how many; None if it keeps all or none, or is no such mask."""
+    value = mask.value
+    stats = value.statistics() if value is not None else None
+    if value is None or stats is None or stats.min != 0 or stats.max != 1 or stats.nan:
+        return None
+    ones = value.size - stats.zero
+    if abs(stats.mean * value.size - ones) > 1e-3 * value.size:
+        return None
+    array = survey.timeline.array(value)
+    ends_rows = array is not None and array.ndim > 1 and _ends_rows(array.astype(bool) ^ is_fill)
+    if not ends_rows and not any(one.op in _COMPARISONS for one in _made_from(survey, mask)):
+        return None
+    return (stats.zero if is_fill else ones), value.size
+
+
+def _ends_rows(kept: Array) -> bool:
+    """Return whether every row keeps a beginning, of at least two different lengths."""
+    rows = kept.reshape(-1, kept.shape[-1])
+    return bool((rows[:, 1:] <= rows[:, :-1]).all()) and len(np.unique(rows.sum(axis=1))) > 1
+
+
+def _made_from(survey: Survey, made: Made) -> Iterator[Made]:
+    """Yield a mask, and what it is a conversion, a view, or a combination of."""
+    waiting, seen = [made], {made.node}
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if one.op in SAME_NUMBERS or one.op in _CONVERTING:
+            waiting += [source for source in survey.sources(one) if source.node not in seen]
+            seen.update(source.node for source in survey.sources(one))
+
+
+_CONVERTING = {"float", "to", "type_as", "double", "half", "bool", "logical_not", "logical_and", "bitwise_and"}
+
+
+def _is_part_of_loss(survey: Survey, made: Made) -> bool:
+    """Return whether a pass began at a mean, or at a sum in which it is the only mean of a product with a mask."""
+    roots = {node for _, event in survey.passes for node, _ in event.roots}
+    nodes, waiting, seen = survey.timeline.nodes, [made.node], {made.node}
+    while waiting:
+        node = waiting.pop()
+        if node in roots:
+            return True
+        for user in nodes.users(node):
+            one = survey.nodes.get(user)
+            if one is not None and user not in seen and one.op in {*_SUMMING, *_ON_THE_WAY}:
+                seen.add(user)
+                waiting.append(user)
+    return False
+
+
+def _masked_mean_finding(survey: Survey, made: Made, loss: Made, mask: Made, kept: tuple[int, int]) -> Finding:
+    timeline, (count, size) = survey.timeline, kept
+    text = titled("{} also counts the elements that the mask sets to 0", label(timeline, made.node))
+    named = label(timeline, mask.node)
+    part = Finding(
+        "mask", f"{named} keeps {count} of {size} elements: the loss is {number(count / size, 3)} of their mean",
+        made.seq, made.node,
+    )  # fmt: skip
+    name = timeline.info(mask.node).name
+    divisor = f"{name}.sum()" if name.isidentifier() else "mask.sum()"
+    fix = f".sum() / {divisor} instead of .mean()"
+    at = innermost(timeline.info(made.node))
+    return Finding("masked-mean", text, made.seq, made.node, (part,), fix, at, suspected=True)

@@ -370,6 +370,73 @@ def _filling(batches: Sequence[Array | None]) -> int | None:
     return index if len(runs) > 1 and filled >= _LEAST_FILLED and index in (0, 1) else None
 
 
+# A padding row that real data uses: it gets no gradient, so it never learns
+
+
+def padding_used(survey: Survey) -> Iterator[Finding | None]:
+    """Yield embeddings whose padding row is a real token: it is between other tokens, or a target of the loss.
+
+    If it only pads, the loss should not count it as a target: ``ignore_index`` excludes it.
+    """
+    timeline, seen = survey.timeline, set[int]()
+    for made in survey.ops("embedding"):
+        weight, row = made.created.inputs[0][0], dict(made.created.attrs).get("padding_idx")
+        if weight in seen or weight not in survey.nodes or not isinstance(row, int) or row < 0:
+            continue
+        if not made.created.requires_grad or weight not in survey.optimized:
+            continue
+        yield None
+        seen.add(weight)
+        ids = next((one for one in list(survey.sources(made))[1:2]), None)
+        between = _between(timeline.array(ids.value) if ids is not None and ids.value is not None else None, row)
+        target = _as_target(survey, survey.nodes[weight].shape[0], row)
+        if not between and target is None:
+            continue
+        text = titled(f"row {row} of {{}} never learns: it is the padding row", label(timeline, weight))
+        stays = f"padding_idx={row} keeps its gradient at zero"
+        facts = [f"index {row} is between other tokens {between} times" * bool(between)]
+        fix = f"no padding_idx if index {row} is a token"
+        if target is not None:
+            loss, count = target
+            facts.append(f"{count} of the loss{made_at(timeline.stack(loss.created.stack))} are {row}")
+            fix = f"{fix}; ignore_index={row} in the loss if it only pads"
+        part = Finding("padding", f"{stays}, but {' and '.join(filter(None, facts))}", made.seq, weight)
+        at = innermost(timeline.info(weight))
+        yield Finding("padding-used", text, made.seq, weight, (part,), fix, at, suspected=True)
+
+
+def _between(ids: Array | None, row: int) -> int:
+    """Return how often an index has other ones before and after it in its sequence."""
+    if ids is None or ids.ndim == 0 or not ids.size:
+        return 0
+    is_other = ids.reshape(-1, ids.shape[-1]) != row
+    before = np.logical_or.accumulate(is_other, axis=1)
+    after = np.logical_or.accumulate(is_other[:, ::-1], axis=1)[:, ::-1]
+    return int((~is_other & before & after).sum())
+
+
+def _as_target(survey: Survey, rows: int, row: int) -> tuple[Made, str] | None:
+    """Return a loss over as many classes as the embedding has rows that has index `row` among its targets.
+
+    With it comes a text that states how many.
+    """
+    for made in survey.ops("nll_loss", "nll_loss2d"):
+        inputs = list(survey.sources(made))
+        if len(inputs) < 2 or len(inputs[0].shape) < 2 or inputs[0].shape[1] != rows or not made.created.requires_grad:
+            continue
+        value = inputs[1].value
+        if value is None or dict(made.created.attrs).get("ignore_index") == row:
+            continue
+        array, stats = survey.timeline.array(value), value.statistics()
+        if array is not None:
+            count = int((array == row).sum())
+        else:
+            count = stats.zero if stats is not None and row == 0 else 0
+        if count:
+            return made, f"{count} of the {value.size} targets"
+    return None
+
+
 # The row of an embedding that only pads: it is zero, unless an initialization fills it
 
 
