@@ -263,7 +263,14 @@ def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
         if writer is None or not _writes_to(survey, writer, tracked):
             continue
         saving = _saving(survey, event.storage, seq)
-        used = next(((one, n) for one in saving if (n := _ran_after(timeline, one.node, seq))), None)
+        used = next(
+            (
+                (one, n)
+                for one in saving
+                if (n := _ran_after(timeline, one.node, seq)) and not _is_restored(survey, one, event.storage, n)
+            ),
+            None,
+        )
         if used is not None:
             yield _data_finding(survey, seq, writer, *used)
 
@@ -302,6 +309,23 @@ def _ran_after(timeline: Timeline, node: int, seq: int) -> int:
     """Return the event with which the backward rule of a node began after event `seq`; 0 if it did not."""
     later = (n for n in timeline.events_of(node) if n > seq)
     return next((n for n in later if isinstance(timeline.event(n), StepStarted)), 0)
+
+
+def _is_restored(survey: Survey, made: Made, storage: int, n: int) -> bool:
+    """Return whether some memory that an operation saved holds the same numbers again at event `n`.
+
+    A check of gradients by finite differences changes each element and restores it.
+    """
+    edges = [(made.node, 0), *made.created.inputs]
+    known = ((survey.nodes[node], nr) for node, nr in edges if node in survey.nodes)
+    held = [(one.node, nr) for one, nr in known if one.created.outputs[nr].storage == storage]
+    values = [
+        (survey.timeline.memory_value(*edge, made.seq), survey.timeline.memory_value(*edge, n)) for edge in held
+    ]
+    return bool(values) and all(
+        before is not None and after is not None and before.data is not None and before.data == after.data
+        for before, after in values
+    )
 
 
 def _data_finding(survey: Survey, seq: int, writer: Made, saved: Made, used: int) -> Finding:

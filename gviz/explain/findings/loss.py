@@ -115,9 +115,10 @@ FEWEST_ROWS = 16
 
 
 def summed_loss(survey: Survey) -> Iterator[Finding]:
-    """Yield losses that sum over the first dimension, in a program with an optimizer."""
+    """Yield losses that sum over the first dimension, and from which an optimizer's parameters get their gradients."""
     timeline = survey.timeline
-    roots = dict.fromkeys(node for _, event in survey.passes for node, _ in event.roots) if survey.optimized else {}
+    training = {event.pass_nr for _, event in survey.accumulated if event.node in survey.optimized}
+    roots = dict.fromkeys(node for _, event in survey.passes if event.pass_nr in training for node, _ in event.roots)
     for made in (survey.nodes[node] for node in roots if node in survey.nodes):
         source = next(survey.sources(made), None)
         if source is None or not _adds_up(made) or not source.shape or source.shape[0] < FEWEST_ROWS:

@@ -160,7 +160,7 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
         stopped = trace_back(timeline, _place_of(timeline, seq))
         if skipped and (stopped.kind == "nan-born-backward" or not stopped.text.startswith(_FIRST_NAN)):
             return
-        if not _is_a_mask(timeline, stopped.node):
+        if not _is_a_mask(timeline, stopped.node) and not _is_looked_for(timeline, stopped.node):
             came_to = Finding("healed", _consequence(survey, stopped.event))
             yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
 
@@ -269,6 +269,29 @@ def _place_of(timeline: Timeline, seq: int) -> Place:
             return "grad", worst(seeded) or roots[0][0], seq
         case event:
             return "grad", getattr(event, "node", 0), seq
+
+
+_TESTS = {"isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian", "ne"}
+
+
+def _is_looked_for(timeline: Timeline, node: int) -> bool:
+    """Return whether the program looks for nan in its data: then it expects some.
+
+    Data that is written into a tensor, or viewed, is looked for there.
+    """
+    if timeline.info(node).created.kind == "op":
+        return False
+    waiting, seen = [node], {node}
+    while waiting:
+        for user in timeline.nodes.users(waiting.pop()):
+            info = timeline.info(user)
+            if info.op.base_name in _TESTS:
+                return True
+            written = [info.created.inputs[0][0]] if info.op.name.endswith("_") and info.created.inputs else []
+            carried = [user, *written] if written or info.op.base_name in SAME_NUMBERS else []
+            waiting += [one for one in carried if one and one not in seen]
+            seen.update(carried)
+    return False
 
 
 def _is_a_mask(timeline: Timeline, node: int) -> bool:
