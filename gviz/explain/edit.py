@@ -454,6 +454,24 @@ def with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
     return rewritten(timeline, at, change)
 
 
+def mean_of_kept(timeline: Timeline, at: Frame | None, mask: str) -> Edit | None:
+    """Replace ``(loss * mask).mean()`` with ``((loss * mask).sum() / mask.sum())``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(value=product, attr="mean"), args=[], keywords=[]) if mask in _read(
+                    product
+                ):
+                    whole = text.segment(part).rpartition(".")[0]
+                    return f"({whole}.sum() / {mask}.sum())"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
 def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:
     """Replace ``loss.backward()`` with ``(loss / 4).backward()``."""
 

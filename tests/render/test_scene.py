@@ -183,6 +183,7 @@ def test_a_box_shows_the_outputs_that_its_call_returns():
         y = torch.nn.functional.layer_norm(x, (3,))
         loss = torch.nn.functional.nll_loss(y, torch.tensor([0, 2]))
         pooled, places = torch.nn.functional.max_pool2d(x[None], 2, return_indices=True)
+        assert not places.requires_grad
         (loss + pooled.sum()).backward()
 
     timeline = timeline_of(program)

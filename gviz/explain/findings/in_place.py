@@ -319,9 +319,7 @@ def _is_restored(survey: Survey, made: Made, storage: int, n: int) -> bool:
     edges = [(made.node, 0), *made.created.inputs]
     known = ((survey.nodes[node], nr) for node, nr in edges if node in survey.nodes)
     held = [(one.node, nr) for one, nr in known if one.created.outputs[nr].storage == storage]
-    values = [
-        (survey.timeline.memory_value(*edge, made.seq), survey.timeline.memory_value(*edge, n)) for edge in held
-    ]
+    values = [(survey.timeline.memory_value(*edge, made.seq), survey.timeline.memory_value(*edge, n)) for edge in held]
     return bool(values) and all(
         before is not None and after is not None and before.data is not None and before.data == after.data
         for before, after in values

@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz.events import Output
 from gviz.explain.display_names import innermost, label, label_at, titled, why_cut
-from gviz.explain.edit import operand, renamed_call, with_keyword, without_call, wrapped
+from gviz.explain.edit import mean_of_kept, operand, renamed_call, with_keyword, without_call, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
 from gviz.explain.operation_sets import (
@@ -922,4 +922,6 @@ def _masked_mean_finding(survey: Survey, made: Made, loss: Made, mask: Made, kep
     divisor = f"{name}.sum()" if name.isidentifier() else "mask.sum()"
     fix = f".sum() / {divisor} instead of .mean()"
     at = innermost(timeline.info(made.node))
-    return Finding("masked-mean", text, made.seq, made.node, (part,), fix, at, suspected=True)
+    is_factor = next(survey.sources(made), made).op == "mul" and mask.shape == loss.shape
+    edit = mean_of_kept(timeline, at, name) if is_factor and name.isidentifier() else None
+    return Finding("masked-mean", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)

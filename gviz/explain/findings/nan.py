@@ -287,11 +287,19 @@ def _is_looked_for(timeline: Timeline, node: int) -> bool:
             info = timeline.info(user)
             if info.op.base_name in _TESTS:
                 return True
-            written = [info.created.inputs[0][0]] if info.op.name.endswith("_") and info.created.inputs else []
+            written = [*_views(timeline, info.created.inputs[0][0])] if info.op.name.endswith("_") else []
             carried = [user, *written] if written or info.op.base_name in SAME_NUMBERS else []
             waiting += [one for one in carried if one and one not in seen]
             seen.update(carried)
     return False
+
+
+def _views(timeline: Timeline, node: int) -> Iterator[int]:
+    """Yield a tensor, and what it is a view of."""
+    while node:
+        yield node
+        info = timeline.info(node)
+        node = info.created.inputs[0][0] if info.op.base_name in SAME_NUMBERS and info.created.inputs else 0
 
 
 def _is_a_mask(timeline: Timeline, node: int) -> bool:

@@ -722,24 +722,19 @@ def _has_probability(survey: Survey, made: Made, drawn_from: set[int]) -> bool:
 
 def _trained_otherwise(survey: Survey, made: Made, behind: set[int]) -> tuple[int, GradAccumulated] | None:
     """Return the first gradient of a parameter behind a draw, in a pass whose root was made from the draw, too."""
-    timeline = survey.timeline
-    started = next(
-        (
-            event
-            for seq, event in survey.passes
-            if seq > made.seq and any(made.node in ancestors(timeline, root) for root, _ in event.roots if root)
-        ),
-        None,
-    )
-    if started is None:
-        return None
-    got = ((seq, event) for seq, event in survey.accumulated if event.pass_nr == started.pass_nr)
-    return next(((seq, event) for seq, event in got if event.node in behind), None)
+    reached: dict[int, bool] = {}
+    roots = {event.pass_nr: event.roots for _, event in survey.passes}
+    for seq, event in survey.accumulated:
+        if seq > made.seq and event.node in behind:
+            if event.pass_nr not in reached:
+                starts = [node for node, _ in roots.get(event.pass_nr, ()) if node]
+                reached[event.pass_nr] = made.node in ancestors(survey.timeline, *starts)
+            if reached[event.pass_nr]:
+                return seq, event
+    return None
 
 
-def _draw_finding(
-    survey: Survey, made: Made, drawn_from: set[int], trained: tuple[int, GradAccumulated]
-) -> Finding:
+def _draw_finding(survey: Survey, made: Made, drawn_from: set[int], trained: tuple[int, GradAccumulated]) -> Finding:
     timeline, (seq, event) = survey.timeline, trained
     info = timeline.info(made.node)
     text = titled("{} is a random draw: it sends no gradient back", label(timeline, made.node))

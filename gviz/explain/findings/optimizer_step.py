@@ -152,7 +152,9 @@ def _not_in_optimizer(
         parts = (_held_without(timeline, steps, added),)
         return Finding("never-stepped", text, seq, info.node, parts, fix, innermost(info), suspected=not is_certain)
     if info.created.kind != "parameter" and _is_made_again(timeline, info):
-        return None  # a loss that was made anew in each iteration: the parameters that it does not reach are the finding
+        return (
+            None  # a loss that was made anew in each iteration: the parameters that it does not reach are the finding
+        )
     step = timeline.event(steps.idle[-1])
     assert isinstance(step, OptimizerStepped)
     frames, kind = timeline.stack(step.stack), shown(step.kind)

@@ -428,10 +428,8 @@ def _as_target(survey: Survey, rows: int, row: int) -> tuple[Made, str] | None:
         if value is None or dict(made.created.attrs).get("ignore_index") == row:
             continue
         array, stats = survey.timeline.array(value), value.statistics()
-        if array is not None:
-            count = int((array == row).sum())
-        else:
-            count = stats.zero if stats is not None and row == 0 else 0
+        of_statistics = stats.zero if stats is not None and row == 0 else 0
+        count = of_statistics if array is None else int((array == row).sum())
         if count:
             return made, f"{count} of the {value.size} targets"
     return None

@@ -1,0 +1,243 @@
+"""Gradients that are wrong in silence: random draws, padding rows, masked means, left-out parameters, unused nan."""
+
+import pytest
+
+HEAD = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+"""
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+
+
+@pytest.fixture
+def kinds(checks):
+    def of(text, engine="builtin"):
+        return {one.finding.kind: one.finding for one in checks.of_text(HEAD + text, engine).found}
+
+    return of
+
+
+def texts(finding):
+    return " | ".join([finding.text, *(part.text for part in finding.parts), finding.fix])
+
+
+AUTOENCODER = """
+enc, dec = nn.Linear(6, 4), nn.Linear(2, 6)
+opt = torch.optim.Adam([*enc.parameters(), *dec.parameters()], lr=1e-2)
+data = torch.randn(8, 6)
+for epoch in range(2):
+    mu, logvar = enc(data).chunk(2, -1)
+    std = (0.5 * logvar).exp()
+    z = DRAW
+    loss = (dec(z) - data).pow(2).mean() + TERM
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+KL = "(mu.pow(2) + logvar.exp() - logvar).mean()"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_draw_from_what_the_loss_trains_otherwise_is_found_with_its_edit(engine, kinds):
+    found = kinds(AUTOENCODER.replace("DRAW", "torch.normal(mu, std)").replace("TERM", KL), engine)["drawn"]
+    assert "drawn from" in texts(found) and "mu" in texts(found) and "rest of the loss only" in texts(found)
+    assert found.edit is not None
+    assert "(mu + std * torch.randn_like(std))" in str(found.edit)
+
+
+@pytest.mark.parametrize("draw", ["mu + std * torch.randn_like(std)", "mu", "torch.normal(0.0, 1.0, (8, 2))"])
+def test_noise_and_draws_from_fixed_distributions_are_not(draw, kinds):
+    assert "drawn" not in kinds(AUTOENCODER.replace("DRAW", draw).replace("TERM", KL))
+
+
+def test_a_draw_whose_probability_is_in_the_loss_is_deliberate(kinds):
+    score = "((z - mu) / std).pow(2).mean()"
+    assert "drawn" not in kinds(AUTOENCODER.replace("DRAW", "torch.normal(mu, std)").replace("TERM", score))
+
+
+def test_a_draw_from_what_this_loss_does_not_train_is_deliberate(kinds):
+    program = AUTOENCODER.replace("DRAW", "torch.normal(mu, std).detach()").replace("TERM", "0")
+    assert "drawn" not in kinds(program)
+
+
+EMBEDDING = """
+ids = torch.tensor(IDS)
+emb, fc = nn.Embedding(6, 3, padding_idx=PADDING), nn.Linear(3, 6)
+opt = torch.optim.SGD([*emb.parameters(), *fc.parameters()], lr=0.1)
+for epoch in range(2):
+    loss = F.cross_entropy(fc(emb(ids)).reshape(-1, 6), TARGETS)
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+PADDED = "[[1, 2, 0, 0], [3, 0, 0, 0], [4, 5, 1, 2]]"
+BETWEEN = "[[1, 0, 2, 3], [3, 1, 0, 4], [4, 5, 1, 2]]"
+
+
+def embedding(ids, targets, padding="0"):
+    return EMBEDDING.replace("IDS", ids).replace("TARGETS", targets).replace("PADDING", padding)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_padding_row_between_tokens_is_a_token(engine, kinds):
+    found = kinds(embedding(BETWEEN, "torch.full((12,), 3)"), engine)["padding-used"]
+    assert "index 0 is between other tokens 2 times" in texts(found)
+    assert "ignore_index" not in texts(found)
+
+
+def test_a_padding_row_among_the_targets_is_a_token_or_to_be_ignored(kinds):
+    found = kinds(embedding(PADDED, "ids.reshape(-1)"))["padding-used"]
+    assert "5 of the 12 targets" in texts(found) and "ignore_index=0" in texts(found)
+    assert "between" not in texts(found)
+
+
+def test_a_row_that_pads_is_not(kinds):
+    assert "padding-used" not in kinds(embedding(PADDED, "ids.reshape(-1), ignore_index=0"))
+    assert "padding-used" not in kinds(embedding(PADDED, "torch.full((12,), 3)"))
+    assert "padding-used" not in kinds(embedding(BETWEEN, "ids.reshape(-1)", "None"))
+
+
+MASKED = """
+lengths = torch.tensor([4, 2, 3])
+mask = MASK
+net = nn.Linear(3, 5)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(3, 4, 3), torch.randint(0, 5, (12,))
+for epoch in range(2):
+    losses = F.cross_entropy(net(x).reshape(12, 5), y, reduction="none").reshape(3, 4)
+    loss = LOSS
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+COMPARED = "(torch.arange(4)[None, :] < lengths[:, None]).float()"
+SUFFIXES = "torch.tensor([[1., 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]])"
+LABELS = "torch.tensor([[1., 0, 1, 1], [0, 1, 0, 1], [1, 0, 1, 0]])"
+
+
+def masked(mask, loss):
+    return MASKED.replace("MASK", mask).replace("LOSS", loss)
+
+
+@pytest.mark.parametrize("mask", [COMPARED, SUFFIXES])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_mean_of_a_masked_loss_is_found_with_its_edit(engine, mask, kinds):
+    found = kinds(masked(mask, "(losses * mask).mean()"), engine)["masked-mean"]
+    assert "keeps 9 of 12 elements: the loss is 0.75 of their mean" in texts(found)
+    assert found.edit is not None
+    assert "((losses * mask).sum() / mask.sum())" in str(found.edit)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_mask_that_is_filled_in_counts_what_it_leaves(engine, kinds):
+    mask = "torch.arange(4)[None, :] >= lengths[:, None]"
+    found = kinds(masked(mask, "losses.masked_fill(mask, 0.0).mean()"), engine)["masked-mean"]
+    assert "keeps 9 of 12 elements" in texts(found)
+
+
+@pytest.mark.parametrize(
+    ("mask", "loss"),
+    [
+        (COMPARED, "(losses * mask).sum() / mask.sum()"),
+        (LABELS, "(losses * mask).mean()"),
+        (SUFFIXES.replace("0", "1"), "(losses * mask).mean()"),
+        (f"{SUFFIXES} * 0.5", "(losses * mask).mean()"),
+        (COMPARED, "(losses * mask).mean(1).sum()"),
+    ],
+)
+def test_other_means_are_not(mask, loss, kinds):
+    assert "masked-mean" not in kinds(masked(mask, loss))
+
+
+GROUPS = """
+net = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 3))
+opt = torch.optim.SGD([p for p in net.parameters() if p.dim() > 1], lr=0.1)
+for step in range(3):
+    loss = net(torch.ones(2, 4)).pow(2).mean()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_parameter_of_no_group_is_told_from_those_that_the_optimizer_holds(kinds):
+    found = kinds(GROUPS)["never-stepped"]
+    held = found.parts[0]
+    assert "SGD at program.py:8 holds 2 other parameters; here .grad is" in held.text.replace("  ", " ")
+    assert held.text.endswith("after 3 passes")
+
+
+ANEW = """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    loss = torch.tensor(net(torch.ones(2, 3)).mean().item(), requires_grad=True) * 1
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_loss_that_is_made_anew_is_one_finding(engine, kinds):
+    found = kinds(ANEW, engine)
+    assert "not-reached" in found or "cut" in found
+    assert "never-stepped" not in found
+
+
+UNUSED = """
+adj = torch.tensor([[0., 1, 0], [1, 0, 0], [0, 0, 0]])
+layer = nn.Linear(2, 2, bias=False)
+mean = adj @ torch.randn(3, 2) / adj.sum(1, keepdim=True)
+F.cross_entropy(layer(mean)[:2], torch.tensor([0, 1])).backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nan_of_unused_elements_is_traced_to_its_operation(engine, kinds):
+    found = kinds(UNUSED, engine)["nan-born"]
+    assert "mean" in found.text and "0 * nan" in texts(found) and "divided" in found.fix
+
+
+MISSING = """
+target = torch.randn(6, 2)
+target[1, 0] = float("nan")
+net = nn.Linear(3, 2)
+pred = net(torch.ones(6, 3))
+seen = ~TEST
+(pred - torch.where(seen, target, pred.detach())).pow(2).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nan_that_the_program_looks_for_is_no_finding(engine, kinds):
+    assert "nan-born" not in kinds(MISSING.replace("TEST", "target.isnan()"), engine)
+    found = kinds(MISSING.replace("TEST", "torch.arange(12).reshape(6, 2).eq(2)"), engine)
+    assert "nan-born" in found
+
+
+SUMMED = """
+net = nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(20, 3)
+for step in range(2):
+    opt.zero_grad(); F.mse_loss(net(x), torch.zeros(20, 2)).backward(); opt.step()
+LAST
+"""
+
+
+def test_a_sum_from_which_no_step_gets_a_gradient_is_no_finding(kinds):
+    assert "summed-loss" not in kinds(SUMMED.replace("LAST", "torch.autograd.grad(net(x).sum(), net.weight)"))
+    assert "summed-loss" in kinds(SUMMED.replace("LAST", "net(x).sum().backward(); opt.step()"))
+
+
+def test_a_check_of_gradients_that_restores_its_inputs_changes_nothing(kinds):
+    program = """
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x ** 3
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3 * ctx.saved_tensors[0] ** 2
+x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+torch.autograd.gradcheck(Cube.apply, (x,))
+LAST
+"""
+    assert "changed-through-data" not in kinds(program.replace("LAST", ""))
+    changed = "y = Cube.apply(x); x.data[0] = 7; y.sum().backward()"
+    assert "changed-through-data" in kinds(program.replace("LAST", changed))
