@@ -40,7 +40,9 @@ KL = "(mu.pow(2) + logvar.exp() - logvar).mean()"
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_draw_from_what_the_loss_trains_otherwise_is_found_with_its_edit(engine, kinds):
     found = kinds(AUTOENCODER.replace("DRAW", "torch.normal(mu, std)").replace("TERM", KL), engine)["drawn"]
-    assert "drawn from" in texts(found) and "mu" in texts(found) and "rest of the loss only" in texts(found)
+    assert "drawn from" in texts(found)
+    assert "mu" in texts(found)
+    assert "rest of the loss only" in texts(found)
     assert found.edit is not None
     assert "(mu + std * torch.randn_like(std))" in str(found.edit)
 
@@ -85,7 +87,8 @@ def test_a_padding_row_between_tokens_is_a_token(engine, kinds):
 
 def test_a_padding_row_among_the_targets_is_a_token_or_to_be_ignored(kinds):
     found = kinds(embedding(PADDED, "ids.reshape(-1)"))["padding-used"]
-    assert "5 of the 12 targets" in texts(found) and "ignore_index=0" in texts(found)
+    assert "5 of the 12 targets" in texts(found)
+    assert "ignore_index=0" in texts(found)
     assert "between" not in texts(found)
 
 
@@ -155,7 +158,7 @@ for step in range(3):
 """
 
 
-def test_a_parameter_of_no_group_is_told_from_those_that_the_optimizer_holds(kinds):
+def test_a_parameter_of_no_group_is_compared_with_those_that_the_optimizer_holds(kinds):
     found = kinds(GROUPS)["never-stepped"]
     held = found.parts[0]
     assert "SGD at program.py:8 holds 2 other parameters; here .grad is" in held.text.replace("  ", " ")
@@ -189,7 +192,9 @@ F.cross_entropy(layer(mean)[:2], torch.tensor([0, 1])).backward()
 @pytest.mark.parametrize("engine", ENGINES)
 def test_nan_of_unused_elements_is_traced_to_its_operation(engine, kinds):
     found = kinds(UNUSED, engine)["nan-born"]
-    assert "mean" in found.text and "0 * nan" in texts(found) and "divided" in found.fix
+    assert "mean" in found.text
+    assert "0 * nan" in texts(found)
+    assert "divided" in found.fix
 
 
 MISSING = """

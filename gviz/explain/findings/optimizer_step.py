@@ -185,7 +185,7 @@ def _held_without(timeline: Timeline, steps: Steps, added: Sequence[tuple[int, G
     latest = added[-1][1]
     total = latest.value or latest.part
     passes = f"{len(added)} passes" if len(added) > 1 else "one pass"
-    text = f"{shown(step.kind)}{made_at([made] if made else [])} holds {others}; here .grad is {grad(total, _ROOM)}"
+    text = f"{shown(step.kind)}{made_at((made,) if made else ())} holds {others}; here .grad is {grad(total, _ROOM)}"
     return Finding("held", f"{text} after {passes}", steps.last, at=made)
 
 
