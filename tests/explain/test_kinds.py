@@ -37,7 +37,7 @@ def test_what_a_file_finds_is_of_a_kind_it_declares():
     parts = {"write", "freed", "crossing", "saved", "leaf", "root", "at", "used", "sum", "operand", "first", "nearest",
              "elsewhere", "copied", "share", "spread", "alive", "since", "factor", "beside",
              "graph", "more", "healed", "accumulated", "frozen", "earlier", "made-number", "before",
-             "dropped", "tried", "overflow",
+             "dropped", "tried", "overflow", "held", "mask", "padding",
              "became-nan", "became-inf", "carried", "grew", "used-up", "idle", "leapt", "recomputed",
              "hook", "message", "modules", "older", "rule", "size", "target", "undefined"}  # fmt: skip
     for path in FILES:

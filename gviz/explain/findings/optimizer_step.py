@@ -144,17 +144,17 @@ def _not_in_optimizer(
         if info.created.kind != "parameter" and not _piles_up(timeline, [event for _, event in added]):
             return None
         text = titled("{} gets a gradient, but no optimizer has updated it", name)
+        held, born = _held_without(timeline, steps, added), innermost(info)
         remedy = "pass it to an optimizer, too (layers in a list need nn.ModuleList)"
+        if held.at is not None and born is not None and held.at.path == born.path and held.at.line < born.line:
+            remedy = "make the optimizer of all parameters() after this line"
         if info.created.kind != "parameter":
             remedy = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
         fix = f"{remedy}, or freeze it with requires_grad_(False)"
         is_certain = len(added) > 1 and _is_behind_trained(timeline, info, steps)
-        parts = (_held_without(timeline, steps, added),)
-        return Finding("never-stepped", text, seq, info.node, parts, fix, innermost(info), suspected=not is_certain)
+        return Finding("never-stepped", text, seq, info.node, (held,), fix, born, suspected=not is_certain)
     if info.created.kind != "parameter" and _is_made_again(timeline, info):
-        return (
-            None  # a loss that was made anew in each iteration: the parameters that it does not reach are the finding
-        )
+        return None  # a loss that each iteration makes anew: the finding is that it reaches no parameter
     step = timeline.event(steps.idle[-1])
     assert isinstance(step, OptimizerStepped)
     frames, kind = timeline.stack(step.stack), shown(step.kind)
