@@ -77,19 +77,28 @@ def _compare(one: int, other: int, shape: tuple[int, ...], strides: list[list[in
 
 def strides_of(array: Array) -> tuple[int, ...]:
     """The strides in elements. NumPy's are all 0 for most arrays without elements; PyTorch uses those of C order."""
-    if array.size or any(array.strides):
+    if array.size or any(array.strides) or _owner(array).size:
         return tuple([s // array.itemsize for s in array.strides])
     return tuple([prod(max(n, 1) for n in array.shape[d + 1 :]) for d in range(array.ndim)])
 
 
+def _owner(array: Array) -> Array:
+    """Return the array that owns the memory. It has elements if an array without elements is expanded."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 def with_strides(array: Array, strides: Sequence[int]) -> Array:
-    """An array without elements, with strides in elements that `strides_of` returns; 0 is less than an element."""
-    return as_strided(array, array.shape, [step * array.itemsize or 1 for step in strides])
+    """An array without elements, with strides in elements that `strides_of` returns."""
+    if any(strides):
+        return as_strided(array, array.shape, [step * array.itemsize for step in strides])
+    return np.ndarray(array.shape, array.dtype, np.zeros(1, array.dtype), 0, strides)
 
 
 def empty_as(model: Array, dtype: Any = None) -> Array:
     """Uninitialized memory with the shape and memory order of `model`; expanded dimensions come last."""
-    if not model.size and any(model.strides):
+    if not model.size:
         return with_strides(np.empty(model.shape, dtype or model.dtype), strides_of(model))
     if model.flags.c_contiguous:
         return np.empty(model.shape, dtype or model.dtype)

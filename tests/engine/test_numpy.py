@@ -149,6 +149,22 @@ def test_as_pytorch(group):
 
 
 @pytest.mark.torch
+def test_arrays_without_elements_have_strides_that_other_libraries_read():
+    import torch as real
+
+    made = torch.from_numpy(np.empty((0, 3), np.float32))
+    for tensor in (made, made.clone(), made.t(), torch.tensor([1.0, 2.0]).repeat(0), torch.zeros_like(made)):
+        assert not any(step % 4 for step in tensor.numpy().strides)
+        assert real.from_numpy(tensor.numpy()).shape == tensor.shape
+    compare("""
+import numpy as np
+z = torch.from_numpy(np.empty((0, 3)))
+see(z.stride(), z.t().stride(), z.clone().stride(), z[:, 1:].stride(), (z + 1).stride(), torch.zeros_like(z).stride())
+x = torch.tensor(1.).expand(0, 3); see(x.stride(), x.t().stride(), x.reshape(3, 0).stride(), x.clone().stride())
+""")
+
+
+@pytest.mark.torch
 def test_memory_is_shared():
     compare("""
 import copy
