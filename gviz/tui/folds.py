@@ -83,12 +83,15 @@ MOST_TURNS = 4
 NEAR = 2
 """How many lines away a node of the neighbourhood may be."""
 
+MOST_KNOWN = 3
+"""How many iterations keep their graphs: the one on the screen, and two whose boundary the selection passes."""
+
 
 @dataclass(frozen=True, slots=True)
 class _KnownGraph:
-    """The graph of an iteration, the iteration's index and end (`at`), and the nodes that the graph was built from."""
+    """The graph of an iteration, the iteration's end, and the nodes that the graph was built from."""
 
-    at: tuple[int, int]
+    end: int
     nodes: tuple[int, ...]
     graph: CallGraph
 
@@ -110,6 +113,15 @@ class _LevelGraph:
     folded: Folded | None = None
 
 
+@dataclass(slots=True)
+class _KnownIteration:
+    """What was computed for an iteration: its graph, the graph at the level, and the nodes in collapsed calls."""
+
+    graph: _KnownGraph | None = None
+    at_level: _LevelGraph | None = None
+    groups: tuple[CallGraph, Filter, dict[int, int]] | None = None
+
+
 class Folds:
     """The level, the collapsed modules, and the expanded calls, in all iterations.
 
@@ -126,9 +138,7 @@ class Folds:
         self._filter = Filter(frozenset({OPTIMIZER}))
         self._expanded: frozenset[str] = frozenset()
         self._seen: set[int] = set()
-        self._graph: _KnownGraph | None = None
-        self._at_level: _LevelGraph | None = None
-        self._folded: tuple[CallGraph, Filter, dict[int, int]] | None = None
+        self._known: dict[int, _KnownIteration] = {}  # by the index of the iteration, the one last used at the end
         self.reads_later = False
         """Whether the caller reads large graphs with `read_graph`, and until then needs fast answers."""
         self.chooses_views = False
@@ -251,7 +261,8 @@ class Folds:
 
         The calls for repeated parts, which `with_repeats` adds, can be expanded, too.
         """
-        graph, known = self.graph(iteration), self._at_level
+        graph, of_iteration = self.graph(iteration), self._known_of(iteration)
+        known = of_iteration.at_level
         here = level, self._filter, self._expanded
         if known is None or known.graph is not graph or (known.level, known.asked, known.expanded) != here:
             collapsed = self._level_filter(graph, level)
@@ -263,7 +274,7 @@ class Folds:
             if wanted.repeats:
                 calls, _ = with_repeats(calls, infos, self._expanded_in(calls) | samples)
             wanted = replace(wanted, opened=self._expanded_in(calls) | samples)
-            known = self._at_level = _LevelGraph(graph, *here, calls, wanted)
+            known = of_iteration.at_level = _LevelGraph(graph, *here, calls, wanted)
         return known
 
     def _samples(self, graph: CallGraph, infos: Mapping[int, NodeInfo]) -> frozenset[int]:
@@ -286,8 +297,9 @@ class Folds:
         """Return whether the graph of an iteration is known, or can be built fast."""
         if not self.reads_later:
             return True
-        known = self._graph.nodes if self._graph is not None and self._graph.at[0] == iteration.index else ()
-        return len(self.timeline.nodes.of(iteration)) - len(known) < SOON
+        known = self._known.get(iteration.index)
+        built_from = known.graph.nodes if known is not None and known.graph is not None else ()
+        return len(self.timeline.nodes.of(iteration)) - len(built_from) < SOON
 
     def read_graph(self, iteration: Iteration) -> Driven[None]:
         """Read the graph of an iteration, and collapse modules of a large one automatically."""
@@ -304,7 +316,8 @@ class Folds:
             self._seen.add(iteration.index)
         if self.chooses_views and self._level is None and iteration.index not in self._views:
             self._views[iteration.index] = yield from self._choosing(graph)
-        self._graph = _KnownGraph((iteration.index, iteration.end), nodes, graph)  # last: this makes `ready` true
+        # last: this makes `ready` true
+        self._known_of(iteration).graph = _KnownGraph(iteration.end, nodes, graph)
 
     def graph(self, iteration: Iteration) -> CallGraph:
         """Return the nodes and module calls of an iteration, which may still grow.
@@ -313,12 +326,21 @@ class Folds:
         """
         if not self.ready(iteration):
             raise GvizError("the graph of this iteration is still being read", hint="try again soon", exit_code=2)
-        known, here = self._graph, (iteration.index, iteration.end)
-        if known is None or known.at != here:
+        of_iteration = self._known_of(iteration)
+        known = of_iteration.graph
+        if known is None or known.end != iteration.end:
             nodes = self.timeline.nodes.of(iteration)
-            same = known is not None and (known.at[0], known.nodes) == (iteration.index, nodes)
-            known = self._graph = _KnownGraph(here, nodes, known.graph if known and same else self._built(iteration))
+            graph = known.graph if known is not None and known.nodes == nodes else self._built(iteration)
+            known = of_iteration.graph = _KnownGraph(iteration.end, nodes, graph)
         return known.graph
+
+    def _known_of(self, iteration: Iteration) -> _KnownIteration:
+        """Return what is known of an iteration; what is known of those used longest ago is forgotten."""
+        known = self._known.pop(iteration.index, None) or _KnownIteration()
+        self._known[iteration.index] = known
+        while len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return known
 
     def _built(self, iteration: Iteration) -> CallGraph:
         infos, _ = shown_nodes(self.timeline, iteration, content="all")
@@ -355,7 +377,7 @@ class Folds:
 
     def expand(self, node: int, path: str = "") -> str:
         """Expand the named module, or the outermost collapsed call around a node; return its name."""
-        iteration = self._iteration_of(node)
+        iteration = self.iteration_of(node)
         box = self._box(self._chain(node, iteration), iteration)
         holds = path in self.collapsed(iteration) if path else box is not None
         otherwise = f"no collapsed {self._box_words(iteration)} contains the selected node"
@@ -369,7 +391,7 @@ class Folds:
 
     def collapse(self, node: int, path: str = "") -> str:
         """Collapse the named module, or the innermost expanded call around a node; return its name."""
-        iteration = self._iteration_of(node)
+        iteration = self.iteration_of(node)
         chain = self._chain(node, iteration)
         box = self._box(chain, iteration)
         at = chain.index(box) if box is not None else len(chain)
@@ -421,11 +443,11 @@ class Folds:
 
         The boxes are those of moment `n`.
         """
-        nodes, way = self.timeline.nodes, 1 if steps > 0 else -1
+        nodes, way, boxes = self.timeline.nodes, 1 if steps > 0 else -1, _BoxesAt(self, n)
         at = nodes.place_of(node)
         for _ in range(abs(steps)):
-            here = self._box_of(int(nodes[at]), n)
-            while 0 <= at < len(nodes) and self._box_of(int(nodes[at]), n) == here:
+            here = boxes.of(int(nodes[at]))
+            while 0 <= at < len(nodes) and boxes.holds(here, int(nodes[at])):
                 at += way
             if not 0 <= at < len(nodes):
                 return 0
@@ -433,25 +455,14 @@ class Folds:
 
     def relative(self, node: int, kin: str, n: int) -> int:
         """Return an input (``input``) or a user (``user``) of the box of a node at moment `n`, or 0 if it has none."""
-        timeline, here = self.timeline, self._box_of(node, n)
-        members = [member for member in self._groups(n) if self._box_of(member, n) == here] or [node]
+        timeline, boxes = self.timeline, _BoxesAt(self, n)
+        here = boxes.of(node)
+        members = boxes.members(here)
         if kin == "input":
             family = (source for member in members for source, _ in timeline.info(member).created.inputs)
         else:
             family = (int(user) for member in members for user in timeline.nodes.users(member))
-        return next((other for other in family if other and self._box_of(other, n) != here), 0)
-
-    def _box_of(self, node: int, n: int) -> tuple[int, int]:
-        """Return what identifies the box of a node at moment `n`: the node, or the scope of the collapsed call."""
-        scope = self._groups(n).get(node, 0)
-        if not scope and not self._is_in(node, n):
-            scope = self._groups(self.timeline.info(node).born).get(node, 0)
-        return (0 if scope else node), scope
-
-    def _is_in(self, node: int, n: int) -> bool:
-        """Return whether a node was made in the iteration of moment `n`."""
-        iteration = self.timeline.iteration_at(n)
-        return iteration.start <= self.timeline.info(node).born <= iteration.end
+        return next((other for other in family if other and not boxes.holds(here, other)), 0)
 
     def collapsed_text(self, iteration: Iteration) -> tuple[str, ...]:
         """Return what an automatic view has collapsed, in many words and in few; nothing if it shows every node."""
@@ -562,19 +573,22 @@ class Folds:
     def _node_at(self, n: int) -> int:
         return int(self.timeline.columns(n, n + 1).node[0])
 
-    def _groups(self, n: int) -> dict[int, int]:
+    def _groups(self, n: int) -> Mapping[int, int]:
         """Return the nodes inside collapsed calls, each with its call, in the iteration of a moment."""
-        iteration = self.timeline.iteration_at(n)
+        return self.groups_of(self.timeline.iteration_at(n))
+
+    def groups_of(self, iteration: Iteration) -> Mapping[int, int]:
+        """Return the nodes inside collapsed calls of an iteration, each with the scope of its call."""
         if not self.hides(iteration):
             return {}
         wanted = replace(self.graph_filter(iteration), focus=0, ancestors=False, radius=0)
-        graph = self._calls(iteration)
-        if self._folded is None or self._folded[0] is not graph or self._folded[1] != wanted:
+        graph, known = self._calls(iteration), self._known_of(iteration)
+        if known.groups is None or known.groups[0] is not graph or known.groups[1] != wanted:
             # reversed, so that a shared node belongs to its first call: a pass runs it with that call
             groups = reversed(fold(graph, wanted).groups)
             inside = {node: group.call.scope for group in groups for node in group.nodes}
-            self._folded = graph, wanted, inside
-        return self._folded[2]
+            known.groups = graph, wanted, inside
+        return known.groups[2]
 
     def _box_words(self, iteration: Iteration) -> str:
         """What can be collapsed at the level, for a message."""
@@ -583,7 +597,8 @@ class Folds:
     def _collapse(self, closed: Closed) -> None:
         self._filter = replace(self._filter, closed=self._filter.closed | closed)
 
-    def _iteration_of(self, node: int) -> Iteration:
+    def iteration_of(self, node: int) -> Iteration:
+        """Return the iteration that made a node; the first one for no node."""
         born = self.timeline.info(node).born if node else 0
         return self.timeline.iteration_at(born)
 
@@ -604,6 +619,47 @@ class Folds:
         if not holds:
             hint = "modules lists them" if path else "j and k select another"
             raise GvizError(f"{clipped(path, 40)} {named}" if path else otherwise, hint=hint, exit_code=2)
+
+
+@dataclass(frozen=True, slots=True)
+class _BoxKey:
+    """What identifies a box: its only node, or else its collapsed call, in an iteration."""
+
+    node: int
+    iteration: int = 0
+    scope: int = 0
+
+
+class _BoxesAt:
+    """The boxes of nodes at a moment. A node of another iteration is in the box that it has there.
+
+    The groups of each iteration are computed once: a graph may be slow to build, and few of them are kept.
+    """
+
+    def __init__(self, folds: Folds, n: int) -> None:
+        self._folds = folds
+        self._here = folds.timeline.iteration_at(n)
+        self._groups: dict[int, Mapping[int, int]] = {}  # by the index of the iteration
+
+    def of(self, node: int) -> _BoxKey:
+        """Return what identifies the box of a node."""
+        for iteration in (self._here, self._folds.iteration_of(node)):
+            if scope := self._in(iteration).get(node, 0):
+                return _BoxKey(0, iteration.index, scope)
+        return _BoxKey(node)
+
+    def members(self, box: _BoxKey) -> list[int]:
+        """Return the nodes of a box."""
+        return [box.node] if box.node else [node for node in self._groups[box.iteration] if self.holds(box, node)]
+
+    def holds(self, box: _BoxKey, node: int) -> bool:
+        """Return whether a node is in a box; a parameter is in a box of each iteration that uses it."""
+        return node == box.node if box.node else self._groups[box.iteration].get(node, 0) == box.scope
+
+    def _in(self, iteration: Iteration) -> Mapping[int, int]:
+        if iteration.index not in self._groups:
+            self._groups[iteration.index] = self._folds.groups_of(iteration)
+        return self._groups[iteration.index]
 
 
 def _name(call: ModuleCall | None) -> str:

@@ -361,3 +361,62 @@ def test_nothing_is_known_about_a_first_forward_and_about_all_nodes():
     assert folds.nodes_ahead(40, 1) == 0
     folds.level = "modules"
     assert folds.nodes_ahead(40, 1) == 0
+
+
+def built(folds, monkeypatch):
+    """The iterations whose graphs are built, one after the other."""
+    found, build = [], folds._built
+    monkeypatch.setattr(folds, "_built", lambda iteration: found.append(iteration.index) or build(iteration))
+    return found
+
+
+def test_the_next_boxes_beyond_an_iteration_are_those_of_the_other_iteration(monkeypatch):
+    folds = folds_of()
+    n, node, passed = LAST.end, int(TRAINED.nodes[-1]), []
+    builds = built(folds, monkeypatch)
+    while TRAINED.info(node).born >= SECOND.start:
+        passed.append(node)
+        node = folds.neighbour(node, -1, n)
+    assert builds == [LAST.index, SECOND.index]  # each of them once
+    made = [[node for node in passed if one.start <= TRAINED.info(node).born <= one.end] for one in (SECOND, LAST)]
+    assert len(made[0]) == len(made[1]) < len(TRAINED.nodes.of(SECOND)) / 3
+    again, node = [], passed[-1]
+    while node:
+        again.append(node)
+        node = folds.neighbour(node, 1, n)
+    boxes = [folds_module._BoxesAt(folds, n).of(node) for node in passed]
+    assert [folds_module._BoxesAt(folds, n).of(node) for node in again] == boxes[::-1]
+    assert builds == [LAST.index, SECOND.index]
+
+
+def test_one_key_builds_the_graph_of_each_iteration_once(monkeypatch):
+    folds = folds_of()
+    builds = built(folds, monkeypatch)
+    first = next(node for node in TRAINED.nodes if TRAINED.info(node).born >= LAST.start)
+    before = folds.neighbour(int(first), -1, LAST.end)
+    assert TRAINED.info(before).born <= SECOND.end
+    folds.neighbour(before, -5, LAST.end)
+    folds.graph(LAST)
+    assert sorted(builds) == [SECOND.index, LAST.index]
+
+
+def test_the_relatives_of_a_box_of_another_iteration_are_those_that_it_has_there():
+    folds, ops = folds_of(), []
+    for node in map(int, TRAINED.nodes.of(SECOND)):
+        info = TRAINED.info(node)
+        if info.born >= SECOND.start and info.created.kind == "op":
+            ops.append(node)
+            assert folds.relative(node, "user", LAST.end) == folds.relative(node, "user", SECOND.end)
+    head = next(node for node in ops if TRAINED.info(node).scope == "Net.head")
+    source = folds.relative(head, "input", LAST.end)
+    assert TRAINED.info(source).scope.startswith("Net.blocks.7")
+    assert source in ops
+
+
+def test_few_graphs_are_kept_and_the_answers_do_not_depend_on_their_number(monkeypatch):
+    many, few, n = folds_of(), folds_of(), LAST.end
+    nodes = [int(node) for node in TRAINED.nodes[::40]]
+    expected = [many.neighbour(node, steps, n) for node in nodes for steps in (1, -1)]
+    monkeypatch.setattr(folds_module, "MOST_KNOWN", 1)
+    assert [few.neighbour(node, steps, n) for node in nodes for steps in (1, -1)] == expected
+    assert len(few._known) == 1
