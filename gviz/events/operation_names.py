@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from gviz.events.graph import NodeCreated
+
 DOCUMENTED = {
     "native_batch_norm": "batch_norm", "cudnn_batch_norm": "batch_norm", "miopen_batch_norm": "batch_norm",
     "native_layer_norm": "layer_norm", "native_group_norm": "group_norm", "fused_rms_norm": "rms_norm",
@@ -25,16 +27,32 @@ _FUSED_ATTENTION = re.compile(r"_?scaled_dot_product_\w*attention\w*$")
 _CONVOLUTIONS = {"convolution", "mkldnn_convolution", "cudnn_convolution", "thnn_conv2d"}
 
 
-def documented_name(name: str, dimensions: int = 0, *, transposed: bool = False) -> str:
-    """Return the function in PyTorch's documentation for an operation.
+def documented_name(name: str, created: NodeCreated) -> str:
+    """Return the function in PyTorch's documentation for the operation of a node, or for the call that made it."""
+    if not depends_on_result(name):
+        return documented_names(name)[0]
+    value = created.first_value
+    dimensions = len(value.shape) if value is not None else 0
+    transpose = "_transpose" if dict(created.attrs).get("transposed") is True else ""
+    return f"conv{transpose}{dimensions - 2}d" if dimensions > 2 else "conv"
 
-    For a ``convolution``, `dimensions` are those of its result.
-    """
-    bare = name.lstrip("_") if not name.startswith("__") else name
-    if bare in _CONVOLUTIONS:
-        return f"conv{'_transpose' * transposed}{dimensions - 2}d" if dimensions > 2 else "conv"
+
+def documented_names(name: str) -> tuple[str, ...]:
+    """Return the functions in PyTorch's documentation that an operation may be; several only for a ``convolution``."""
+    if depends_on_result(name):
+        return "conv", *(f"conv{transpose}{number}d" for transpose in ("", "_transpose") for number in (1, 2, 3))
+    bare = _bare(name)
     if _UPSAMPLING.match(bare):
-        return "interpolate"
+        return ("interpolate",)
     if _FUSED_ATTENTION.match(bare):
-        return "scaled_dot_product_attention"
-    return DOCUMENTED.get(bare, _WITH_INDICES.sub("", bare))
+        return ("scaled_dot_product_attention",)
+    return (DOCUMENTED.get(bare, _WITH_INDICES.sub("", bare)),)
+
+
+def depends_on_result(name: str) -> bool:
+    """Return whether the documented name depends on the node: a ``convolution`` is a ``conv2d`` or another one."""
+    return _bare(name) in _CONVOLUTIONS
+
+
+def _bare(name: str) -> str:
+    return name.lstrip("_") if not name.startswith("__") else name

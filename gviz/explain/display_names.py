@@ -65,11 +65,7 @@ def own_name(info: NodeInfo) -> str:
 
 
 def _documented_name(info: NodeInfo, name: str) -> str:
-    if info.op.is_of_program:
-        return name
-    value = info.created.first_value
-    dimensions = len(value.shape) if value is not None else 0
-    return documented_name(name, dimensions, transposed=dict(info.created.attrs).get("transposed") is True)
+    return name if info.op.is_of_program else documented_name(name, info.created)
 
 
 def is_mask(created: NodeCreated) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, get_args
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.events.operation_names import documented_name
+from gviz.events.operation_names import depends_on_result, documented_name, documented_names
 from gviz.query_syntax.tensor_spelling import with_items, with_paths
 from gviz.source.site import Frame
 from gviz.values.plain_text import clipped
@@ -41,17 +41,23 @@ class Known(Protocol):
     def scope(self) -> str: ...
     @property
     def frames(self) -> tuple[Frame, ...]: ...
+    @property
+    def created(self) -> e.NodeCreated | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """The same facts for a node whose final name is not known yet: `names` has every name that it may get."""
+    """The same facts for a node whose final name is not known yet: `names` has every name that it may get.
+
+    A place also refers to it by every name that its operation may have in the documentation.
+    """
 
     node: int
     names: tuple[str, ...]
     op: e.OpSeen
     scope: str
     frames: tuple[Frame, ...]
+    created: None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +83,15 @@ class Place:
             case "line":
                 return any(_covers(frame, self.word, self.number) for frame in info.frames)
             case "op":
-                return self._names_op(info.op)
+                return self._names_op(info)
             case "pattern":
                 return self.word in info.names or any(fnmatchcase(name, self.word) for name in info.names)
             case "word":
-                return self.word in info.names or self._names_op(info.op)
+                return self.word in info.names or self._names_op(info)
             case "part":
                 return any(
                     self.word.lower() in name.lower()
-                    for name in (info.op.name, *_shown_names(info.op), info.scope, *info.names)
+                    for name in (info.op.name, *_shown_names(info), info.scope, *info.names)
                 )
 
     def means_module(self, path: str) -> bool:
@@ -133,20 +139,29 @@ class Place:
         """Return whether the place is the line of a call; `frames` has the innermost first."""
         return self.kind == "line" and bool(frames) and _covers(frames[0], self.word, self.number)
 
-    def _names_op(self, op: e.OpSeen) -> bool:
+    def depends_on_result(self, op: e.OpSeen) -> bool:
+        """Return whether the place may refer to some nodes of an operation and not to others, by their results."""
+        return self.kind in ("op", "part") and any(map(depends_on_result, (op.name, op.call)))
+
+    def _names_op(self, info: Known) -> bool:
         """Return whether the word is the name of an operation.
 
         A plain word may be a module such as ``linear``. Only ``op:linear`` also means the name in the documentation.
         """
         word = self.word.lower()
-        if word in (op.name.lower(), op.grad_fn.lower()):
+        if word in (info.op.name.lower(), info.op.grad_fn.lower()):
             return True
-        return self.kind == "op" and word in _shown_names(op)
+        return self.kind == "op" and word in map(str.lower, _shown_names(info))
 
 
-def _shown_names(op: e.OpSeen) -> tuple[str, ...]:
-    """Return the names under which an operation is shown, in small letters."""
-    return documented_name(op.name).lower(), "" if op.more else op.call.lower()
+def _shown_names(info: Known) -> Iterator[str]:
+    """Yield the names under which an operation is shown, and the call that made it under its recorded name."""
+    op, created = info.op, info.created
+    calls = (op.call,) if op.call and not op.more else ()
+    yield from calls
+    if not op.is_of_program:
+        for name in (op.name, *calls):
+            yield from documented_names(name) if created is None else (documented_name(name, created),)
 
 
 def paths_of(word: str) -> Iterator[tuple[str, str]]:

@@ -118,7 +118,8 @@ class PlaceMatcher:
             seen, frames = self._timeline.op(op), self._timeline.stack(stack)
             names = "", *self._timeline.nodes.possible_names(stack), *self._of_gradient(owner)
             nameless, *named = (self._place.names(Possible(0, (name,), seen, module, frames)) for name in names)
-            self._kinds[kind] = "yes" if nameless else "maybe" if any(named) else "no"
+            is_certain = nameless and not self._place.depends_on_result(seen)
+            self._kinds[kind] = "yes" if is_certain else "maybe" if nameless or any(named) else "no"
         return self._kinds[kind]
 
     def _of_gradient(self, owner: int) -> tuple[str, ...]:

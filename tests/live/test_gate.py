@@ -382,6 +382,12 @@ def calls_its_modules():
         net(torch.ones(1, 2)).sum().backward()
 
 
+def convolves():
+    x, w = torch.ones(1, 1, 3, 3, requires_grad=True), torch.ones(1, 1, 2, 2)
+    for _ in range(2):
+        torch.nn.functional.conv_transpose2d(torch.nn.functional.conv2d(x, w), w).sum().backward()
+
+
 LINE = computes_on_transposed_memory.__code__.co_firstlineno + 5
 
 REAL = {
@@ -392,6 +398,7 @@ REAL = {
     trains: ("#1 if value.max() > 5", "if value.max() > 15 and op != 'mul'",
         "if 0 < value.max() < 30 * step"),
     has_its_nan_in_the_first_of_two_outputs: ("on nan if value > 3",),
+    convolves: ("op:conv2d", "op:conv_transpose2d", "op:convolution if value.sum() > 4"),
     computes_on_transposed_memory: ("on inplace w", "change w", "on accumulate w if value[0][1] > 10",
         f"test_gate.py:{LINE}"),
     calls_its_modules: ("net", "net.1", "Sequential.1.0", "net.*", "on backward net[1]", "net.1 if value.max() > -9"),

@@ -3,12 +3,17 @@
 import pytest
 from recording import events_of, timeline_of
 
+import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import ScopeEntered
+from gviz.explain.display_names import op_title, own_name, public_name
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import find, last, node_at, query
+from gviz.query_syntax.place import place
+from gviz.trace import load
 from gviz.trace.event_log import MemoryLog
+from gviz.trace.place_matches import PlaceMatcher
 from gviz.trace.timeline import Timeline
 
 
@@ -117,6 +122,57 @@ def test_a_search_finds_what_a_look_at_every_name_finds(part):
     if expected:
         last_found = find(timeline, fits, 0, backward=True)
         assert (find(timeline, fits, expected[0]), last_found) == ((expected * 2)[1], expected[-1])
+
+
+def convolved():
+    x, w = torch.ones(1, 1, 4, 4, requires_grad=True), torch.ones(1, 1, 2, 2)
+    y = torch.nn.functional.conv2d(x, w)
+    z = torch.nn.functional.conv_transpose2d(y, w)
+    u = torch.nn.functional.conv1d(x[0], torch.ones(1, 4, 2))
+    return u, z
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("op:conv2d", ["y"]),
+        ("op:Conv_Transpose2d", ["z"]),
+        ("op:conv1d", ["u"]),
+        ("op:conv3d", []),
+        ("op:convolution", ["y", "z", "u"]),
+        ("convolution", ["y", "z", "u"]),
+        ("conv2d", []),
+        ("op:ConvolutionBackward0", ["y", "z", "u"]),
+    ],
+)
+def test_an_operation_is_found_by_the_names_that_are_shown_and_by_the_recorded_ones(asked, found):
+    timeline = timeline_of(convolved)
+    fits = PlaceMatcher(timeline, place(asked))
+    infos = [timeline.info(node) for node in timeline.nodes if fits(node)]
+    assert [info.name for info in infos] == found
+    assert [info for info in map(timeline.info, timeline.nodes) if place(asked).fits(info)] == infos
+
+
+def test_a_search_by_a_part_of_a_shown_name_finds_the_operation():
+    timeline = timeline_of(convolved)
+    found = [timeline.info(node).name for node in timeline.nodes if query(timeline, "transpose2")(node)]
+    assert found == ["z"]
+
+
+@pytest.mark.torch
+def test_an_operation_of_pytorch_is_found_by_every_name_that_is_shown(tmp_path):
+    pytorch = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "trace.gviz"):
+        x = pytorch.ones(2, 3, requires_grad=True)
+        picked = x[pytorch.tensor([0])] + x[:, 0].sum()
+        pytorch.nn.functional.cross_entropy(picked, pytorch.tensor([0])).backward()
+    timeline = load(tmp_path / "trace.gviz")
+    assert sum(op_title(info).lower() == "index" for info in map(timeline.info, timeline.nodes)) == 2
+    for info in map(timeline.info, timeline.nodes):
+        if info.created.kind == "op":
+            for name in (op_title(info), own_name(info), info.op.name, info.op.grad_fn):
+                assert not name or place(f"op:{name}").fits(info), name
+            assert place(f"op:{public_name(info)}").fits(info) is not info.op.more
 
 
 def test_a_search_finds_what_was_made_with_a_nan_and_what_an_event_concerns():

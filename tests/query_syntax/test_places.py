@@ -18,6 +18,7 @@ NODE = SimpleNamespace(
     op=OpSeen(1, "mul", "MulBackward0", (), (), ()),
     scope="net.fc1",
     frames=(Frame("/home/me/layers.py", "forward", 7, 9, 0, 1), Frame("/home/me/demo.py", "<module>", 30, 30, 0, 1)),
+    created=None,
 )
 
 

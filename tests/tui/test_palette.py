@@ -4,10 +4,14 @@ import re
 
 import pytest
 from driving import app_of, rows_of, send, until
+from recording import timeline_of
 from stories import demo
 from textual.command import CommandPalette
 from textual.widgets import Input
 
+import gviz.engine as torch
+from gviz.query.name_lookup import NamedNodes
+from gviz.query.node_lookup import last
 from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config
 from gviz.tui.keymaps import ACTS, keys_of
@@ -37,6 +41,24 @@ from gviz.tui.widgets.prompt import Prompt
 )
 def test_a_line_is_completed_by_what_its_command_takes(text, found):
     assert completions(app_of(demo())._start.session, text)[: max(len(found), 1)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("break conv", ["break convolution"]),
+        ("break op:co", ["break op:conv2d", "break op:convolution"]),
+        ("break op:", ["break op:conv2d", "break op:sum", "break op:convolution"]),
+    ],
+)
+def test_a_completed_operation_is_found(text, found):
+    def program():
+        torch.nn.functional.conv2d(torch.ones(1, 1, 3, 3, requires_grad=True), torch.ones(1, 1, 2, 2)).sum()
+
+    session = app_of(timeline_of(program))._start.session
+    assert completions(session, text) == found
+    for line in found:
+        assert last(NamedNodes(session.timeline), line.partition(" ")[2], len(session.timeline))
 
 
 def test_files_are_completed(tmp_path):

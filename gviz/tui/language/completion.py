@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gviz.errors import GvizError
-from gviz.explain.display_names import public_name
+from gviz.explain.display_names import own_name, public_name
 from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.query_syntax.stop_condition import EVENTS
 from gviz.tui.commands.export_copy import OF_NODE
@@ -89,13 +89,17 @@ def _source(name: str, takes: str, head: str) -> _Source:
 
 
 def _places(session: Session) -> Iterator[str]:
-    """Yield names first, then modules, then operations."""
+    """Yield names first, then modules, then operations: by their recorded names, and after ``op:`` by all names."""
     infos = [session.timeline.info(node) for node in session.timeline.nodes[-MOST_NODES:]]
     names = dict.fromkeys(info.name for info in reversed(infos) if info.name)
     yield from names
     yield from (f"{name}.grad" for name in names)
     yield from dict.fromkeys(info.scope for info in infos if info.scope)
-    yield from dict.fromkeys(public_name(info) for info in infos if info.created.kind == "op")
+    made = [info for info in infos if info.created.kind == "op"]
+    recorded = dict.fromkeys(info.op.name for info in made)
+    yield from recorded
+    shown = (name for info in made for name in (public_name(info), own_name(info)))
+    yield from (f"op:{name}" for name in dict.fromkeys((*shown, *recorded)))
 
 
 def _values(session: Session, name: str) -> Iterable[str]:
