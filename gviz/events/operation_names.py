@@ -16,10 +16,17 @@ DOCUMENTED = {
     "native_dropout": "dropout", "addmm": "linear", "mm": "matmul", "bmm": "matmul", "mv": "matmul", "dot": "matmul",
     "baddbmm": "baddbmm", "getitem": "index", "native_norm": "norm", "linalg_vector_norm": "vector_norm",
     "nll_loss2d": "nll_loss", "slow_conv_dilated2d": "conv2d", "constant_pad_nd": "pad", "safe_softmax": "softmax",
-    "unsafe_split": "split", "unsafe_chunk": "chunk", "reshape_alias": "reshape", "to_copy": "to",
+    "unsafe_split": "split", "unsafe_chunk": "chunk", "unsafe_view": "view", "reshape_alias": "reshape", "to_copy": "to",
     "mkldnn_rnn_layer": "lstm", "cudnn_rnn": "rnn", "transformer_encoder_layer_fwd": "TransformerEncoderLayer",
 }  # fmt: skip
 """The function of PyTorch's documentation for operations that have another name."""
+
+PRODUCTS = frozenset({"addmm", "mm", "bmm", "mv", "dot"})
+"""Operations that programs call themselves, and that ``linear`` and ``matmul`` run.
+
+A recording of PyTorch has the name of the called function for each of them. In others they count as parts of a
+``linear`` or ``matmul``.
+"""
 
 _WITH_INDICES = re.compile(r"_with_indices$")
 _UPSAMPLING = re.compile(r"_?upsample_\w+$")

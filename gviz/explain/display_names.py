@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
-from gviz.events.operation_names import documented_name
+from gviz.events.operation_names import PRODUCTS, documented_name
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import RESHAPING
 from gviz.source.site import Frame
@@ -56,7 +56,8 @@ def op_title(info: NodeInfo) -> str:
 
 def public_name(info: NodeInfo) -> str:
     """Return the function that the program called: ``cross_entropy`` for the ``nll_loss`` in it."""
-    return _documented_name(info, info.op.call or info.op.name)
+    called = info.op.call
+    return called if called in PRODUCTS else _documented_name(info, called or info.op.name)
 
 
 def own_name(info: NodeInfo) -> str:

@@ -77,6 +77,22 @@ def test_an_operation_has_the_name_of_its_function_in_pytorch(tmp_path):
     assert last.op.grad_fn == "NllLossBackward0"  # the exact name is next to it in the node panel
 
 
+@pytest.mark.torch
+def test_a_product_has_the_name_of_the_function_that_the_program_called(tmp_path):
+    pytorch = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "trace.gviz"):
+        a, b = pytorch.randn(3, 4, requires_grad=True), pytorch.randn(4, 5)
+        assert pytorch.addmm(b[0], a, b).requires_grad
+        assert all(it.requires_grad for it in (pytorch.mm(a, b), a @ b, pytorch.nn.functional.linear(a, b.t(), b[0])))
+        assert pytorch.dot(a[0], a[1]).requires_grad
+        assert pytorch.kron(a, b).requires_grad
+    timeline = load(tmp_path / "trace.gviz")
+    names = [op_title(info) for info in map(timeline.info, timeline.nodes) if info.created.kind == "op"]
+    assert [name for name in names if name not in ("index", "t")] == [
+        "Addmm", "Mm", "matmul", "linear", "Dot", "View", "View", "Mul", "view"
+    ]  # fmt: skip
+
+
 def test_an_operation_of_a_plain_word_is_written_as_a_title():
     timeline = timeline_of(lambda: (torch.ones(2, 2, requires_grad=True).log_softmax(1) @ torch.ones(2, 2)).t().sum())
     names = [op_title(info) for info in map(timeline.info, timeline.nodes) if info.created.kind == "op"]

@@ -21,6 +21,7 @@ from gviz.adapters.pytorch.private_api import schemas_of
 from gviz.adapters.pytorch.tensor_properties import device_of, dtype_of
 from gviz.events import OpSeen, Reading
 from gviz.events.graph import HOOK_FUNCTION, HOOK_NAME
+from gviz.events.operation_names import PRODUCTS
 
 FUNCTIONS = 1 << 12
 """The size of caches by function. They are bounded because functions that a program creates may hold tensors."""
@@ -120,13 +121,13 @@ def of_node(
     for ours in sorted(_declared()[0].get(grad_fn, ()), key=unlike):
         if ours.places is None or len(ours.places) == edges:
             name = ours.name.rstrip("_") + "_" if in_place else ours.name
-            public = call if more or call != name else ""
+            public = call if more or call != name or name in PRODUCTS else ""
             return replace(ours, name=name, saved=ours.saved or saved, call=public, more=more)
     slots = tensors if len(tensors) == edges else _tensor_arguments(own, edges)
     name = called or own
     if grad_fn == f"{HOOK_FUNCTION}Backward":
         return Operation(HOOK_NAME, grad_fn, slots, ("",) * edges)
-    public = call if more or call != name else ""
+    public = call if more or call != name or name in PRODUCTS else ""
     return Operation(name, grad_fn, slots, ("",) * edges, saved, call=public, more=more)
 
 
