@@ -14,9 +14,10 @@ DOCUMENTED = {
     "native_batch_norm": "batch_norm", "cudnn_batch_norm": "batch_norm", "miopen_batch_norm": "batch_norm",
     "native_layer_norm": "layer_norm", "native_group_norm": "group_norm", "fused_rms_norm": "rms_norm",
     "native_dropout": "dropout", "addmm": "linear", "mm": "matmul", "bmm": "matmul", "mv": "matmul", "dot": "matmul",
-    "baddbmm": "baddbmm", "getitem": "index", "native_norm": "norm", "linalg_vector_norm": "vector_norm",
+    "getitem": "index", "native_norm": "norm", "linalg_vector_norm": "vector_norm",
     "nll_loss2d": "nll_loss", "slow_conv_dilated2d": "conv2d", "constant_pad_nd": "pad", "safe_softmax": "softmax",
-    "unsafe_split": "split", "unsafe_chunk": "chunk", "unsafe_view": "view", "reshape_alias": "reshape", "to_copy": "to",
+    "unsafe_split": "split", "unsafe_chunk": "chunk", "unsafe_view": "view",
+    "reshape_alias": "reshape", "to_copy": "to",
     "mkldnn_rnn_layer": "lstm", "cudnn_rnn": "rnn", "transformer_encoder_layer_fwd": "TransformerEncoderLayer",
 }  # fmt: skip
 """The function of PyTorch's documentation for operations that have another name."""
