@@ -436,17 +436,18 @@ def within(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> 
 
 
 def with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
-    """Replace ``torch.normal(mean, std)`` with ``mean + std * torch.randn_like(std)``."""
+    """Replace ``torch.normal(mean, std)`` with ``(mean + std * torch.randn_like(mean))``, if the mean is a name."""
 
     def change(text: _Text) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
-                case ast.Call(func=ast.Attribute(value=module), args=[mean, std], keywords=[]) if (
-                    _called(part) == "normal" and text.segment(module) == "torch"
-                ):
-                    deviation = text.segment(std)
-                    factor = deviation if isinstance(std, ast.Name | ast.Attribute | ast.Call) else f"({deviation})"
-                    return f"({text.segment(mean)} + {factor} * torch.randn_like({deviation}))"
+                case ast.Call(
+                    func=ast.Attribute(value=module), args=[ast.Name() | ast.Attribute() as mean, std], keywords=[]
+                ) if _called(part) == "normal" and text.segment(module) == "torch":
+                    factor, noise = text.segment(std), f"torch.randn_like({text.segment(mean)})"
+                    if not isinstance(std, ast.Name | ast.Attribute | ast.Call | ast.Constant):
+                        factor = f"({factor})"
+                    return f"({text.segment(mean)} + {factor} * {noise})"
             return None
 
         return known

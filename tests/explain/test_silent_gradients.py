@@ -44,7 +44,44 @@ def test_a_draw_from_what_the_loss_trains_otherwise_is_found_with_its_edit(engin
     assert "mu" in texts(found)
     assert "rest of the loss only" in texts(found)
     assert found.edit is not None
-    assert "(mu + std * torch.randn_like(std))" in str(found.edit)
+    assert "(mu + std * torch.randn_like(mu))" in str(found.edit)
+
+
+@pytest.mark.parametrize(
+    ("draw", "edit"),
+    [
+        ("torch.normal(mu, 0.1)", "(mu + 0.1 * torch.randn_like(mu))"),
+        ("torch.normal(mu, std + 1)", "(mu + (std + 1) * torch.randn_like(mu))"),
+        ("torch.normal(mu if epoch else 2 * mu, std)", None),
+        ("torch.normal(mu[0], std)", None),
+    ],
+)
+def test_the_edit_of_a_draw_keeps_its_shape_and_computes_no_mean_twice(draw, edit, kinds):
+    found = kinds(AUTOENCODER.replace("DRAW", draw).replace("TERM", KL))["drawn"]
+    assert found.edit is None if edit is None else edit in str(found.edit)
+
+
+CUTS = ["torch.normal(mu.detach(), 1.0)", "torch.normal(mu.detach(), std.detach())"]
+
+
+@pytest.mark.parametrize("draw", CUTS)
+def test_a_cut_before_a_draw_is_deliberate(draw, kinds):
+    assert "drawn" not in kinds(AUTOENCODER.replace("DRAW", draw).replace("TERM", KL))
+
+
+def test_a_draw_in_a_block_without_gradients_is_deliberate(kinds):
+    block = "torch.zeros(8, 2)\n    with torch.no_grad():\n        z = torch.normal(mu, std)"
+    assert "drawn" not in kinds(AUTOENCODER.replace("DRAW", block).replace("TERM", KL))
+
+
+@pytest.mark.torch
+def test_a_sample_is_found_but_not_in_a_block_of_the_program(kinds):
+    pytest.importorskip("torch")
+    sample = "torch.distributions.Normal(mu, std).sample()"
+    found = kinds(AUTOENCODER.replace("DRAW", sample).replace("TERM", KL), "torch")["drawn"]
+    assert "rsample()" in str(found.edit)
+    block = f"0\n    with torch.no_grad():\n        z = {sample}"
+    assert "drawn" not in kinds(AUTOENCODER.replace("DRAW", block).replace("TERM", KL), "torch")
 
 
 @pytest.mark.parametrize("draw", ["mu + std * torch.randn_like(std)", "mu", "torch.normal(0.0, 1.0, (8, 2))"])
@@ -55,6 +92,12 @@ def test_noise_and_draws_from_fixed_distributions_are_not(draw, kinds):
 def test_a_draw_whose_probability_is_in_the_loss_is_deliberate(kinds):
     score = "((z - mu) / std).pow(2).mean()"
     assert "drawn" not in kinds(AUTOENCODER.replace("DRAW", "torch.normal(mu, std)").replace("TERM", score))
+
+
+def test_a_draw_whose_probability_uses_what_the_mean_was_made_from_is_deliberate(kinds):
+    program = AUTOENCODER.replace("DRAW", "torch.normal(torch.sigmoid(mu), std)")
+    assert "drawn" in kinds(program.replace("TERM", KL))
+    assert "drawn" not in kinds(program.replace("TERM", "(z - mu).pow(2).mean()"))
 
 
 def test_a_draw_from_what_this_loss_does_not_train_is_deliberate(kinds):
@@ -96,6 +139,29 @@ def test_a_row_that_pads_is_not(kinds):
     assert "padding-used" not in kinds(embedding(PADDED, "ids.reshape(-1), ignore_index=0"))
     assert "padding-used" not in kinds(embedding(PADDED, "torch.full((12,), 3)"))
     assert "padding-used" not in kinds(embedding(BETWEEN, "ids.reshape(-1)", "None"))
+
+
+def test_sequences_may_lie_along_either_dimension_of_the_indices(kinds):
+    transposed = "[list(column) for column in zip(*IDS)]"
+    assert "padding-used" not in kinds(embedding(transposed.replace("IDS", PADDED), "torch.full((12,), 3)"))
+    assert "padding-used" in kinds(embedding(transposed.replace("IDS", BETWEEN), "torch.full((12,), 3)"))
+
+
+def test_indices_that_are_no_sequences_may_have_missing_ones(kinds):
+    assert "padding-used" not in kinds(embedding("[1, 0, 2, 0, 3, 1]", "torch.full((6,), 3)"))
+    assert "padding-used" not in kinds(
+        embedding("[[1, 0, 4], [2, 0, 5], [1, 3, 4], [0, 3, 5]]", "torch.full((12,), 3)")
+    )
+
+
+@pytest.mark.parametrize("targets", ["ids.reshape(-1), weight=torch.tensor([0., 1, 1, 1, 1, 1])", "OTHER"])
+def test_a_loss_that_may_leave_padding_out_is_not(targets, kinds):
+    program = embedding(PADDED, targets)
+    if targets == "OTHER":
+        program = program.replace("OTHER)", "ids.reshape(-1), reduction='none')").replace(
+            "reduction='none')", "reduction='none').mul((ids.reshape(-1) != 0).float()).sum()"
+        )
+    assert "padding-used" not in kinds(program)
 
 
 MASKED = """
@@ -142,6 +208,10 @@ def test_a_mask_that_is_filled_in_counts_what_it_leaves(engine, kinds):
         (SUFFIXES.replace("0", "1"), "(losses * mask).mean()"),
         (f"{SUFFIXES} * 0.5", "(losses * mask).mean()"),
         (COMPARED, "(losses * mask).mean(1).sum()"),
+        (COMPARED, "(losses * mask).mean() / mask.mean()"),
+        (COMPARED, "(losses * (losses > 1).float()).mean()"),
+        (COMPARED, "(losses.pow(2) * torch.ones(4, 4).tril()[:3]).mean()"),
+        ("torch.tensor([[1.], [0.], [1.]])", "(losses[:, :1] * mask).mean()"),
     ],
 )
 def test_other_means_are_not(mask, loss, kinds):
@@ -161,7 +231,7 @@ for step in range(3):
 def test_a_parameter_of_no_group_is_compared_with_those_that_the_optimizer_holds(kinds):
     found = kinds(GROUPS)["never-stepped"]
     held = found.parts[0]
-    assert "SGD at program.py:8 holds 2 other parameters; here .grad is" in held.text.replace("  ", " ")
+    assert "SGD at program.py:8 holds 2 other parameters; its .grad is" in held.text.replace("  ", " ")
     assert held.text.endswith("after 3 passes")
 
 
@@ -210,6 +280,8 @@ seen = ~TEST
 @pytest.mark.parametrize("engine", ENGINES)
 def test_nan_that_the_program_looks_for_is_no_finding(engine, kinds):
     assert "nan-born" not in kinds(MISSING.replace("TEST", "target.isnan()"), engine)
+    assert "nan-born" not in kinds(MISSING.replace("TEST", "(target != target)"), engine)
+    assert "nan-born" in kinds(MISSING.replace("TEST", "(target != 2)"), engine)
     found = kinds(MISSING.replace("TEST", "torch.arange(12).reshape(6, 2).eq(2)"), engine)
     assert "nan-born" in found
 
@@ -222,6 +294,17 @@ for step in range(2):
     opt.zero_grad(); F.mse_loss(net(x), torch.zeros(20, 2)).backward(); opt.step()
 LAST
 """
+
+
+def test_leaves_of_one_comprehension_are_not_made_anew(kinds):
+    program = """
+ws = [torch.randn(3, requires_grad=True) for _ in range(3)]
+opt = torch.optim.SGD([w.detach().clone() for w in ws], lr=0.1)
+for step in range(3):
+    sum(w.sum() for w in ws).backward()
+    opt.step()
+"""
+    assert "never-stepped" in kinds(program)
 
 
 def test_a_sum_from_which_no_step_gets_a_gradient_is_no_finding(kinds):

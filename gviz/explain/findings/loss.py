@@ -831,7 +831,8 @@ def _views_of(survey: Survey, made: Made) -> Iterator[Made]:
 #
 # ``(loss * mask).mean()`` divides by the number of all elements, so that the loss and every gradient shrink with the
 # share of padding, which differs between batches. The intended mean is ``(loss * mask).sum() / mask.sum()``. A label of
-# 0 and 1 is no such mask: only a mask that ends sequences, or that a comparison has made, counts.
+# 0 and 1 is no such mask: only a mask of data that ends sequences, or that a comparison of data has made, counts. A
+# mask that is made from the prediction, as in a one-sided loss, belongs to the loss.
 
 _COMPARISONS = {"ne", "lt", "le", "gt", "ge", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 _OF_ELEMENTS = {"nll_loss", "nll_loss2d", "cross_entropy", "kl_div", "pow", "square", "abs", *LOSSES}
@@ -867,8 +868,11 @@ def _kept_by(survey: Survey, mask: Made, *, is_fill: bool) -> tuple[int, int] | 
     ones = value.size - stats.zero
     if abs(stats.mean * value.size - ones) > 1e-3 * value.size:
         return None
+    behind = [survey.nodes[node] for node in ancestors(survey.timeline, mask.node) if node in survey.nodes]
+    if any(one.created.requires_grad or one.op in ("tril", "triu") for one in (mask, *behind)):
+        return None
     array = survey.timeline.array(value)
-    ends_rows = array is not None and array.ndim > 1 and _ends_rows(array.astype(bool) ^ is_fill)
+    ends_rows = array is not None and _ends_rows(array.astype(bool) ^ is_fill)
     if not ends_rows and not any(one.op in _COMPARISONS for one in _made_from(survey, mask)):
         return None
     return (stats.zero if is_fill else ones), value.size
@@ -876,6 +880,8 @@ def _kept_by(survey: Survey, mask: Made, *, is_fill: bool) -> tuple[int, int] | 
 
 def _ends_rows(kept: Array) -> bool:
     """Return whether every row keeps a beginning, of at least two different lengths."""
+    if kept.ndim < 2 or kept.shape[-1] < 2:
+        return False
     rows = kept.reshape(-1, kept.shape[-1])
     return bool((rows[:, 1:] <= rows[:, :-1]).all()) and len(np.unique(rows.sum(axis=1))) > 1
 
@@ -895,7 +901,10 @@ _CONVERTING = {"float", "to", "type_as", "double", "half", "bool", "logical_not"
 
 
 def _is_part_of_loss(survey: Survey, made: Made) -> bool:
-    """Return whether a pass began at a mean, or at a sum in which it is the only mean of a product with a mask."""
+    """Return whether a pass began at a mean, or at a sum or a multiple of it.
+
+    A quotient by another result, such as the mean of the mask, may normalize it.
+    """
     roots = {node for _, event in survey.passes for node, _ in event.roots}
     nodes, waiting, seen = survey.timeline.nodes, [made.node], {made.node}
     while waiting:
@@ -904,7 +913,10 @@ def _is_part_of_loss(survey: Survey, made: Made) -> bool:
             return True
         for user in nodes.users(node):
             one = survey.nodes.get(user)
-            if one is not None and user not in seen and one.op in {*_SUMMING, *_ON_THE_WAY}:
+            if one is None or user in seen or one.op not in {*_SUMMING, *_ON_THE_WAY}:
+                continue
+            others = [source for source in survey.sources(one) if source.node not in seen]
+            if one.op not in ("div", "mul") or not any(source.created.kind == "op" for source in others):
                 seen.add(user)
                 waiting.append(user)
     return False

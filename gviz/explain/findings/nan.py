@@ -271,7 +271,7 @@ def _place_of(timeline: Timeline, seq: int) -> Place:
             return "grad", getattr(event, "node", 0), seq
 
 
-_TESTS = {"isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian", "ne"}
+_TESTS = {"isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian"}
 
 
 def _is_looked_for(timeline: Timeline, node: int) -> bool:
@@ -285,7 +285,8 @@ def _is_looked_for(timeline: Timeline, node: int) -> bool:
     while waiting:
         for user in timeline.nodes.users(waiting.pop()):
             info = timeline.info(user)
-            if info.op.base_name in _TESTS:
+            with_itself = info.op.base_name in ("eq", "ne") and len({*info.created.inputs}) == 1
+            if info.op.base_name in _TESTS or (with_itself and len(info.created.inputs) == 2):  # nan != nan
                 return True
             written = [*_views(timeline, info.created.inputs[0][0])] if info.op.name.endswith("_") else []
             carried = [user, *written] if written or info.op.base_name in SAME_NUMBERS else []

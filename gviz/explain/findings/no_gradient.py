@@ -28,13 +28,14 @@ from gviz.explain.edit import (
     leaf_last,
     misspelled,
     statement_instead,
+    switch_of,
     with_keyword,
     with_noise,
     without_arrays,
     without_call,
 )
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import DRAWS, SAME_NUMBERS
+from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_source import (
     Variable,
@@ -666,23 +667,21 @@ def _is_odd(element: Any) -> bool:
 # A draw has no derivative. A variational autoencoder therefore draws noise, and computes ``mean + std * noise``
 # (reparameterization). With ``q.sample()`` or ``torch.normal(mean, std)`` the encoder learns from the rest of the loss
 # only, for example from its KL term, so it has a gradient and looks healthy. A draw is deliberate if the program also
-# computes its probability, as policy gradients do, or if the loss does not train what it is drawn from.
-
-_CONTINUOUS = ("normal",)
-"""Draws that can be written as a function of noise."""
-
-_DRAWN_TRACKED = (*_CONTINUOUS, *sorted(DRAWS))
+# computes its probability, as policy gradients do, if the loss does not train what it is drawn from, or if the program
+# itself cuts the graph with ``detach`` or ``no_grad``.
 
 
 def draws(survey: Survey) -> Iterator[Finding | None]:
-    """Yield random draws from what a loss trains, if that loss gets no gradient through the draw."""
+    """Yield normal draws from what a loss trains, if that loss gets no gradient through the draw."""
     seen: set[int] = set()
-    for made in survey.ops(*_DRAWN_TRACKED):
+    for made in survey.ops("normal"):
         created = made.created
-        if created.stack in seen or not (created.requires_grad or (created.untracked and made.op in _CONTINUOUS)):
+        if created.stack in seen:
             continue
         yield None
         seen.add(created.stack)
+        if not created.requires_grad and not _is_sample(survey.timeline, made):
+            continue
         drawn_from = _nearest_tracked(survey, made)
         behind = {*drawn_from, *ancestors(survey.timeline, *drawn_from)} & survey.optimized
         if behind and not _has_probability(survey, made, drawn_from):
@@ -691,21 +690,37 @@ def draws(survey: Survey) -> Iterator[Finding | None]:
                 yield _draw_finding(survey, made, drawn_from, trained)
 
 
+def _is_sample(timeline: Timeline, made: Made) -> bool:
+    """Return whether a distribution's ``sample`` switched gradients off for a draw, and not the program."""
+    info = timeline.info(made.node)
+    is_called = made.created.untracked == "no_grad" and called_at(timeline, innermost(info), "sample")
+    return is_called and switch_of(timeline, info.frames) is None
+
+
 def _nearest_tracked(survey: Survey, made: Made) -> set[int]:
-    """Return the nearest tracked tensors that a draw was made from: its mean and its deviation."""
+    """Return the nearest tracked tensors that a draw was made from, its mean and its deviation, before any detach."""
     waiting, nearest = list(survey.sources(made)), set[int]()
     while waiting:
         source = waiting.pop()
         if source.created.requires_grad:
             nearest.add(source.node)
-        elif source.created.untracked:
+        elif source.created.untracked not in ("", "detach", "data"):
             waiting += survey.sources(source)
     return nearest
 
 
 def _has_probability(survey: Survey, made: Made, drawn_from: set[int]) -> bool:
-    """Return whether an operation on the draw also uses what it was drawn from, as a probability of it does."""
+    """Return whether an operation on the draw also uses what it was drawn from, as a probability of it does.
+
+    It may use an earlier result than the mean, such as its logarithm.
+    """
     nodes, waiting, seen = survey.timeline.nodes, [made.node], {made.node}
+    results = {
+        node
+        for node in ancestors(survey.timeline, *drawn_from)
+        if node in survey.nodes and survey.nodes[node].created.kind == "op" and survey.nodes[node].created.requires_grad
+    }
+    basis = {*drawn_from, *results}
     while waiting:
         for user in nodes.users(waiting.pop()):
             one = survey.nodes.get(user)
@@ -713,7 +728,7 @@ def _has_probability(survey: Survey, made: Made, drawn_from: set[int]) -> bool:
                 continue
             seen.add(user)
             others = [source.node for source in survey.sources(one) if source.node not in seen]
-            if not drawn_from.isdisjoint({*others, *ancestors(survey.timeline, *others, up_to=drawn_from)}):
+            if not basis.isdisjoint({*others, *ancestors(survey.timeline, *others, up_to=basis)}):
                 return True
             if not one.created.requires_grad or one.op in SAME_NUMBERS:
                 waiting.append(user)
@@ -742,11 +757,9 @@ def _draw_finding(survey: Survey, made: Made, drawn_from: set[int], trained: tup
     gets = f"{label(timeline, event.node)} gets {grad(event.part)} from the rest of the loss only"
     part = Finding("drawn", f"drawn from {source}; {gets}", seq, event.node)
     at = innermost(info)
-    how = mend(timeline, info)
-    fix, edit = "draw the noise alone: mean + std * torch.randn_like(std)", None
-    if made.created.requires_grad:
+    fix, edit = "draw only the noise: mean + std * torch.randn_like(mean)", None
+    if not made.created.requires_grad:
+        fix, edit = "rsample(), which computes the draw from noise", mend(timeline, info).edit
+    elif next(survey.sources(made)).shape == made.shape:
         edit = with_noise(timeline, at)
-        fix = fix if made.op in _CONTINUOUS else "a relaxed sample, such as gumbel_softmax or a RelaxedBernoulli"
-    elif how.edit is not None and called_at(timeline, at, "sample"):
-        fix, edit = "rsample(), which computes the draw from noise", how.edit
     return Finding("drawn", text, made.seq, made.node, (part,), fix, at, edit=edit)

@@ -181,18 +181,20 @@ def _held_without(timeline: Timeline, steps: Steps, added: Sequence[tuple[int, G
     at = frames[0] if frames else None
     made = assignment(timeline, at, receiver(timeline, at, "step")) or at
     count = len(step.parameters) + len(step.skipped)
-    others = f"{count} other parameters" if count != 1 else "one other parameter"
+    others = f"{count} other parameter{'s' * (count != 1)}"
     latest = added[-1][1]
     total = latest.value or latest.part
     passes = f"{len(added)} passes" if len(added) > 1 else "one pass"
-    text = f"{shown(step.kind)}{made_at((made,) if made else ())} holds {others}; here .grad is {grad(total, _ROOM)}"
+    text = f"{shown(step.kind)}{made_at((made,) if made else ())} holds {others}; its .grad is {grad(total, _ROOM)}"
     return Finding("held", f"{text} after {passes}", steps.last, at=made)
 
 
 def _is_made_again(timeline: Timeline, info: NodeInfo) -> bool:
-    """Return whether the line that made a leaf has made several."""
-    origins = timeline.nodes.origins
-    return info.created.stack != 0 and int((origins.stack == info.created.stack).sum()) > 1
+    """Return whether the line that made a leaf has made another one in another iteration."""
+    origins, nodes = timeline.nodes.origins, timeline.nodes
+    alike = (origins.stack == info.created.stack).nonzero()[0].tolist() if info.created.stack else []
+    ends = [timeline.info(nodes[place]).iteration for place in (alike[:1] + alike[-1:])]
+    return len(set(ends)) > 1
 
 
 def _is_behind_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from math import floor, isfinite, log2
 
 import numpy as np
@@ -21,6 +21,7 @@ from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.parameter_updates import next_step, options_of
 from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import Made, Survey
+from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
@@ -389,12 +390,13 @@ def padding_used(survey: Survey) -> Iterator[Finding | None]:
         seen.add(weight)
         ids = next((one for one in list(survey.sources(made))[1:2]), None)
         between = _between(timeline.array(ids.value) if ids is not None and ids.value is not None else None, row)
-        target = _as_target(survey, survey.nodes[weight].shape[0], row)
+        target = _as_target(survey, made, row)
         if not between and target is None:
             continue
         text = titled(f"row {row} of {{}} never learns: it is the padding row", label(timeline, weight))
         stays = f"padding_idx={row} keeps its gradient at zero"
-        facts = [f"index {row} is between other tokens {between} times" * bool(between)]
+        often = "once" if between == 1 else f"{between} times"
+        facts = [f"index {row} is between other tokens {often}" * bool(between)]
         fix = f"no padding_idx if index {row} is a token"
         if target is not None:
             loss, count = target
@@ -406,26 +408,41 @@ def padding_used(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _between(ids: Array | None, row: int) -> int:
-    """Return how often an index has other ones before and after it in its sequence."""
-    if ids is None or ids.ndim == 0 or not ids.size:
+    """Return how often an index has other ones before and after it in its sequence; 0 if it may only pad.
+
+    Sequences lie along either dimension of the indices. Numbers of one dimension are no sequence, and neither is a row
+    of a table whose columns have no number in common.
+    """
+    if ids is None or ids.ndim != 2 or not ids.size:
         return 0
-    is_other = ids.reshape(-1, ids.shape[-1]) != row
+    columns = [set(column) - {row} for column in ids.T.tolist()]
+    if not any(one & following for one, following in pairwise(columns)):
+        return 0
+    counts = [_inside(rows != row) for rows in (ids, ids.T)]
+    return counts[0] if all(counts) else 0
+
+
+def _inside(is_other: Array) -> int:
+    """Return how many False elements of rows have True ones before and after them."""
     before = np.logical_or.accumulate(is_other, axis=1)
     after = np.logical_or.accumulate(is_other[:, ::-1], axis=1)[:, ::-1]
     return int((~is_other & before & after).sum())
 
 
-def _as_target(survey: Survey, rows: int, row: int) -> tuple[Made, str] | None:
-    """Return a loss over as many classes as the embedding has rows that has index `row` among its targets.
+def _as_target(survey: Survey, embedded: Made, row: int) -> tuple[Made, str] | None:
+    """Return a loss made from an embedding that has index `row` among its targets, and a text with their number.
 
-    With it comes a text that states how many.
+    It has as many classes as the embedding has rows. A loss with weights of classes, or for each element, may leave
+    padding out.
     """
+    rows = survey.nodes[embedded.created.inputs[0][0]].shape[0]
     for made in survey.ops("nll_loss", "nll_loss2d"):
-        inputs = list(survey.sources(made))
+        inputs, options = list(survey.sources(made)), dict(made.created.attrs)
         if len(inputs) < 2 or len(inputs[0].shape) < 2 or inputs[0].shape[1] != rows or not made.created.requires_grad:
             continue
         value = inputs[1].value
-        if value is None or dict(made.created.attrs).get("ignore_index") == row:
+        leaves_out = options.get("ignore_index") == row or options.get("reduction") == "none" or len(inputs) > 2
+        if value is None or leaves_out or embedded.node not in ancestors(survey.timeline, made.node):
             continue
         array, stats = survey.timeline.array(value), value.statistics()
         of_statistics = stats.zero if stats is not None and row == 0 else 0
