@@ -244,6 +244,8 @@ def typename(value: object) -> str:
 
 Arguments = tuple[Any, ...]
 Named = Mapping[str, Any]
+Reads = Sequence[tuple[str, str]]
+"""Pairs of a parameter and the attribute of it that a function reads first."""
 
 
 class Parser:
@@ -341,8 +343,11 @@ class Parser:
 class InnerParser(Parser):
     """The parser of an inner function that a Python function calls, with the positions of the outer parameters."""
 
-    def __init__(self, function: Callable[..., Any], name: str, text: str, order: Sequence[str]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str, text: str, order: Sequence[str], reads: Reads = ()
+    ) -> None:
         super().__init__(name, text)
+        self._reads = reads
         self._function = inspect.unwrap(function)
         self._order = order
 
@@ -354,7 +359,11 @@ class InnerParser(Parser):
         outer = {*bound.arguments}
         bound.apply_defaults()
         inner = tuple([bound.arguments.get(name, SKIPPED) for name in self._order])
-        signature = self.fitting(inner, {})
+        try:
+            signature = self.fitting(inner, {})
+        except TypeError:
+            _read_attributes(self._reads, bound.arguments)
+            raise
         lists = signature.lists_by_type(inner, {})
         if lists is not None:
             names = [self._order[place] for place in lists if isinstance(place, int)]
@@ -412,13 +421,13 @@ def parser_of(name: str, *, method: bool = False) -> Parser | None:
     return Parser(name, text, method=method) if text else None
 
 
-def inner_parser(function: Callable[..., Any], name: str) -> Parser | None:
+def inner_parser(function: Callable[..., Any], name: str, reads: Reads = ()) -> Parser | None:
     """The parser of ``nn.functional.<name>``, or of the function it calls; None if unknown."""
     if name not in INNER_CALLS:
         return None
     called, *order = INNER_CALLS[name].split()
     text = INNER.get(called) or FUNCTIONS[called]
-    return InnerParser(function, called, text, order) if order else Parser(called, text)
+    return InnerParser(function, called, text, order, reads) if order else Parser(called, text)
 
 
 class Parameter:
@@ -662,11 +671,14 @@ _PLAIN = frozenset([bool, int, float, str, type(None), DType, Skipped])
 # error is replaced then. Other errors stay as they are.
 
 
-def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, method: bool = False) -> F:
+def wanting_tensors(
+    function: F, called: str, parser: Parser | None = None, *, method: bool = False, reads: Reads = ()
+) -> F:
     """Wraps `function` so that wrong arguments raise PyTorch's errors: by its `parser`, or by its annotations.
 
     Without a parser it checks the parameters annotated as tensors or integers; without any, it returns `function`
-    itself. Errors use the name `called`. The first argument of a `method` is a tensor, and is not counted.
+    itself. Errors use the name `called`. The first argument of a `method` is a tensor, and is not counted. An argument
+    that is no tensor and lacks an attribute in `reads` raises AttributeError instead.
     """
     if parser is not None:
         return parser.wrap(function)
@@ -677,18 +689,23 @@ def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, m
 
     leads = bool(wanted) and wanted[0][0] == 0
 
+    def refused(args: Arguments, kwargs: Named, position: int, name: str, value: object) -> TypeError:
+        if reads:
+            _read_attributes(reads, {**dict(zip([name for _, name in wanted], args, strict=False)), **kwargs})
+        return _refusal(called, position, name, value)
+
     @forwards
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if leads and args and not isinstance(args[0], Tensor):
-            raise _refusal(called, *wanted[0], args[0])
+            raise refused(args, kwargs, *wanted[0], args[0])
         try:
             return function(*args, **kwargs)
         except _OF_OPERANDS as error:
             for position, name in wanted:
                 given = args[position] if position < len(args) else kwargs.get(name, _NOT_GIVEN)
                 if given is not _NOT_GIVEN and not isinstance(given, Tensor):
-                    raise _refusal(called, position - method, name, given) from error
+                    raise refused(args, kwargs, position - method, name, given) from error
             for position, name in whole:
                 given = args[position] if position < len(args) else kwargs.get(name, 0)
                 if not hasattr(given, "__index__"):
@@ -719,12 +736,15 @@ _OF_OPERANDS = (AttributeError, TypeError, RuntimeError, ValueError, IndexError,
 _OURS = __name__.rpartition(".")[0]
 
 
-def want_tensors(namespace: dict[str, Any], prefix: str = "") -> None:
-    """Wraps every public function of a module so that it raises PyTorch's errors; `prefix` precedes the name."""
+def want_tensors(namespace: dict[str, Any], prefix: str = "", reads: Reads = ()) -> None:
+    """Wraps every public function of a module so that it raises PyTorch's errors; `prefix` precedes the name.
+
+    `reads` are the attributes of arguments that the functions read first.
+    """
     for name, thing in list(namespace.items()):
         if not name.startswith("_") and isinstance(thing, FunctionType) and thing.__module__.startswith(_OURS):
-            parser = parser_of(prefix + name) if prefix else inner_parser(thing, name)
-            wrapped = wanting_tensors(emitting_parts(thing), prefix + name, parser)
+            parser = parser_of(prefix + name) if prefix else inner_parser(thing, name, reads)
+            wrapped = wanting_tensors(emitting_parts(thing), prefix + name, parser, reads=reads)
             if wrapped is not thing:  # pickle finds the wrapper by these names
                 wrapped.__module__, wrapped.__qualname__ = namespace["__name__"], name
             namespace[name] = wrapped
@@ -741,6 +761,13 @@ def _parameters(function: Callable[..., Any], first: int, kind: str) -> list[tup
         annotations, code = function.__annotations__, function.__code__
         names = code.co_varnames[: code.co_argcount]
     return [(i, name) for i, name in enumerate(names) if i >= first and annotations.get(name) == kind]
+
+
+def _read_attributes(reads: Reads, given: Named) -> None:
+    """Read attributes of arguments that are no tensors; Python raises AttributeError for the first that is missing."""
+    for name, attribute in reads:
+        if name in given and not isinstance(given[name], Tensor):
+            getattr(given[name], attribute)
 
 
 def _refusal(called: str, position: int, name: str, value: object) -> TypeError:

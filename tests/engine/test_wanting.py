@@ -1,5 +1,7 @@
 """What a function cannot take: an array, a list, None for a tensor, and sizes that do not go together."""
 
+import sys
+
 import pytest
 from expressions import attempted, split
 from twin import compare
@@ -22,6 +24,12 @@ F.dropout("x") | torch.matmul(t, array) | torch.matmul(pair, t) | torch.tril(arr
 torch.mm(t, pair) | torch.dot(t[0], None) | torch.flatten(array) | torch.gather(array, 0, t) | torch.rand_like(array)
 torch.exp(array) | torch.add(array, t) | torch.linalg.det(array) | torch.allclose(array, t)
 """)
+READ = split("""
+F.mse_loss(t, 2) | F.mse_loss(1, 2.) | F.mse_loss(input=3, target=t) | F.mse_loss(t, target=(1,)) | F.softmax(3, 0) | F.sigmoid(None)
+F.softmax(input=3, dim=0) | F.softmax(array, 0) | F.glu(3) | F.glu(array) | F.group_norm((1,), 1) | F.instance_norm(3) | F.dropout1d(3)
+F.interpolate(3, 2) | F.normalize((1,)) | F.lp_pool1d(3, 2, 2) | F.margin_ranking_loss(1, t, t) | F.margin_ranking_loss(t, (1,), 2)
+F.margin_ranking_loss(t, t, 2.) | F.gaussian_nll_loss(1, t, t) | F.local_response_norm(3, 2) | F.softsign("a") | F.tanh(3)
+""")
 IN_LISTS = split("""
 torch.einsum("ij->", array) | torch.einsum("ij,ij->", t, [1.]) | torch.meshgrid(t[0], array) | torch.meshgrid([t[0], 3])
 torch.block_diag(t, array) | torch.atleast_2d(t, array) | torch.broadcast_tensors(t, array) | torch.cartesian_prod(t[0], 3)
@@ -33,6 +41,25 @@ torch.cat([t, array]) | torch.stack([t, None]) | torch.linalg.multi_dot([t, arra
 @pytest.mark.parametrize("calls", [TO_MODULES, TO_FUNCTIONS, IN_LISTS], ids=["modules", "functions", "lists"])
 def test_it_is_named_in_the_same_words(calls):
     compare(OPERANDS + attempted(calls))
+
+
+@pytest.mark.torch
+def test_an_attribute_is_named_that_pytorch_reads_first():
+    compare(OPERANDS + attempted(READ))
+
+
+def test_a_healthy_call_pays_nothing_for_the_errors():
+    files = []
+    value = torch.zeros(3)
+    sys.setprofile(lambda frame, event, _: files.append(frame.f_code.co_filename) if event == "call" else None)
+    try:
+        torch.nn.functional.mse_loss(value, value)
+        torch.nn.functional.softmax(value, 0)
+        torch.nn.functional.glu(value[:2])
+    finally:
+        sys.setprofile(None)
+    assert files
+    assert not [file for file in files if file == torch.nn.functional.__file__]
 
 
 @pytest.mark.torch

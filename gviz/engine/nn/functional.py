@@ -9,16 +9,12 @@ one. ``python -m gviz.engine.type_stubs`` writes ``functional.pyi``, which gives
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps as _wraps
 from typing import Any, TypeVar
 
-from gviz.engine.arguments import typename as _typename
 from gviz.engine.arguments import want_tensors as _want_tensors
 from gviz.engine.ops.images import pad
 from gviz.engine.ops.matrix_products import linear
-from gviz.engine.tensor import Tensor as _Tensor
 from gviz.engine.unsupported_names import lookup_in as _lookup_in
-from gviz.source.site import forwards as _forwards
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -38,35 +34,17 @@ _READ_FIRST = {
 """The attributes that functions which PyTorch implements in Python read first; a number or a tuple has none of them."""
 
 
+def _split(read: str) -> tuple[str, str]:
+    name, _, attribute = read.partition(".")
+    return name, attribute
+
+
 def _declare(function: _F) -> _F:
     """Add a function to this namespace under its name. Return it unchanged."""
     declared: dict[str, Any] = {"__name__": __name__, function.__name__: function}
-    _want_tensors(declared)
-    checked = declared[function.__name__]
-    reads = _READ_FIRST.get(function.__name__)
-    globals()[function.__name__] = checked if reads is None else _reading(checked, function, reads.split())
+    _want_tensors(declared, reads=[_split(read) for read in _READ_FIRST.get(function.__name__, "").split()])
+    globals()[function.__name__] = declared[function.__name__]
     return function
-
-
-def _reading(checked: _F, function: Callable[..., Any], reads: list[str]) -> _F:
-    """Return the function with PyTorch's AttributeError, instead of a TypeError, for an argument that is no tensor."""
-    names = function.__code__.co_varnames
-
-    @_forwards
-    @_wraps(checked)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return checked(*args, **kwargs)
-        except TypeError as error:
-            given = dict(zip(names, args, strict=False)) | kwargs
-            for name, attribute in [read.split(".") for read in reads]:
-                value = given.get(name, ...)
-                if value is not ... and not isinstance(value, _Tensor):
-                    message = f"'{_typename(value)}' object has no attribute '{attribute}'"
-                    raise AttributeError(message) from error
-            raise
-
-    return wrapper  # type: ignore[return-value]  # the same signature
 
 
 _declare(linear)
