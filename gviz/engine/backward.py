@@ -98,10 +98,10 @@ def adds_in_place(before: Grad, parts: Sequence[Grad | None]) -> bool:
 
 
 def _taken(leaf: Tensor, grad: Grad, shared: bool, version: int) -> Tensor:
-    if shared or grad.shape != leaf._array.shape or not _has_layout_of(grad, leaf._array):
+    own = leaf._array
+    if shared or grad.shape != own.shape or (own.size and _is_expanded(grad)) or not _has_layout_of(grad, own):
         return _copied(leaf, grad)
     # PyTorch steals views too, so two leaves can share a gradient; here each has its own.
-    own = leaf._array
     taken = new_tensor(grad if isinstance(grad, np.ndarray) and grad.base is None else np.array(grad))
     if not own.size:
         taken._array = empty_as(own)
@@ -123,17 +123,9 @@ def _copied(leaf: Tensor, grad: Grad) -> Tensor:
 
 def _warn_of_layout(grad: Array, own: Array) -> None:
     """Warn, as PyTorch does, if the ``.grad`` of a leaf has another layout than the leaf after an addition."""
-    if (grad.flags.c_contiguous and own.flags.c_contiguous and own.size) or grad.shape != own.shape:
-        return
-    mine, its = strides_of(grad), strides_of(own)
-    pairs = zip(own.shape, mine, its, strict=True)
-    if not _is_dense(own):
-        fits = grad.flags.c_contiguous
-    else:
-        fits = all((step != 0) if n == 1 else step == wanted for n, step, wanted in pairs)
-    if not fits:
-        shapes = {"shape": list(own.shape), "strides": list(mine), "own": list(its)}
-        messages.warn_once(messages.GRADIENT_LAYOUT.format(**shapes))
+    if not _has_layout_of(grad, own) and grad.shape == own.shape:
+        strides = {"strides": list(strides_of(grad)), "own": list(strides_of(own))}
+        messages.warn_once(messages.GRADIENT_LAYOUT.format(shape=list(own.shape), **strides))
 
 
 def _recorded_copy(leaf: Tensor, grad: Tensor) -> Tensor:
@@ -169,16 +161,21 @@ def _shape_error(own: tuple[int, ...], part: tuple[int, ...]) -> str:
 
 
 def _has_layout_of(grad: Any, own: Array) -> bool:
-    """Return whether a gradient has the layout of its leaf, or C order if the leaf has gaps or overlaps."""
-    if grad.base is not None and grad.ndim and not any(grad.strides):  # an expanded number
-        return not own.size and not any(strides_of(own))
-    if not own.size:
-        return strides_of(grad) == strides_of(own)
+    """Return whether a gradient has the layout of its leaf, or C order if the leaf has gaps or overlaps.
+
+    Of a dimension of size 1, it only counts that the stride is not 0, as in PyTorch.
+    """
+    if grad.flags.c_contiguous and own.flags.c_contiguous and own.size:
+        return True
     if not _is_dense(own):
         return bool(grad.flags.c_contiguous)
-    if grad.flags.c_contiguous and own.flags.c_contiguous:
-        return True
-    return _steps(grad) == _steps(own)
+    pairs = zip(own.shape, strides_of(grad), strides_of(own), strict=False)
+    return all((step != 0) if n == 1 else step == wanted for n, step, wanted in pairs)
+
+
+def _is_expanded(grad: Any) -> bool:
+    """Return whether a gradient is one number, expanded."""
+    return bool(grad.base is not None and grad.ndim and not any(grad.strides))
 
 
 def _is_dense(array: Array) -> bool:
@@ -708,12 +705,14 @@ def backward_from(
     retain = create_graph if retain_graph is None else retain_graph
     edges = root_edges(roots, seeds, retain_graph=retain, create_graph=create_graph)
     wanted = None if chosen is None else [_retain_and_get_edge(place) for place in chosen]
-    if create_graph:
-        messages.warn_once(messages.CREATE_GRAPH)
+    warns = create_graph
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
         create_graph = True
         recorder.accumulated()
-    Pass(edges, plain(seeds, edges, create_graph), retain_graph=retain, create_graph=create_graph, wanted=wanted).run()
+    initial = plain(seeds, edges, create_graph)
+    if warns:
+        messages.warn_once(messages.CREATE_GRAPH)
+    Pass(edges, initial, retain_graph=retain, create_graph=create_graph, wanted=wanted).run()
 
 
 def gradient_places(value: Places | dict[str, Tensor], function: str) -> list[Place]:

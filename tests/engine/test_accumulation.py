@@ -6,6 +6,7 @@ from twin import compare
 
 import gviz.engine as torch
 from gviz import events as e
+from gviz.engine import backward
 
 START = """
 import torch
@@ -224,3 +225,31 @@ def test_a_pass_that_builds_a_graph_adds_out_of_place_and_any_other_in_place():
     (v * v * v).sum().backward()
     assert v.grad is first
     assert (first.tolist(), first._version) == ([24.0, 54.0], before + 1)
+
+
+def test_of_a_contiguous_gradient_only_the_flags_are_read(monkeypatch):
+    x = torch.zeros(2, 3, requires_grad=True)
+    monkeypatch.setattr(backward, "strides_of", None)
+    monkeypatch.setattr(backward, "_is_dense", None)
+    (x * x).sum().backward()
+    (x * x).sum().backward()
+    assert x.grad.shape == (2, 3)
+
+
+@pytest.mark.torch
+def test_the_layout_of_a_gradient_is_judged_the_same_at_the_first_and_at_later_additions():
+    compare("""
+import warnings
+def tried(x, *seeds):
+    for seed in seeds:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            torch.autograd.backward(x.view_as(x), seed)
+        see(x.grad.stride(), x.grad._version, len(said))
+ones = torch.ones(2, 3)
+tried(torch.zeros(2, 3, requires_grad=True), ones.clone(), ones.t().contiguous().t())
+tried(torch.zeros(3, 2).t().requires_grad_(), ones.t().contiguous().t(), ones.clone())
+tried(torch.zeros(4, 6)[::2, ::2].requires_grad_(), torch.ones(2, 3), torch.ones(3, 2).t())
+tried(torch.zeros(2, 1, 3).permute(2, 1, 0).requires_grad_(), torch.ones(3, 1, 2), torch.ones(2, 1, 3).permute(2, 1, 0))
+tried(torch.zeros(0, 3).requires_grad_(), torch.ones(0, 3), torch.ones(3, 0).t())
+""")
