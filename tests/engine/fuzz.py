@@ -198,6 +198,35 @@ def _is_sign_of_nan(lines, found, real, ours):
     return bool(np.isnan(operand["array"][found[2] != found[3]]).all())
 
 
+_WRITTEN = re.compile(
+    r"\b(\w(?:, \w)*)(?:\[[^\]]*\]|\.\w+)? (?:[-+*/%@&|^]|//|\*\*)?= |\b(\w)(?:\.\w+)?\.\w+_\(|out=\(?(\w(?:, \w)*)\b"
+)
+_READ = re.compile(r"(?<![\w.'\"])[a-z]\b(?! ?=(?!=))")
+
+
+def _written(line):
+    """The variables that a line assigns or writes to."""
+    return {name for names in _WRITTEN.findall(line) for group in names for name in group.split(", ") if name}
+
+
+def _history(lines, number, names):
+    """The variables `names` of a line and those that they were computed from: each with the line that reads it last.
+
+    A variable that is overwritten later counts with what it was before.
+    """
+    found, wanted = {(number, name) for name in names}, set(names)
+    for at in range(number - 1, -1, -1):
+        written = _written(lines[at]) & wanted
+        if not written:
+            continue
+        if re.match(rf"(?:\w, )*{min(written)} = ", lines[at]):
+            wanted -= written
+        read = set(_READ.findall(lines[at])) | (written & wanted)
+        found |= {(at, name) for name in read}
+        wanted |= read
+    return found
+
+
 def _is_order_of_second_derivative(lines, found, real, ours):
     path = found[1]
     return (
@@ -207,13 +236,20 @@ def _is_order_of_second_derivative(lines, found, real, ours):
 
 
 def _is_order_of_gradient(lines, found, real, ours):
-    """Both compute a gradient, and something lies in another order than C's."""
+    """Both compute a gradient of something that lies in another order than C's, or was computed from such a variable."""
     number, path = found[:2]
     asked = re.search(r"\b((?:\w, )*\w) = torch\.autograd\.grad\((?!torch\.autograd)", lines[number])
     if path[2:3] != ("stride",) or asked is None or path[1] not in asked[1].split(", "):
         return False
-    others = [state for name, state in real[number]["variables"].items() if name not in asked[1]]
-    return any(state.get("stride") != sorted(state.get("stride") or (), reverse=True) for state in others)
+    sources = _history(lines, number, _READ.findall(lines[number][asked.end() :]))
+    strides = [_stride(lines, real, at, name) for at, name in sources]
+    return any(stride is not None and stride != sorted(stride, reverse=True) for stride in strides)
+
+
+def _stride(lines, real, at, name):
+    """The strides of a variable that a line reads; None if the harness does not compare them."""
+    record = at - 1 if at and name in _written(lines[at]) else at
+    return real[record]["variables"].get(name, {}).get("stride")
 
 
 def _is_shared_gradient(lines, found, real, ours):
@@ -243,8 +279,9 @@ def _reads_what_it_wrote(lines, found, real, ours):
         return False
     shares = operand[0] == name or real[number]["variables"][operand[0]].get("view")
     old, new = (function(before[name], eval(operand, {}, dict(arrays))) for arrays in (before, after))
-    same = [np.isclose(after[name], value, equal_nan=True) for value in (old, new)]
-    return bool(shares and np.allclose(own[name], old, equal_nan=True) and (same[0] | same[1]).all())
+    old, new = old.astype(after[name].dtype), new.astype(after[name].dtype)
+    same = [(after[name] == value) | (np.isnan(after[name]) & np.isnan(value)) for value in (old, new)]
+    return bool(shares and np.array_equal(own[name], old, equal_nan=True) and (same[0] | same[1]).all())
 
 
 def _is_resized(lines, found, real, ours):
@@ -307,14 +344,17 @@ def _is_cloned_before_write(lines, found, real, ours):
 def _is_rounded_before(lines, found, real, ours):
     """Whole numbers from floating ones that are whole except for rounding, and quotients by what is almost 0."""
     number, path = found[:2]
+    result = re.search(r"\b(\w) = ", lines[number])
+    if result is None or path != ("variables", result[1], "array"):
+        return False
     quotient = re.search(r"= (?:\w|-?[\d.]+) (?:/|//|%) (\w)$", lines[number])
-    if quotient and number and path[2:] == ("array",):
+    if quotient and number:
         divisors = [record[number - 1]["variables"].get(quotient[1]) for record in (real, ours)]
         return all(state is not None and 0 < np.abs(state["array"]).max(initial=0) < 1e-12 for state in divisors)
     step = re.search(
         r"= (?:(?=\w\.(?:to|type|long|int|trunc|floor|ceil)\()|torch\.(?:heaviside|sign|sgn)\()(\w)\b", lines[number]
     )
-    if not step or not number or path[2:] != ("array",) or found[2].shape != found[3].shape:
+    if not step or not number or found[2].shape != found[3].shape:
         return False
     operand = real[number - 1]["variables"].get(step[1])
     if operand is None or operand["array"].shape != found[2].shape or operand["array"].dtype.kind != "f":
@@ -370,7 +410,7 @@ def _is_graph_of_gradient(lines, found, real, ours):
     number, path = found[:2]
     freed = found[2] is not None and found[3] is None and path == ("error",)
     if freed and found[2][1].startswith("Trying to backward through the graph a second time"):
-        return "create_graph=True" in "\n".join(lines[:number])
+        return _is_root_of_gradient(lines, number)
     part = re.search(r"see\(list\((\w)\)\[0\]\)|for part in (\w): see\(part\)|see\((\w)\)", lines[number])
     name = part and (part[1] or part[2] or part[3])
     for line in reversed(lines[:number]):
@@ -380,6 +420,31 @@ def _is_graph_of_gradient(lines, found, real, ours):
             view = re.search(rf"\b{name} = (\w)\.", line)
             name = view and view[1]
     return False
+
+
+def _is_root_of_gradient(lines, number):
+    """Whether the pass in a line starts at what was computed from a gradient with a graph."""
+    root = re.search(r"(.*)\.backward\(|torch\.autograd\.(?:grad|backward)\((.*)", lines[number], re.DOTALL)
+    if root is None:
+        return False
+    text = root[1] or _first_argument(root[2])
+    history = _history(lines, number, _READ.findall(text))
+    makers = {at for at, _ in history if at < number}
+    texts = [text, *(lines[at] for at in makers)]
+    if any("create_graph=True" in one and "backward(" not in one for one in texts):
+        return True
+    accumulated = any(re.search(r"backward\(.*create_graph=True", line) for line in lines[:number])
+    return accumulated and any(re.search(r"\.grad\b(?! = )", one) for one in texts)
+
+
+def _first_argument(text):
+    """The text up to the first comma, or the end of the call, outside brackets."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if depth < 0 or (not depth and letter == ","):
+            return text[:at]
+    return text
 
 
 NAMED = {

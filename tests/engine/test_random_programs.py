@@ -175,6 +175,11 @@ LED_TO = {
     "a deep copy of a view made under no_grad": "c = data(4, k=3).requires_grad_()\nwith torch.no_grad(): s = c.squeeze()\nt = copy.deepcopy(s)\nsee(t.requires_grad, t.is_leaf)\nu = copy.copy(s)\nc.requires_grad_(False)\nv = copy.deepcopy(s)",
     "writes to some elements of memory that rows share": "v = data(6)\nr = v.as_strided((2, 2), (1, 1), 0)\nr.index_put_((torch.tensor([0, 0]),), torch.ones((), dtype=torch.float64))\nr[0] = 7.0\nr.masked_fill_(r > 6, 2.5)\nr.index_fill_(0, torch.tensor([1]), 4.0)\nu = data(6).unfold(0, 3, 1)\nu[0] = 5.0\nu.fill_(1.0)\nu.copy_(data(4, 3))\nu.scatter_(0, whole(1, 3, below=1), 3.0)\nu.zero_()\nu[1:] = data(3)\nu.index_copy_(0, torch.tensor([0]), data(1, 3))\nu.index_add_(0, torch.tensor([0]), data(1, 3))\nu.masked_scatter_(u > 0, data(12))\nu.put_(torch.tensor([0]), data(1))\nu.fill_diagonal_(3.0)",
     "the Kronecker product of what lies in another order": "a = data(3, 2).t()\nb = data(2, 3)\nc = torch.kron(a, b)\nc = torch.kron(b, a)\nc = torch.kron(a, a)\nc = torch.kron(b, b)\nc = torch.kron(a.requires_grad_(), data(2))\nc = torch.kron(data(2, 2, 3), a)",
+    **{f"the Kronecker product of {name}": f"a, b = {one}, {other}\nc = torch.kron(a, b)\nsee(c.stride())\nc = torch.kron(a.requires_grad_(), b)\nc.sum().backward()" for name, one, other in (
+        ("what .t() turned", "data(3, 2).t()", "data(2, 3).t()"), ("expanded rows", "data(3).expand(2, 3)", "data(2)[:, None].expand(2, 3)"), ("what has gaps", "data(4, 6)[::2, ::2]", "data(6)[::2]"),
+        ("turned and expanded", "data(3, 2).t()", "data().expand(2, 2)"), ("expanded and turned", "data(2).expand(3, 2).t()", "data(3, 2).t()"), ("gaps, turned, in three dimensions", "data(6, 2)[::2].t()", "data(2, 3, 2).permute(2, 0, 1)"),
+    )},
+    "a gradient with a graph for a root that has another shape since": "a = data(2, 3).requires_grad_()\nd = a * 1\nwith torch.no_grad(): d.t_()\nd.backward(torch.ones_like(d), create_graph=True)\ntorch.autograd.grad(d, a, torch.ones_like(d), create_graph=True)\ntorch.autograd.backward([a.sum(), d], [None, torch.ones_like(d)], create_graph=True)\ne = a * 1\nwith torch.no_grad(): e.unsqueeze_(0)\nsee(torch.autograd.grad(e, a, torch.ones_like(e), create_graph=True))",
     "a gradient through a write to an expanded view of no elements": "b = data(2, 0, k=7).requires_grad_()\nr = b / b\nw = r.expand(1, -1, -1)\nw.add_(1)\nr.exp().sum().backward()\nc = data(2, 0, k=7).requires_grad_()\n(c * 2).sum().backward()\nsee(c.grad)",
     "masked_scatter_ looks for overlap before it looks at the dtype": "b = data(k=9) > 0\nw = b.expand(2)\nw.masked_scatter_(w > 0, data(k=3))\nb.masked_scatter_(b, data(k=3))",
     "a gradient for a root that has another shape since": "a = data(2, 3).requires_grad_()\nd = a * 1\nwith torch.no_grad(): d.t_()\nd.backward(torch.ones_like(d))\ne = a * 1\nwith torch.no_grad(): e.unsqueeze_(0)\ne.backward(torch.ones_like(e))\nsee(a.grad)\ntorch.autograd.grad(d, a, torch.ones_like(d))\nf = a * 1\ntorch.autograd.backward([f, d], [torch.ones_like(f), torch.ones_like(d)])",
@@ -344,9 +349,10 @@ def graded(grad):
     return after() | {"variables": {"d": {"array": array}, "x": {"array": array, "grad": {"array": np.array(grad)}}}}
 
 
-def with_turned(name, stride):
-    """The stride of a variable after a line, and `a`, which does not lie in C order."""
-    return after() | {"variables": {"a": {"stride": [1, 3]}, name: {"stride": stride}}}
+def with_turned(name, stride, turned=(1, 3)):
+    """The stride of a variable after a line, and that of `a`, which does not lie in C order."""
+    own = turned and list(turned)
+    return after() | {"variables": {"a": {"stride": own}, name: {"stride": stride}}}
 
 
 @pytest.mark.parametrize(
@@ -409,6 +415,9 @@ def with_turned(name, stride):
         (f"a = {GRAD}({GRAD}(a, c)[0], c)[0]", having("b", stride=[3]), having("b", stride=[1]), None),
         (f"b = {GRAD}({GRAD}(a, c)[0], c)[0]", having("b", version=3), having("b", version=1), None),
         (f"b, c = {GRAD}(a, d)", with_turned("c", [3, 1]), with_turned("c", [1, 2]), 8),
+        (f"b, c = {GRAD}(d, e)", with_turned("c", [3, 1]), with_turned("c", [1, 2]), None),
+        (f"b, c = {GRAD}(a, d)", with_turned("c", [3, 1], None), with_turned("c", [1, 2], None), None),
+        (f"b, c = {GRAD}(a, d)", with_turned("c", [3, 1], (3, 1)), with_turned("c", [1, 2], (3, 1)), None),
         (f"b = {GRAD}(a, d)", having("b", stride=[3, 1]), having("b", stride=[1, 2]), None),
         ("b = a.t() * d", with_turned("b", [3, 1]), with_turned("b", [1, 2]), None),
         ("c.backward()", graded([4.0]), graded([2.0]), 9),
@@ -417,6 +426,8 @@ def with_turned(name, stride):
         ("a.add_(a[:1])", after(a=[2.0, 4.0]), after(a=[2.0, 3.0]), 10),
         ("a -= a[0]", after(a=[0.0, 1.0]), after(a=[0.0, 2.0]), None),
         ("a -= a[0]", after(a=[0.0, 2.5]), after(a=[0.0, 1.0]), None),
+        ("a -= a[0]", after(a=[0.0, 2 + 1e-9]), after(a=[0.0, 1.0]), None),
+        ("a -= a[0]", after(a=[0.0, 2.0]), after(a=[0.0, 1 + 1e-9]), None),
         ("a -= n[1]", after(a=[1.0, 1.0], n=[np.nan, 1.0]), after(a=[0.0, 1.0], n=[np.nan, 1.0]), None),
         ("torch.add(b, b, out=a)", after(a=[2.0] * 4, n=[5.0, 5.0]), after(a=[2.0] * 4, n=[np.nan, 1.0]), 11),
         ("torch.add(b, b, out=a)", after(a=[2.0] * 4, n=[5.0, 5.0]), after(a=[2.0] * 4, n=[4.0, 1.0]), None),
@@ -431,6 +442,8 @@ def with_turned(name, stride):
         ("b = torch.exp(i)", after(b=[1.0, 1.0]), after(b=[0.0, 1.0]), None),
         ("b = a // k", after(b=[1.0]), after(b=[np.nan]), 18),
         ("b = a // n", after(b=[1.0]), after(b=[np.nan]), None),
+        ("b = a // k", after(n=[1.0]), after(n=[2.0]), None),
+        ("b = i.long()", after(n=[6.0, 1.0]), after(n=[5.0, 1.0]), None),
         ("see(j)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), 24),
         ("b = torch.addmm(a, c, d, alpha=float('inf'))", after(b=[np.nan, 1.0]), after(b=[np.inf, 1.0]), 13),
         ("b = torch.addmm(a, c, d, alpha=float('inf'))", after(b=[np.inf, 1.0]), after(b=[np.nan, 1.0]), None),
@@ -480,6 +493,12 @@ def with_turned(name, stride):
         ("a.add_(1)", after(WRITTEN_TWICE), after(), None),
         ("h.sum().backward()", after(FREED), after(), 24),
         ("h.sum().backward()", after(), after(FREED), None),
+        ("j.sum().backward()", after(FREED), after(), 24),
+        ("a.sum().backward()", after(FREED), after(), None),
+        ("a.sum().backward(h)", after(FREED), after(), None),
+        (f"b = {GRAD}(h.sum(), a)", after(FREED), after(), 24),
+        (f"b = {GRAD}(a.sum(), h, create_graph=True)", after(FREED), after(), None),
+        (f"b = {GRAD}({GRAD}(a.sum(), d, create_graph=True)[0], d)", after(FREED), after(), 24),
         ("see(h)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), 24),
         ("see(a)", after(shown=[{"next": ["A"]}]), after(shown=[{"next": ["B"]}]), None),
         ("see(h)", after(shown=[{"version": 2}]), after(shown=[{"version": 3}]), None),
@@ -491,6 +510,44 @@ def test_only_what_a_row_names_is_counted_apart(line, real, ours, number):
     lines, real, ours = [*before, line], [start] * len(before) + [real], [start] * len(before) + [ours]
     row = named(lines, first_difference(lines, real, ours), real, ours)
     assert row == (None if number is None else [*COUNTED_APART][number])
+
+
+@pytest.mark.parametrize(
+    ("lines", "turned", "row"),
+    [
+        (["a = data(3, 2).t()", "c = a * 2"], 0, 8),
+        (["a = data(3, 2).t()", "c = a * 2", "a = data(2)"], 0, 8),
+        (["a = data(3, 2).t()", "c = data(2)"], 0, None),
+        (["c = data(2)", "a = data(2)", "c = a * 2", "a = data(3, 2).t()"], 3, None),
+        (["a = data(3, 2).t()", "c = torch.zeros(2)", "c.add_(a)"], 0, 8),
+        (["a = data(3, 2).t()", "c = a * 2", "c = data(2)"], 0, None),
+    ],
+)
+def test_a_gradient_has_the_order_of_what_it_was_computed_from(lines, turned, row):
+    def state(at):
+        is_turned = at >= turned and not any(line.startswith("a =") for line in lines[turned + 1 : at + 1])
+        return after() | {"variables": {"a": {"stride": [1, 2] if is_turned else [1]}, "c": {"stride": [2, 1]}}}
+
+    before = [state(at) for at in range(len(lines))]
+    last = [after() | {"variables": before[-1]["variables"] | {"b": {"stride": stride}}} for stride in ([2, 1], [1, 2])]
+    lines, real, ours = [*lines, f"b = {GRAD}(c.sum(), d)[0]"], [*before, last[0]], [*before, last[1]]
+    assert named(lines, first_difference(lines, real, ours), real, ours) == (row and [*COUNTED_APART][row])
+
+
+@pytest.mark.parametrize(
+    ("lines", "row"),
+    [
+        (["(a ** 2).sum().backward(create_graph=True)", "a.grad.sum().backward()"], 24),
+        (["(a ** 2).sum().backward(create_graph=True)", "c = a.grad * 2", "c.sum().backward()"], 24),
+        (["(a ** 2).sum().backward(create_graph=True)", "c = a * 2", "c.sum().backward()"], None),
+        (["(a ** 2).sum().backward()", "a.grad.sum().backward()"], None),
+        ([f"c = {GRAD}(a.sum(), a, create_graph=True)", "c = a * 2", "c.sum().backward()"], None),
+    ],
+)
+def test_a_freed_graph_is_that_of_a_gradient(lines, row):
+    before = [after()] * (len(lines) - 1)
+    real, ours = [*before, after(FREED)], [*before, after()]
+    assert named(lines, first_difference(lines, real, ours), real, ours) == (row and [*COUNTED_APART][row])
 
 
 @pytest.mark.parametrize(
