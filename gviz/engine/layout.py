@@ -96,6 +96,22 @@ def with_strides(array: Array, strides: Sequence[int]) -> Array:
     return np.ndarray(array.shape, array.dtype, np.zeros(1, array.dtype), 0, strides)
 
 
+def with_more_dimensions(array: Array, shape: Sequence[int]) -> Array:
+    """A view with further dimensions of size 1, and PyTorch's strides; NumPy chooses others for these dimensions."""
+    if not array.size:
+        return array.reshape(shape)
+    base = array.strides[-1] if array.ndim else array.itemsize
+    strides, place, length, filled = [base] * len(shape), len(shape) - 1, 1, 1
+    for dim in reversed(range(array.ndim)):
+        length *= array.shape[dim]
+        if not dim or (array.shape[dim - 1] != 1 and array.strides[dim - 1] != length * base):
+            while place >= 0 and (filled < length or shape[place] == 1):
+                strides[place] = filled * base
+                filled, place = filled * shape[place], place - 1
+            base, length, filled = array.strides[dim - 1], 1, 1
+    return as_strided(array, shape, strides)
+
+
 def empty_as(model: Array, dtype: Any = None) -> Array:
     """Uninitialized memory with the shape and memory order of `model`; expanded dimensions come last."""
     if not model.size:

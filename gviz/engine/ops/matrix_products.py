@@ -14,6 +14,7 @@ import numpy as np
 from gviz.engine import dtypes, messages
 from gviz.engine.arguments import all_tensors, several, whole_numbers
 from gviz.engine.functions_and_methods import Number, bind, checked, front, signature
+from gviz.engine.layout import with_more_dimensions
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._declaration import Prepared
 from gviz.engine.ops._examples import normal
@@ -719,14 +720,21 @@ def outer(self: Tensor, vec2: Tensor) -> Tensor:
     return product
 
 
+def _spread(self: Tensor, size: tuple[int, ...]) -> Tensor:
+    """A view with further dimensions of size 1, whose strides decide in which order a product lies in memory."""
+    result: Tensor = run(reshaped, self, size=size)
+    result._array = with_more_dimensions(self._array, size)
+    return result
+
+
 @front("kron")
 def kron(self: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: every element of one times the whole of the other."""
     width = max(self.ndim, other.ndim)
     a = (1,) * (width - self.ndim) + tuple(self.shape)
     b = (1,) * (width - other.ndim) + tuple(other.shape)
-    apart = run(reshaped, self, size=tuple(n for size in a for n in (size, 1)))
-    between = run(reshaped, other, size=tuple(n for size in b for n in (1, size)))
+    apart = _spread(self, tuple(n for size in a for n in (size, 1)))
+    between = _spread(other, tuple(n for size in b for n in (1, size)))
     product, size = apart * between, tuple(m * n for m, n in zip(a, b, strict=True))
     product.detach().view(size)  # raises where the product lies in another order: PyTorch, too, makes no copy
     return run(reshaped, product, size=size)
