@@ -134,7 +134,7 @@ class Folds:
         self.timeline = timeline
         self._level: GraphLevel | None = None  # chosen by the user
         self._views: dict[int, GraphView | None] = {}  # by the index of the iteration; None shows every node
-        self._is_changed = False  # whether the user has expanded or collapsed something in an automatic view
+        self._was_edited_by_user = False  # whether the user has expanded or collapsed something in an automatic view
         self._filter = Filter(frozenset({OPTIMIZER}))
         self._expanded: frozenset[str] = frozenset()
         self._seen: set[int] = set()
@@ -167,7 +167,7 @@ class Folds:
     def copy_collapsed(self, other: Folds) -> None:
         """Take the level and the collapsed modules of `other`, which belongs to another run of the same program."""
         self._filter, self._level, self._expanded = Filter(other._filter.closed), other._level, other._expanded
-        self._is_changed = other._is_changed
+        self._was_edited_by_user = other._was_edited_by_user
 
     def next_level(self, iteration: Iteration) -> GraphLevel:
         """Switch to the level after the one of an iteration, and return it."""
@@ -184,7 +184,7 @@ class Folds:
 
     def choose_automatically(self) -> None:
         """Forget the level that the user has chosen, and what is expanded and collapsed."""
-        self._level, self._expanded, self._is_changed = None, frozenset(), False
+        self._level, self._expanded, self._was_edited_by_user = None, frozenset(), False
         self._filter = replace(self._filter, closed=frozenset({OPTIMIZER}))
         self._views.clear()
 
@@ -200,14 +200,14 @@ class Folds:
             self._views[iteration.index] = finished(self._choosing(self.graph(model)))
         return self._views[iteration.index]
 
-    def choose_after_run(self, start: int) -> None:
+    def choose_view_after_run(self, start: int) -> None:
         """Choose a view of the newest iteration if all of its nodes are shown, and many were made after a moment.
 
         What the user has expanded or collapsed there stays as it is.
         """
         newest = self.timeline.iterations[-1]
         made = sum(self.timeline.info(node).born > start for node in self.timeline.nodes.of(newest)[-LONG_RUN:])
-        if self._views.get(newest.index) is None and made >= LONG_RUN and not self._is_changed:
+        if self._views.get(newest.index) is None and made >= LONG_RUN and not self._was_edited_by_user:
             self._views.pop(newest.index, None)
             if newest.index == 0:
                 self.automatic_view(newest)
@@ -386,7 +386,7 @@ class Folds:
         self._filter = replace(self._filter, closed=self._filter.closed - {chosen})
         if self._leveled(iteration) is not None:
             self._expanded |= {chosen}
-        self._is_changed = True
+        self._was_edited_by_user = True
         return path or _name(box)
 
     def collapse(self, node: int, path: str = "") -> str:
@@ -401,7 +401,7 @@ class Folds:
         self._require(known, path, "is not a module that was called", otherwise)
         chosen = path or (call.path if call is not None else "")
         self._expanded -= {chosen}
-        self._is_changed = True
+        self._was_edited_by_user = True
         is_module = bool(path) or (call is not None and call.scope > -CALLS)
         if is_module and chosen not in self.collapsed(iteration):
             self._collapse(frozenset({chosen}))
@@ -409,7 +409,7 @@ class Folds:
 
     def collapse_all(self, iteration: Iteration) -> None:
         """Collapse every module."""
-        self._expanded, self._is_changed = frozenset(), True
+        self._expanded, self._was_edited_by_user = frozenset(), True
         self._collapse(frozenset(modules(self.graph(iteration))))
 
     def expand_all(self) -> None:
@@ -472,7 +472,7 @@ class Folds:
         nodes, folded = len(self.graph(iteration).nodes), self.folded(iteration)
         view = replace(view, boxes=len(folded.shown) + len(folded.groups))
         brief = f"{nodes:,} nodes in {view.boxes:,} boxes"
-        return (brief,) if self._is_changed else (view.summary(nodes), brief)
+        return (brief,) if self._was_edited_by_user else (view.summary(nodes), brief)
 
     def next_node(self, timeline: Timeline, n: int) -> int:
         """Return the moment one node later; a collapsed module counts as one."""
@@ -482,7 +482,7 @@ class Folds:
         """Return the moment one node earlier."""
         return self._through(timeline, n, -1)
 
-    def nodes_ahead(self, n: int, count: int) -> int:
+    def nodes_of_next_boxes(self, n: int, count: int) -> int:
         """Return how many nodes a running program completes before `count` boxes after moment `n` are complete.
 
         In a loop, an earlier turn shows how many. In a backward pass, the graph does. The result is 0 if
@@ -494,7 +494,7 @@ class Folds:
         before = self._same_moment_before(n)
         return self._nodes_until(before, count) if before else self._nodes_of_pass(n, count)
 
-    def goes_on(self, n: int) -> bool:
+    def makes_more_nodes(self, n: int) -> bool:
         """Return whether the call that made the node of moment `n` makes more nodes, and is one box."""
         node, iteration = self._node_at(n), self.timeline.iteration_at(n)
         if not node or self._leveled(iteration) is None or not self.timeline.info(node).op.more:

@@ -178,7 +178,7 @@ class Live:
             raise stop_search.nothing_later(self.timeline, until, command.argument, why)
         times = 1 if mode in ("step", "next") else max(command.count, 1)  # the gate counts these two
         here, wish, count = self.cursor.position, self._wish(command, mode, until), max(command.count, 1)
-        nodes = self._folds.nodes_ahead(here, count) if mode == "next" and self.timeline.iterations else 0
+        nodes = self._folds.nodes_of_next_boxes(here, count) if mode == "next" and self.timeline.iterations else 0
         if nodes:
             wish = structs.replace(wish, count=nodes, closed=tuple({OPTIMIZER}.intersection(wish.closed)))
         self._send(Purpose(command.name, here, wish, times, until, boxes=count if nodes else 0))
@@ -285,7 +285,7 @@ class Live:
                 self._go(purpose.wish)
                 return None
             position, reason = reached
-        elif purpose.wish.mode == "next" and not purpose.boxes and self._folds.goes_on(end):
+        elif purpose.wish.mode == "next" and not purpose.boxes and self._folds.makes_more_nodes(end):
             self._go(structs.replace(purpose.wish, count=1))
             return None
         else:

@@ -17,6 +17,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui import folds as folds_module
 from gviz.tui.cursor import Cursor
 from gviz.tui.folds import LONG_RUN, MOST_BOXES, Folds
+from gviz.tui.widgets.text_panel import AROUND_TITLE
 
 
 class Block(nn.Module):
@@ -151,10 +152,10 @@ def test_the_next_box_and_the_box_of_an_input_are_others_than_this_one():
     assert folds.relative(inside("Net.blocks.0.one") - 1, "input", FIRST.end) == 0
 
 
-def grown(until):
+def grown(until, events=EVENTS):
     """A timeline of a program that is still running, with the events before the first that fulfils a condition."""
-    end = next((at for at, event in enumerate(EVENTS) if until(at, event)), len(EVENTS))
-    log = MemoryLog(EVENTS[:end])
+    end = next((at for at, event in enumerate(events) if until(at, event)), len(events))
+    log = MemoryLog(events[:end])
     timeline = Timeline(log)
     timeline.growing = True
     return log, timeline
@@ -175,9 +176,9 @@ def test_a_running_program_shows_every_node_of_its_first_iteration_until_it_has_
         before = len(timeline)
         log.append(event)
         timeline.refresh()
-        folds.choose_after_run(before)
+        folds.choose_view_after_run(before)
         assert folds.automatic_view(timeline.iterations[-1]) is None  # a single step moves no box
-    folds.choose_after_run(start)
+    folds.choose_view_after_run(start)
     view = folds.automatic_view(timeline.iterations[-1])
     assert view is not None
     assert view.boxes <= MOST_BOXES
@@ -189,13 +190,13 @@ def test_a_short_run_and_a_user_who_has_expanded_something_keep_every_node():
     folds._views[0] = None
     nodes = timeline.nodes.of(timeline.iterations[-1])
     born = [timeline.info(node).born for node in nodes]
-    folds.choose_after_run(born[-LONG_RUN])
+    folds.choose_view_after_run(born[-LONG_RUN])
     assert folds.automatic_view(timeline.iterations[-1]) is None
     folds.collapse(0, "Net.blocks.1")
-    folds.choose_after_run(0)
+    folds.choose_view_after_run(0)
     assert folds.automatic_view(timeline.iterations[-1]) is None
-    folds._is_changed = False
-    folds.choose_after_run(born[-LONG_RUN] - 1)
+    folds._was_edited_by_user = False
+    folds.choose_view_after_run(born[-LONG_RUN] - 1)
     assert folds.automatic_view(timeline.iterations[-1]) is not None
 
 
@@ -238,6 +239,20 @@ async def test_the_title_says_what_is_collapsed_and_how_to_see_more(size, title)
         await pilot.pause()
         assert str(graph.border_title).partition(",")[0] == "0 Graph"
         assert "boxes" not in str(graph.border_title)
+
+
+async def test_a_title_of_wide_letters_has_room_too():
+    app = app_of(TRAINED, at=SECOND.start + 40)
+    async with app.run_test(size=(110, 40)) as pilot:
+        await pilot.pause()
+        graph = app.screen.query_one("#graph")
+        room = graph.outer_size.width - AROUND_TITLE
+        wide = "層" * (room // 2 - 10)
+        graph._entitle("", (wide, "few"))
+        assert wide not in str(graph.border_title)
+        assert "few" in str(graph.border_title)
+        graph._entitle("", (wide[:-20], "few"))
+        assert wide[:-20] in str(graph.border_title)
 
 
 async def test_no_box_moves_while_time_does_and_the_current_node_is_in_a_box():
@@ -305,28 +320,28 @@ def test_what_has_no_user_says_so():
         cursor.select_relative(0, "user")
 
 
-def grown_to(n):
+def grown_to(n, events=EVENTS):
     """A timeline of a program that is paused after event `n`, which is no definition."""
     passed = []
-    _, timeline = grown(lambda _, event: passed.append(event.__class__ not in DEFINITIONS) or sum(passed) > n)
+    _, timeline = grown(lambda _, event: passed.append(event.__class__ not in DEFINITIONS) or sum(passed) > n, events)
     assert len(timeline) == n
     return timeline
 
 
 def stops(folds, start, end):
     found, n = [], start
-    while (n := folds.next_node(TRAINED, n)) < end:
+    while (n := folds.next_node(folds.timeline, n)) < end:
         found.append(n)
     return found
 
 
-def arrived(folds, here, count):
+def arrived(folds, here, count, events=EVENTS):
     """Where a program is after as many nodes as `count` boxes have."""
-    paused = folds_of(grown_to(here))
+    paused = folds_of(grown_to(here, events))
     paused.level = folds.level
     paused._level = folds._level
-    ends = [end for end in TRAINED.contexts.node_ends if end > here and not paused_optimizer(folds, end)]
-    nodes = paused.nodes_ahead(here, count)
+    ends = [end for end in folds.timeline.contexts.node_ends if end > here and not paused_optimizer(folds, end)]
+    nodes = paused.nodes_of_next_boxes(here, count)
     return ends[nodes - 1] if nodes else 0
 
 
@@ -345,6 +360,29 @@ def test_a_running_program_passes_the_boxes_of_its_iteration_as_one_node_each(le
         assert arrived(folds, here, 2) == later, here
 
 
+class Other(Net):
+    pass
+
+
+def take_turns():
+    nets = Net(), Other()
+    for step in range(6):
+        nets[step % 2](torch.ones(1, 2)).sum().backward()
+
+
+def test_models_that_take_turns_pass_the_boxes_of_their_own_last_turn():
+    events = events_of(take_turns)
+    timeline = Timeline(MemoryLog(events))
+    folds = folds_of(timeline)
+    folds.level = "modules"
+    before, newest = timeline.iterations[-2:]
+    assert newest.index == 5
+    every = stops(folds, before.start, newest.end)
+    assert any(timeline.info(timeline.at(n).actor).scope.startswith("Other.") for n in every)
+    for here, there in pairwise(every):
+        assert arrived(folds, here, 1, events) == there, here
+
+
 def test_a_first_backward_pass_passes_its_boxes_as_one_node_each():
     folds = folds_of()
     folds.level = "modules"
@@ -358,9 +396,9 @@ def test_a_first_backward_pass_passes_its_boxes_as_one_node_each():
 def test_nothing_is_known_about_a_first_forward_and_about_all_nodes():
     timeline = grown_to(40)
     folds = folds_of(timeline)
-    assert folds.nodes_ahead(40, 1) == 0
+    assert folds.nodes_of_next_boxes(40, 1) == 0
     folds.level = "modules"
-    assert folds.nodes_ahead(40, 1) == 0
+    assert folds.nodes_of_next_boxes(40, 1) == 0
 
 
 def built(folds, monkeypatch):

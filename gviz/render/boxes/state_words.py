@@ -65,7 +65,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("<- now", "on the tape: acts in this event"),
     ("<- rule runs", "on the tape: its gradient is complete, its rule runs"),
     ("waiting (tape)", "on the tape: a pass will come to it"),
-    ("cut :4", "the same, in a box of one line: line 4 of the program cuts the graph"),
+    ("cut :4", "in a box of one line: line 4 of the program cuts the graph"),
     ("1 of 2", "one of the two contributions to its gradient has arrived"),
     ("ready", "all of them have arrived, its rule has not run yet"),
     ("in 3 += 4, .grad 3 += 4", "what this event adds, in the pass, or to .grad"),

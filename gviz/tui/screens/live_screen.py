@@ -150,7 +150,7 @@ class LiveScreen(DebuggerScreen):
         if not self.length and not self.live.alive:
             self.moment = None  # event 0 looks different now: the program has ended
         if self.timeline.iterations:
-            self.session.folds.choose_after_run(arrival.start)
+            self.session.folds.choose_view_after_run(arrival.start)
         self.follow_settings()
         self.show_arrival(arrival)
         self._show_first_hint(arrival)

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, ClassVar, get_args
 
+from rich.cells import cell_len
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
@@ -564,7 +565,7 @@ class GraphCanvas(Painted, can_focus=True):
         titles = [panel_title("graph", ": ".join((name, text))) for text in (*texts, *collapsed[-1:])]
         titles = titles or [panel_title("graph", name)]
         room = self.outer_size.width - AROUND_TITLE
-        title = next((one for one in titles if len(one) <= room), titles[-1])
+        title = next((one for one in titles if cell_len(one) <= room), titles[-1])
         if title != self._heading:  # setting a title repaints the whole panel
             self.border_title = self._heading = title
 
