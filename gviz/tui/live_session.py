@@ -325,7 +325,9 @@ class Live:
         self.cursor.paused_stacks.pop(len(self.timeline), None)  # the program no longer waits there
         until, reached = self._purpose.until, self._first_stop() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.after]
-        arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(reached or (len(self.timeline), END)))
+        boxes_end = self._end_of_boxes(self._purpose)
+        end = (boxes_end, self._purpose.reason) if boxes_end < len(self.timeline) else (len(self.timeline), END)
+        arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(reached or end))
         messages = [
             *arrival.messages,
             *(stop_search.never_reached(self.timeline, self.cursor.breakpoints) if reached is None else ()),

@@ -140,6 +140,57 @@ def test_next_passes_folded_modules_and_calls_of_a_running_program_as_in_its_rec
     debugged(scenario, tmp_path, text=LOOP)
 
 
+UNEVEN = """\
+import gviz.engine as torch
+from gviz.engine import nn
+
+class Repeated(nn.Module):
+    def forward(self, x, times):
+        for _ in range(times):
+            x = torch.tanh(x)
+        return x
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.repeated = Repeated()
+
+    def forward(self, x, times):
+        return self.repeated(x * 2, times) * 3 + 1
+
+net, w = Net(), torch.ones(2, requires_grad=True)
+for times in (5, 5, 2):
+    net(w, times).sum().backward()
+"""
+
+
+def test_next_stops_at_the_end_of_a_box_that_has_fewer_nodes_than_in_the_iteration_before(tmp_path):
+    async def scenario(running):
+        live, folds = running.live, running.screen.session.folds
+        await running.stands_at(1)
+        folds.level = "modules"
+        stops, early = [], set()
+        while live.alive:
+            await running.press("n")
+            await running.until(lambda: not live.running)
+            stops.append(running.screen.cursor.position)
+            if live.alive and stops[-1] < len(live.timeline):
+                early.add(stops[-1])
+        timeline = live.timeline
+        last = timeline.iterations[2]
+        expected, n = [], last.start
+        while (n := folds.next_node(timeline, n)) < len(timeline):
+            expected.append(n)
+        box = next(n for n in expected if timeline.info(timeline.at(n).actor).scope == "Net.repeated")
+        assert box in early
+        assert [n for n in stops if last.start <= n <= box] == [n for n in expected if n <= box]
+        assert {n for n in expected if n <= stops[-1]} <= {*stops}
+        assert stops[-1] in expected  # the program ended after this box, which has fewer nodes
+        assert "the program has ended" in running.screen.remark
+
+    debugged(scenario, tmp_path, text=UNEVEN)
+
+
 def test_a_program_that_begins_with_data_says_how_to_get_on(tmp_path):
     async def scenario(running):
         await running.stands_at(1)
