@@ -458,3 +458,16 @@ def test_few_graphs_are_kept_and_the_answers_do_not_depend_on_their_number(monke
     monkeypatch.setattr(folds_module, "MOST_KNOWN", 1)
     assert [few.neighbour(node, steps, n) for node in nodes for steps in (1, -1)] == expected
     assert len(few._known) == 1
+    again = folds_of()
+    builds = built(again, monkeypatch)
+    first = next(int(node) for node in TRAINED.nodes if TRAINED.info(node).born >= LAST.start)
+    again.neighbour(first, -5, n)
+    assert builds == [LAST.index, SECOND.index]  # a single call keeps what it needs
+
+
+def test_a_parameter_is_in_the_box_of_the_iteration_that_is_shown():
+    folds = folds_of()
+    weight = next(node for node in TRAINED.nodes if TRAINED.info(node).name == "blocks.1.one.weight")
+    for iteration in (FIRST, LAST, SECOND):
+        user = TRAINED.info(folds.relative(int(weight), "user", iteration.end))
+        assert (user.scope, user.iteration) == ("Net.head", iteration.index)
