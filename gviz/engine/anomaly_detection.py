@@ -39,7 +39,7 @@ class GraphNode(Protocol):
     def name(self) -> str:
         """PyTorch's name of the node."""
 
-    def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
+    def by_argument(self, values: Sequence[Any]) -> Sequence[Any]:
         """The gradients of the arguments that can have one, from the gradients of the slots."""
 
 
@@ -89,7 +89,7 @@ def warn_of(node: GraphNode) -> None:
 
 def refuse_nan(node: GraphNode, parts: Sequence[Any]) -> None:
     """Raises RuntimeError if an outgoing gradient of a node has a nan."""
-    for position, part in enumerate(node.places(parts)):
+    for position, part in enumerate(node.by_argument(parts)):
         if part is not None and np.isnan(getattr(part, "_array", part)).any():
             raise RuntimeError(messages.NAN_GRADIENT.format(name=node.name(), position=position))
 

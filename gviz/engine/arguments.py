@@ -23,6 +23,7 @@ from gviz.engine.layout import check as check_layout
 from gviz.engine.layout import checked_format
 from gviz.engine.layout import layout as Layout
 from gviz.engine.layout import memory_format as MemoryFormat
+from gviz.engine.messages import warn_once
 from gviz.engine.signatures import FUNCTIONS, INNER, INNER_CALLS, METHODS
 from gviz.engine.tensor import Tensor
 from gviz.source.site import forwards
@@ -46,7 +47,7 @@ class Options(TypedDict, total=False):
     out: Tensor | None
 
 
-_MISSING = re.compile(r"missing \d+ required positional arguments?: '(\w+)'.*")
+_MISSING = re.compile(r"(\w+)\(\) missing \d+ required positional arguments?: ")
 _ACCEPTED = (
     "*, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, "
     "bool pin_memory = False, bool requires_grad = False"
@@ -66,9 +67,19 @@ def worded(function: F) -> F:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise  # raised inside the function, not by calling it
             text = str(error).rpartition(".")[2]
-            raise TypeError(_MISSING.sub(r'missing 1 required positional arguments: "\1"', text)) from None
+            missing = _MISSING.match(text)
+            raise (
+                missing_arguments(missing[1], re.findall(r"'(\w+)'", text)) if missing else TypeError(text)
+            ) from None
 
     return wrapper  # type: ignore[return-value]  # the same signature
+
+
+def missing_arguments(function: str, names: Sequence[str]) -> TypeError:
+    """The error for missing arguments."""
+    plural = "s" if len(names) == 1 else ""  # as in PyTorch
+    listed = ", ".join([f'"{name}"' for name in names])
+    return TypeError(f"{function}() missing {len(names)} required positional argument{plural}: {listed}")
 
 
 def checked(function: str, options: Options, *, refused: Sequence[str] = ()) -> Options:
@@ -93,19 +104,19 @@ def checked(function: str, options: Options, *, refused: Sequence[str] = ()) -> 
 
 def kind_of(function: str, options: Options, default: DType | None = None) -> DType:
     """The ``dtype`` option, or the default."""
-    wanted = options.get("dtype")
-    if wanted is None:
+    argument = options.get("dtype")
+    if argument is None:
         return default or dtypes.get_default_dtype()
-    found = dtypes.from_argument(wanted)
-    if found is None:
-        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {typename(wanted)}")
-    return found
+    kind = dtypes.from_argument(argument)
+    if kind is None:
+        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {typename(argument)}")
+    return kind
 
 
 def sizes(function: str, args: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape passed as separate arguments or as one sequence."""
     if not args:
-        raise TypeError(f'{function}() missing 1 required positional arguments: "size"')
+        raise missing_arguments(function, ["size"])
     if isinstance(args[0], (tuple, list)):
         if len(args) > 1:
             raise TypeError(f"{function}() takes 1 positional argument but {len(args)} were given")
@@ -169,26 +180,26 @@ def number(function: str, value: Any, name: str, position: int) -> Any:
 
 def integer(function: str, value: Any, name: str, position: int) -> int:
     """`value` as an integer. Raises TypeError for what PyTorch does not accept as one."""
-    found = _size(value)
-    if found is None:
+    whole = _size(value)
+    if whole is None:
         raise TypeError(f"{function}(): argument '{name}' (position {position}) must be int, not {typename(value)}")
-    return found
+    return whole
 
 
-def whole_numbers(function: str, name: str, given: Any, position: int) -> tuple[int, ...]:
+def whole_numbers(function: str, name: str, value: Any, position: int) -> tuple[int, ...]:
     """Integers passed separately as a tuple, or as one sequence in it. Raises TypeError for anything else."""
-    nested = isinstance(given, tuple) and len(given) == 1 and isinstance(given[0], (tuple, list))
-    numbers = given[0] if nested else given
+    nested = isinstance(value, tuple) and len(value) == 1 and isinstance(value[0], (tuple, list))
+    numbers = value[0] if nested else value
     what = f"{function}(): argument '{name}' (position {position}) must be tuple of ints"
     if not isinstance(numbers, (tuple, list)):
         raise TypeError(f"{what}, not {typename(numbers)}")
-    found = [_size(number) for number in numbers]
-    if None in found:
-        place = found.index(None)
+    integers = [_size(number) for number in numbers]
+    if None in integers:
+        place = integers.index(None)
         kind = typename(numbers[place])
-        alone = numbers is given and len(numbers) == 1
+        alone = numbers is value and len(numbers) == 1
         raise TypeError(f"{what}, not {kind}" if alone else f"{what}, but found element of type {kind} at pos {place}")
-    return tuple(found)  # type: ignore[arg-type]  # no None is left
+    return tuple(integers)  # type: ignore[arg-type]  # no None is left
 
 
 def fitting(value: Any, kind: DType) -> Any:
@@ -304,13 +315,14 @@ class Parser:
 
     def read(self, args: Arguments, kwargs: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
         """The arguments as the function takes them. Raises TypeError if no signature matches."""
-        if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
-            self.accepted[args[0].__class__] = ()  # the function reports any missing arguments
-            return args, kwargs
         if self._first and args and not isinstance(args[0], Tensor):
             whole = f"descriptor '{self.name}' for 'torch._C.TensorBase' objects"
             raise TypeError(f"{whole} doesn't apply to a '{typename(args[0])}' object")
         signature = self.fitting(args[self._first :], kwargs)
+        if signature.deprecated:
+            self._warn_of(signature)
+            taken, named = signature.by_name(args[self._first :], kwargs)
+            return (*args[: self._first], *taken), named
         lists = signature.lists_by_type(args[self._first :], kwargs)
         if lists is not None:
             self.accepted[_types(args, kwargs)] = tuple([p if isinstance(p, str) else p + self._first for p in lists])
@@ -328,16 +340,22 @@ class Parser:
                     raise refused
                 return signature
         count = len(args) + len(kwargs)
-        plausible = [s for s in signatures if s.least <= count <= s.most and not s.hidden]
+        shown = [signature for signature in signatures if not signature.hidden]
+        plausible = [signature for signature in shown if signature.least <= count <= signature.most]
         if len(signatures) == 1 or len(plausible) == 1:
             refused = (plausible or list(signatures))[0].refusal(args, kwargs)
             assert refused is not None, "it was refused before"
             raise refused
-        got = [typename(value) for value in args] + [f"{name}={typename(value)}" for name, value in kwargs.items()]
-        shown = [f"({signature.listed})" for signature in signatures if not signature.hidden]
-        ways = shown[0] if len(shown) == 1 else "one of:\n" + "".join([f" * {way}\n" for way in shown])
-        what = f"received an invalid combination of arguments - got ({', '.join(got)}), but expected {ways}"
-        raise TypeError(f"{self.name}() {what}")
+        mismatch = _mismatch(shown, args, kwargs)
+        raise TypeError(f"{self.name}() received an invalid combination of arguments - {mismatch}")
+
+    def _warn_of(self, deprecated: Signature) -> None:
+        signatures = [f"\n\t{self.name}({one.listed})" for one in _signatures(self.name, self._text) if not one.hidden]
+        warn_once(
+            f"This overload of {self.name} is deprecated:\n\t{self.name}({deprecated.listed})\n"
+            f"Consider using one of the following signatures instead:{''.join(signatures)}",
+            "an overload that is deprecated",
+        )
 
 
 class InnerParser(Parser):
@@ -405,11 +423,11 @@ def _begin_with_ints(lists: Sequence[int | str], args: Arguments, kwargs: Named)
     return True
 
 
-class Skipped:
+class UncheckedArgument:
     """Stands for an argument that is not checked."""
 
 
-SKIPPED = Skipped()
+SKIPPED = UncheckedArgument()
 
 
 def parser_of(name: str, *, method: bool = False) -> Parser | None:
@@ -428,6 +446,21 @@ def inner_parser(function: Callable[..., Any], name: str, reads: Reads = ()) -> 
     called, *order = INNER_CALLS[name].split()
     text = INNER.get(called) or FUNCTIONS[called]
     return InnerParser(function, called, text, order, reads) if order else Parser(called, text)
+
+
+def _mismatch(signatures: Sequence[Signature], args: Arguments, kwargs: Named) -> str:
+    """The arguments passed and the signatures, in PyTorch's words: it has the keyword arguments in reverse order."""
+    named = [*kwargs][::-1]
+    if len(signatures) == 1:
+        required = {parameter.name for parameter in signatures[0].parameters if not parameter.optional}
+        unknown = [name for name in named if name not in required]  # PyTorch finds no name that has a default
+        if unknown:
+            return f"got unrecognized keyword arguments: {', '.join(unknown)}"
+        expected = f"({signatures[0].listed})"
+    else:
+        expected = "one of:\n" + "".join([f" * ({signature.listed})\n" for signature in signatures])
+    got = ", ".join([typename(value) for value in args] + [f"{name}={typename(kwargs[name])}" for name in named])
+    return f"got ({got}{', ' if named and not args else ''}), but expected {expected}"
 
 
 class Parameter:
@@ -451,10 +484,11 @@ class Signature:
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
-        self.hidden = text.startswith("~")
+        self.deprecated = text.startswith("!")
+        self.hidden = self.deprecated or text.startswith("~")
         self.parameters: list[Parameter] = []
         positional = True
-        for part in text.lstrip("~").split(", "):
+        for part in text.lstrip("~!").split(", "):
             if part == "*":
                 positional = False
             elif part:
@@ -522,6 +556,13 @@ class Signature:
                     named[place] = number
         return tuple(taken), named
 
+    def by_name(self, args: Arguments, kwargs: Named) -> tuple[Arguments, dict[str, Any]]:
+        """The matching arguments of a deprecated signature, with its numbers as the keyword arguments of today."""
+        taken, named = self.numbers(args, kwargs)
+        pairs = list(zip(self.parameters, taken, strict=False))
+        numbers = {parameter.name: value for parameter, value in pairs if parameter.kind == "Number"}
+        return tuple([value for parameter, value in pairs if parameter.name not in numbers]), numbers | named
+
     def refused_elements(self, args: Arguments, kwargs: Named) -> TypeError | None:
         """The error for a size after the first that is not an integer, or None."""
         for _, value, parameter in self._pairs(args, kwargs):
@@ -552,9 +593,7 @@ class Signature:
         return TypeError(f"{self.name}() {most}")
 
     def _missing(self, first: int) -> TypeError:
-        names = [f'"{p.name}"' for p in self.parameters[first:] if not p.optional]
-        plural = "s" if len(names) == 1 else ""  # as in PyTorch
-        return TypeError(f"{self.name}() missing {len(names)} required positional argument{plural}: {', '.join(names)}")
+        return missing_arguments(self.name, [p.name for p in self.parameters[first:] if not p.optional])
 
     def _unfit(self, parameter: Parameter, value: Any, args: Arguments, place: int, whole: bool) -> TypeError:
         what = f"{self.name}(): argument '{parameter.name}'"
@@ -563,8 +602,8 @@ class Signature:
         what += f" (position {place + 1}) must be {parameter.type}"
         listed = isinstance(value, (tuple, list))
         if parameter.kind.startswith("ints") and (listed or (whole and len(args) > 1)):
-            found = typename((value if listed else args)[0])
-            return TypeError(f"{what}, but found element of type {found} at pos 0")
+            kind = typename((value if listed else args)[0])
+            return TypeError(f"{what}, but found element of type {kind} at pos 0")
         return TypeError(f"{what}, not {typename(value)}")
 
     def _not_known(self, kwargs: Named, positional: int) -> TypeError:
@@ -661,7 +700,7 @@ _TYPE_NAMES = {
 }
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 _NUMBERS = frozenset(["Number", "float", "int", "ints+"])
-_PLAIN = frozenset([bool, int, float, str, type(None), DType, Skipped])
+_PLAIN = frozenset([bool, int, float, str, type(None), DType, UncheckedArgument])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -683,34 +722,38 @@ def wanting_tensors(
     if parser is not None:
         return parser.wrap(function)
     first = 1 if method else 0
-    wanted, whole = _parameters(function, first, "Tensor"), _parameters(function, first, "int")
-    if not (wanted or whole):
+    tensors, whole = _parameters(function, first, "Tensor"), _parameters(function, first, "int")
+    if not (tensors or whole):
         return function
 
-    leads = bool(wanted) and wanted[0][0] == 0
+    leads = bool(tensors) and tensors[0][0] == 0
 
     def refused(args: Arguments, kwargs: Named, position: int, name: str, value: object) -> TypeError:
+        try:
+            _signature_of(function).bind(*args, **kwargs)
+        except TypeError:
+            function(*args, **kwargs)  # Python raises its own error, as in PyTorch
         if reads:
-            _read_attributes(reads, {**dict(zip([name for _, name in wanted], args, strict=False)), **kwargs})
+            _read_attributes(reads, {**dict(zip([name for _, name in tensors], args, strict=False)), **kwargs})
         return _refusal(called, position, name, value)
 
     @forwards
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if leads and args and not isinstance(args[0], Tensor):
-            raise refused(args, kwargs, *wanted[0], args[0])
+            raise refused(args, kwargs, *tensors[0], args[0])
         try:
             return function(*args, **kwargs)
         except _OF_OPERANDS as error:
-            for position, name in wanted:
-                given = args[position] if position < len(args) else kwargs.get(name, _NOT_GIVEN)
-                if given is not _NOT_GIVEN and not isinstance(given, Tensor):
-                    raise refused(args, kwargs, position - method, name, given) from error
+            for position, name in tensors:
+                argument = args[position] if position < len(args) else kwargs.get(name, _UNSET)
+                if argument is not _UNSET and not isinstance(argument, Tensor):
+                    raise refused(args, kwargs, position - method, name, argument) from error
             for position, name in whole:
-                given = args[position] if position < len(args) else kwargs.get(name, 0)
-                if not hasattr(given, "__index__"):
+                argument = args[position] if position < len(args) else kwargs.get(name, 0)
+                if not hasattr(argument, "__index__"):
                     what = f"{called}(): argument '{name}' (position {position + 1 - method}) must be int"
-                    raise TypeError(f"{what}, not {typename(given)}") from error
+                    raise TypeError(f"{what}, not {typename(argument)}") from error
             raise
 
     return wrapper  # type: ignore[return-value]  # the same signature
@@ -730,7 +773,7 @@ def all_tensors(values: Iterable[object], argument: int = 0) -> None:
             raise TypeError(f"expected Tensor as element {place} in argument {argument}, but got {typename(one)}")
 
 
-_NOT_GIVEN = object()
+_UNSET = object()
 _OF_OPERANDS = (AttributeError, TypeError, RuntimeError, ValueError, IndexError, ArithmeticError, KeyError)
 """Errors that operations raise for their arguments. PyTorch checks the types of all arguments before anything else."""
 _OURS = __name__.rpartition(".")[0]
@@ -763,11 +806,11 @@ def _parameters(function: Callable[..., Any], first: int, kind: str) -> list[tup
     return [(i, name) for i, name in enumerate(names) if i >= first and annotations.get(name) == kind]
 
 
-def _read_attributes(reads: Reads, given: Named) -> None:
+def _read_attributes(reads: Reads, arguments: Named) -> None:
     """Read attributes of arguments that are no tensors; Python raises AttributeError for the first that is missing."""
     for name, attribute in reads:
-        if name in given and not isinstance(given[name], Tensor):
-            getattr(given[name], attribute)
+        if name in arguments and not isinstance(arguments[name], Tensor):
+            getattr(arguments[name], attribute)
 
 
 def _refusal(called: str, position: int, name: str, value: object) -> TypeError:

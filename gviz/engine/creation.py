@@ -216,7 +216,7 @@ __all__ = ["as_tensor", "asarray", "from_numpy", "tensor"]
 
 _COPY_OF_TENSOR = (
     "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-    "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
+    "sourceTensor.detach().clone().requires_grad_(True), rather than {call}(sourceTensor)."
 )
 _READ_ONLY = (
     "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to "
@@ -236,7 +236,7 @@ def copied(function: str, data: Any, options: Options, default: DType | None) ->
     checked(function, options, refused=("layout", "memory_format", "out"))
     kind = kind_of(function, options, default) if options.get("dtype") is not None or default else None
     if isinstance(data, Tensor):
-        warn(_COPY_OF_TENSOR)
+        warn(_COPY_OF_TENSOR.format(call=f"{'tensor' if function == 'new_tensor' else 'torch'}.{function}"))
     array = np.array(array_of(data, kind))
     if isinstance(data, np.ndarray):
         array = _with_its_strides(array, data)
@@ -304,6 +304,7 @@ def as_tensor(data: Any, **options: Unpack[Options]) -> Tensor:
     kind = kind_of("as_tensor", options) if options.get("dtype") is not None else None
     if isinstance(data, Tensor):
         return data if kind is None else data.to(kind)
+    warn_of_read_only(data)
     return _of_data("as_tensor", data, array_of(data, kind), False)
 
 
@@ -327,6 +328,8 @@ def asarray(obj: Any, *, copy: bool | None = None, **options: Unpack[Options]) -
         shared = shared.clone() if copy and shared is obj else shared
         return shared if wants_grad or not shared.requires_grad else shared.detach() if copy else shared
     array = array_of(obj, kind)
+    if not copy and array is obj:
+        warn_of_read_only(obj)
     return _of_data("asarray", obj, np.array(array) if copy else array, wants_grad)
 
 
@@ -343,9 +346,14 @@ def from_numpy(array: Array) -> Tensor:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {typename(array)})")
     shared = supported(array)
-    if not array.flags.writeable:
-        warn(_READ_ONLY)
+    warn_of_read_only(array)
     return from_array(_with_its_strides(shared, array), False)
+
+
+def warn_of_read_only(data: Any) -> None:
+    """Warns once if `data` is an array of NumPy that refuses writes, which a tensor of its memory would not do."""
+    if isinstance(data, np.ndarray) and not data.flags.writeable:
+        messages.warn_once(_READ_ONLY)
 
 
 callbacks.from_numpy = from_numpy
@@ -358,10 +366,10 @@ def factory_result(function: str, array: Array, options: Options) -> Tensor:
         return from_array(array, options.get("requires_grad") or False)
     if not isinstance(out, Tensor):
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {typename(out)}")
-    wanted = options.get("dtype")
-    if wanted is not None and wanted is not out.dtype:
-        asked = dtypes.from_argument(wanted)
-        kinds = f"dtype {asked.tensor_type if asked else wanted} does not match dtype of out parameter "
+    requested = options.get("dtype")
+    if requested is not None and requested is not out.dtype:
+        kind = dtypes.from_argument(requested)
+        kinds = f"dtype {kind.tensor_type if kind else requested} does not match dtype of out parameter "
         raise RuntimeError(f"{kinds}({out.dtype.tensor_type})")
     written: Tensor = taking_out(function, lambda: from_array(array.astype(out._array.dtype), False))(out=out)
     return written
@@ -557,6 +565,10 @@ _ARANGE = (
 _LINSPACE = tuple(
     f"{start} start, {end} end, int steps, OPTIONS" for end in ("Tensor", "Number") for start in ("Tensor", "Number")
 )
+_RANGE = (
+    "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+    "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
+)
 _EYE = ("int n, OPTIONS", "int n, int m, OPTIONS")
 
 
@@ -641,9 +653,10 @@ def _steps(start: Any, step: Any, count: int, kind: DType) -> Array:
 def range(start: Any, end: Any, step: Any = 1, **options: Unpack[Options]) -> Tensor:
     """Numbers from `start` to `end`, both included. `arange` is preferred."""
     first, last, by = (
-        number("range", v, n, i) for i, (v, n) in enumerate(((start, "start"), (end, "end"), (step, "step")))
+        number("range", v, n, i) for i, (v, n) in enumerate(((start, "start"), (end, "end"), (step, "step")), 1)
     )
     kind = kind_of("range", checked("range", options))
+    warn(_RANGE)
     _check_range(first, last, by)
     return factory_result("range", _steps(first, by, int((last - first) / by) + 1, kind), options)
 
@@ -710,17 +723,17 @@ def _even(start: float, end: float, steps: int, kind: np.dtype[Any]) -> Array:
 
 def eye(*size: Any, **options: Any) -> Tensor:
     """``eye(n, m=n)``: ones on the diagonal, zeros elsewhere."""
-    given = dict(zip(("n", "m"), size, strict=False)) | {k: options.pop(k) for k in ("n", "m") if k in options}
-    if len(size) == 1 == len(given):
+    counts = dict(zip(("n", "m"), size, strict=False)) | {k: options.pop(k) for k in ("n", "m") if k in options}
+    if len(size) == 1 == len(counts):
         integer("eye", size[0], "n", 1)
     if (
-        "n" not in given
+        "n" not in counts
         or len(size) > 2
-        or any(not hasattr(v, "__index__") or isinstance(v, bool) for v in given.values())
+        or any(not hasattr(v, "__index__") or isinstance(v, bool) for v in counts.values())
     ):
         raise combination("eye", size, {}, *_EYE)
-    n = integer("eye", given["n"], "n", 1)
-    m = integer("eye", given.get("m", n), "m", 2)
+    n = integer("eye", counts["n"], "n", 1)
+    m = integer("eye", counts.get("m", n), "m", 2)
     for name, value in (("n", n), ("m", m)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")

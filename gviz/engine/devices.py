@@ -124,16 +124,16 @@ def warn_that_cuda_is_the_cpu() -> None:
     warn(NO_GPU)
 
 
-def refuse(wanted: device) -> None:
+def refuse(requested: device) -> None:
     """Raises PyTorch's error for a device that is neither the CPU nor a name for it."""
-    if wanted.type == "cpu":
+    if requested.type == "cpu":
         return
-    if wanted.type == "cuda":
+    if requested.type == "cuda":
         warn_that_cuda_is_the_cpu()
         return
-    if wanted.type in _COMPILED_FOR:
-        raise AssertionError(f"Torch not compiled with {_COMPILED_FOR[wanted.type]} enabled")
-    raise NotImplementedError(f"gviz's built-in engine has no device '{wanted}': all its tensors are on the CPU")
+    if requested.type in _COMPILED_FOR:
+        raise AssertionError(f"Torch not compiled with {_COMPILED_FOR[requested.type]} enabled")
+    raise NotImplementedError(f"gviz's built-in engine has no device '{requested}': all its tensors are on the CPU")
 
 
 def check(value: object, function: str) -> None:

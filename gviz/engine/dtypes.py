@@ -278,7 +278,7 @@ class iinfo(_NotPickled):
 
 
 def _checked(name: str, kind: object) -> dtype:
-    found = from_argument(kind)
-    if found is None:
+    result = from_argument(kind)
+    if result is None:
         raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {type(kind).__name__}")
-    return found
+    return result

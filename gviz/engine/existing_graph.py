@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gviz.emit import Channel, aside
+from gviz.emit import Channel, detour
 from gviz.engine import instrumentation
 from gviz.engine.jit import StaticGraph, TracedFunction, TracedModule, events_of
 from gviz.engine.node import Node
@@ -49,7 +49,7 @@ def _announced(tensors: Sequence[Tensor], params: Params) -> list[Event]:
 
     named: Any = params.items() if isinstance(params, Mapping) else params
     channel = Channel(listen)
-    with _left_as_it_was(tensors), aside(channel):
+    with _left_as_it_was(tensors), detour(channel):
         for tensor in tensors:
             instrumentation.seen(channel, tensor)
         for name, parameter in named:
@@ -84,13 +84,13 @@ def _reachable(roots: Sequence[Tensor]) -> tuple[list[Node], list[Tensor]]:
     tensors: dict[Tensor, None] = {}
     waiting: list[Node | Tensor | None] = [*roots]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, Tensor) and found not in tensors:
-            tensors[found] = None
-            waiting += [found._base, found._grad, found._grad_fn]
-        elif isinstance(found, AccumulateGrad):
-            waiting.append(found.variable)
-        elif isinstance(found, Node) and found not in nodes:
-            nodes[found] = None
-            waiting += [edge[0] for edge in found.next_edges if edge is not None]
+        item = waiting.pop()
+        if isinstance(item, Tensor) and item not in tensors:
+            tensors[item] = None
+            waiting += [item._base, item._grad, item._grad_fn]
+        elif isinstance(item, AccumulateGrad):
+            waiting.append(item.variable)
+        elif isinstance(item, Node) and item not in nodes:
+            nodes[item] = None
+            waiting += [edge[0] for edge in item.next_edges if edge is not None]
     return list(nodes), list(tensors)

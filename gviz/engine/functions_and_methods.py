@@ -17,7 +17,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import dtypes, instrumentation, messages, watchers
-from gviz.engine.arguments import parser_of, typename, wanting_tensors
+from gviz.engine.arguments import missing_arguments, parser_of, typename, wanting_tensors
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.instrumentation import emitting_parts
 from gviz.engine.layout import contiguous_format, strides_in
@@ -65,7 +65,7 @@ _PAIRS = {
     "sort": 3, "topk": 5,
 }  # fmt: skip
 """The functions with two results, with the position of ``out`` in PyTorch's errors."""
-_PAIRS_ALONG = frozenset(["max", "median", "min", "nanmedian"])
+_PAIRS_OF_DIM = frozenset(["max", "median", "min", "nanmedian"])
 """Functions that have two results only with a dimension."""
 _COMPUTES_IN = frozenset(["sum", "prod", "cumsum", "cumprod"])
 """The functions that compute in the dtype of `out`."""
@@ -123,8 +123,8 @@ def taking_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         with no_grad():
             result = function(*args, **kwargs)
             results = result if isinstance(result, tuple) else (result,)
-            for target, made in zip(outs, results, strict=True):
-                _write(name, target, made, inputs, resizes=name in _RESIZING or len(outs) > 1)
+            for target, output in zip(outs, results, strict=True):
+                _write(name, target, output, inputs, resizes=name in _RESIZING or len(outs) > 1)
         return _as_returned(name, result, outs)
 
     plain = inspect.signature(function)
@@ -140,10 +140,10 @@ def _with_keyword(signature: inspect.Signature, keyword: inspect.Parameter) -> i
 
 
 def _is_single(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    if name not in _PAIRS_ALONG:
+    if name not in _PAIRS_OF_DIM:
         return name not in _PAIRS
-    along = "dim" in kwargs or "axis" in kwargs or (len(args) > 1 and not isinstance(args[1], Tensor))
-    return not along
+    has_dim = "dim" in kwargs or "axis" in kwargs or (len(args) > 1 and not isinstance(args[1], Tensor))
+    return not has_dim
 
 
 def _checked(name: str, out: Any) -> tuple[Tensor, ...]:
@@ -202,23 +202,23 @@ def _write(name: str, target: Tensor, result: Tensor, inputs: Sequence[Tensor], 
     callbacks.copy_into(target, result)
 
 
-def _check_cast(name: str, made: DType, wanted: DType) -> None:
-    if made is wanted or name in _CASTS_ALL:
+def _check_cast(name: str, source: DType, target: DType) -> None:
+    if source is target or name in _CASTS_ALL:
         return
-    if name in _BOOLEAN and not (name in ("all", "any") and wanted is dtypes.uint8):
-        raise RuntimeError(_BOOLEAN[name].format(name=name, kind=wanted.tensor_type, cpp_name=wanted.cpp_name))
+    if name in _BOOLEAN and not (name in ("all", "any") and target is dtypes.uint8):
+        raise RuntimeError(_BOOLEAN[name].format(name=name, kind=target.tensor_type, cpp_name=target.cpp_name))
     if name in _EXACT:
-        names = {"made": _c_name(made), "wanted": _c_name(wanted)}
+        names = {"source": _c_name(source), "target": _c_name(target)}
         raise RuntimeError(messages.OUT_DTYPE.format(**names))
     if name == "where":
-        raise RuntimeError(f"Expected out type to be {made.tensor_type} but got {wanted.tensor_type}")
+        raise RuntimeError(f"Expected out type to be {source.tensor_type} but got {target.tensor_type}")
     if name in ("clamp", "clip"):
-        raise RuntimeError(f"Found dtype {wanted.tensor_type} but expected {made.tensor_type}")
-    if _rank(made) <= _rank(wanted):
+        raise RuntimeError(f"Found dtype {target.tensor_type} but expected {source.tensor_type}")
+    if _rank(source) <= _rank(target):
         return
     if name in _JOINS:
-        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {wanted.tensor_type}")
-    raise RuntimeError(messages.RESULT_CAST.format(source=made.tensor_type, target=wanted.tensor_type))
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {target.tensor_type}")
+    raise RuntimeError(messages.RESULT_CAST.format(source=source.tensor_type, target=target.tensor_type))
 
 
 def _c_name(kind: DType) -> str:
@@ -232,8 +232,8 @@ def _rank(kind: DType) -> int:
 def _resize(target: Tensor, shape: tuple[int, ...]) -> None:
     """Give `target` another shape, within its memory if that is long enough."""
     if target.numel():
-        before, wanted = list(target.shape), list(shape)
-        warn(messages.OUT_RESIZED.format(before=before, wanted=wanted))
+        before, after = list(target.shape), list(shape)
+        warn(messages.OUT_RESIZED.format(before=before, after=after))
     channel = emit.channel
     if channel is not None:
         instrumentation.seen(channel, target)
@@ -358,7 +358,7 @@ def signature(op: Op) -> Signature:
         Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=_annotation(default))
         for name, default in op.attrs.items()
     ]
-    return Signature([*tensors, *attrs], return_annotation="tuple[Tensor, ...]" if op.several else "Tensor")
+    return Signature([*tensors, *attrs], return_annotation="tuple[Tensor, ...]" if op.has_several_outputs else "Tensor")
 
 
 def _tensor_parameter(op: Op, slot: str) -> Parameter:
@@ -411,7 +411,7 @@ def bind(
         n for n in names if n not in arguments and n not in op.optional and op.attrs.get(n, REQUIRED) is REQUIRED
     ]
     if missing:
-        raise TypeError(f'{op.name}() missing 1 required positional arguments: "{missing[0]}"')
+        raise missing_arguments(op.name, missing)
     first = checked(op, arguments[op.slots[0]], 1)
     tensors: list[Tensor | None] = [first]
     for position, slot in enumerate(op.slots[1:], 2):
@@ -459,7 +459,7 @@ def operator(op: Op, with_number: Op | None = None, *, takes_arrays: bool = Fals
 
     Returns NotImplemented for other operands than tensors, numbers and allowed arrays.
     """
-    beside_number = with_number or op
+    number_op = with_number or op
 
     def method(self: Tensor, other: Tensor | Number) -> Tensor:
         if isinstance(other, Tensor):
@@ -467,7 +467,7 @@ def operator(op: Op, with_number: Op | None = None, *, takes_arrays: bool = Fals
         elif takes_arrays and isinstance(other, np.ndarray):
             result = apply(op, (self, new_tensor(other)))
         elif isinstance(other, NUMBERS):
-            result = apply(beside_number, (self, number(other, self._array)))
+            result = apply(number_op, (self, number(other, self._array)))
         else:
             return NotImplemented
         return result

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gviz.engine import watchers
-from gviz.engine.jit.memory_capture import Captured, CaptureRecorder
+from gviz.engine.jit.memory_capture import CapturedSteps, CaptureRecorder
 from gviz.engine.jit.static_graph import StaticGraph
 from gviz.engine.jit.tensor_interpreter import scope
 
@@ -29,7 +29,7 @@ class Graph:
     """A captured graph, empty until a capture."""
 
     def __init__(self, keep_graph: bool = False) -> None:
-        self._captured: Captured | None = None
+        self._captured: CapturedSteps | None = None
         self._graph: StaticGraph | None = None
         self._capturing: Any = None
 
@@ -81,5 +81,5 @@ def capture(graph: Graph, *_: Any, **__: Any) -> Iterator[Graph]:
     recorder = CaptureRecorder()
     with watchers.recording(recorder), scope("capture", "captured graph"):
         yield graph
-    graph._captured = Captured(recorder.settled())
+    graph._captured = CapturedSteps(recorder.settled())
     graph._graph = StaticGraph("captured", tuple(recorder.nodes), ())

@@ -20,7 +20,7 @@ from gviz.emit import Channel, Seen
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge as GraphEdge
-from gviz.engine.node import Grad, GradientEdge, Node, registered_at
+from gviz.engine.node import Grad, GradientEdge, Node, registration_stacks
 from gviz.engine.tensor import AccumulateGrad, Storage, Tensor, callbacks
 from gviz.events import (
     Attr,
@@ -180,11 +180,11 @@ def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Stora
         kind = "parameter" if tensor._is_parameter else "leaf"
     described = (output(channel, tensor, origin, has_value=not tensor._is_placeholder),)
     number, scope = channel.op("tensor", _tensor_op), thread.scopes[-1] if thread.scopes else 0
-    stack, during = channel.stack(), thread.during
+    stack, during = channel.stack(), thread.running_step
     channel.emit(
         NodeCreated(mark.node, number, kind, (), described, attrs, tensor._requires_grad, "", stack, scope, during)
     )
-    mark.said(channel)
+    mark.confirm(channel)
     if tensor._grad is not None:
         grad_set(channel, tensor, "assigned")
     return mark
@@ -226,14 +226,14 @@ def emit_operation(
 ) -> int:
     """Emits that an operation ran. Returns the number of its call stack."""
     described = plain_attrs(attrs) if attrs else ()
-    key, scopes, during = thread.replayed_from, thread.scopes, thread.during
+    key, scopes, during = thread.replayed_from, thread.scopes, thread.running_step
     stack = channel.stack() if key is None else channel.stack_number(key)
     scope = scopes[-1] if scopes else 0
     tracked = not untracked
     channel.emit(
         NodeCreated(mark.node, op, "op", inputs, outputs, described, tracked, untracked, stack, scope, during, given)
     )
-    mark.said(channel)
+    mark.confirm(channel)
     return stack
 
 
@@ -403,20 +403,20 @@ def ran(
     if node is not None:
         node.seen = mark
     number = channel.op(op, op.describe)
-    made_at = emit_operation(channel, mark, number, tuple(inputs_before), attrs, tuple(described), untracked)
+    creation_stack = emit_operation(channel, mark, number, tuple(inputs_before), attrs, tuple(described), untracked)
     if node is not None:
-        node.made_at = made_at
+        node.creation_stack = creation_stack
 
 
 def edges(channel: Channel, tensors: Sequence[Tensor]) -> list[Edge]:
     """The edges of tensors as inputs of an operation, in their current state."""
-    found = []
+    input_edges = []
     for t in tensors:
         mark = t._seen
         if mark is None or mark.channel is not channel:
             mark = seen(channel, t)
-        found.append((mark.node, t._output_nr))
-    return found
+        input_edges.append((mark.node, t._output_nr))
+    return input_edges
 
 
 def in_place(
@@ -443,9 +443,9 @@ def in_place(
     if written is not target and target._seen is not None and target._seen.channel is channel:
         attrs = attrs | {"view": target._seen.node}
     described = (output(channel, written, 0, has_value=not thread.is_building),)
-    made_at = emit_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
+    creation_stack = emit_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
-        node.made_at = made_at
+        node.creation_stack = creation_stack
     memory_written(channel, target, mark.node)
 
 
@@ -464,9 +464,9 @@ def became_view(
         target._seen, target._output_nr = mark, 0
     described = (output(channel, target, 0 if target._base is None else seen(channel, target._base).node),)
     number = channel.op((op, "in place"), op.describe_in_place)
-    made_at = emit_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
+    creation_stack = emit_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
     if node is not None:
-        node.seen, node.made_at = mark, made_at
+        node.seen, node.creation_stack = mark, creation_stack
     if target._seen is not mark:
         target._storage.move(target)
     for other in target._storage.moved(target._array):
@@ -522,11 +522,11 @@ class PassReport:
         """Emits the start of the pass."""
         channel = self.channel
         edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
-        wanted = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
+        targets = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
         values = tuple(self._captured(seed) for seed in seeds)
-        model_names.emit_holders(channel, functools.partial(_held_leaf, channel))
+        model_names.emit_holders(channel, functools.partial(_leaf_node, channel))
         self._stack = channel.stack()
-        channel.emit(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, self._stack))
+        channel.emit(BackwardStarted(self.number, edges, values, retain_graph, create_graph, targets, self._stack))
 
     def finished(self, error: str, raised: str) -> None:
         """Emits the end of the pass, with the text and class of an error, or with empty strings."""
@@ -543,7 +543,7 @@ class PassReport:
         self._emit(StepStarted(self.number, number, tuple(self._values)))
         return number
 
-    def during(self, node: Node) -> tuple[int, int]:
+    def step_of(self, node: Node) -> tuple[int, int]:
         """The pass and node of a step; everything made during the step carries this pair."""
         return self.number, seen_node(self.channel, node).node
 
@@ -603,7 +603,7 @@ class PassReport:
         inner = getattr(getattr(hook, "__self__", None), "last", None)
         handle, hook = inner if inner is not None else (handle, hook)
         name = getattr(hook, "__name__", type(hook).__name__)
-        place = registered_at.get(handle)
+        place = registration_stacks.get(handle)
         stack = self.channel.stack_number(place) if place is not None else 0
         value = None if result is None else self.channel.value(result._array)
         if result is not None:
@@ -633,7 +633,7 @@ class PassReport:
         return self._value(grad if isinstance(grad, _ARRAYS) else grad._array)
 
 
-def _held_leaf(channel: Channel, tensor: Tensor) -> int | None:
+def _leaf_node(channel: Channel, tensor: Tensor) -> int | None:
     """Return the node of a leaf held by a variable, 0 if it has no node; None for a tensor that gets no gradient."""
     if tensor._grad_fn is not None or not (tensor.requires_grad or tensor._is_parameter):
         return None

@@ -244,8 +244,8 @@ def is_in(array: Array, order: memory_format) -> bool:
         return bool(array.flags.c_contiguous)
     if array.ndim != _LAST[order][0]:
         return False
-    wanted = strides_in(array.shape, order)
-    pairs = zip(array.shape, array.strides, wanted, strict=True)
+    expected = strides_in(array.shape, order)
+    pairs = zip(array.shape, array.strides, expected, strict=True)
     return not array.size or all(n == 1 or stride == array.itemsize * step for n, stride, step in pairs)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.arguments import combination, sizes, typename
-from gviz.engine.creation import array_of, from_array, is_sequence
+from gviz.engine.creation import array_of, from_array, is_sequence, warn_of_read_only
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front
@@ -42,12 +42,14 @@ def construct(kind: DType, args: tuple[Any, ...], options: dict[str, Any], *, al
     where = options.pop("device", None)
     if options:
         raise combination("new", args, options, *_CALLS)
-    if where is not None and (found := Device(where)).type != "cpu":
-        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {found.type} was passed")
+    if where is not None and (device := Device(where)).type != "cpu":
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {device.type} was passed")
     if len(args) == 1 and isinstance(args[0], Tensor):
         return _sharing(args[0], kind, alike=alike)
     if len(args) == 1 and not _is_size(args[0]):
-        return from_array(np.array(array_of(_sequence(args[0]), kind)), False)
+        data = _sequence(args[0])
+        warn_of_read_only(data)
+        return from_array(np.array(array_of(data, kind)), False)
     return from_array(np.zeros(sizes("new", args) if args else 0, kind.numpy), False)
 
 
@@ -109,18 +111,18 @@ def _type_named(name: str) -> tensortype:
 
 def set_default_tensor_type(t: type[Any] | str) -> None:
     """Sets the dtype of tensors made from Python floats, by the name of a tensor type."""
-    found = kind_named(t) if isinstance(t, str) else getattr(t, "dtype", None)
-    if found is None:
+    default = kind_named(t) if isinstance(t, str) else getattr(t, "dtype", None)
+    if default is None:
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
-    dtypes.set_default_dtype(found)
+    dtypes.set_default_dtype(default)
 
 
 def kind_named(name: str) -> DType | None:
     """The dtype of a tensor type's name, such as ``torch.FloatTensor``; None if unknown."""
     if name == "torch.Tensor":
         return dtypes.get_default_dtype()
-    found = TYPES.get(name.removeprefix("torch.")) if name.startswith("torch.") else None
-    return None if found is None else found.dtype
+    tensor_type = TYPES.get(name.removeprefix("torch.")) if name.startswith("torch.") else None
+    return None if tensor_type is None else tensor_type.dtype
 
 
 def empty_of(cls: type[Tensor], args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:

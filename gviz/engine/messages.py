@@ -282,11 +282,11 @@ OUT_WITH_GRADIENT = (
 )
 OUT_RESIZED = (
     "An output with one or more elements was resized since it had shape {before}, which does not match the required "
-    "output shape {wanted}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "
+    "output shape {after}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "
     "unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
     "elements with t.resize_(0)."
 )
-OUT_DTYPE = "Expected out tensor to have dtype {made}, but got {wanted} instead"
+OUT_DTYPE = "Expected out tensor to have dtype {source}, but got {target} instead"
 RESULT_CAST = "result type {source} can't be cast to the desired output type {target}"
 OUTPUT_SHAPE = "output with shape {own} doesn't match the broadcast shape {result}"
 BROADCAST = "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
@@ -349,10 +349,13 @@ always = False
 _warned = set[str]()
 
 
-def warn_once(text: str) -> None:
-    """Warns once per process, whatever the filters are, as PyTorch does for some warnings."""
-    if always or text not in _warned:
-        _warned.add(text)
+def warn_once(text: str, kind: str = "") -> None:
+    """Warns once per process, whatever the filters are, as PyTorch does for some warnings.
+
+    Texts of one `kind` count as the same warning.
+    """
+    if always or (kind or text) not in _warned:
+        _warned.add(kind or text)
         warn(text, UserWarning)
 
 

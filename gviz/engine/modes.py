@@ -39,7 +39,7 @@ class ThreadState(threading.local):
 
     `born` is called with every new tensor. `replayed_from` is the call stack of an operation that is run again from a
     static graph. While `is_building` a static graph, operations have no values. `scopes` are the current module calls,
-    outermost first, and `modules` the modules called, with their paths. `during` is the running backward step, as
+    outermost first, and `modules` the modules called, with their paths. `running_step` is the running backward step, as
     (pass, node).
     """
 
@@ -48,7 +48,7 @@ class ThreadState(threading.local):
     is_building: bool = False
     replayed_from: tuple[int, ...] | None = None
     born: Callable[[Any], None] | None = None
-    during: tuple[int, int] = (0, 0)
+    running_step: tuple[int, int] = (0, 0)
 
     def __init__(self) -> None:
         self.scopes: list[int] = []

@@ -27,8 +27,8 @@ from gviz.engine.ops import matrix_products as matrix_products
 from gviz.engine.ops import normalization as normalization
 from gviz.engine.ops import pooling as pooling
 from gviz.engine.ops import properties as properties
+from gviz.engine.ops import random_draws as random_draws
 from gviz.engine.ops import reductions as reductions
-from gviz.engine.ops import sampling as sampling
 from gviz.engine.ops import shape as shape
 from gviz.engine.ops import sorting as sorting
 from gviz.engine.ops import strided as strided

@@ -1,11 +1,11 @@
 """The nodes of the backward graph, with their saved tensors and hooks.
 
-A node's *outputs* below are those of the forward operation; in backward, gradients arrive there. An edge ``(node,
-output_nr)`` identifies one such output. Releasing the saved tensors does not remove edges.
+There is one node for each tracked operation, and one for each leaf: `AccumulateGrad`, see `tensor`. A node's *outputs*
+are those of the forward operation; in a backward pass, gradients arrive there. An edge ``(node, output_nr)`` leads to
+one such output. Releasing the saved tensors of a node does not remove its edges.
 
-There is one node for each tracked operation, and one for each leaf: `AccumulateGrad`, see `tensor`. Nodes have hooks
-and saved tensors. Saved tensors have their own hooks, which pack and unpack them. Nodes also know what errors report
-about them.
+Nodes and tensors have hooks, which run in a backward pass. Saved tensors have hooks of their own, which pack and unpack
+them. If an error concerns a node, its message can show the lines that created, wrote or released what the node saved.
 """
 
 from __future__ import annotations
@@ -39,37 +39,39 @@ if TYPE_CHECKING:
 
 Hook = Callable[["Tensor"], "Tensor | None"]
 Values = tuple["Tensor | None", ...]
-Registered = dict[int, Callable[..., Any]]
+HooksById = dict[int, Callable[..., Any]]
 """Hooks of one kind by the id of their handle, in the order in which they run."""
 
 _next_id = count().__next__
 
-registered_at: dict[int, StackKey] = {}
-"""Where hooks were registered, by the number of their handle: only those registered during a recording."""
+registration_stacks: dict[int, StackKey] = {}
+"""The call stacks at which hooks were registered, by the id of their handle. Only hooks registered during a recording
+have one.
+"""
 
 
 class RemovableHandle:
     """Removes a hook: by ``handle.remove()``, or at the end of a ``with`` block."""
 
-    def __init__(self, hooks: Registered, hook: Any) -> None:
+    def __init__(self, hooks: HooksById, hook: Any) -> None:
         self.id = _next_id()
         self._hooks = hooks
-        self._marks: tuple[dict[int, bool], ...] = ()
+        self._registries: tuple[dict[int, bool], ...] = ()
         hooks[self.id] = hook
         if emit.channel is not None:
-            registered_at[self.id] = site.stack()
+            registration_stacks[self.id] = site.stack()
 
-    def mark(self, *marked: dict[int, bool]) -> None:
-        """Adds the hook to registries that define how it is called, until it is removed."""
-        self._marks = marked
-        for registry in marked:
+    def mark(self, *registries: dict[int, bool]) -> None:
+        """Adds the hook to `registries`, which determine how it is called, until it is removed."""
+        self._registries = registries
+        for registry in registries:
             registry[self.id] = True
 
     def remove(self) -> None:
         """Removes the hook. A second call does nothing, even if the hook was registered again."""
         self._hooks.pop(self.id, None)
-        registered_at.pop(self.id, None)
-        for registry in self._marks:
+        registration_stacks.pop(self.id, None)
+        for registry in self._registries:
             registry.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
@@ -80,22 +82,24 @@ class RemovableHandle:
 
 
 class Extras:
-    """What few nodes have: hooks, retained gradients, metadata.
+    """What few nodes have.
 
-    `of_tensors` are the hooks of the node's outputs by output number, `before` and `after` the node's own. `retained`
-    are the outputs that retain their gradient. `metadata` has notes, such as those of anomaly mode. `place` attaches a
-    saved output to the graph if it is not an output of the node itself.
+    - `tensor_hooks`: the hooks of the tensors that the node computed, by output number.
+    - `prehooks`, `posthooks`: the hooks of the node itself, which run before and after its backward rule.
+    - `retaining_tensors`: the tensors on which ``retain_grad()`` was called, by output number.
+    - `metadata`: notes about the node, such as those of anomaly mode.
+    - `attach`: connects a saved output with the graph, if it is not an output of this node itself (in `views`).
     """
 
-    __slots__ = ("after", "before", "metadata", "of_tensors", "place", "retained")
+    __slots__ = ("attach", "metadata", "posthooks", "prehooks", "retaining_tensors", "tensor_hooks")
 
     def __init__(self) -> None:
-        self.of_tensors: dict[int, Registered] = {}
-        self.retained: dict[int, weakref.ref[Tensor]] = {}
-        self.before: Registered = {}
-        self.after: Registered = {}
+        self.tensor_hooks: dict[int, HooksById] = {}
+        self.retaining_tensors: dict[int, weakref.ref[Tensor]] = {}
+        self.prehooks: HooksById = {}
+        self.posthooks: HooksById = {}
         self.metadata: dict[str, Any] = {}
-        self.place: Callable[[Tensor], Tensor] | None = None
+        self.attach: Callable[[Tensor], Tensor] | None = None
 
 
 def hook_name(hook: object) -> str:
@@ -105,75 +109,79 @@ def hook_name(hook: object) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Hooks of saved tensors: `pack` receives each tensor that a node saves, `unpack` returns it.
+# Hooks of saved tensors: `pack` receives each tensor that a node saves and returns any object, such as the name of a
+# file. When the tensor is needed, `unpack` receives this object and returns the tensor.
 #
-# A pair of hooks is active in a thread, for all nodes made meanwhile, or is registered for one saved tensor.
+# A pair of hooks is either active in a thread, for all nodes made meanwhile, or registered for one saved tensor.
 
 
-class Pair(NamedTuple):
+class HookPair(NamedTuple):
     """A pair of hooks for saved tensors."""
 
     pack: Callable[[Tensor], Any]
     unpack: Callable[[Any], Tensor]
 
 
-class _Hooks(threading.local):
+class _ActiveHooks(threading.local):
     """The active pairs of a thread, innermost last; `refusal` is the reason why none may be added."""
 
     refusal: str | None = None
 
     def __init__(self) -> None:
-        self.pairs: list[Pair] = []
+        self.pairs: list[HookPair] = []
 
 
-hooks = _Hooks()
+active_hooks = _ActiveHooks()
 
 
-def push(pair: Pair) -> None:
+def push_hooks(pair: HookPair) -> None:
     """Activates a pair. Raises RuntimeError if that is disabled."""
     if not (callable(pair.pack) and callable(pair.unpack)):
         raise TypeError(messages.SAVED_HOOKS_CALLABLE.format(pack=repr(pair.pack), unpack=repr(pair.unpack)))
-    if hooks.refusal is not None:
-        raise RuntimeError(hooks.refusal)
-    hooks.pairs.append(pair)
+    if active_hooks.refusal is not None:
+        raise RuntimeError(active_hooks.refusal)
+    active_hooks.pairs.append(pair)
     watchers.add(1)
 
 
-def pop() -> None:
+def pop_hooks() -> None:
     """Deactivates the innermost pair."""
-    hooks.pairs.pop()
+    active_hooks.pairs.pop()
     watchers.add(-1)
 
 
-class Packed:
-    """A saved tensor as its pack hook returned it, with its position in the graph."""
+class PackedTensor:
+    """The result of a pack hook for a saved tensor, and what connects the tensor with the graph.
 
-    __slots__ = ("accumulator", "content", "grad_fn", "is_output", "output_nr", "requires_grad", "unpack")
+    `hook_input` is the tensor that the hook receives.
+    """
 
-    def __init__(self, tensor: Tensor, pair: Pair, shown: Tensor, *, is_output: bool) -> None:
+    __slots__ = ("accumulator", "content", "grad_fn", "is_output", "output_nr", "requires_grad", "unpack_hook")
+
+    def __init__(self, tensor: Tensor, pair: HookPair, hook_input: Tensor, *, is_output: bool) -> None:
         self.is_output, self.output_nr, self.requires_grad = is_output, tensor._output_nr, tensor._requires_grad
-        self.grad_fn = None if is_output else tensor.grad_fn  # an output's would be a cycle
+        self.grad_fn = None if is_output else tensor.grad_fn  # that of an output would be a reference cycle
         self.accumulator = tensor._accumulator
-        self.unpack = pair.unpack
-        version = shown._counter[0]
+        self.unpack_hook = pair.unpack
+        version = hook_input._counter[0]
         before, thread.grad_enabled = thread.grad_enabled, False
         try:
-            self.content = pair.pack(shown)
+            self.content = pair.pack(hook_input)
         finally:
             thread.grad_enabled = before
-        if shown._counter[0] != version:
+        if hook_input._counter[0] != version:
             raise RuntimeError(messages.PACK_IN_PLACE)
 
-    def restored(self, of: Node) -> Tensor:
-        """The unpacked tensor at its position in the graph.
+    def restore(self, node: Node) -> Tensor:
+        """Unpacks the tensor and connects it with the graph.
 
-        Raises TypeError if the unpack hook returns anything else.
+        Raises TypeError if the unpack hook returns anything but a tensor.
         """
-        data = self.unpack(self.content)
+        data = self.unpack_hook(self.content)
         if not isinstance(data, Methods):
             raise TypeError(messages.UNPACK_TYPE.format(name=type(data).__name__))
         if self.is_output:
-            return of.placed(data._alias(), self.output_nr)
+            return node.attach_output(data._alias(), self.output_nr)
         if not self.requires_grad and not data.requires_grad:
             return data
         tensor = data._alias()
@@ -182,33 +190,36 @@ class Packed:
         return tensor
 
 
-class Packing(list[Any]):
-    """The saved tensors of a node, if some are packed: each is a `Packed`, a tensor, or None."""
+class PackedTensors(list[Any]):
+    """The saved tensors of a node, if some of them are packed: each is a `PackedTensor`, a tensor, or None."""
 
-    def tensors(self, of: Node) -> list[Tensor | None]:
+    def tensors(self, node: Node) -> list[Tensor | None]:
         """The saved tensors, unpacked in PyTorch's order."""
         restored: list[Tensor | None] = [None] * len(self)
-        for position in of.order_of_saved():
-            restored[position] = of.saved_tensor(position)
+        for position in node.pack_order():
+            restored[position] = node.saved_tensor(position)
         return restored
 
-    def arrays(self, of: Node) -> list[Any]:
+    def arrays(self, node: Node) -> list[Any]:
         """The saved tensors as arrays; 0-dimensional ones as scalars."""
-        arrays = [None if t is None else t._array for t in self.tensors(of)]
+        arrays = [None if t is None else t._array for t in self.tensors(node)]
         return [a if a is None or a.ndim else a[()] for a in arrays]
 
 
-def pack(node: Node, outputs: bool | None = None) -> None:
-    """Packs the tensors that a new node saved, if a pair is active: all, only outputs, or all except outputs."""
-    if not hooks.pairs or not node.saved:
+def pack_saved_tensors(node: Node, outputs: bool | None = None) -> None:
+    """Packs the tensors that a new node saved, if a pair of hooks is active.
+
+    Packs all of them, or with `outputs` only its outputs (True) or only the others (False).
+    """
+    if not active_hooks.pairs or not node.saved:
         return
-    saved = Packing(node.saved)
-    for position in node.order_of_saved():
+    saved = PackedTensors(node.saved)
+    for position in node.pack_order():
         tensor, output_nr = saved[position], node.saved_outputs.get(position)
-        if tensor is None or isinstance(tensor, Packed) or tensor._is_number or outputs is (output_nr is None):
+        if tensor is None or isinstance(tensor, PackedTensor) or tensor._is_number or outputs is (output_nr is None):
             continue
-        whole = tensor if output_nr is None else node.placed(tensor, output_nr)
-        saved[position] = Packed(whole, hooks.pairs[-1], whole, is_output=output_nr is not None)
+        whole = tensor if output_nr is None else node.attach_output(tensor, output_nr)
+        saved[position] = PackedTensor(whole, active_hooks.pairs[-1], whole, is_output=output_nr is not None)
     node.saved = saved
 
 
@@ -233,30 +244,31 @@ class SavedTensor:
         tensor = node.saved[position]
         if tensor is None:
             raise RuntimeError(messages.SAVED_NONE)
-        if isinstance(tensor, Packed):
+        if isinstance(tensor, PackedTensor):
             raise RuntimeError(messages.SAVED_HOOKS_TWICE)
         output_nr = node.saved_outputs.get(position)
-        whole = tensor if output_nr is None else node.placed(tensor, output_nr)
-        packed = Packed(whole, Pair(pack_hook, unpack_hook), tensor._alias(), is_output=output_nr is not None)
-        node.saved = Packing([packed if i == position else t for i, t in enumerate(node.saved)])
+        whole = tensor if output_nr is None else node.attach_output(tensor, output_nr)
+        packed = PackedTensor(whole, HookPair(pack_hook, unpack_hook), tensor._alias(), is_output=output_nr is not None)
+        node.saved = PackedTensors([packed if i == position else t for i, t in enumerate(node.saved)])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What errors report in addition to PyTorch's text: the line that saved, wrote to or released a tensor.
 #
-# It is known during a recording and in anomaly mode. It is a note of the exception; the text stays PyTorch's.
+# The line is known during a recording and in anomaly mode. It is added to the exception as a note, so that the text of
+# the exception is PyTorch's.
 
 
 def remember_write(tensor: Tensor) -> None:
     """Stores the current call stack in the version counter of `tensor`, if an error may need it."""
     if emit.channel is not None or anomaly_detection.mode.enabled:
-        tensor._counter[1:] = [site.stack()]  # type: ignore[list-item]  # what follows the number is only for notes
+        tensor._counter[1:] = [site.stack()]  # type: ignore[list-item]  # a second element is for notes only
 
 
-def freed(node: Node) -> RuntimeError:
-    """The error for reading saved tensors of a node after they were released."""
+def released_error(node: Node) -> RuntimeError:
+    """The error for reading a node's saved tensors after their release."""
     error = RuntimeError(messages.SECOND_BACKWARD)
-    origin, by = _creation_line(node), _recorded(node, "freed_at")
+    origin, by = _creation_line(node), _recorded_line(node, "freed_at")
     if origin:
         error.add_note(f"{node.name()} is of {origin}")
     if by:
@@ -264,36 +276,36 @@ def freed(node: Node) -> RuntimeError:
     return error
 
 
-def modified(node: Node, tensor: Tensor, text: str) -> RuntimeError:
+def modified_error(node: Node, tensor: Tensor, text: str) -> RuntimeError:
     """The error for reading a saved tensor that was modified."""
     error = RuntimeError(text)
     origin, written = _creation_line(node), tensor._counter[1:]
     if origin:
         error.add_note(f"{node.name()} saved it in {origin}")
     if written:
-        error.add_note(f"it was last written in {_shown(site.frames(written[0]))}")  # type: ignore[arg-type]  # as above
+        error.add_note(f"it was last written in {_frame_text(site.frames(written[0]))}")  # type: ignore[arg-type]  # as above
     return error
 
 
 def _creation_line(node: Node) -> str:
-    recorded = _recorded(node, "made_at")
+    recorded = _recorded_line(node, "creation_stack")
     if recorded or node.extras is None:
         return recorded
     stack = node.extras.metadata.get(anomaly_detection.STACK)
     return stack[-1].strip() if stack else ""
 
 
-def _recorded(node: Node, slot: str) -> str:
+def _recorded_line(node: Node, slot: str) -> str:
     """Return the line of the recorded call stack in the node's `slot`; empty without a recording."""
     try:
         number = object.__getattribute__(node, slot)
     except AttributeError:
         return ""
     channel = None if node.seen is None else node.seen.channel
-    return "" if channel is None else _shown(channel.frames(number))
+    return "" if channel is None else _frame_text(channel.frames(number))
 
 
-def _shown(frames: tuple[Frame, ...]) -> str:
+def _frame_text(frames: tuple[Frame, ...]) -> str:
     """Return the innermost frame as a traceback shows it."""
     if not frames:
         return ""
@@ -314,8 +326,8 @@ Edge = tuple["Node", int]
 Metadata = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and dtype of one output; gradients that arrive there are converted to them."""
 
-LAST = 2**64 - 1
-"""The sequence number of every `AccumulateGrad`: it runs as soon as it is ready, as in PyTorch."""
+LAST_SEQUENCE_NR = 2**64 - 1
+"""The sequence number of every `AccumulateGrad`, the highest: as in PyTorch, a leaf runs as soon as it is complete."""
 
 next_sequence_nr = count().__next__
 
@@ -323,17 +335,18 @@ next_sequence_nr = count().__next__
 class Node:
     """The graph node of a tracked operation: its edges, and what its backward rules need.
 
-    `saved` are the tensors that the op's rules use (None where no rule needs one), and `versions` their version
-    counters when they were saved. `saved` becomes None once they are released. `extras` is created when first needed.
-    Subclasses add the name and the rule: `op.OpNode` for declared operations, `tensor.AccumulateGrad` for leaves.
+    `saved` are the tensors that the op's rules use (None for one that no rule needs), and `versions` their version
+    counters when they were saved. `saved` becomes None when they are released. `extras` is created when first needed.
+    `seen` is set when an event with the node was emitted. Subclasses add the name and the rules: `op.OpNode` for
+    declared operations, `tensor.AccumulateGrad` for leaves.
     """
 
     __slots__ = (
         "__weakref__",
         "attrs",
+        "creation_stack",
         "extras",
         "freed_at",
-        "made_at",
         "next_edges",
         "outputs",
         "saved",
@@ -349,8 +362,8 @@ class Node:
     sequence_nr: int
     extras: Extras | None
     seen: Seen | None
-    is_first: ClassVar[bool] = False  # only for a custom Function, whose first calls are kept whole
-    made_at: int  # numbers of call stacks, set only during a recording
+    is_first: ClassVar[bool] = False  # one of the first calls of a custom Function, see `instrumentation`
+    creation_stack: int  # numbers of call stacks, set only during a recording
     freed_at: int
 
     def __init__(self) -> None:
@@ -368,17 +381,17 @@ class Node:
     @classmethod
     def name(cls) -> str:
         """PyTorch's name of the node, ``MulBackward0``; a few handwritten ones include their namespace."""
-        kind = cls.__name__
-        return f"torch::autograd::{kind}" if kind in ("CopyBackwards", "NotImplemented") else kind
+        class_name = cls.__name__
+        return f"torch::autograd::{class_name}" if class_name in ("CopyBackwards", "NotImplemented") else class_name
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One edge for each argument that can have a gradient; ``(None, 0)`` where none is needed."""
-        return tuple((None, 0) if edge is None else edge for edge in self.places(self.next_edges))
+        return tuple((None, 0) if edge is None else edge for edge in self.by_argument(self.next_edges))
 
-    def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
-        """Reorders values of the node's slots into PyTorch's order of the arguments that can have a gradient."""
-        return of_slots
+    def by_argument(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Reorders `values`, one per slot, into PyTorch's order: one for each argument that can have a gradient."""
+        return values
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -387,11 +400,11 @@ class Node:
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(grad_inputs, grad_outputs)`` after the backward rule; a tuple it returns replaces the first."""
-        return RemovableHandle(self.with_extras().after, hook)
+        return RemovableHandle(self.with_extras().posthooks, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(grad_outputs)`` before the backward rule; a tuple it returns replaces them."""
-        return RemovableHandle(self.with_extras().before, hook)
+        return RemovableHandle(self.with_extras().prehooks, hook)
 
     def with_extras(self) -> Extras:
         """The node's extras, created if it has none."""
@@ -401,7 +414,7 @@ class Node:
 
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
-        return tuple([InputMetadata(shape, dtypes.of_numpy(kind)) for shape, kind in self.outputs])
+        return tuple([InputMetadata(shape, dtypes.of_numpy(dtype)) for shape, dtype in self.outputs])
 
     def _sequence_nr(self) -> int:
         return self.sequence_nr
@@ -426,15 +439,15 @@ class Node:
         """The saved arrays; 0-dimensional ones as scalars. Raises RuntimeError if released or modified."""
         saved = self.saved
         if saved is None:
-            raise freed(self)
-        if saved.__class__ is Packing:
+            raise released_error(self)
+        if saved.__class__ is PackedTensors:
             return saved.arrays(self)
         arrays: list[Any] = []
         for tensor, version in zip(saved, self.versions):
             if tensor is None:
                 arrays.append(None)
             elif tensor._counter[0] != version:
-                return [self.saved_tensor(position) for position in self.order_of_saved()]  # the first one raises
+                return [self.saved_tensor(position) for position in self.pack_order()]  # the first one raises
             else:
                 array = tensor._array
                 arrays.append(array if array.ndim else array[()])  # scalar arithmetic is ten times as fast
@@ -443,7 +456,7 @@ class Node:
     def saved_tensors(self) -> list[Tensor | None]:
         """The saved tensors, for a pass that builds a graph. Raises RuntimeError if released or modified."""
         saved = self.saved
-        if saved.__class__ is Packing:
+        if saved.__class__ is PackedTensors:
             return saved.tensors(self)
         self.saved_arrays()
         return [self.saved_tensor(position) for position in range(len(saved or ()))]
@@ -453,23 +466,23 @@ class Node:
         if self.versions[position] == NOT_SAVED:
             return None
         if self.saved is None:
-            raise freed(self)
+            raise released_error(self)
         tensor = self.saved[position]
         if tensor is None:
             return None
-        if isinstance(tensor, Packed):
-            return tensor.restored(self)
+        if isinstance(tensor, PackedTensor):
+            return tensor.restore(self)
         if tensor._counter[0] != self.versions[position]:
-            raise modified(self, tensor, self._modified(tensor, position))
+            raise modified_error(self, tensor, self._modified_text(tensor, position))
         output_nr = self.saved_outputs.get(position)
-        return tensor if output_nr is None else self.placed(tensor, output_nr)
+        return tensor if output_nr is None else self.attach_output(tensor, output_nr)
 
-    def placed(self, tensor: Tensor, output_nr: int) -> Tensor:
-        """A saved output attached to the graph again: it is saved without a grad_fn."""
-        place = None if self.extras is None else self.extras.place
-        return tensor._as_output_of(self, output_nr) if place is None else place(tensor)
+    def attach_output(self, tensor: Tensor, output_nr: int) -> Tensor:
+        """Connects a saved output with the graph again: it was saved without a grad_fn."""
+        attach = None if self.extras is None else self.extras.attach
+        return tensor._as_output_of(self, output_nr) if attach is None else attach(tensor)
 
-    def order_of_saved(self) -> Sequence[int]:
+    def pack_order(self) -> Sequence[int]:
         """The positions of the saved tensors, in the order in which PyTorch packs and unpacks them."""
         return range(len(self.saved or ()))
 
@@ -481,21 +494,24 @@ class Node:
         self.saved = None
         return True
 
-    def _modified(self, tensor: Tensor, position: int) -> str:
+    def _modified_text(self, tensor: Tensor, position: int) -> str:
         saved_output = self.saved_outputs.get(position)
         grad_fn, output_nr = (self, saved_output) if saved_output is not None else (tensor._grad_fn, tensor._output_nr)
         origin = "" if grad_fn is None else f"output {output_nr} of {plain_name(grad_fn)}"
         if tensor._is_stale_view():
             origin = "output 0 of AsStrided"  # PyTorch would make this node now; a message should not make nodes
-        kind = dtypes.of(tensor._array).tensor_type
+        tensor_type = dtypes.of(tensor._array).tensor_type
         shape, version = tensor._array.shape, tensor._counter[0]
         hint = messages.ANOMALY_SHOWS if anomaly_detection.mode.enabled else messages.ANOMALY_HINT
-        return messages.modified_in_place(kind, shape, origin, version, self.versions[position], hint)
+        return messages.modified_in_place(tensor_type, shape, origin, version, self.versions[position], hint)
 
 
 @cache
 def saved_tensor(position: int) -> property:
-    """The attribute ``_saved_<name>`` for a saved tensor. Reading it raises RuntimeError if released or modified."""
+    """The attribute ``_saved_<name>`` for a saved tensor.
+
+    Reading it raises RuntimeError if the tensor was released or modified.
+    """
     return property(lambda node: node.saved_tensor(position))
 
 
@@ -521,7 +537,10 @@ def saved_attribute(name: str) -> property:
 
 
 class GradientEdge(NamedTuple):
-    """The graph edge where the gradient of one tensor arrives; `ownership_token` keeps nothing alive here."""
+    """The graph edge at which the gradient of one tensor arrives.
+
+    `ownership_token` exists because PyTorch has it; here nothing depends on it.
+    """
 
     node: Node
     output_nr: int

@@ -1,5 +1,4 @@
-"""Declares operations, each once, and runs them.
-
+"""How an operation is declared, once, with its forward and its gradient rules, and how it runs. For example:
     mul = Op(
         "mul(self, other)",
         grad_fn="MulBackward0",
@@ -11,13 +10,21 @@
         ),
     )
 
-In the signature the tensors come before the star, the other arguments after it. A rule is the vector-Jacobian product
-for one input. It is written once and works on arrays (an ordinary pass) and tensors (``create_graph``): operators
-accept both, and calling an `Op` runs plain NumPy on arrays and a tracked operation on tensors. The names of a rule's
-parameters define what it needs: `g` (or `grads` for several outputs), inputs, outputs (``result``), attributes, and
-``<input>_sym_sizes``, the shape of an input (``sizes``, all of them, for a list). A node saves only the tensors that
-its active rules name. A slot written ``weight?`` accepts None: the op then runs as a variant without that slot, and its
-forward and rules receive None. The engine reduces broadcast gradients, sums contributions, checks shapes and dtypes and
+In the signature the tensor arguments (*slots*) come before the star, the other arguments (*attributes*) after it. A
+slot written ``weight?`` may be None: then a variant of the op without this slot runs, and its forward and rules receive
+None.
+
+A rule is the vector-Jacobian product for one slot. It is written once and works on arrays (an ordinary pass) and
+tensors (``create_graph``): operators accept both, and calling an `Op` runs plain NumPy on arrays and a tracked
+operation on tensors. The first parameter of a rule is the incoming gradient (`g`, or a list `grads` if the op has
+several outputs). The names of the others define what they receive:
+
+- the name of a slot, of an output (``result``) or of an attribute: that value
+- ``<slot>_sym_sizes``: the shape of a slot
+- ``sizes``: the shapes of all tensors of an op that takes a list
+
+A node saves the tensors that its rules name. It does not save an input that only one rule names if no gradient is
+needed for that rule's slot. The engine reduces broadcast gradients, sums contributions, checks shapes and dtypes and
 emits events; rules never do.
 """
 
@@ -47,7 +54,7 @@ from gviz.engine.node import (
     Grad,
     Node,
     next_sequence_nr,
-    pack,
+    pack_saved_tensors,
     raw_saved_tensor,
     saved_attribute,
     saved_tensor,
@@ -69,10 +76,12 @@ SIZES = "_sym_sizes"
 class Rule:
     """The gradient of one input: `text` for readers, `vjp` for both kinds of pass.
 
-    In `text`, `g` is the incoming gradient and every other name is an input, an output or an attribute; ``number of
-    elements``, ``size of dim``, ``number of targets`` and ``number of classes`` are numbers counted for the reader. If
-    inputs share work, `slot` names them all (``"input, weight"``), `text` has a part for each (``"...; ..."``), and
-    `vjp` returns a tuple.
+    In `text`, `g` is the incoming gradient and every other name is an input, an output or an attribute. ``number of
+    elements``, ``size of dim``, ``number of targets`` and ``number of classes`` are placeholders: the reader sees the
+    number itself.
+
+    A *joint* rule computes the gradients of several inputs together. Its `slot` names them all (``"input, weight"``),
+    `text` has a part for each (``"...; ..."``), and `vjp` returns a tuple in this order.
     """
 
     slot: str
@@ -105,7 +114,7 @@ class Example:
 class RuleCall:
     """A rule whose parameters are matched to saved tensors and attributes.
 
-    A joint rule is called once per step and returns a tuple, in the order of its `slots`.
+    A joint rule is called once each time its node runs in a pass.
     """
 
     __slots__ = ("attrs", "is_joint", "names", "needs", "pick", "texts", "vjp")
@@ -136,10 +145,13 @@ def picker(positions: list[int]) -> Callable[[Sequence[Any]], Any]:
 
 
 def rules_without(rules: tuple[Rule, ...], absent: frozenset[str]) -> tuple[Rule, ...]:
-    """The rules of the remaining inputs, with None for parameters of absent ones. Joint rules are kept whole."""
-    unknown = absent | {slot + SIZES for slot in absent}
-    left = [rule for rule in rules if not absent.issuperset(rule.slots)]
-    return tuple([Rule(rule.slot, rule.text, _with_none(rule.vjp, unknown)) for rule in left])
+    """The rules of the remaining inputs, with None for parameters of absent ones.
+
+    A joint rule is kept if one of its inputs remains.
+    """
+    absent_parameters = absent | {slot + SIZES for slot in absent}
+    remaining = [rule for rule in rules if not absent.issuperset(rule.slots)]
+    return tuple([Rule(rule.slot, rule.text, _with_none(rule.vjp, absent_parameters)) for rule in remaining])
 
 
 def forward_without(forward: Callable[..., Any], slots: tuple[str, ...], absent: frozenset[str]) -> Callable[..., Any]:
@@ -167,11 +179,11 @@ def _with_none(vjp: Callable[..., Any], absent: frozenset[str]) -> Callable[...,
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How the rules of an op run in a backward step; prepared once per op, when a node of it first runs.
+# How the rules of an op run when a node runs in a pass.
 #
-# Most ops have one output and a rule for each of some inputs. For these a function is generated in which every rule is
-# called with exactly its arguments, as ``dataclasses`` generates ``__init__``: the function calls of a general
-# implementation take longer than the arithmetic on a scalar.
+# Most ops have one output, and each of their rules belongs to one input. For these ops a function that calls each rule
+# directly with its arguments is generated (as ``dataclasses`` generates ``__init__``) when a node of the op first runs.
+# The inner function calls of a general implementation would take longer than the arithmetic on a scalar.
 
 
 Vjp = Callable[["OpNode", Sequence[Grad | None], bool], Sequence[Grad | None]]
@@ -184,38 +196,38 @@ def vjp(node, grads, create_graph):
     if g is None:
         return [None] * {slots}
     edges = node.next_edges
-    return [{parts}]
+    return [{expressions}]
 """
 _SAVED = "saved = node.saved_tensors() if create_graph else node.saved_arrays()"
 
 
 def vjp_of(op: Op) -> Vjp:
     """The function that runs the op's rules for the inputs that a node has edges for."""
-    if op.several or op.variadic or any(call is not None and call.is_joint for call in op.calls):
-        return lambda node, grads, create_graph: _vjp(op, node, grads, create_graph)
+    if op.has_several_outputs or op.takes_list or any(call is not None and call.is_joint for call in op.calls):
+        return lambda node, grads, create_graph: _run_rules(op, node, grads, create_graph)
 
-    def first(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+    def generate_and_run(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
         vjp = _generate_vjp(op)
         op.node_class.vjp = vjp  # type: ignore[assignment]  # on first use: a program uses few of the ops
         return vjp(node, grads, create_graph)
 
-    return first
+    return generate_and_run
 
 
 def _generate_vjp(op: Op) -> Vjp:
     """Generate and compile the function for an op whose rules each return one gradient."""
     rules = {f"rule_{slot}": call.vjp for slot, call in enumerate(op.calls) if call is not None}
-    parts = [_part(slot, call, op.saved_names) for slot, call in enumerate(op.calls)]
+    expressions = [_gradient_expression(slot, call, op.saved_names) for slot, call in enumerate(op.calls)]
     saved = _SAVED if op.saved_names else ""
-    text = _VJP_TEMPLATE.format(slots=len(parts), saved=saved, parts=", ".join(parts))
+    text = _VJP_TEMPLATE.format(slots=len(expressions), saved=saved, expressions=", ".join(expressions))
     names: dict[str, Any] = dict(rules)
-    file = f"{__file__}:{op.name}"  # an engine file without text, so that a traceback quotes nothing
-    exec(compile(text, file, "exec"), names)  # made only of numbers and of names in declarations
+    file = f"{__file__}:{op.name}"  # a path in the engine, but no such file exists: a traceback shows no source line
+    exec(compile(text, file, "exec"), names)  # safe: the text has only numbers and names from declarations
     vjp: Vjp = names["vjp"]
     return vjp
 
 
-def _part(slot: int, call: RuleCall | None, saved_names: Sequence[str]) -> str:
+def _gradient_expression(slot: int, call: RuleCall | None, saved_names: Sequence[str]) -> str:
     """Return the gradient of one slot as an expression."""
     if call is None:
         return "None"
@@ -223,39 +235,39 @@ def _part(slot: int, call: RuleCall | None, saved_names: Sequence[str]) -> str:
     return f"None if edges[{slot}] is None else rule_{slot}({', '.join(['g', *arguments])})"
 
 
-def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-    """Runs the rules of an op with several outputs, list arguments, or rules that share work."""
+def _run_rules(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+    """Run the rules of an op that has several outputs, takes a list or has joint rules."""
     saved: Sequence[Any] = node.saved_tensors() if create_graph else node.saved_arrays()
     g: Any = grads[0]
     if all(grad is None for grad in grads):
         return [None] * len(node.next_edges)
-    if op.several:
-        g = _materialized(node, grads, create_graph)
+    if op.has_several_outputs:
+        g = _fill_with_zeros(node, grads, create_graph)
         if op.differentiable_outputs == 1:
             g = g[0]
-    if op.variadic:
+    if op.takes_list:
         (call,) = op.calls
         return list(call(g, saved, node.attrs)) if call else []
     joint: dict[RuleCall, dict[str, Grad | None]] = {}
-    parts: list[Grad | None] = []
+    outgoing: list[Grad | None] = []
     for slot, edge, call in zip(op.slots, node.next_edges, op.calls, strict=True):
         if edge is None or call is None:
-            parts.append(None)
+            outgoing.append(None)
         elif not call.is_joint:
-            parts.append(call(g, saved, node.attrs))
+            outgoing.append(call(g, saved, node.attrs))
         else:
             if call not in joint:
                 joint[call] = dict(zip(call.texts, call(g, saved, node.attrs), strict=True))
-            parts.append(joint[call][slot])
-    return parts
+            outgoing.append(joint[call][slot])
+    return outgoing
 
 
-def _materialized(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> list[Grad]:
+def _fill_with_zeros(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> list[Grad]:
     """Return the gradients of several outputs, with zeros where none arrived."""
     full = []
-    for g, (shape, kind) in zip(grads, node.outputs, strict=True):
+    for g, (shape, dtype) in zip(grads, node.outputs, strict=True):
         if g is None:
-            g = np.zeros(shape, kind)
+            g = np.zeros(shape, dtype)
             g = new_tensor(g) if create_graph else g
         full.append(g)
     return full
@@ -275,7 +287,7 @@ NO_ATTRS: Attrs = {}
 
 
 def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
-    """Runs `op`, makes its node if a gradient may be needed, and records it.
+    """Runs `op`, makes its node if a gradient may be needed, and emits its event.
 
     Returns a tensor. For an op with several outputs, returns a tuple made by its `returns`.
     """
@@ -286,31 +298,31 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
             _announce(channel, op, tensors, NO_ATTRS, [output], output._grad_fn)
         return output
     result = compute(op, tensors, attrs)
-    if op.several:
+    if op.has_several_outputs:
         outputs = [new_tensor(np.asarray(array)) for array in result]
     else:
         outputs = [new_tensor(result if result.__class__ is np.ndarray else np.asarray(result))]
     if op.memory != "new":
-        _share(op, tensors[0], outputs)
-    node = _record(op, tensors, attrs, outputs) if thread.grad_enabled and not op.untracked else None
+        _share_memory(op, tensors[0], outputs)
+    node = _make_node(op, tensors, attrs, outputs) if thread.grad_enabled and not op.untracked else None
     channel = emit.channel
     if channel is not None:
         _announce(channel, op, tensors, attrs, outputs, node)
     if watchers.watchers:
-        _watched(op, tensors, attrs, outputs, node)
-    return op.returns(outputs) if op.several else outputs[0]
+        _notify_watchers(op, tensors, attrs, outputs, node)
+    return op.returns(outputs) if op.has_several_outputs else outputs[0]
 
 
-def is_of_inference(op: Op, tensors: Sequence[Tensor]) -> bool:
+def only_inference_tensors(op: Op, tensors: Sequence[Tensor]) -> bool:
     """Whether all operands are inference tensors. Autograd does not track such an operation, even if one requires grad.
 
-    A number is a normal tensor in the operations in which PyTorch makes it one.
+    A Python number does not count, except in the operations in which PyTorch turns it into a normal tensor.
     """
-    numbers_count = op.name in _TENSORS_OF_NUMBERS
+    numbers_count = op.name in _OPS_THAT_WRAP_NUMBERS
     return all(t.is_inference() or (t._is_number and not numbers_count) for t in tensors)
 
 
-_TENSORS_OF_NUMBERS = frozenset(["add", "sub", "rsub", "mul", "div"])
+_OPS_THAT_WRAP_NUMBERS = frozenset(["add", "sub", "rsub", "mul", "div"])
 
 
 def _announce(
@@ -326,10 +338,12 @@ def _announce(
     instrumentation.ran(channel, op, tensors, attrs, outputs, node, untracked)
 
 
-def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor], node: Node | None) -> None:
+def _notify_watchers(
+    op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor], node: Node | None
+) -> None:
     """Pass the operation to the hooks of saved tensors and to the recorder of a static graph."""
     if node is not None:
-        pack(node)
+        pack_saved_tensors(node)
     recorder = watchers.recorder()
     if recorder is not None:
         recorder.ran(op, recorder.refs(tensors), attrs, outputs)
@@ -338,7 +352,8 @@ def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[
 def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) -> Tensor:
     """`apply` for the common case, in one function: one output in its own memory, no attributes, no watchers.
 
-    It does the same as the general code. A chain of scalars spends a sixth of its time on the function calls there.
+    It does the same as the general code, whose function calls would take a sixth of the time of a chain of operations
+    on scalars.
     """
     result = compute(op, tensors, NO_ATTRS)
     output = new_tensor(result if result.__class__ is np.ndarray else np.asarray(result))
@@ -352,7 +367,7 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) 
         if t._grad_fn is not None:
             edges.append((t._grad_fn, t._output_nr))
         elif t._requires_grad:
-            if t._counter[0] == UNCOUNTED and is_of_inference(op, tensors):
+            if t._counter[0] == UNCOUNTED and only_inference_tensors(op, tensors):
                 return output
             edges.append(t._edge())
         else:
@@ -390,7 +405,8 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
                 raise
             with np.errstate(all="ignore"):
                 result = op.forward(*arrays, **attrs)
-        if op.pointwise and result.__class__ is np.ndarray and result.ndim > 1:  # otherwise there is only one order
+        # a result with fewer dimensions has only one order in memory
+        if op.pointwise and result.__class__ is np.ndarray and result.ndim > 1:
             return laid_out(result, arrays)
         return result
     except ValueError as error:
@@ -404,29 +420,30 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
 def operands(op: Op, tensors: Sequence[Tensor]) -> list[Array]:
     """The tensors' arrays for the op's forward, in one dtype if it promotes."""
     # Arithmetic on NumPy scalars is ten times as fast as on 0-dimensional arrays.
-    arrays, by_scalars = [], op.is_operator
+    arrays, uses_scalars = [], op.is_operator
     for t in tensors:
         array = t._array
-        arrays.append(array[()] if by_scalars and not array.ndim else array)
+        arrays.append(array[()] if uses_scalars and not array.ndim else array)
     if op.promotes and (op.promotes is not True or tensors[0]._array.dtype is not tensors[-1]._array.dtype):
-        return promoted(arrays, op.promotes)
+        return promote_operands(arrays, op.promotes)
     return arrays
 
 
 def why_untracked(tensors: Sequence[Tensor]) -> str:
-    """Why autograd would not record an operation on these tensors now; empty if it would."""
-    if not thread.grad_enabled:  # then views are not checked: even one that must not be recorded may be written
-        off = "inference" if thread.inference else "no_grad"
-        return off if any(t.requires_grad for t in tensors) else "inputs"
+    """Why autograd would not track an operation on these tensors now; empty if it would."""
+    if not thread.grad_enabled:
+        # PyTorch does not check views then: even a view that raises an error when autograd tracks it may be written
+        mode = "inference" if thread.inference else "no_grad"
+        return mode if any(t.requires_grad for t in tensors) else "inputs"
     edges_of(tensors)  # raises for a view that must not be used
     return "" if any_requires_grad(tensors) else "inputs"
 
 
 def any_requires_grad(tensors: Sequence[Tensor]) -> bool:
-    """Whether an operation on these tensors is recorded.
+    """Whether autograd tracks an operation on these tensors.
 
-    It can be recorded even if all its edges are None: a view made under ``no_grad`` requires grad like its base, but
-    has no node through which a gradient could reach it.
+    It can do so even if all edges of the operation are None: a view made under ``no_grad`` requires grad like its base,
+    but has no node through which a gradient could reach it.
     """
     return any(t._requires_grad or (t._base is not None and t._base._requires_grad) for t in tensors)
 
@@ -445,12 +462,12 @@ def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
     return edges
 
 
-def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor]) -> Node | None:
+def _make_node(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor]) -> Node | None:
     """Make the node of an operation and attach its outputs. Return None if no input requires grad."""
     edges = edges_of(tensors)
     if edges.count(None) == len(edges) and not any_requires_grad(tensors):
         return None
-    if tensors[0].is_inference() and is_of_inference(op, tensors):
+    if tensors[0].is_inference() and only_inference_tensors(op, tensors):
         return None
     node = start_node(op, edges, tensors, attrs)
     if op.saved_names:
@@ -462,7 +479,7 @@ def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[T
 def start_node(op: Op, edges: list[Edge | None], tensors: Sequence[Tensor], attrs: Attrs) -> OpNode:
     """A node with its edges and attributes; the caller sets saved tensors, outputs and history."""
     node = op.node_class()
-    if op.partial:
+    if op.lacks_some_rules:
         edges = [e if call else None for e, call in zip(edges, op.calls, strict=True)]
     node.next_edges = edges
     node.attrs = attrs | op.sizes(tensors) if op.keeps_sizes else attrs
@@ -486,9 +503,9 @@ def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | Non
         output._requires_grad = True
 
 
-def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
+def _share_memory(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
     """Make outputs share the version counter of `base`; views also get their base."""
-    creation = "multi" if op.several else "default"
+    creation = "multi" if op.has_several_outputs else "default"
     if not thread.grad_enabled:
         creation = "inference" if thread.inference else "no_grad"
     if creation == "default" and base._base is not None:
@@ -504,7 +521,7 @@ def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
             output._creation = creation
 
 
-def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:
+def promote_operands(arrays: Sequence[Array], how: bool | str) -> list[Array]:
     """Converts operands to their common dtype; to a floating one if `how` is ``"float"``."""
     first = arrays[0].dtype
     if first.kind == "f" or how != "float":
@@ -520,15 +537,16 @@ def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:
 
 
 def zeros(like: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of the same kind as a gradient, array or tensor, for use in rules."""
+    """Zeros for use in rules: an array or a tensor, as the gradient `like` is one."""
     if isinstance(like, Tensor):
         return new_tensor(np.zeros(shape, like._array.dtype))
     return np.zeros(shape, like.dtype)
 
 
 def zero_gradient(g: Any) -> Any:
-    """The gradient of an input that the output does not depend on: zeros in the layout of `g`, even if that is inf.
+    """The gradient of an input that the output does not depend on: zeros in the layout of `g`.
 
+    They are zeros also where `g` is inf or nan; ``g * 0`` would be nan there.
     A rule that returns them is not the same as no rule: the result of the operation requires grad, as in PyTorch.
     """
     if isinstance(g, Tensor):
@@ -538,24 +556,27 @@ def zero_gradient(g: Any) -> Any:
 
 REQUIRED = inspect.Parameter.empty
 
-SLICES = "self, its part now "
-"""Prefix of the formula of an operation that wrote through a view, in the event on the view's base."""
+WRITTEN_PART_PREFIX = "self, its part now "
+"""What the formula of an operation that wrote to a view begins with in the event on the view's base.
 
-__all__ = ["REGISTRY", "REQUIRED", "SLICES", "Example", "Op", "Reading", "Rule"]
+It is in traces, so it must not change.
+"""
+
+__all__ = ["REGISTRY", "REQUIRED", "WRITTEN_PART_PREFIX", "Example", "Op", "Reading", "Rule"]
 
 
 class OpNode(Node):
     """The node of a declared operation.
 
-    Each op has a subclass with its rule as `vjp` and its saved tensors as attributes. A ``__getattr__`` for these would
-    make every other attribute slower to read.
+    Each op has a subclass with its rules as `vjp` and its saved tensors as attributes. A ``__getattr__`` for these
+    would make every other attribute slower to read.
     """
 
     __slots__ = ()
     op: ClassVar[Op]
 
-    def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
-        return self.op.places(of_slots)
+    def by_argument(self, values: Sequence[Any]) -> Sequence[Any]:
+        return self.op.by_argument(values)
 
     def describe(self, number: int) -> OpSeen:
         return self.op.describe(number)
@@ -564,7 +585,7 @@ class OpNode(Node):
     def saved_outputs(self) -> dict[int, int]:
         return self.op.saved_outputs
 
-    def order_of_saved(self) -> Sequence[int]:
+    def pack_order(self) -> Sequence[int]:
         """The positions of the saved tensors, in PyTorch's order: inputs by name, then outputs by name."""
         op = self.op
         return sorted(range(len(op.saved_names)), key=lambda i: (op.saved_names[i] in op.outputs, op.saved_names[i]))
@@ -573,24 +594,27 @@ class OpNode(Node):
 class Op:
     """One operation: its forward on arrays, one rule per differentiable input, its names.
 
-    - `memory`: the output's memory. It is its own (``new``), its input's as a tracked ``view``, or its input's
-      untracked (``alias`` shares the version counter, ``data`` has its own).
-    - `promotes`: operands are first converted to a common dtype (``"float"``: a floating one).
+    - `memory`: whose memory the output uses. ``new``: its own. ``view``: its input's, and autograd tracks the view.
+      ``alias`` and ``data``: its input's, and autograd does not know of it. An ``alias`` shares the version counter of
+      its input, ``data`` has its own.
+    - `promotes`: whether operands are first converted to a common dtype (``"float"``: to a floating one).
     - `outputs`: the names of the results (``results...`` for a list). The first `differentiable_outputs` of them can
-      require grad. `named` outputs can be read by name (``torch.return_types``).
+      require grad.
+    - `named`: whether the results can be read by name (``torch.return_types``).
     - `rules`: for a list argument (``tensors...``) the single rule returns one gradient per tensor.
-    - `public`: the op is ``torch.<name>``, which `functions_and_methods.derive` or a front defines.
-    - `in_place`: a method has the name with a trailing underscore.
+    - `public`: whether the op is available as ``torch.<name>``. The function is made by
+      `functions_and_methods.derive`, or written by hand and registered with `functions_and_methods.front`.
+    - `in_place`: whether tensors also have the in-place method, whose name ends in an underscore.
     - `write_block`: how a pointwise op of several steps is computed within the memory of its first operand, see
       `pointwise_blocks`.
     - `readings`: variants of `formula` and the rules' texts for some arguments, the more specific first.
-    - `untracked`: the reason why an op is never recorded.
+    - `untracked`: the reason why autograd never tracks the op.
     - `torch`: the path, from ``torch``, of the function that performs this op on its tensors and attributes (default:
       the name, if public). `differs` explains how that function differs.
-    - `drawn`: the slot of a random mask that a call draws itself.
+    - `drawn`: the slot of a random mask. Callers do not pass it: each call draws it.
     - `overlap`: which memory may overlap in an in-place write, see `views.check_overlap`.
-    - `pointwise`: the result has the memory order of its operands, as in PyTorch. An op that promotes or runs a ufunc
-      is always pointwise.
+    - `pointwise`: whether the result has the memory order of its operands, as in PyTorch. By default this is so for an
+      op that promotes or runs a ufunc.
     """
 
     def __init__(
@@ -623,10 +647,10 @@ class Op:
         self.slots = tuple([slot.removesuffix("?") for slot in slots])
         self.optional = frozenset([slot.removesuffix("?") for slot in slots if slot.endswith("?")])
         self.absent: frozenset[str] = frozenset()
-        self.ruled = tuple([slot for slot in self.slots if any(slot in rule.slots for rule in rules)])
+        self.slots_with_rules = tuple([slot for slot in self.slots if any(slot in rule.slots for rule in rules)])
         self.variants: dict[frozenset[str], Op] = {}
-        self.variadic = bool(self.slots) and self.slots[-1].endswith("...")
-        self.several = len(outputs) > 1 or outputs[-1].endswith("...")
+        self.takes_list = bool(self.slots) and self.slots[-1].endswith("...")
+        self.has_several_outputs = len(outputs) > 1 or outputs[-1].endswith("...")
         self.grad_fn = grad_fn
         self.formula = formula
         self.readings = tuple(readings)
@@ -645,7 +669,7 @@ class Op:
         self.drawn = drawn
         self.overlap: Overlap = overlap
         if pointwise is None:
-            pointwise = (bool(promotes) and not self.variadic) or isinstance(forward, np.ufunc)
+            pointwise = (bool(promotes) and not self.takes_list) or isinstance(forward, np.ufunc)
         self.pointwise = pointwise
         self.examples = examples
         self.is_operator = getattr(forward, "__module__", "") == "_operator"
@@ -654,32 +678,36 @@ class Op:
 
     def _compile(self) -> None:
         """Determine from the rules' parameter names what is saved, and make the node class."""
-        named = [name for rule in self.rules for name in rule.names]
-        known = (*self.slots, *self.outputs)
-        self.saved_names = tuple(name for name in known if name in named)
+        rule_parameters = [name for rule in self.rules for name in rule.names]
+        tensor_names = (*self.slots, *self.outputs)
+        self.saved_names = tuple(name for name in tensor_names if name in rule_parameters)
         self.saved_outputs = {
             i: self.outputs.index(name)
             for i, name in enumerate(self.saved_names)
-            if name in self.outputs[: self.differentiable_outputs]  # the others are leaves, saved like inputs
+            # outputs that cannot require grad are saved like inputs
+            if name in self.outputs[: self.differentiable_outputs]
         }
         self.saves_outputs = any(name in self.outputs for name in self.saved_names)
-        # PyTorch skips saving an input that only the rule of a missing edge uses, but no other tensor.
+        # PyTorch does not save an input if only one rule uses it and that rule's slot has no edge. It saves all others.
         uses = Counter(name for rule in self.rules for name in rule.names)
         self._always_saved = frozenset(n for n in self.saved_names if n in self.outputs or uses[n] > 1)
-        self._sized_slots = tuple((i, slot + SIZES) for i, slot in enumerate(self.slots) if slot + SIZES in named)
-        self.keeps_sizes = bool(self._sized_slots) or (self.variadic and "sizes" in named)
+        self._sized_slots = tuple(
+            (i, slot + SIZES) for i, slot in enumerate(self.slots) if slot + SIZES in rule_parameters
+        )
+        self.keeps_sizes = bool(self._sized_slots) or (self.takes_list and "sizes" in rule_parameters)
         calls = {
             slot: call for rule in self.rules for call in (RuleCall(rule, self.saved_names),) for slot in rule.slots
         }
         self.calls = tuple(calls.get(slot) for slot in self.slots)
-        self.partial = not self.variadic and None in self.calls
+        self.lacks_some_rules = not self.takes_list and None in self.calls
         self.saves_inputs = self.saved_names == self.slots
-        self._pick_saved = picker([known.index(name) for name in self.saved_names])
-        simple = not (self.attrs or self.several or self.untracked or self.partial or self.keeps_sizes)
-        self.is_plain = simple and self.memory == "new" and self.differentiable_outputs is None
+        self._pick_saved = picker([tensor_names.index(name) for name in self.saved_names])
+        has_attrs = bool(self.attrs) or self.keeps_sizes
+        is_simple = not (has_attrs or self.has_several_outputs or self.untracked or self.lacks_some_rules)
+        self.is_plain = is_simple and self.memory == "new" and self.differentiable_outputs is None
         members = {"__slots__": (), "op": self, "vjp": vjp_of(self)}
-        members |= {f"_saved_{name}": shown for name, shown in self.shown().items()}
-        members |= {f"_raw_saved_{name}": raw_saved_tensor(place) for place, name in enumerate(self.saved_names)}
+        members |= {f"_saved_{name}": read for name, read in self.saved_properties().items()}
+        members |= {f"_raw_saved_{name}": raw_saved_tensor(position) for position, name in enumerate(self.saved_names)}
         self.node_class: type[OpNode] = type(self.grad_fn or "NotDifferentiable", (OpNode,), members)
 
     def __repr__(self) -> str:
@@ -696,9 +724,10 @@ class Op:
     def present(self, operands: Sequence[Any]) -> tuple[Op, list[Any]]:
         """The variant of this op for the operands that are not None, and these operands."""
         absent = frozenset([slot for slot, operand in zip(self.slots, operands, strict=True) if operand is None])
-        return self._without(absent) if absent else self, [operand for operand in operands if operand is not None]
+        variant = self._variant_without(absent) if absent else self
+        return variant, [operand for operand in operands if operand is not None]
 
-    def _without(self, absent: frozenset[str]) -> Op:
+    def _variant_without(self, absent: frozenset[str]) -> Op:
         if absent not in self.variants:
             variant = self.variants[absent] = copy(self)
             variant.optional, variant.absent = frozenset(), absent
@@ -715,10 +744,10 @@ class Op:
             results = [t._alias() for t in outputs[: self.differentiable_outputs]]
             candidates = (*inputs, *results, *outputs[len(results) :])
         saved: Sequence[Tensor | None] = candidates if self.saves_inputs else self._pick_saved(candidates)
-        if None in node.next_edges:  # inputs used only by the rule of a missing edge are not saved
+        if None in node.next_edges:  # some inputs need not be saved, see `_compile`
             pairs = zip(node.next_edges, self.calls, strict=False)
-            wanted = self._always_saved.union(*[call.needs for edge, call in pairs if edge and call])
-            saved = tuple([t if n in wanted else None for n, t in zip(self.saved_names, saved, strict=True)])
+            needed = self._always_saved.union(*[call.needs for edge, call in pairs if edge and call])
+            saved = tuple([t if n in needed else None for n, t in zip(self.saved_names, saved, strict=True)])
         node.saved = saved
         node.versions = [NOT_SAVED if t is None else t._counter[0] for t in saved]
         if UNCOUNTED in node.versions:
@@ -726,44 +755,41 @@ class Op:
 
     def sizes(self, tensors: Sequence[Tensor]) -> Attrs:
         """The shapes of inputs that rules use, by parameter name."""
-        if self.variadic:
+        if self.takes_list:
             return {"sizes": tuple([t._array.shape for t in tensors])}
         return {name: tensors[slot]._array.shape for slot, name in self._sized_slots}
 
-    def places(self, edges: Sequence[Edge | None]) -> Sequence[Edge | None]:
+    def by_argument(self, edges: Sequence[Edge | None]) -> Sequence[Edge | None]:
         """One edge for each argument that can have one, including absent arguments."""
-        if self.variadic:
+        if self.takes_list:
             return edges
         by_slot = dict(zip(self.slots, edges, strict=True))
-        if self.grad_fn == "NotImplemented":  # a node of PyTorch's own, which has no places
-            return [edge for edge in map(by_slot.get, self.ruled) if edge is not None]
-        return [by_slot.get(slot) for slot in self.ruled]
+        if self.grad_fn == "NotImplemented":  # PyTorch's node has no edge for an input that requires none
+            return [edge for edge in map(by_slot.get, self.slots_with_rules) if edge is not None]
+        return [by_slot.get(slot) for slot in self.slots_with_rules]
 
-    def shown(self) -> dict[str, property]:
+    def saved_properties(self) -> dict[str, property]:
         """The properties ``grad_fn._saved_<name>`` of a node, by name: saved tensors (checked), arguments, shapes."""
-        numbers = (*self.attrs, *(name for _, name in self._sized_slots), *(["sizes"] if self.variadic else []))
+        numbers = (*self.attrs, *(name for _, name in self._sized_slots), *(["sizes"] if self.takes_list else []))
         tensors = {name: saved_tensor(position) for position, name in enumerate(self.saved_names)}
         return {name: saved_attribute(name) for name in numbers} | tensors
 
     def describe(self, number: int) -> OpSeen:
-        """This op as an event."""
-        pairs = zip(self.slots, self.calls, strict=not self.variadic)
+        """The event that describes this op."""
+        pairs = zip(self.slots, self.calls, strict=not self.takes_list)
         rules = tuple("" if call is None else call.texts[slot] for slot, call in pairs)
         return OpSeen(number, self.name, self.grad_fn, self.slots, rules, self.saved_names, self.formula, self.readings)
 
     def describe_in_place(self, number: int) -> OpSeen:
-        """The in-place variant, which writes to its first input, as an event."""
+        """The event that describes the in-place variant, which writes to its first input."""
         return msgspec.structs.replace(self.describe(number), name=self.name.rstrip("_") + "_")
 
     def describe_slices(self, number: int) -> OpSeen:
-        """The in-place variant that writes to a view, as an event on the view's base."""
+        """The event that describes the in-place variant that writes to a view, from the point of view of its base."""
         written = self.describe_in_place(number)
-        readings = tuple(
-            [msgspec.structs.replace(it, formula=SLICES + it.formula if it.formula else "") for it in written.readings]
-        )
-        return msgspec.structs.replace(
-            written, grad_fn="CopySlices", formula=SLICES + written.formula, readings=readings
-        )
+        prefix, replace = WRITTEN_PART_PREFIX, msgspec.structs.replace
+        readings = tuple([replace(it, formula=prefix + it.formula if it.formula else "") for it in written.readings])
+        return replace(written, grad_fn="CopySlices", formula=prefix + written.formula, readings=readings)
 
 
 REGISTRY: list[Op] = []

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gviz.engine.op import REGISTRY, SLICES, Op
+from gviz.engine.op import REGISTRY, WRITTEN_PART_PREFIX, Op
 from gviz.engine.ops import shape
 from gviz.engine.ops.strided import Geometry
 from gviz.events import OpSeen
@@ -29,18 +29,18 @@ def named(op: Op) -> tuple[str, str, str, tuple[str, ...]]:
 def operation(name: Any) -> Op:
     """The op for a key from `named`. Raises ValueError if the engine has none."""
     signature, grad_fn, formula, absent = name
-    found = _by_signature().get((signature, grad_fn, formula))
-    if found is None:
+    op = _by_signature().get((signature, grad_fn, formula))
+    if op is None:
         raise ValueError(f"this version of gviz has no operation {signature!r}")
-    return without(found, absent)
+    return without(op, absent)
 
 
 def without(op: Op, absent: Iterable[str]) -> Op:
     """The variant of an op without some of its optional tensors. Raises ValueError if they are not optional."""
-    gone = frozenset(absent)
-    if not gone <= op.optional:
-        raise ValueError(f"{op.name} cannot be without {', '.join(sorted(gone - op.optional))}")
-    return op.present([None if slot in gone else slot for slot in op.slots])[0] if gone else op
+    missing = frozenset(absent)
+    if not missing <= op.optional:
+        raise ValueError(f"{op.name} cannot be without {', '.join(sorted(missing - op.optional))}")
+    return op.present([None if slot in missing else slot for slot in op.slots])[0] if missing else op
 
 
 def recorded_operation(seen: OpSeen, attrs: Iterable[str]) -> Op | None:
@@ -50,7 +50,7 @@ def recorded_operation(seen: OpSeen, attrs: Iterable[str]) -> Op | None:
     ``grad_fn``.
     """
     is_part = seen.grad_fn == "CopySlices"
-    formula = seen.formula.removeprefix(SLICES) if is_part else seen.formula
+    formula = seen.formula.removeprefix(WRITTEN_PART_PREFIX) if is_part else seen.formula
     names = set(attrs) - {VIEW}
     candidates = [
         without(op, set(op.slots) - set(seen.slots))
@@ -96,10 +96,10 @@ def _by_signature() -> dict[tuple[str, str, str], Op]:
 
 @cache
 def _by_formula() -> dict[tuple[str, str], list[Op]]:
-    found: defaultdict[tuple[str, str], list[Op]] = defaultdict(list)
+    by_formula: defaultdict[tuple[str, str], list[Op]] = defaultdict(list)
     for op in _every_op():
-        found[op.name.rstrip("_"), op.formula].append(op)
-    return found
+        by_formula[op.name.rstrip("_"), op.formula].append(op)
+    return by_formula
 
 
 def _every_op() -> list[Op]:

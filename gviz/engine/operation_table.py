@@ -30,7 +30,7 @@ def text() -> str:
 
 def _row(op: Op) -> list[object]:
     description = op.describe(0)
-    ruled = list(range(len(op.slots))) if op.variadic else [op.slots.index(slot) for slot in op.ruled]
+    ruled = list(range(len(op.slots))) if op.takes_list else [op.slots.index(slot) for slot in op.slots_with_rules]
     row = [
         description.name,
         description.grad_fn,
@@ -39,7 +39,7 @@ def _row(op: Op) -> list[object]:
         description.saved,
         description.formula,
         ruled,
-        op.variadic,
+        op.takes_list,
     ]
     readings = msgspec.to_builtins(description.readings)
     return [*row, readings, op.drawn] if op.drawn else [*row, readings] if readings else row

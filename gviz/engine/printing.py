@@ -72,8 +72,8 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 def tensor_text(array: Array, kind: dtypes.dtype, origin: Sequence[str]) -> str:
     """``tensor([1., 2.], requires_grad=True)``: the elements, the dtype unless it is obvious, and then `origin`."""
-    tells_size = array.ndim != 1 if not array.size else not _now.edgeitems
-    notes = [f"size={tuple(array.shape)}"] if tells_size else []
+    has_size = array.ndim != 1 if not array.size else not _now.edgeitems
+    notes = [f"size={tuple(array.shape)}"] if has_size else []
     if kind is not dtypes.get_default_dtype() and (not array.size or kind not in (dtypes.int64, dtypes.bool_)):
         notes.append(f"dtype={kind}")
     notes += origin
@@ -161,3 +161,54 @@ def _notation(whole: bool, sizes: Array) -> tuple[str, str]:
     if scientific:
         return f".{_now.precision}e", ""
     return (".0f", ".") if whole else (f".{_now.precision}f", "")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# As C++ prints a tensor, for errors whose text contains one.
+
+
+def cpp_text(array: Array, kind: dtypes.dtype) -> str:
+    """Return a tensor as PyTorch's C++ prints it: matrix by matrix, the numbers of each with one width."""
+    sizes = ",".join(map(str, array.shape))
+    name = "CPUBoolType" if kind.name == "bool" else f"torch.{kind.tensor_type}Tensor"
+    end = f"[ {name}{{{sizes}}} ]"
+    if not array.size:
+        return end
+    matrices = []
+    for place in np.ndindex(*array.shape[:-2]):
+        head = f"({','.join(str(i + 1) for i in place)},.,.) = \n" if place else ""
+        matrices.append(head + _cpp_matrix(array[place].astype(float), " " if place else ""))
+    return "\n\n".join(matrices) + "\n" + end
+
+
+_CPP_LINE = 80
+"""Characters of a line of PyTorch's C++."""
+
+
+def _cpp_matrix(matrix: Array, indent: str) -> str:
+    """Return the rows of a matrix; those longer than a line in blocks of columns."""
+    written, scale = _cpp_format(matrix)
+    columns = matrix.shape[1]
+    most = (_CPP_LINE - len(indent)) // (len(written.format(0.0)) + 1)
+    blocks = []
+    for first in range(0, columns, most):
+        last = min(first + most, columns)
+        rows = [" ".join(written.format(float(value) / scale) for value in row[first:last]) for row in matrix]
+        head = f"Columns {first + 1} to {last}{indent}" if columns > most else ""
+        head += f"{scale:g} *\n{indent}" if scale != 1 else ""
+        blocks.append(head + f"\n{indent}".join(rows))
+    return "\n\n".join(blocks)
+
+
+def _cpp_format(numbers: Array) -> tuple[str, float]:
+    """The format of a matrix's numbers, and what they are divided by, as in ``__printFormat`` of PyTorch."""
+    finite = np.abs(numbers[np.isfinite(numbers)])
+    limits = (finite.min(), finite.max()) if finite.size else (1, 1)
+    least, most = (int(np.floor(np.log10(limit))) + 1 if limit else 1 for limit in limits)
+    if bool((finite == np.ceil(finite)).all()):
+        return ("{:11.4e}" if most > 9 else f"{{:{most + 1}.0f}}"), 1
+    if most - least > 4:
+        return f"{{:{12 if max(abs(most), abs(least)) > 99 else 11}.4e}}", 1
+    if most > 5 or most < 0:
+        return "{:7.4f}", 10.0 ** (most - 1)
+    return f"{{:{most + 6 if most else 7}.4f}}", 1

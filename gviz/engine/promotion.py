@@ -58,10 +58,10 @@ def result_type(tensor1: Tensor | float, tensor2: Tensor | float) -> DType:
 
 
 def _no_result_type(pair: tuple[object, object]) -> str:
-    def message(*wanted: str) -> str:
+    def message(*expected: str) -> str:
         kinds = ["Tensor" if isinstance(o, Tensor) else "Number" if isinstance(o, (int, float)) else "" for o in pair]
         names = [type(o).__name__ for o in pair]
-        fit = kinds[0] == wanted[0], kinds == list(wanted)  # the text after a wrong one is marked too
+        fit = kinds[0] == expected[0], kinds == list(expected)  # the text after a wrong one is marked too
         return ", ".join(n if ok else f"!{n}!" for n, ok in zip(names, fit, strict=True))
 
     return _RESULT_TYPE.format(
@@ -74,8 +74,8 @@ def _no_result_type(pair: tuple[object, object]) -> str:
 
 
 def _checked(function: str, value: object, name: str, position: int) -> DType:
-    found = dtypes.from_argument(value)
-    if found is None:
+    result = dtypes.from_argument(value)
+    if result is None:
         kind = type(value).__name__
         raise TypeError(f"{function}(): argument '{name}' (position {position}) must be torch.dtype, not {kind}")
-    return found
+    return result

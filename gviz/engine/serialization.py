@@ -39,7 +39,7 @@ _MAPPINGS: dict[str, Callable[..., Any]] = {"dict": dict, "ordered": OrderedDict
 _TENSORS: dict[str, type[Tensor]] = {"tensor": Tensor, "parameter": Parameter, "buffer": Buffer}
 
 
-class Packing:
+class FileWriter:
     """A file being saved: the pieces of memory found so far, as bytes."""
 
     def __init__(self) -> None:
@@ -93,14 +93,14 @@ class Packing:
         return [number, array.dtype.name, list(array.shape), list(array.strides), offset]
 
 
-class Unpacking:
+class FileReader:
     """A file being loaded: `memory` by number."""
 
     def __init__(self, memory: list[Array]) -> None:
         self._memory = memory
 
     def value(self, plain: Plain) -> Any:
-        """The inverse of `Packing.plain`. Raises ValueError for anything that it cannot have made."""
+        """The inverse of `FileWriter.plain`. Raises ValueError for anything that it cannot have made."""
         if not isinstance(plain, dict):
             return plain
         name, content = next(iter(plain.items()))
@@ -150,7 +150,7 @@ NOT_OURS = (
 
 def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = None, **_: Any) -> None:
     """Writes tensors, and containers of them, to a path or an open file. Raises TypeError for other objects."""
-    packing = Packing()
+    packing = FileWriter()
     index = json.dumps({"format": FORMAT, "value": packing.plain(obj)})
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(INDEX, index)
@@ -184,7 +184,7 @@ def _read(file: IO[bytes]) -> Any:
         if index["format"] > FORMAT:
             raise RuntimeError(f"this file has format {index['format']}; this version of gviz reads up to {FORMAT}")
         memory = [_memory(archive, f"{number}.npy") for number in range(len(names) - 1)]
-    return Unpacking(memory).value(index["value"])
+    return FileReader(memory).value(index["value"])
 
 
 def _check_sizes(archive: zipfile.ZipFile, file: IO[bytes]) -> None:

@@ -1,6 +1,7 @@
 """The signatures of PyTorch's functions, as ``kind? name=default``; alternatives are separated by ``|``.
 
-A ``?`` allows None; ``ints+`` is a list of integers or one; a signature that PyTorch no longer lists starts with ``~``.
+A ``?`` allows None; ``ints+`` is a list of integers or one; a signature that PyTorch no longer lists starts with ``~``,
+a deprecated one with ``!``.
 """
 
 from __future__ import annotations
@@ -13,43 +14,37 @@ FUNCTIONS = {
     "adaptive_avg_pool1d": "Tensor input, ints+ output_size",
     "adaptive_max_pool1d": "Tensor input, ints+ output_size",
     "add": (
-        "Tensor|Number input, Tensor|Number other, *, Number? alpha=1, Tensor? out=None | ~Tensor input, Number "
-        "alpha, Tensor other | ~Tensor input, Number alpha, Tensor other, *, Tensor out"
+        "Tensor|Number input, Tensor|Number other, *, Number? alpha=1, Tensor? out=None | !Tensor|Number input, "
+        "Number alpha, Tensor|Number other, *, Tensor? out=None"
     ),
     "addbmm": (
-        "Number beta, Tensor input, Number alpha, Tensor batch1, Tensor batch2 | Number beta, Tensor input, Number"
-        " alpha, Tensor batch1, Tensor batch2, *, Tensor out | Tensor input, Tensor batch1, Tensor batch2, *, "
-        "Number beta=1, Number alpha=1, Tensor? out=None | Number beta, Tensor input, Tensor batch1, Tensor batch2"
-        " | Number beta, Tensor input, Tensor batch1, Tensor batch2, *, Tensor out"
+        "Tensor input, Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1, Tensor? out=None | !Number"
+        " beta, Tensor input, Number alpha, Tensor batch1, Tensor batch2, *, Tensor? out=None | !Number beta, "
+        "Tensor input, Tensor batch1, Tensor batch2, *, Tensor? out=None"
     ),
     "addcdiv": (
-        "~Tensor input, Number value, Tensor tensor1, Tensor tensor2 | ~Tensor input, Number value, Tensor "
-        "tensor1, Tensor tensor2, *, Tensor out | Tensor input, Tensor tensor1, Tensor tensor2, *, Number value=1,"
-        " Tensor? out=None"
+        "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value=1, Tensor? out=None | !Tensor input, "
+        "Number value, Tensor tensor1, Tensor tensor2, *, Tensor? out=None"
     ),
     "addcmul": (
-        "~Tensor input, Number value, Tensor tensor1, Tensor tensor2 | ~Tensor input, Number value, Tensor "
-        "tensor1, Tensor tensor2, *, Tensor out | Tensor input, Tensor tensor1, Tensor tensor2, *, Number value=1,"
-        " Tensor? out=None"
+        "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value=1, Tensor? out=None | !Tensor input, "
+        "Number value, Tensor tensor1, Tensor tensor2, *, Tensor? out=None"
     ),
     "addmm": (
         "Tensor input, Tensor mat1, Tensor mat2, *, Number beta=1, Number alpha=1, Tensor? out=None | Tensor "
         "input, Tensor mat1, Tensor mat2, dtype out_dtype, *, Number beta=1, Number alpha=1, Tensor? out=None | "
-        "Number beta, Tensor input, Number alpha, Tensor mat1, Tensor mat2 | Number beta, Tensor input, Number "
-        "alpha, Tensor mat1, Tensor mat2, *, Tensor out | Number beta, Tensor input, Tensor mat1, Tensor mat2 | "
-        "Number beta, Tensor input, Tensor mat1, Tensor mat2, *, Tensor out"
+        "!Number beta, Tensor input, Number alpha, Tensor mat1, Tensor mat2, *, Tensor? out=None | !Number beta, "
+        "Tensor input, Tensor mat1, Tensor mat2, *, Tensor? out=None"
     ),
     "addmv": (
-        "Number beta, Tensor input, Number alpha, Tensor mat, Tensor vec | Number beta, Tensor input, Number "
-        "alpha, Tensor mat, Tensor vec, *, Tensor out | Tensor input, Tensor mat, Tensor vec, *, Number beta=1, "
-        "Number alpha=1, Tensor? out=None | Number beta, Tensor input, Tensor mat, Tensor vec | Number beta, "
-        "Tensor input, Tensor mat, Tensor vec, *, Tensor out"
+        "Tensor input, Tensor mat, Tensor vec, *, Number beta=1, Number alpha=1, Tensor? out=None | !Number beta,"
+        " Tensor input, Number alpha, Tensor mat, Tensor vec, *, Tensor? out=None | !Number beta, Tensor input, "
+        "Tensor mat, Tensor vec, *, Tensor? out=None"
     ),
     "addr": (
-        "Number beta, Tensor input, Number alpha, Tensor vec1, Tensor vec2 | Number beta, Tensor input, Number "
-        "alpha, Tensor vec1, Tensor vec2, *, Tensor out | Tensor input, Tensor vec1, Tensor vec2, *, Number "
-        "beta=1, Number alpha=1, Tensor? out=None | Number beta, Tensor input, Tensor vec1, Tensor vec2 | Number "
-        "beta, Tensor input, Tensor vec1, Tensor vec2, *, Tensor out"
+        "Tensor input, Tensor vec1, Tensor vec2, *, Number beta=1, Number alpha=1, Tensor? out=None | !Number "
+        "beta, Tensor input, Number alpha, Tensor vec1, Tensor vec2, *, Tensor? out=None | !Number beta, Tensor "
+        "input, Tensor vec1, Tensor vec2, *, Tensor? out=None"
     ),
     "adjoint": "Tensor input",
     "all": (
@@ -103,10 +98,9 @@ FUNCTIONS = {
     ),
     "baddbmm": (
         "Tensor input, Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1, Tensor? out=None | Tensor "
-        "input, Tensor batch1, Tensor batch2, dtype out_dtype, *, Number beta=1, Number alpha=1, Tensor? out=None "
-        "| Number beta, Tensor input, Number alpha, Tensor batch1, Tensor batch2 | Number beta, Tensor input, "
-        "Number alpha, Tensor batch1, Tensor batch2, *, Tensor out | Number beta, Tensor input, Tensor batch1, "
-        "Tensor batch2 | Number beta, Tensor input, Tensor batch1, Tensor batch2, *, Tensor out"
+        "input, Tensor batch1, Tensor batch2, dtype out_dtype, *, Number beta=1, Number alpha=1, Tensor? out=None"
+        " | !Number beta, Tensor input, Number alpha, Tensor batch1, Tensor batch2, *, Tensor? out=None | !Number"
+        " beta, Tensor input, Tensor batch1, Tensor batch2, *, Tensor? out=None"
     ),
     "batch_norm": (
         "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
@@ -663,8 +657,8 @@ FUNCTIONS = {
         "Number? correction=None, bool keepdim=False | Tensor input, bool unbiased=True"
     ),
     "sub": (
-        "Tensor|Number input, Tensor|Number other, *, Number? alpha=1, Tensor? out=None | ~Tensor input, Number "
-        "alpha, Tensor other | ~Tensor input, Number alpha, Tensor other, *, Tensor out"
+        "Tensor|Number input, Tensor|Number other, *, Number? alpha=1, Tensor? out=None | !Tensor|Number input, "
+        "Number alpha, Tensor|Number other, *, Tensor? out=None"
     ),
     "subtract": (
         "Tensor input, Tensor other, *, Number alpha=1, Tensor? out=None | Tensor input, Number other, Number alpha=1"
@@ -754,20 +748,44 @@ METHODS = {
     "acos_": "",
     "acosh": "",
     "acosh_": "",
-    "add": "Tensor|Number other, *, Number? alpha=1, Tensor? out=None",
-    "add_": "Tensor|Number other, *, Number? alpha=1",
-    "addbmm": "Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1",
-    "addbmm_": "Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1",
-    "addcdiv": "Tensor tensor1, Tensor tensor2, *, Number value=1",
-    "addcdiv_": "Tensor tensor1, Tensor tensor2, *, Number value=1",
-    "addcmul": "Tensor tensor1, Tensor tensor2, *, Number value=1",
-    "addcmul_": "Tensor tensor1, Tensor tensor2, *, Number value=1",
-    "addmm": "Tensor mat1, Tensor mat2, *, Number beta=1, Number alpha=1",
-    "addmm_": "Tensor mat1, Tensor mat2, *, Number beta=1, Number alpha=1",
-    "addmv": "Tensor mat, Tensor vec, *, Number beta=1, Number alpha=1",
-    "addmv_": "Tensor mat, Tensor vec, *, Number beta=1, Number alpha=1",
-    "addr": "Tensor vec1, Tensor vec2, *, Number beta=1, Number alpha=1",
-    "addr_": "Tensor vec1, Tensor vec2, *, Number beta=1, Number alpha=1",
+    "add": "Tensor|Number other, *, Number? alpha=1 | !Number alpha, Tensor|Number other",
+    "add_": "Tensor|Number other, *, Number? alpha=1 | !Number alpha, Tensor|Number other",
+    "addbmm": (
+        "Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor "
+        "batch1, Tensor batch2 | !Number beta, Tensor batch1, Tensor batch2"
+    ),
+    "addbmm_": (
+        "Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor "
+        "batch1, Tensor batch2 | !Number beta, Tensor batch1, Tensor batch2"
+    ),
+    "addcdiv": "Tensor tensor1, Tensor tensor2, *, Number value=1 | !Number value, Tensor tensor1, Tensor tensor2",
+    "addcdiv_": "Tensor tensor1, Tensor tensor2, *, Number value=1 | !Number value, Tensor tensor1, Tensor tensor2",
+    "addcmul": "Tensor tensor1, Tensor tensor2, *, Number value=1 | !Number value, Tensor tensor1, Tensor tensor2",
+    "addcmul_": "Tensor tensor1, Tensor tensor2, *, Number value=1 | !Number value, Tensor tensor1, Tensor tensor2",
+    "addmm": (
+        "Tensor mat1, Tensor mat2, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor mat1, "
+        "Tensor mat2 | !Number beta, Tensor mat1, Tensor mat2"
+    ),
+    "addmm_": (
+        "Tensor mat1, Tensor mat2, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor mat1, "
+        "Tensor mat2 | !Number beta, Tensor mat1, Tensor mat2"
+    ),
+    "addmv": (
+        "Tensor mat, Tensor vec, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor mat, "
+        "Tensor vec | !Number beta, Tensor mat, Tensor vec"
+    ),
+    "addmv_": (
+        "Tensor mat, Tensor vec, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor mat, "
+        "Tensor vec | !Number beta, Tensor mat, Tensor vec"
+    ),
+    "addr": (
+        "Tensor vec1, Tensor vec2, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor vec1, "
+        "Tensor vec2 | !Number beta, Tensor vec1, Tensor vec2"
+    ),
+    "addr_": (
+        "Tensor vec1, Tensor vec2, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor vec1, "
+        "Tensor vec2 | !Number beta, Tensor vec1, Tensor vec2"
+    ),
     "adjoint": "",
     "all": " | ints? dim=None, bool keepdim=False | int dim, bool keepdim=False",
     "allclose": "Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False",
@@ -809,8 +827,14 @@ METHODS = {
     "atan_": "",
     "atanh": "",
     "atanh_": "",
-    "baddbmm": "Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1",
-    "baddbmm_": "Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1",
+    "baddbmm": (
+        "Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor "
+        "batch1, Tensor batch2 | !Number beta, Tensor batch1, Tensor batch2"
+    ),
+    "baddbmm_": (
+        "Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1 | !Number beta, Number alpha, Tensor "
+        "batch1, Tensor batch2 | !Number beta, Tensor batch1, Tensor batch2"
+    ),
     "bernoulli": "*, Generator? generator=None | float p, *, Generator? generator=None",
     "bernoulli_": "Tensor p, *, Generator? generator=None | float p=0.5, *, Generator? generator=None",
     "bfloat16": "",
@@ -932,7 +956,7 @@ METHODS = {
     "float_power_": "Tensor exponent | Number exponent",
     "floor": "",
     "floor_": "",
-    "floor_divide": "Tensor|Number other, *, Tensor? out=None",
+    "floor_divide": "Tensor|Number other",
     "floor_divide_": "Tensor|Number other",
     "fmax": "Tensor other",
     "fmin": "Tensor other",
@@ -1074,7 +1098,7 @@ METHODS = {
     "moveaxis": "int source, int destination | ints source, ints destination",
     "movedim": "int source, int destination | ints source, ints destination",
     "msort": "",
-    "mul": "Tensor|Number other, *, Tensor? out=None",
+    "mul": "Tensor|Number other",
     "mul_": "Tensor|Number other",
     "multinomial": "int num_samples, bool replacement=False, *, Generator? generator=None",
     "multiply": "Tensor other | Number other",
@@ -1114,8 +1138,7 @@ METHODS = {
         "pin_memory=False, bool? requires_grad=False"
     ),
     "new_ones": (
-        "ints size, dtype? dtype=None, any? device=None, bool requires_grad=False, bool pin_memory=False | ints "
-        "size, *, dtype? dtype=None, any? layout=None, any? device=None, bool? pin_memory=False, bool? "
+        "ints size, *, dtype? dtype=None, any? layout=None, any? device=None, bool? pin_memory=False, bool? "
         "requires_grad=False"
     ),
     "new_tensor": "any data, dtype? dtype=None, any? device=None, bool requires_grad=False, bool pin_memory=False",
@@ -1245,8 +1268,8 @@ METHODS = {
     ),
     "storage_offset": "",
     "stride": "any? dim=None | int dim",
-    "sub": "Tensor|Number other, *, Number? alpha=1, Tensor? out=None",
-    "sub_": "Tensor|Number other, *, Number? alpha=1",
+    "sub": "Tensor|Number other, *, Number? alpha=1 | !Number alpha, Tensor|Number other",
+    "sub_": "Tensor|Number other, *, Number? alpha=1 | !Number alpha, Tensor|Number other",
     "subtract": "Tensor other, *, Number alpha=1 | Number other, Number alpha=1",
     "subtract_": "Tensor other, *, Number alpha=1 | Number other, Number alpha=1",
     "sum": "*, dtype? dtype=None | ints+? dim, bool keepdim=False, *, dtype? dtype=None",
@@ -1288,7 +1311,7 @@ METHODS = {
     "tril_": "int diagonal=0",
     "triu": "int diagonal=0",
     "triu_": "int diagonal=0",
-    "true_divide": "Tensor|Number other, *, Tensor? out=None",
+    "true_divide": "Tensor|Number other",
     "true_divide_": "Tensor|Number other",
     "trunc": "",
     "trunc_": "",

@@ -23,7 +23,7 @@ from gviz import emit
 from gviz.engine import dtypes, instrumentation, watchers
 from gviz.engine.arguments import kind_of
 from gviz.engine.autograd.grad import grad
-from gviz.engine.jit.memory_capture import Captured, CaptureRecorder
+from gviz.engine.jit.memory_capture import CapturedSteps, CaptureRecorder
 from gviz.engine.jit.static_graph import Ref, StaticGraph, kind, needed, of_nodes
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
@@ -121,7 +121,7 @@ class Graph:
     def __init__(self) -> None:
         self._recorder = _Builder()
         self._building: AbstractContextManager[None] | None = None
-        self._runs: dict[tuple[Ref, ...], Captured] = {}
+        self._runs: dict[tuple[Ref, ...], CapturedSteps] = {}
         self._running = Lock()
 
     def __enter__(self) -> Graph:
@@ -146,16 +146,18 @@ class Graph:
         because runs share the memory.
         """
         several = isinstance(fetches, (tuple, list))
-        wanted = list(fetches) if several else [fetches]
-        refs = self._refs(wanted)
+        targets = list(fetches) if several else [fetches]
+        refs = self._refs(targets)
         numbers = needed(self._recorder.nodes, refs)
         with self._running, _looking():
             self._feed(numbers, feed or {})
             if refs not in self._runs:
                 chosen = set(numbers)
-                self._runs[refs] = Captured([step for step in self._recorder.steps if step.node in chosen], counts=True)
+                self._runs[refs] = CapturedSteps(
+                    [step for step in self._recorder.steps if step.node in chosen], counts=True
+                )
             self._runs[refs].replay("run")
-            results = [new_tensor(np.array(node._array)) for node in wanted]
+            results = [new_tensor(np.array(node._array)) for node in targets]
         return type(fetches)(results) if several else results[0]
 
     def graph(self, *fetches: Tensor) -> StaticGraph:
@@ -207,8 +209,8 @@ def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requ
         raise RuntimeError("a placeholder belongs to a graph: make it in the block of `with static.Graph()`")
     if name in builder.placeholders:
         raise RuntimeError(f"the graph has a placeholder '{name}' already")
-    wanted = kind_of("placeholder", {"dtype": dtype}) if dtype is not None else dtypes.get_default_dtype()
-    stand_in = np.random.default_rng(len(builder.placeholders)).uniform(0.1, 1, tuple(shape)).astype(wanted.numpy)
+    element_type = kind_of("placeholder", {"dtype": dtype}) if dtype is not None else dtypes.get_default_dtype()
+    stand_in = np.random.default_rng(len(builder.placeholders)).uniform(0.1, 1, tuple(shape)).astype(element_type.numpy)
     holder: Placeholder = new_tensor(np.asarray(stand_in), Placeholder)  # type: ignore[assignment]
     holder._requires_grad = requires_grad
     holder.name, holder._builder = name, builder
@@ -223,8 +225,8 @@ def gradients(of: Tensor, with_respect_to: Tensor | Sequence[Tensor]) -> list[Te
     """The nodes that compute the gradients of `of`, added to the graph being built."""
     if not isinstance(watchers.graph_maker(), _Builder):
         raise RuntimeError("gradients belong to a graph: ask for them in the block of `with static.Graph()`")
-    wanted = [with_respect_to] if isinstance(with_respect_to, Tensor) else list(with_respect_to)
-    return [gradient for gradient in grad(of, wanted) if gradient is not None]
+    targets = [with_respect_to] if isinstance(with_respect_to, Tensor) else list(with_respect_to)
+    return [gradient for gradient in grad(of, targets) if gradient is not None]
 
 
 class _Builder(CaptureRecorder):

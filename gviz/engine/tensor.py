@@ -26,10 +26,10 @@ from gviz.engine.layout import strided
 from gviz.engine.memory import InMemory, copy_with_owner
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
-from gviz.engine.node import LAST, Edge, Grad, Hook, Node, Registered, RemovableHandle
+from gviz.engine.node import LAST_SEQUENCE_NR, Edge, Grad, Hook, HooksById, Node, RemovableHandle
 from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
-from gviz.engine.unsupported_names import Lacking
+from gviz.engine.unsupported_names import MissingAttribute
 from gviz.rich_representation import Displayed
 from gviz.source.site import forwards, warn
 from gviz.values.value import Array
@@ -296,7 +296,9 @@ class Conversions(Placement):
 
     def __dir__(self) -> list[str]:
         """Its attributes, without those of PyTorch's that the engine lacks."""
-        return [name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), Lacking)]
+        return [
+            name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), MissingAttribute)
+        ]
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self._array.ndim == 0 else object.__format__(self, spec)
@@ -389,8 +391,8 @@ class Tensor(Conversions, Displayed):
     _storage: Storage
     # Few tensors have these, so they are not slots: making a tensor must be cheap.
     _accumulator: weakref.ref[AccumulateGrad] | None = None
-    _hooks: Registered | None = None  # of the current grad_fn, or of a leaf
-    _accumulated_hooks: Registered | None = None
+    _hooks: HooksById | None = None  # of the current grad_fn, or of a leaf
+    _accumulated_hooks: HooksById | None = None
     _grad_of: weakref.ref[Tensor] | None = None
     _retained: bool = False
     _is_parameter: ClassVar[bool] = False
@@ -513,7 +515,7 @@ class Tensor(Conversions, Displayed):
         if node is None or self._retained:
             return
         self._retained = True
-        node.with_extras().retained[self._output_nr] = weakref.ref(self)
+        node.with_extras().retaining_tensors[self._output_nr] = weakref.ref(self)
 
     @property
     def retains_grad(self) -> bool:
@@ -526,7 +528,7 @@ class Tensor(Conversions, Displayed):
             raise RuntimeError(messages.CANNOT_HOOK)
         if self._hooks is None:
             node, output_nr = self._edge()
-            self._hooks = node.with_extras().of_tensors.setdefault(output_nr, {})
+            self._hooks = node.with_extras().tensor_hooks.setdefault(output_nr, {})
         return RemovableHandle(self._hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
@@ -540,12 +542,12 @@ class Tensor(Conversions, Displayed):
         return RemovableHandle(self._accumulated_hooks, hook)
 
     @property
-    def _backward_hooks(self) -> Registered | None:
+    def _backward_hooks(self) -> HooksById | None:
         """The hooks by the ids of their handles, None before the first."""
         return self._hooks
 
     @property
-    def _post_accumulate_grad_hooks(self) -> Registered | None:
+    def _post_accumulate_grad_hooks(self) -> HooksById | None:
         return self._accumulated_hooks
 
     def _edge(self) -> Edge:
@@ -559,7 +561,7 @@ class Tensor(Conversions, Displayed):
             accumulator = AccumulateGrad(self)
             if self._hooks is not None:
                 # the accumulator may have been freed, a leaf's hooks stay
-                accumulator.with_extras().of_tensors[0] = self._hooks
+                accumulator.with_extras().tensor_hooks[0] = self._hooks
             self._accumulator = weakref.ref(accumulator)
         return accumulator, 0
 
@@ -688,7 +690,7 @@ class AccumulateGrad(Node):
 
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
-        self.sequence_nr = LAST
+        self.sequence_nr = LAST_SEQUENCE_NR
         self.extras = None
         if anomaly_detection.mode.enabled:
             anomaly_detection.remember(self)

@@ -9,7 +9,7 @@ from gviz.engine import messages
 from gviz.engine.functions_and_methods import NAMESPACE, set_address
 from gviz.engine.methods import Methods
 from gviz.engine.tensor import Conversions, Placement, Tensor
-from gviz.engine.unsupported_names import Lacking
+from gviz.engine.unsupported_names import MissingAttribute
 
 _NAMES = """
 H T abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_
@@ -62,7 +62,7 @@ vdot view view_as volatile vsplit where xlogy xlogy_ xpu zero_
 
 def offers(name: str) -> bool:
     """Whether a tensor of the engine has an attribute of this name."""
-    return not isinstance(vars(Methods).get(name), Lacking)
+    return not isinstance(vars(Methods).get(name), MissingAttribute)
 
 
 class NotWritable:
@@ -79,15 +79,15 @@ class NotWritable:
 
 def refuse_writes(kind: type) -> None:
     """Makes properties without a setter refuse writes with PyTorch's error text."""
-    for name, found in list(vars(kind).items()):
-        if isinstance(found, property) and found.fset is None:
+    for name, member in list(vars(kind).items()):
+        if isinstance(member, property) and member.fset is None:
             refuse = NotWritable(name)
-            setattr(kind, name, property(found.fget, refuse, refuse, found.__doc__))
+            setattr(kind, name, property(member.fget, refuse, refuse, member.__doc__))
 
 
 for name in _NAMES.split():
     if not hasattr(Tensor, name):
-        setattr(Methods, name, Lacking(Tensor, name))
+        setattr(Methods, name, MissingAttribute(Tensor, name))
 for kind in (Methods, Placement, Conversions, Tensor):
     refuse_writes(kind)
     for name, member in vars(kind).items():

@@ -42,7 +42,7 @@ def sentence(path: str, present: Iterable[str]) -> str:
     return f"gviz's built-in engine has no {path} yet{nearest}"
 
 
-class Lacking:
+class MissingAttribute:
     """An attribute of PyTorch's tensors that the engine lacks: reading it raises AttributeError.
 
     ``Tensor.__getattr__`` would do the same, and make every other attribute slower to read. ``Tensor.__dir__`` leaves
@@ -55,7 +55,9 @@ class Lacking:
         self.kind, self.name = kind, name
 
     def __get__(self, instance: object, owner: type) -> object:
-        present = [name for name in dir(self.kind) if not isinstance(getattr_static(self.kind, name, None), Lacking)]
+        present = [
+            name for name in dir(self.kind) if not isinstance(getattr_static(self.kind, name, None), MissingAttribute)
+        ]
         text = sentence(f"torch.{self.kind.__name__}.{self.name}", present)
         raise AttributeError(f"'{owner.__name__}' object has no attribute '{self.name}': {text}", name=self.name)
 

@@ -20,7 +20,7 @@ from gviz import emit
 from gviz.engine import instrumentation, messages, watchers
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, Metadata, Node, freed, pack, plain_name, remember_write
+from gviz.engine.node import Edge, Grad, Metadata, Node, pack_saved_tensors, plain_name, released_error, remember_write
 from gviz.engine.op import (
     Attrs,
     Op,
@@ -28,7 +28,7 @@ from gviz.engine.op import (
     Overlap,
     compute,
     edges_of,
-    is_of_inference,
+    only_inference_tensors,
     operands,
     start_node,
     why_untracked,
@@ -59,7 +59,7 @@ class CopySlices(Node):
         """The base's gradient, with the view's part passed through the operation, and its other gradients."""
         g, inner = grads[0], self.inner
         if inner is None:
-            raise freed(self)
+            raise released_error(self)
         if g is None:
             return [None] * len(self.next_edges)
         into_view, *others = inner.vjp([read_part(g, geometry=self.geometry)], create_graph)
@@ -72,9 +72,9 @@ class CopySlices(Node):
         through = None if into_view is None else replace_part(g, into_view, geometry=self.geometry)
         return [through, *others]
 
-    def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
+    def by_argument(self, values: Sequence[Any]) -> Sequence[Any]:
         """In the order of the operation that wrote."""
-        return of_slots if self.writer is None else self.writer.places(of_slots)
+        return values if self.writer is None else self.writer.by_argument(values)
 
     def describe(self, number: int) -> OpSeen:
         return OpSeen(number, "copy_slices", "CopySlices", ("self", "src..."), (), ())
@@ -125,7 +125,7 @@ def apply_in_place(
     if target._array.dtype.kind != "f":
         unknown = "dtype"
     tracked = not unknown and thread.grad_enabled and any(t.requires_grad for t in tensors)
-    if tracked and not (target.is_inference() and is_of_inference(op, tensors)):
+    if tracked and not (target.is_inference() and only_inference_tensors(op, tensors)):
         check_in_place(target)
     untracked = unknown or why_untracked(tensors)
     rule = rule or op.overlap
@@ -164,7 +164,7 @@ def apply_in_place(
     if channel is not None:
         instrumentation.in_place(channel, op, target, edges, attrs, node, untracked)
     if inner is not None and watchers.watchers:
-        pack(inner, outputs=True)
+        pack_saved_tensors(inner, outputs=True)
     if recorder is not None:
         recorder.wrote(op, refs, attrs, target)
     if refused:  # PyTorch looks when it counts a write that is done
@@ -350,7 +350,7 @@ def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
     if op.saved_names:
         op.save(node, before, [tensors[0]])
     if watchers.watchers:
-        pack(node, outputs=False)
+        pack_saved_tensors(node, outputs=False)
     return node
 
 
@@ -394,7 +394,7 @@ def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
     node.inner = inner
     node.writer = inner.op if isinstance(inner, OpNode) else None
     if inner.saved_outputs:
-        inner.with_extras().place = _InView(ref(node), node.geometry)
+        inner.with_extras().attach = _InView(ref(node), node.geometry)
     _give_history(node, base)
     return node
 
@@ -418,7 +418,7 @@ def _give_history(node: Node, tensor: Tensor, output_nr: int = 0) -> None:
     """Make `node` the tensor's new grad_fn. ``retain_grad`` moves to it; hooks stay with the old node."""
     before = tensor._grad_fn
     if tensor._retained and before is not None and before.extras is not None:
-        del before.extras.retained[tensor._output_nr]
+        del before.extras.retaining_tensors[tensor._output_nr]
     tensor._grad_fn, tensor._output_nr, tensor._requires_grad = node, output_nr, True
     if tensor._hooks is not None:
         tensor._hooks = None

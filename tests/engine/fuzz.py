@@ -15,10 +15,14 @@ import numpy as np
 from random_scripts import recorded
 from reference import Crashed, Reference
 
-ARGUMENTS = re.compile(
-    r"received an invalid combination of arguments|positional argument|required argument|unexpected keyword|must be .*, not |must be tuple of"
+COUNTED = re.compile(
+    r"(?:TensorBase\.)?(\w+)\(\) (?:takes |missing |got an unexpected |received an invalid combination )"
 )
-"""In the words of a TypeError for wrong arguments the two differ, see docs/differences.md."""
+OWN_COUNTED = re.compile(r"Tensor\.(\w+)\(\) (?:takes |missing |got an unexpected )")
+"""The words of a TypeError for too many, missing or unknown arguments: PyTorch's, and the engine's for pointwise functions.
+
+docs/differences.md says that they differ.
+"""
 TOLERANCES = {"float64": (1e-8, 1e-10), "float32": (1e-4, 1e-5), "float16": (1e-2, 1e-2)}
 """Relative and absolute, by the coarsest dtype that a script uses: what is cast to float64 is no more exact than before."""
 
@@ -48,7 +52,8 @@ def _same_error(real, ours):
         return real is ours
     if real[0] != ours[0]:
         return False
-    if real[0] == "TypeError" and ARGUMENTS.search(real[1]):
+    words = real[0] == "TypeError" and (COUNTED.match(real[1]), OWN_COUNTED.match(ours[1]))
+    if words and all(words) and words[0][1] == words[1][1]:
         return True
     return real[1].split("\n")[0] == ours[1].split("\n")[0]
 
@@ -284,6 +289,70 @@ def _reads_what_it_wrote(lines, found, real, ours):
     return bool(shares and np.array_equal(own[name], old, equal_nan=True) and (same[0] | same[1]).all())
 
 
+def _copies_what_it_wrote(lines, found, real, ours):
+    """A tensor that is filled from a part of itself which shares memory with what is written: PyTorch may read an
+    element after it has written it, so that each of its elements is some old element of the part.
+    """
+    number, path = found[:2]
+    step = re.fullmatch(r"((\w)\[[^\[\]]*\]) = (\2\[[^\[\]]*\])", lines[number])
+    if not step or not number or path != ("variables", step[2], "array") or real[number]["error"]:
+        return False
+    target, name, part = step.groups()
+    if set(_READ.findall(target + part)) != {name}:
+        return False
+    before, after, own = (
+        record["variables"][name]["array"] for record in (real[number - 1], real[number], ours[number])
+    )
+    written, read = (eval(view, {}, {name: before}) for view in (target, part))
+    if not np.shares_memory(written, read) or written.__array_interface__ == read.__array_interface__:
+        return False
+    expected = before.copy()
+    exec(f"{target} = {part}.copy()", {}, {name: expected})
+    different = after[(after != expected) & ~(np.isnan(after) & np.isnan(expected))]
+    known = np.isin(different, read) | (np.isnan(different) & np.isnan(read).any())
+    return bool(np.array_equal(own, expected, equal_nan=True) and known.all())
+
+
+def _is_order_of_turned_factor(lines, found, real, ours):
+    """A gradient of a matrix whose transpose is the second factor of a product that the root was computed from."""
+    number, path, stride, own = found
+    asked = re.search(r"\b((?:\w, )*\w) = torch\.autograd\.grad\((.*)", lines[number])
+    if path[2:] != ("stride", 0) or asked is None or path[1] not in asked[1].split(", "):
+        return False
+    root = _first_argument(asked[2])
+    inputs = re.match(r", (?:\[((?:\w, )*\w)\]|(\w))[,)]", asked[2][len(root) :])
+    factors = (inputs[1] or inputs[2]).split(", ") if inputs else []
+    results = asked[1].split(", ")
+    if len(factors) != len(results):
+        return False
+    of = factors[results.index(path[1])]
+    bound = max((at for at in range(number) if re.match(rf"(?:\w, )*{of}(?:, \w)* = ", lines[at])), default=-1)
+    makers = {at for at, _ in _history(lines, number, _READ.findall(root)) if bound < at < number}
+    turned = rf"(torch\.m(at)?m\(.*, |\.m(at)?m\(| @ ){of}\.(T|mT|t\(\))(?!\w)"
+    if not any(re.search(turned, text) for text in (root, *(lines[at] for at in makers))):
+        return False
+    variables = [record[number]["variables"][path[1]] for record in (real, ours)]
+    columns, rows = reversed(variables[0]["array"].shape)
+    strides = [state["stride"] for state in variables]
+    return strides == [[columns, 1], [1, rows]] and (stride, own) == (columns, 1)
+
+
+def _is_expanded_gradient(lines, found, real, ours):
+    """Whether a gradient is a view, asked of one that PyTorch expanded: its elements share memory."""
+    number, path, is_view, own = found
+    asked = re.match(r"see\((?:.*\b)?(\w)\._is_view\(\)", lines[number])
+    if not asked or path[0] != "shown" or (is_view, own) != (True, False):
+        return False
+    position, before = 0, lines[number][len("see(") : asked.start(1)]
+    while (argument := _first_argument(before)) != before:
+        position, before = position + 1, before[len(argument) + 1 :]
+    gradient = real[number]["variables"].get(asked[1])
+    if path[1] != position or gradient is None or not (0 in (gradient["stride"] or ()) or gradient["array"].size == 1):
+        return False
+    sources = [line for line in lines[:number] if re.search(rf"\b{asked[1]}\b.* = ", line)]
+    return bool(sources) and re.search(rf"\b{asked[1]}(, \w)* = torch\.autograd\.grad\(", sources[-1]) is not None
+
+
 def _is_resized(lines, found, real, ours):
     """A result that is larger than its `out`: only there PyTorch's views of that memory change, too."""
     number, path = found[:2]
@@ -458,7 +527,7 @@ NAMED = {
     "strides of second derivatives": _is_order_of_second_derivative,
     "strides of results from convolutions and pooling of `channels_last` images": _is_order_of_gradient,
     "a hook that writes in place to the gradient of the `sum` of one element": _is_shared_gradient,
-    "`pow_`, `cumsum_`, `cumprod_` of a view with overlapping elements": _reads_what_it_wrote,
+    "`pow_`, `square_`, `cumsum_`, `cumprod_` of a view with overlapping elements": _reads_what_it_wrote,
     "`resize_`, `out=` to more memory |": _is_resized,
     "`empty`, and new elements after `resize_`": _is_new_memory,
     "a factor `alpha` of inf in `addmm` and similar functions": _is_infinite_factor,
@@ -473,6 +542,9 @@ NAMED = {
     "the error of `backward` through `floor_divide_`": _is_floor_divide,
     "overlapping memory in `tril_`, `triu_`": _is_overlapping_triangle,
     "graphs of gradients (`create_graph=True`)": _is_graph_of_gradient,
+    "`x[:] = x[:, 0]`: a tensor that is filled from a part of itself": _copies_what_it_wrote,
+    "strides from `autograd.grad` of a matrix that is transposed in the product (`x @ w.T`)": _is_order_of_turned_factor,
+    "`_is_view()` of a gradient from `autograd.grad`": _is_expanded_gradient,
 }
 """Rows of docs/differences.md, each with the test for exactly that difference."""
 

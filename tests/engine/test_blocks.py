@@ -24,7 +24,7 @@ def in_blocks():
     """The ops that may be written in place, and fit."""
     for op in REGISTRY:
         operands = [np.ones(BLOCK + 1)] * len(op.slots)
-        if op.in_place and not op.variadic and not op.optional and fit_blocks(op, operands, operands[0]):
+        if op.in_place and not op.takes_list and not op.optional and fit_blocks(op, operands, operands[0]):
             yield op
 
 

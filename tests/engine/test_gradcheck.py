@@ -68,6 +68,12 @@ def test_single_precision_is_warned_of():
         assert not torch.autograd.gradcheck(torch.exp, x, raise_exception=False)
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinite_results_do_not_warn():
+    x = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)
+    assert not torch.autograd.gradcheck(lambda t: t * float("inf"), x, raise_exception=False)
+
+
 @pytest.mark.parametrize("mode", ["check_forward_ad", "check_batched_grad"])
 def test_modes_that_are_not_there_say_so(mode):
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)

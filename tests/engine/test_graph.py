@@ -134,6 +134,10 @@ for mode in ("all", "any"):
     noted(mode, (c,), lambda: (c.sum().backward(retain_graph=True), c.sum().backward()))
     with G.register_multi_grad_hook((a,), lambda g: see("inside"), mode=mode): (a * 2).sum().backward()
     (a * 2).sum().backward()
+
+def inferred(call):
+    with torch.inference_mode(): return call() is not None
+for t in (a, a * 2): attempt(lambda: inferred(lambda: G.register_multi_grad_hook((t,), print))); attempt(lambda: inferred(lambda: G.get_gradient_edge(t))); attempt(lambda: inferred(lambda: G.register_multi_grad_hook((t,), print, mode="any")))
 attempt(lambda: G.register_multi_grad_hook((a, torch.ones(1)), print)); attempt(lambda: G.register_multi_grad_hook((a,), print, mode="some"))
 with G.register_multi_grad_hook((a, torch.ones(1)), lambda g: see(g), mode="any"): (a * 3).sum().backward()
 """,

@@ -2,6 +2,7 @@
 
 import pytest
 from known_tensors import cases, compare_expression
+from twin import compare
 
 EXPRESSIONS = """
 x.tile(2)
@@ -83,6 +84,19 @@ torch.meshgrid(v,w)
 torch.meshgrid(v,w,indexing='xy')
 torch.meshgrid(v,w,indexing='ij')
 torch.meshgrid(x,w,indexing='ij')
+torch.meshgrid(torch.tensor([[.5, -.25]]),indexing='ij')
+torch.meshgrid(torch.tensor([[100000., 2.5]]),indexing='ij')
+torch.meshgrid(torch.tensor([[1e-5]]),indexing='ij')
+torch.meshgrid(torch.tensor([[12., float('nan')], [0., 3.]]),indexing='ij')
+torch.meshgrid(torch.tensor([[True]]),indexing='ij')
+torch.meshgrid(torch.tensor([[[1.,2.]],[[1000.,2.5]]]),indexing='ij')
+torch.meshgrid(torch.tensor([[[.5]],[[1e-8]],[[1.]]]),indexing='ij')
+torch.meshgrid(torch.tensor([[.1]*30,[1.]*30]),indexing='ij')
+torch.meshgrid(torch.tensor([[100000.5]*30,[1.]*30]),indexing='ij')
+torch.meshgrid(torch.tensor([[[100000.5]*50,[2.]*50],[[.5]*50,[2.]*50]]),indexing='ij')
+torch.meshgrid(torch.tensor([[0]*26]),indexing='ij')
+torch.meshgrid(torch.tensor([[0]*27]),indexing='ij')
+torch.meshgrid(torch.tensor([[[12345.5,2.]*30,[1.,2.]*30]]),indexing='ij')
 torch.meshgrid(s,w,indexing='ij')
 torch.meshgrid(v,w,indexing='a')
 torch.cartesian_prod(v,w)
@@ -107,3 +121,12 @@ s.repeat(())
 @pytest.mark.parametrize("text", cases(EXPRESSIONS))
 def test_as_pytorch(text):
     compare_expression(text)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("join", ["torch.cat", "torch.hstack", "lambda tensors: torch.block_diag(*reversed(tensors))"])
+def test_the_gradient_of_an_empty_vector_is_a_constant(join):
+    compare(f"""import torch
+x, y = torch.zeros(0, requires_grad=True), torch.ones(2, requires_grad=True)
+(({join})([x, y]) ** 2).sum().backward(create_graph=True)
+see(x.grad.requires_grad, x.grad.tolist(), y.grad.tolist())""")

@@ -149,7 +149,12 @@ F.multi_margin_loss(x,torch.tensor([1,9]))
 F.multi_margin_loss(x,l,weight=z(3))
 F.multilabel_margin_loss(x,l)
 F.multilabel_margin_loss(x,torch.full((2,4),9))
-F.poisson_nll_loss(x,x,reduction='x')""".splitlines()
+F.poisson_nll_loss(x,x,reduction='x')
+F.poisson_nll_loss(x,z(3),reduction='elementwise_mean')
+F.triplet_margin_with_distance_loss(x,x,z(3),margin=-1,reduction='elementwise_mean')
+F.multilabel_soft_margin_loss(x,x,reduction='x')
+F.multilabel_soft_margin_loss(x,x,reduction=None)
+F.multilabel_soft_margin_loss(x,x,weight=torch.ones(9),reduction='x')""".splitlines()
 
 
 @pytest.mark.parametrize("call", REFUSED)

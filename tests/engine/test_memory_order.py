@@ -15,6 +15,7 @@ RESULTS = split("""
 t.cumsum(-1) | t.cumprod(0) | t.logcumsumexp(0) | t.softmax(0) | t.log_softmax(1) | torch.cat([t, t]) | torch.stack([t, t])
 t.roll(1) | t.roll(1, 0) | t.masked_fill(t > 2, 0) | b.sum(0) | b.sum(1) | b.mean(1) | b.amax(0) | b.amin(1) | b.std(1) | b.cumsum(1)
 c[:, [0, 1]] | c[[0, 1]] | t.flip(0) | t.flip((0, 1)) | b.flip(1) | t.sort(0)[0] | t.sort(1, descending=True)[1] | b.sort(1)[0]
+t.index_add(0, torch.tensor([1, 0]), t) | t.index_add(1, torch.tensor([1]), t[:, :1]) | b.index_add(1, torch.tensor([0]), b[:, :1])
 """)
 
 

@@ -176,7 +176,7 @@ s = torch.arange(6.).view(2, 3).t(); see(s.numpy().strides, torch.from_numpy(s.n
 v = np.zeros(2); v.flags.writeable = False
 import warnings
 with warnings.catch_warnings(record=True) as said:
-    warnings.simplefilter("always"); torch.from_numpy(v)
+    warnings.simplefilter("always"); torch.set_warn_always(True); torch.from_numpy(v); torch.set_warn_always(False)
 see([str(w.message)[:60] for w in said])
 """)
 
@@ -320,3 +320,14 @@ h = leaf.register_hook(len)
 see(warned(lambda: pickle.dumps(leaf)))
 """
     )
+
+
+def test_an_array_that_is_not_writable_is_warned_of_once():
+    array = np.broadcast_to(np.ones(1), (2,))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.set_warn_always(True)
+        torch.from_numpy(array)
+        torch.set_warn_always(False)
+        torch.from_numpy(array)
+    assert [str(warning.message)[:43] for warning in caught] == ["The given NumPy array is not writable, and "]

@@ -18,7 +18,7 @@ from gviz.engine.views import apply_in_place
 def example(op, position):
     """The op (without its optional tensors that the example leaves out), the example's arrays and attributes."""
     chosen = op.examples()[position]
-    op, arrays = op if op.variadic else op.present(chosen.tensors)[0], [a for a in chosen.tensors if a is not None]
+    op, arrays = op if op.takes_list else op.present(chosen.tensors)[0], [a for a in chosen.tensors if a is not None]
     return op, [np.asarray(array) for array in arrays], chosen.attrs
 
 
@@ -48,7 +48,7 @@ def leaves(op, arrays):
 
 
 def has_rule(op, arrays):
-    return [op.variadic or op.slots[i] in op.ruled for i in range(len(arrays))]
+    return [op.takes_list or op.slots[i] in op.slots_with_rules for i in range(len(arrays))]
 
 
 def gradients(outputs, inputs):
@@ -166,7 +166,7 @@ def called(package, op, tensors, attrs):
     function = package
     for name in names:
         function = getattr(function, name)
-    if op.variadic:
+    if op.takes_list:
         return listed(function(tensors, **attrs))
     if not (op.absent or op.attrs):
         return listed(function(*tensors, **attrs))

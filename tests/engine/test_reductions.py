@@ -68,6 +68,10 @@ for call in (lambda: x.quantile(2), lambda: x.quantile(torch.tensor([.5, -1])), 
              lambda: x.quantile(torch.tensor(.5).double()), lambda: x[:0].quantile(.5), lambda: x.quantile(torch.ones(1, 1)),
              lambda: x.quantile(.5, interpolation="x")): attempt(call)
 """
+SIGNS_OF_NAN = split("""
+x.mean() | rows.mean(1) | x.var() | x.std(0) | rows.var(1, unbiased=False) | torch.var_mean(rows, 1)[0] | torch.var_mean(rows, 1)[1]
+rows.T.std((0, 1)) | torch.ones(1).var() | torch.ones(3).std(correction=5)
+""")
 ARGUMENTS = split("""
 x.sum((0, 0)) | x.sum(3) | x.sum(dim=()) | x.sum(axis=0) | torch.sum(x, (0, 1)) | x.sum([0]) | x.sum(dim=None, keepdim=True) | x.mean((0, 0))
 x.amax((0, 0)) | x.std((0, 0)) | x.any((0, 0)) | x.max(2) | x.argmax(2) | x.cumsum(2) | x.sort(2) | x.topk(4) | x.topk(-1) | x.kthvalue(0)
@@ -85,6 +89,7 @@ torch.searchsorted(torch.tensor([5., 1.]), x, sorter=torch.tensor([1, 0])) | tor
 torch.bucketize(x, torch.tensor([1., 4.])) | torch.bucketize(x, torch.tensor([1., 4.]), right=True, out_int32=True) | torch.bucketize(x, x)
 x.cross(x) | x.cross(x, dim=0) | torch.cross(x, torch.ones(1, 3), dim=1) | x.cross(i) | x.cross(x.double()) | torch.cov(i) | torch.cov(x, correction=0)
 torch.cumulative_trapezoid(x) | torch.cumulative_trapezoid(x, x) | torch.trapezoid(x, torch.tensor([0., 1., 3.])) | torch.trapezoid(x, dim=0)
+torch.cdist(x, x[0]) | torch.cdist(i, i) | torch.cdist(x, x.double()) | torch.cdist(x, x, -1) | torch.cdist(x, x, 2, "x") | torch.cdist(x, x[:, :1])
 torch.cov(torch.ones(2, 2, 2)) | x.logcumsumexp(0) | i.logcumsumexp(0) | x.dist(x[0]) | i.dist(i) | t.topk(1) | t.median() | t.argmax() | t.sort()
 """)
 
@@ -95,6 +100,12 @@ torch.cov(torch.ones(2, 2, 2)) | x.logcumsumexp(0) | i.logcumsumexp(0) | x.dist(
 def test_reductions(expression, name):
     if (name, expression) not in ASIDE:
         compare(SETUP.format(data=TENSORS[name]) + looked_at(expression, "m"), rtol=1e-5)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("expression", SIGNS_OF_NAN)
+def test_the_sign_of_the_mean_and_variance_of_too_few_elements(expression):
+    compare(f"import torch\nx, rows = torch.zeros(0), torch.ones(2, 0)\nsee(torch.signbit({expression}).tolist())")
 
 
 @pytest.mark.torch

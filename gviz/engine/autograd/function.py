@@ -16,7 +16,7 @@ from gviz.engine import instrumentation, messages, watchers
 from gviz.engine.backward import as_tensor, scalar_or_array
 from gviz.engine.instrumentation import emit_operation, output, seen
 from gviz.engine.modes import no_grad, thread
-from gviz.engine.node import Grad, Metadata, Node, freed, pack
+from gviz.engine.node import Grad, Metadata, Node, pack_saved_tensors, released_error
 from gviz.engine.op import any_requires_grad, apply, edges_of, why_untracked
 from gviz.engine.ops.copying import detach
 from gviz.engine.ops.shape import alias
@@ -57,7 +57,9 @@ def function_ran(
     for tensor in outputs:
         if tensor is not None:
             tensor._seen = mark
-    node.made_at = emit_operation(channel, mark, number, tuple(inputs), attrs, tuple(described), untracked, given)
+    node.creation_stack = emit_operation(
+        channel, mark, number, tuple(inputs), attrs, tuple(described), untracked, given
+    )
 
 
 def _output_of_function(channel: Channel, tensor: Tensor | None, *, is_first: bool) -> Output:
@@ -160,13 +162,13 @@ class FunctionNode(Node):
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
         """Calls the class's own ``backward`` on tensors."""
-        returned = self.function._backward_of()(self.ctx, *self._given(grads))
+        returned = self.function._backward_of()(self.ctx, *self._arguments(grads))
         parts = self._checked(returned if isinstance(returned, tuple) else (returned,))
         if create_graph:
             return parts
         return [None if part is None else scalar_or_array(part._array) for part in parts]
 
-    def _given(self, grads: Sequence[Grad | None]) -> list[Tensor | None]:
+    def _arguments(self, grads: Sequence[Grad | None]) -> list[Tensor | None]:
         """Return the gradients of the outputs as ``backward`` receives them."""
         gradients: list[Tensor | None] = []
         for grad, form in zip(grads, self.results, strict=True):
@@ -210,7 +212,7 @@ class FunctionNode(Node):
         if UNCOUNTED in self.versions:
             raise RuntimeError(messages.INFERENCE_SAVED)
         if watchers.watchers:
-            pack(self)
+            pack_saved_tensors(self)
 
     @property
     def saved_outputs(self) -> dict[int, int]:
@@ -220,7 +222,7 @@ class FunctionNode(Node):
     def saved_tensors(self) -> tuple[Tensor | None, ...]:  # type: ignore[override]  # here users read it
         """The saved tensors; a saved output has this node as its grad_fn."""
         if self.is_freed:
-            raise freed(self)
+            raise released_error(self)
         return tuple([self.saved_tensor(position) for position in range(len(self.saved or ()))])
 
     def release(self) -> bool:
@@ -426,8 +428,8 @@ def _finished(node: FunctionNode, inputs: _Inputs, outputs: tuple[Any, ...]) -> 
     ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()
     if known is not None and emit.channel is not None:
         untracked = "" if recorded else why_untracked(tensors)
-        outputs_made = [o if isinstance(o, Tensor) else None for o in finished]
-        function_ran(emit.channel, node, inputs.args, known, outputs_made, untracked, inputs.values)
+        output_tensors = [o if isinstance(o, Tensor) else None for o in finished]
+        function_ran(emit.channel, node, inputs.args, known, output_tensors, untracked, inputs.values)
     return finished
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from gviz.engine.autograd.grad import grad
 from gviz.engine.creation import zeros_like
-from gviz.engine.modes import enable_grad, is_grad_enabled, set_grad_enabled
+from gviz.engine.modes import enable_grad, is_grad_enabled, set_grad_enabled, thread
 from gviz.engine.ops.joining import stack
 from gviz.engine.tensor import Tensor
 from gviz.engine.unsupported_names import lookup_in
@@ -91,10 +91,10 @@ def check_vector(v: Tensors, like: Tensors, several: bool) -> None:
         if several:
             raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}.")
         raise RuntimeError("The given v should contain a single Tensor.")
-    for index, (given, other) in enumerate(zip(v, like, strict=True)):
-        if given.shape != other.shape:
+    for index, (part, other) in enumerate(zip(v, like, strict=True)):
+        if part.shape != other.shape:
             which = f"Entry {index} in " if several else ""
-            raise RuntimeError(f"{which}v has invalid size: should be {other.shape} but got {given.shape}.")
+            raise RuntimeError(f"{which}v has invalid size: should be {other.shape} but got {part.shape}.")
 
 
 def check_requires_grad(tensors: Sequence[Tensor | None], kind: Kind) -> None:
@@ -170,8 +170,12 @@ def numerical(check: Check, x: Tensor, outputs: tuple[Any, ...]) -> list[Array]:
         below, above = (_moved(check, x, place, step) for step in (-check.eps, check.eps))
         for jacobian, low, high in zip(jacobians, below, above, strict=True):
             _check_same_form(low, high, check.eps)
-            jacobian[row] = ((high - low) / (2 * check.eps)).reshape(-1)
+            jacobian[row] = thread.quietly(_slope, low, high, check.eps).reshape(-1)
     return jacobians
+
+
+def _slope(low: Array, high: Array, eps: float) -> Array:
+    return (high - low) / (2 * eps)
 
 
 def _moved(check: Check, x: Tensor, place: tuple[int, ...], step: float) -> list[Array]:
@@ -226,14 +230,14 @@ def analytical(check: Check, output: Tensor) -> list[Array]:
 def _columns(check: Check, output: Tensor) -> list[list[Tensor | None]]:
     """For every input, the gradients of each element of `output`."""
     seed = zeros_like(output)
-    found: list[list[Tensor | None]] = [[] for _ in check.xs]
+    by_input: list[list[Tensor | None]] = [[] for _ in check.xs]
     for place in np.ndindex(*output.shape):
         seed.zero_()
         seed[place] = 1.0
         gradients = grad(output, check.xs, seed, retain_graph=True, allow_unused=True)
-        for columns, gradient in zip(found, gradients, strict=True):
+        for columns, gradient in zip(by_input, gradients, strict=True):
             columns.append(None if gradient is None else gradient.clone())
-    return found
+    return by_input
 
 
 def _largest_difference(one: list[list[Tensor | None]], other: list[list[Tensor | None]]) -> float:
@@ -243,7 +247,7 @@ def _largest_difference(one: list[list[Tensor | None]], other: list[list[Tensor 
             if (a is None) != (b is None):
                 return inf
             if a is not None and b is not None and a.numel():
-                largest = max(largest, float(np.abs(a._array - b._array).max()))
+                largest = max(largest, float(np.abs(thread.quietly(np.subtract, a._array, b._array)).max()))
     return largest
 
 
@@ -306,8 +310,8 @@ def jacobian(
         xs, several_inputs = _inputs(inputs, "jacobian", create_graph)
         ys, several_outputs = _outputs(func, xs, "jacobian", strict)
         rows = tuple([_rows(i, y, xs, create_graph, strict) for i, y in enumerate(ys)])
-    rows_given_back = tuple([_in_argument_form(row, several_inputs, create_graph) for row in rows])
-    return rows_given_back if several_outputs else rows_given_back[0]
+    converted = tuple([_in_argument_form(row, several_inputs, create_graph) for row in rows])
+    return converted if several_outputs else converted[0]
 
 
 def hessian(
@@ -323,12 +327,12 @@ def hessian(
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
-    def scalar(*given: Tensor) -> Any:
-        (output,) = _outputs_of_one(func, given, "hessian", strict)
+    def scalar(*args: Tensor) -> Any:
+        (output,) = _outputs_of_one(func, args, "hessian", strict)
         return output.squeeze()
 
-    def gradient(*given: Tensor) -> Any:
-        first = jacobian(scalar, given, create_graph=True)
+    def gradient(*args: Tensor) -> Any:
+        first = jacobian(scalar, args, create_graph=True)
         if strict:
             check_requires_grad(first, "jacobian")
         return first
@@ -365,8 +369,8 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         if strict:
             check_requires_grad(first, "hessian")
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _gradients(second, seeds, vector, create_graph)
-        product = _filled(found, xs, strict, create_graph, "double_back_trick")
+        products = _gradients(second, seeds, vector, create_graph)
+        product = _filled(products, xs, strict, create_graph, "double_back_trick")
     return _in_argument_form(ys, False, create_graph), _in_argument_form(product, several_inputs, create_graph)
 
 
@@ -432,14 +436,14 @@ def _filled(gradients: Gradients, like: Tensors, strict: bool, create_graph: boo
 
 def _rows(index: int, y: Tensor, xs: Tensors, create_graph: bool, strict: bool) -> Tensors:
     """Return the derivatives of output number `index` by each input."""
-    found: list[list[Tensor]] = [[] for _ in xs]
+    by_input: list[list[Tensor]] = [[] for _ in xs]
     for place in range(y.numel()):
         gradients = _gradients((y.reshape(-1)[place],), xs, None, create_graph, retain=True)
-        for number, (row, gradient) in enumerate(zip(found, gradients, strict=True)):
+        for number, (row, gradient) in enumerate(zip(by_input, gradients, strict=True)):
             if strict:
                 _check_row(gradient, index, number, create_graph)
             row.append(zeros_like(xs[number]) if gradient is None else gradient)
-    return tuple([stack(row).view(y.shape + x.shape) for row, x in zip(found, xs, strict=True)])
+    return tuple([stack(row).view(y.shape + x.shape) for row, x in zip(by_input, xs, strict=True)])
 
 
 def _check_row(gradient: Tensor | None, output: int, number: int, create_graph: bool) -> None:

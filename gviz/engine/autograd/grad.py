@@ -12,15 +12,15 @@ from gviz import emit
 from gviz.engine import messages, watchers
 from gviz.engine.backward import (
     Pass,
-    Place,
-    Places,
+    TensorOrEdge,
+    TensorsOrEdges,
     backward_from,
     edge_of,
-    gradient_places,
-    listed,
+    initial_gradients,
+    list_gradients,
+    list_inputs,
     make_seeds,
     metadata_of,
-    plain,
     root_edges,
 )
 from gviz.engine.instrumentation import emit_gradients
@@ -34,12 +34,12 @@ Results = tuple[Tensor | None, ...]
 
 
 def backward(
-    tensors: Places,
+    tensors: TensorsOrEdges,
     grad_tensors: Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: Gradients = None,
-    inputs: Places | dict[str, Tensor] | None = None,
+    inputs: TensorsOrEdges | dict[str, Tensor] | None = None,
 ) -> None:
     """Computes the gradients of `tensors` and accumulates them into the leaves of their graphs."""
     if grad_variables is not None:
@@ -52,8 +52,8 @@ def backward(
 
 @overload
 def grad(
-    outputs: Places,
-    inputs: Places,
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
     grad_outputs: Gradients = ...,
     retain_graph: bool | None = ...,
     create_graph: bool = ...,
@@ -66,7 +66,7 @@ def grad(
 
 @overload
 def grad(
-    outputs: Places,
+    outputs: TensorsOrEdges,
     inputs: dict[str, Tensor],
     grad_outputs: Gradients = ...,
     retain_graph: bool | None = ...,
@@ -80,8 +80,8 @@ def grad(
 
 @forwards
 def grad(
-    outputs: Places,
-    inputs: Places | dict[str, Tensor],
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges | dict[str, Tensor],
     grad_outputs: Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -98,15 +98,15 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(messages.MATERIALIZE_UNUSED)
-    roots, chosen = _roots(outputs), gradient_places(inputs, "grad")
+    roots, input_list = _roots(outputs), list_inputs(inputs, "grad")
     if not only_inputs:
         warn(messages.ONLY_INPUTS, FutureWarning)
     retain = create_graph if retain_graph is None else retain_graph
-    gradients = listed(grad_outputs, len(roots))
+    seeds = list_gradients(grad_outputs, len(roots))
     take = _batch if is_grads_batched else _gradients
-    results = take(roots, chosen, gradients, retain, create_graph, bool(allow_unused or materialize_grads))
+    results = take(roots, input_list, seeds, retain, create_graph, bool(allow_unused or materialize_grads))
     if materialize_grads:
-        results = [_materialized(*pair, create_graph) for pair in zip(results, chosen, strict=True)]
+        results = [_materialized(*pair, create_graph) for pair in zip(results, input_list, strict=True)]
     by_input = dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else tuple(results)
     if emit.channel is not None:
         emit_gradients(emit.channel, by_input)
@@ -114,44 +114,45 @@ def grad(
 
 
 def _gradients(
-    roots: Sequence[Place],
-    chosen: Sequence[Place],
-    given: Sequence[Tensor | None],
+    roots: Sequence[TensorOrEdge],
+    input_list: Sequence[TensorOrEdge],
+    grad_outputs: Sequence[Tensor | None],
     retain_graph: bool,
     create_graph: bool,
     allow_unused: bool,
 ) -> list[Tensor | None]:
-    seeds = make_seeds(roots, given)
+    seeds = make_seeds(roots, grad_outputs)
     edges = root_edges(roots, seeds, retain_graph=retain_graph, create_graph=create_graph)
-    wanted = [_differentiated(place) for place in chosen]
+    targets = [_differentiated(target) for target in input_list]
     of_operations = create_graph or watchers.is_recording()
     modes = {"retain_graph": retain_graph, "create_graph": of_operations}
-    given_in = plain(seeds, edges, of_operations)
-    run = Pass(edges, given_in, wanted=wanted, capture=True, allow_unused=allow_unused, **modes)
+    values = initial_gradients(seeds, edges, of_operations)
+    run = Pass(edges, values, targets=targets, capture=True, allow_unused=allow_unused, **modes)
     run.run()
-    captured = [run.captures.get(edge) for edge in wanted]
+    captured = [run.captures.get(edge) for edge in targets]
     if of_operations and not create_graph:
         captured = [None if gradient is None else gradient._alias() for gradient in captured]
     return captured
 
 
 def _batch(
-    roots: Sequence[Place],
-    chosen: Sequence[Place],
-    given: Sequence[Tensor | None],
+    roots: Sequence[TensorOrEdge],
+    input_list: Sequence[TensorOrEdge],
+    grad_outputs: Sequence[Tensor | None],
     retain_graph: bool,
     create_graph: bool,
     allow_unused: bool,
 ) -> list[Tensor | None]:
     """Like `_gradients`, with one pass for each row of the gradients."""
-    whole = [gradient for gradient in given if gradient is not None and gradient.ndim]
-    if not given or len(whole) < len(given):
+    whole = [gradient for gradient in grad_outputs if gradient is not None and gradient.ndim]
+    if not grad_outputs or len(whole) < len(grad_outputs):
         raise ValueError(messages.BATCH_WITHOUT_ROWS)
     rows = [list(row) for row in zip(*map(unbind, whole), strict=True)]
     _check_rows(roots, rows[0])
     kept = [True] * (len(rows) - 1) + [retain_graph]
     results = [
-        _gradients(roots, chosen, row, keep, create_graph, allow_unused) for row, keep in zip(rows, kept, strict=True)
+        _gradients(roots, input_list, row, keep, create_graph, allow_unused)
+        for row, keep in zip(rows, kept, strict=True)
     ]
     return [None if None in column else _in_order_of(column[0], stack(column)) for column in zip(*results, strict=True)]
 
@@ -168,7 +169,7 @@ def _in_order_of(row: Tensor, stacked: Tensor) -> Tensor:
     return stacked
 
 
-def _check_rows(roots: Sequence[Place], row: Sequence[Tensor]) -> None:
+def _check_rows(roots: Sequence[TensorOrEdge], row: Sequence[Tensor]) -> None:
     for index, (root, gradient) in enumerate(zip(roots, row, strict=False)):
         shape, _ = metadata_of(root)
         if gradient.shape != shape:
@@ -178,20 +179,20 @@ def _check_rows(roots: Sequence[Place], row: Sequence[Tensor]) -> None:
             raise RuntimeError(messages.BATCH_SHAPE.format(index=index, **shapes))
 
 
-def _differentiated(place: Place) -> Edge:
-    edge = edge_of(place) if not isinstance(place, Tensor) or place.requires_grad else None
+def _differentiated(target: TensorOrEdge) -> Edge:
+    edge = edge_of(target) if not isinstance(target, Tensor) or target.requires_grad else None
     if edge is None:
         raise RuntimeError(messages.UNTRACKED_INPUT)
     return edge
 
 
-def _materialized(gradient: Tensor | None, place: Place, requires_grad: bool) -> Tensor:
+def _materialized(gradient: Tensor | None, target: TensorOrEdge, requires_grad: bool) -> Tensor:
     if gradient is not None:
         return gradient
-    if not isinstance(place, Tensor):
+    if not isinstance(target, Tensor):
         raise RuntimeError(messages.MATERIALIZE_EDGE)
-    return new_tensor(np.zeros_like(place._array)).requires_grad_(requires_grad)
+    return new_tensor(np.zeros_like(target._array)).requires_grad_(requires_grad)
 
 
-def _roots(given: Places) -> list[Place]:
-    return [given] if isinstance(given, (Tensor, GradientEdge)) else list(given)
+def _roots(outputs: TensorsOrEdges) -> list[TensorOrEdge]:
+    return [outputs] if isinstance(outputs, (Tensor, GradientEdge)) else list(outputs)

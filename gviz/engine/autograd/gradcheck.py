@@ -83,9 +83,9 @@ def gradgradcheck(
 
     def gradients(*args: Any) -> Tensors:
         xs, arguments = args[:-count], args[-count:]
-        wanted = [x for i, x in enumerate(xs) if i in differentiated]
-        found = grad(_tracked(func(*xs)), wanted, arguments, create_graph=True, allow_unused=True)
-        return tuple([g for g in found if g is not None])
+        variables = [x for i, x in enumerate(xs) if i in differentiated]
+        first = grad(_tracked(func(*xs)), variables, arguments, create_graph=True, allow_unused=True)
+        return tuple([g for g in first if g is not None])
 
     return gradcheck(
         gradients,
@@ -166,7 +166,7 @@ def _check_nothings(check: Check) -> None:
             raise GradcheckError("backward not multiplied by grad_output")
 
 
-class _Undefined(Node):
+class _UndefinedGradient(Node):
     """A backward step that passes no gradient on."""
 
     __slots__ = ()
@@ -180,7 +180,7 @@ class _Undefined(Node):
 
 
 def _without_gradient(tensor: Tensor) -> Tensor:
-    node = _Undefined()
+    node = _UndefinedGradient()
     node.next_edges = [tensor._edge()]
     node.outputs = ((tensor._array.shape, tensor._array.dtype),)
     return tensor._as_output_of(node, 0)

@@ -9,10 +9,11 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary, ref
 
 from gviz.engine import messages
-from gviz.engine.backward import Pass, Place, running
+from gviz.engine.backward import Pass, TensorOrEdge, running
+from gviz.engine.modes import is_inference_mode_enabled
 from gviz.engine.node import GradientEdge as GradientEdge
+from gviz.engine.node import HookPair, RemovableHandle, active_hooks, pop_hooks, push_hooks
 from gviz.engine.node import Node as Node
-from gviz.engine.node import Pair, RemovableHandle, hooks, pop, push
 from gviz.engine.tensor import AccumulateGrad, Tensor
 from gviz.engine.unsupported_names import lookup_in
 
@@ -21,7 +22,14 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The graph edge where the gradient of a tensor arrives. Raises RuntimeError if it requires none."""
     if not tensor.requires_grad:
         raise RuntimeError(messages.NO_EDGE)
+    _refuse_without_graph(tensor)
     return GradientEdge(*tensor._edge())
+
+
+def _refuse_without_graph(tensor: Any) -> None:
+    """Raise PyTorch's error for a leaf in `inference_mode`: PyTorch finds its node through a view, which has none."""
+    if isinstance(tensor, Tensor) and tensor.is_leaf and is_inference_mode_enabled():
+        raise AttributeError("'NoneType' object has no attribute 'next_functions'")
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
@@ -43,10 +51,10 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        push(Pair(self.pack_hook, self.unpack_hook))
+        push_hooks(HookPair(self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *exc: object) -> None:
-        pop()
+        pop_hooks()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -59,13 +67,13 @@ class save_on_cpu(saved_tensors_hooks):
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """In the block, activating hooks of saved tensors raises RuntimeError with this message."""
-    before, hooks.refusal = hooks.refusal, error_message
+    before, active_hooks.refusal = active_hooks.refusal, error_message
     try:
-        if hooks.pairs:
+        if active_hooks.pairs:
             raise RuntimeError(error_message)
         yield
     finally:
-        hooks.refusal = before
+        active_hooks.refusal = before
 
 
 def allow_mutation_on_saved_tensors() -> NoReturn:
@@ -73,7 +81,9 @@ def allow_mutation_on_saved_tensors() -> NoReturn:
     raise NotImplementedError(messages.NO_MUTATION)
 
 
-def register_multi_grad_hook(tensors: Sequence[Place], fn: Callable[[Any], None], *, mode: str = "all") -> MultiHandle:
+def register_multi_grad_hook(
+    tensors: Sequence[TensorOrEdge], fn: Callable[[Any], None], *, mode: str = "all"
+) -> MultiHandle:
     """Calls `fn` once per pass: with all gradients of `tensors` when the last arrives, or with the first (``any``).
 
     With ``all``, the gradient is None for tensors that the pass does not reach.
@@ -131,6 +141,7 @@ def _node_of(tensor: Tensor) -> Callable[[], Node | None]:
     The hook that calls it is kept by that node. A leaf has a new node in each graph if none is alive in between, and
     none before the first.
     """
+    _refuse_without_graph(tensor)
     node, _ = tensor._edge()
     if not isinstance(node, AccumulateGrad):
         return ref(node)
@@ -145,13 +156,13 @@ def _node_of(tensor: Tensor) -> Callable[[], Node | None]:
 
 
 def _when_any(tensors: Sequence[Any], fn: Callable[[Tensor], None]) -> list[RemovableHandle]:
-    done: WeakKeyDictionary[Pass, bool] = WeakKeyDictionary()
+    passes: WeakKeyDictionary[Pass, bool] = WeakKeyDictionary()
 
     @wraps(fn)  # so that a warning shows its name, as in PyTorch
     def hook(grad: Tensor) -> None:
         run = _current_pass()
-        if run not in done:
-            done[run] = True
+        if run not in passes:
+            passes[run] = True
             fn(grad)
 
     return [t.register_hook(hook) for t in tensors if t.requires_grad]

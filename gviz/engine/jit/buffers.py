@@ -20,7 +20,7 @@ class Buffers:
         self._ending: dict[int, list[int]] = {}
         for storage, number in self._last.items():
             self._ending.setdefault(number, []).append(storage)
-        self._held: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self._free: dict[tuple[object, ...], list[str]] = {}
         self._dropped: dict[int, list[int]] = _dropped(graph, self._last, self.escaping)
 
@@ -39,18 +39,18 @@ class Buffers:
         else:
             name = f"b{len(self.forms)}"
             self.forms[name] = form
-        self._held[form.storage] = name
+        self._names[form.storage] = name
         return name
 
     def dropped_after(self, number: int) -> list[int]:
         """The nodes whose results, in memory of their own, are not needed after this one."""
         self._take_back(number)
-        held = self._held
-        return [n for n in self._dropped.get(number, ()) if self.graph.nodes[n].outputs[0].storage not in held]
+        owned = self._names
+        return [n for n in self._dropped.get(number, ()) if self.graph.nodes[n].outputs[0].storage not in owned]
 
     def _take_back(self, number: int) -> None:
         for storage in self._ending.pop(number, ()):
-            name = self._held.pop(storage, None)
+            name = self._names.pop(storage, None)
             if name is not None:
                 form = self.forms[name]
                 self._free.setdefault((form.shape, form.dtype, form.strides), []).append(name)

@@ -19,7 +19,7 @@ import numpy as np
 
 from gviz.engine.jit.buffers import Buffers
 from gviz.engine.jit.static_graph import Form, Node, Ref, StaticGraph
-from gviz.engine.op import Op, promoted
+from gviz.engine.op import Op, promote_operands
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
 
@@ -47,7 +47,7 @@ class Plan:
 
 def planned(graph: StaticGraph) -> Plan:
     """Returns the plan of a graph."""
-    writing = _Writing(graph)
+    writing = _PlanWriter(graph)
     for number, node in enumerate(graph.nodes):
         writing.node(number, node)
     text = writing.text()
@@ -59,7 +59,7 @@ def planned(graph: StaticGraph) -> Plan:
     return Plan(code, text, writing.names, writing.buffers.forms, outside, inputs)
 
 
-class _Writing:
+class _PlanWriter:
     """Generates the text of a plan. A value has up to two variables: the array, and its scalar."""
 
     def __init__(self, graph: StaticGraph) -> None:
@@ -109,7 +109,7 @@ class _Writing:
         ufunc = ufunc_of(op)
         call, all_scalars = self._call(number, node, op)
         ref = Ref(number)
-        if op.several:
+        if op.has_several_outputs:
             self._lines.append(f"v{number} = {call}")
             for output_nr in range(len(node.outputs)):
                 self._lines.append(f"v{number}_{output_nr} = asarray(v{number}[{output_nr}])")
@@ -144,10 +144,10 @@ class _Writing:
 
     def _operands(self, node: Node, op: Op) -> tuple[str, bool]:
         forms = [self.graph.form(ref) for ref in node.inputs]
-        wanted = casts(op, forms)
+        dtypes = casts(op, forms)
         takes_scalars = op.is_operator or isinstance(op.forward, np.ufunc)
         texts = []
-        for ref, form, cast in zip(node.inputs, forms, wanted, strict=True):
+        for ref, form, cast in zip(node.inputs, forms, dtypes, strict=True):
             text = self._scalar(ref) if takes_scalars and not form.shape else self._array(ref)
             if cast is not None:
                 self.names[f"d_{cast.name}"] = cast
@@ -174,7 +174,7 @@ class _Writing:
 
 def ufunc_of(op: Op) -> Callable[..., Any] | None:
     """The ufunc of an op's forward, if it gives the same with and without ``out``; else None."""
-    if op.memory != "new" or op.several:
+    if op.memory != "new" or op.has_several_outputs:
         return None
     if isinstance(op.forward, np.ufunc):
         return op.forward
@@ -192,7 +192,7 @@ def casts(op: Op, forms: Sequence[Form | Array]) -> list[np.dtype[Any] | None]:
     arrays = [np.zeros((1,) * len(form.shape), form.dtype) for form in forms]
     if not op.promotes or not (op.promotes is not True or arrays[0].dtype is not arrays[-1].dtype):
         return [None] * len(forms)
-    common = promoted(arrays, op.promotes)
+    common = promote_operands(arrays, op.promotes)
     return [None if new.dtype == old.dtype else new.dtype for new, old in zip(common, arrays, strict=True)]
 
 

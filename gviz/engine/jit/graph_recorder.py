@@ -94,8 +94,8 @@ def _arithmetic(name: str) -> Callable[[TracedSize, Any], Any]:
 for name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
     setattr(TracedSize, name, _comparison(name))
 for name in ("add", "sub", "mul", "floordiv", "mod"):
-    for way in (f"__{name}__", f"__r{name}__"):
-        setattr(TracedSize, way, _arithmetic(way))
+    for method in (f"__{name}__", f"__r{name}__"):
+        setattr(TracedSize, method, _arithmetic(method))
 
 
 def plain_int(size: int) -> int:
@@ -310,7 +310,7 @@ def form_of(tensor: Tensor, like: Form) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedGraph:
     """A graph, the structures of its inputs and outputs, and, if kept, the values of each node."""
 
     graph: StaticGraph
@@ -329,7 +329,7 @@ def record(
     parameter_names: Mapping[int, str] | None = None,
     warns: Callable[[str], None] | None = None,
     keep: bool = False,
-) -> Recorded:
+) -> RecordedGraph:
     """Calls `function` on copies of the tensors in `args` and records its operations.
 
     Raises RuntimeError for arguments or a result that are not tensors or containers of them.
@@ -347,7 +347,7 @@ def record(
     if not outputs:
         raise RuntimeError(NO_OUTPUT)
     graph = recorder.graph(outputs)
-    return Recorded(graph, takes, gives, result, recorder.values)
+    return RecordedGraph(graph, takes, gives, result, recorder.values)
 
 
 def copied(tensor: Tensor) -> Tensor:

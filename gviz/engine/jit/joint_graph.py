@@ -26,12 +26,12 @@ def value_and_grad(func: Callable[..., Any], example_inputs: Any) -> TracedFunct
     parameters = [p for p in func.parameters() if p.requires_grad] if isinstance(func, Module) else []
 
     def both(*inputs: Any) -> Any:
-        wanted = [tensor for tensor in flat(inputs)[0] if tensor.requires_grad] + parameters
-        if not wanted:
+        targets = [tensor for tensor in flat(inputs)[0] if tensor.requires_grad] + parameters
+        if not targets:
             raise RuntimeError(f"{name} has no gradients: none of its inputs and parameters requires grad")
         with enable_grad():
             value = func(*inputs)
-            gradients = grad(value, wanted)
+            gradients = grad(value, targets)
         return value._alias(), tuple(gradients)
 
     recorded = record(

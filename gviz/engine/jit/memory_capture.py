@@ -18,7 +18,7 @@ from gviz.engine import instrumentation
 from gviz.engine.jit import notices
 from gviz.engine.jit.execution_plan import casts, place, ufunc_of
 from gviz.engine.jit.graph_recorder import GraphRecorder
-from gviz.engine.jit.sharing import Released
+from gviz.engine.jit.sharing import ReleasedMemory
 from gviz.engine.jit.static_graph import Ref
 from gviz.engine.jit.tensor_interpreter import scope
 from gviz.engine.modes import thread
@@ -52,7 +52,7 @@ class CaptureRecorder(GraphRecorder):
 
     def settled(self) -> list[Step]:
         """Ends the recording and returns the steps. Results without another reference share memory, see `sharing`."""
-        released = Released(self.steps)
+        released = ReleasedMemory(self.steps)
         self.forget()
         released.settle()
         return self.steps
@@ -111,7 +111,7 @@ class CaptureRecorder(GraphRecorder):
         raise RuntimeError(NOT_PERMITTED.format(why=why))
 
 
-class Captured:
+class CapturedSteps:
     """The steps of one capture, or some of them, ready to run again.
 
     With `counts`, a replay counts as a write. Without, it does not, so that gradients of the capture can still be
@@ -141,7 +141,7 @@ def _run_step(step: Step) -> None:
         step.outputs[0]._array[...] = step.operands[0]._array
         return
     result = compute(step.op, step.operands, step.attrs)
-    for tensor, array in zip(step.outputs, result if step.op.several else (result,), strict=True):
+    for tensor, array in zip(step.outputs, result if step.op.has_several_outputs else (result,), strict=True):
         tensor._array[...] = array
 
 
@@ -167,9 +167,9 @@ def _line(number: int, step: Step, names: dict[str, Any]) -> str:
         return f"{out}[...] = {bound(step.operands[0]._array)}"
     op = step.op
     ufunc = ufunc_of(op)
-    wanted = casts(op, [t._array for t in step.operands])
+    dtypes = casts(op, [t._array for t in step.operands])
     texts = []
-    for tensor, cast in zip(step.operands, wanted, strict=True):
+    for tensor, cast in zip(step.operands, dtypes, strict=True):
         text = bound(tensor._array)
         if (op.is_operator or ufunc is not None) and not tensor._array.ndim:
             text = f"{text}[()]"
@@ -182,7 +182,7 @@ def _line(number: int, step: Step, names: dict[str, Any]) -> str:
         names[f"u{number}"] = ufunc
         return f"u{number}({operands}, {place(ufunc, out)})"
     names[f"f{number}"] = partial(op.forward, **step.attrs) if step.attrs else op.forward
-    if not op.several:
+    if not op.has_several_outputs:
         return f"{out}[...] = f{number}({operands})"
     places = ", ".join(f"{bound(tensor._array)}[...]" for tensor in step.outputs)
     return f"{places}{',' if len(step.outputs) == 1 else ''} = f{number}({operands})"

@@ -36,7 +36,7 @@ class Step(Protocol):
         """The tensors it writes."""
 
 
-class Released:
+class ReleasedMemory:
     """The memory that steps fill, released by them until `settle` gives it back.
 
     In between their tensors have no memory, and memory without another reference is freed.
@@ -112,7 +112,7 @@ class _Memory:
 
 def _filled(steps: Sequence[Step]) -> dict[int, _Memory]:
     """Return the memory that steps fill before any uses it, by the id of its owner, in the order of those steps."""
-    found: dict[int, _Memory] = {}
+    memories: dict[int, _Memory] = {}
     known: set[int] = set()
     for number, step in enumerate(steps):
         read, written = _owners(step.operands), _owners(step.outputs)
@@ -120,12 +120,12 @@ def _filled(steps: Sequence[Step]) -> dict[int, _Memory]:
         for tensor in step.outputs:
             owner = owner_of(tensor._array)
             if id(owner) not in known and _fills(tensor._array, owner):
-                found[id(owner)] = _Memory(ref(owner), (owner.size, owner.dtype), number, number)
+                memories[id(owner)] = _Memory(ref(owner), (owner.size, owner.dtype), number, number)
         known |= written
-        for key in found.keys() & (read | written):
+        for key in memories.keys() & (read | written):
             in_place = key not in written and _lies_alike(step, key)
-            found[key].until = number if in_place else number + 1
-    return found
+            memories[key].until = number if in_place else number + 1
+    return memories
 
 
 def _owners(tensors: Sequence[Tensor]) -> set[int]:

@@ -197,9 +197,9 @@ class Names:
     def call(self, number: int) -> str:
         """An operation as text, with its operands and attributes."""
         node = self.graph.nodes[number]
-        given = [self.ref(ref) for ref in node.inputs]
-        given += [f"{name}={_attribute(value)}" for name, value in node.attrs.items()]
-        return f"{node.title}({', '.join(given)})"
+        arguments = [self.ref(ref) for ref in node.inputs]
+        arguments += [f"{name}={_attribute(value)}" for name, value in node.attrs.items()]
+        return f"{node.title}({', '.join(arguments)})"
 
 
 def is_inline(node: Node) -> bool:

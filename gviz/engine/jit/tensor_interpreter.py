@@ -33,8 +33,8 @@ def interpret(
             values.append(outputs)
             if seen is not None:
                 seen(n, outputs)
-            for done in last.get(n, ()):
-                values[done] = ()
+            for number in last.get(n, ()):
+                values[number] = ()
     return [values[ref.node][ref.output_nr] for ref in graph.outputs]
 
 
@@ -94,7 +94,7 @@ def run_op(op: Op, effect: Effect, operands: Sequence[Tensor], attrs: Mapping[st
     if effect == "become":
         return [view_in_place(op, operands[0], dict(attrs))]
     result = apply(op, operands, dict(attrs))
-    return tuple(result) if op.several else [result]
+    return tuple(result) if op.has_several_outputs else [result]
 
 
 def _operands(node: Node, values: Values, graph: StaticGraph) -> list[Tensor]:
@@ -115,7 +115,7 @@ def _last_uses(graph: StaticGraph) -> dict[int, list[int]]:
     last = {ref.node: n for n, node in enumerate(graph.nodes) for ref in node.inputs}
     for ref in graph.outputs:
         last.pop(ref.node, None)
-    done: dict[int, list[int]] = {}
+    ending: dict[int, list[int]] = {}
     for node, n in last.items():
-        done.setdefault(n, []).append(node)
-    return done
+        ending.setdefault(n, []).append(node)
+    return ending

@@ -8,7 +8,7 @@ from typing import Any
 
 from gviz.engine import random
 from gviz.engine.jit import notices
-from gviz.engine.jit.graph_recorder import Recorded, record
+from gviz.engine.jit.graph_recorder import RecordedGraph, record
 from gviz.engine.jit.nested_tensors import containers, flat
 from gviz.engine.jit.trace_check import check
 from gviz.engine.jit.traced_function import Traced, TracedFunction, TracedModule
@@ -94,7 +94,7 @@ def parameter_names(func: Callable[..., Any]) -> dict[int, str]:
     return {id(tensor): path for path, tensor in named}
 
 
-def _refuse_unstable(recorded: Recorded, strict: bool) -> None:
+def _refuse_unstable(recorded: RecordedGraph, strict: bool) -> None:
     for kind in containers(recorded.result) if strict else ():
         text = notices.LIST_OUTPUT.format(kind=kind)
         if kind == "dict":

@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz.engine import random
 from gviz.engine.jit import notices
-from gviz.engine.jit.graph_recorder import Recorded, copied, record
+from gviz.engine.jit.graph_recorder import RecordedGraph, copied, record
 from gviz.engine.jit.nested_tensors import flat
 from gviz.engine.jit.static_graph import Names, Node, StaticGraph
 from gviz.engine.jit.tensor_interpreter import interpret, scope
@@ -70,12 +70,12 @@ def check(
     for args in cases:
         with random.fork_rng():
             random.set_rng_state(state)
-            found = compare(function, traced.graph, args, rtol=tolerance, atol=ATOL)
-        if found is None:
+            difference = compare(function, traced.graph, args, rtol=tolerance, atol=ATOL)
+        if difference is None:
             continue
-        if found.is_structural:
-            raise TracingCheckError(DIFFERENT_GRAPHS.format(why=found.text))
-        notices.warn(DIFFERENT_OUTPUT.format(nr=1, why=found.text))
+        if difference.is_structural:
+            raise TracingCheckError(DIFFERENT_GRAPHS.format(why=difference.text))
+        notices.warn(DIFFERENT_OUTPUT.format(nr=1, why=difference.text))
 
 
 def _values(graph: StaticGraph, args: tuple[Any, ...]) -> list[list[Array]]:
@@ -91,7 +91,7 @@ def _values(graph: StaticGraph, args: tuple[Any, ...]) -> list[list[Array]]:
 
 
 def _difference(
-    eager: Recorded, graph: StaticGraph, values: list[list[Array]], rtol: float, atol: float
+    eager: RecordedGraph, graph: StaticGraph, values: list[list[Array]], rtol: float, atol: float
 ) -> Difference | None:
     left, right = Names(eager.graph), Names(graph)
     for number, (theirs, ours) in enumerate(zip(eager.graph.nodes, graph.nodes, strict=False)):

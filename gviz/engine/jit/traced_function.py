@@ -100,16 +100,18 @@ class TracedFunction:
         """Return the tensors of a call. Raises RuntimeError for too many, too few, or anything but tensors."""
         if len(args) == 1 == len(self._forms) and isinstance(args[0], Tensor) and self.takes == (0,):
             return [args[0]]
-        name, wanted = self.graph.name, arranged(self.takes)
+        name, expected = self.graph.name, arranged(self.takes)
         if len(args) != len(self.takes):
-            raise RuntimeError(f"{name}() was traced with {_count(self.takes)} {wanted} and is called with {len(args)}")
+            raise RuntimeError(
+                f"{name}() was traced with {_count(self.takes)} {expected} and is called with {len(args)}"
+            )
         try:
             tensors, takes = flat(args)
         except RuntimeError:
             kinds = ", ".join(type(arg).__name__ for arg in args)
-            raise RuntimeError(f"{name}() takes tensors, as it was traced with: {wanted}, not ({kinds})") from None
+            raise RuntimeError(f"{name}() takes tensors, as it was traced with: {expected}, not ({kinds})") from None
         if takes != self.takes:
-            raise RuntimeError(f"{name}() was traced with {wanted} and is called with {arranged(takes)}")
+            raise RuntimeError(f"{name}() was traced with {expected} and is called with {arranged(takes)}")
         return tensors
 
 
@@ -304,7 +306,7 @@ def _node(plain: Any, earlier: list[Node], tensors: Any) -> Node:
         return _outside(plain, outputs, name, tensor)
     op = operation(plain["op"])
     inputs = tuple([_ref(ref, earlier) for ref in plain["inputs"]])
-    if not inputs or (not op.variadic and len(inputs) != len(op.slots)):
+    if not inputs or (not op.takes_list and len(inputs) != len(op.slots)):
         raise ValueError(f"{op.name} takes {len(op.slots)} tensors, not {len(inputs)}")
     after = tuple([int(n) for n in plain["after"] if 0 <= int(n) < len(earlier)])
     attrs = attributes_of(op, plain["attrs"])
@@ -346,10 +348,10 @@ def _text(value: Any) -> str:
 
 
 def _check_structure(structure: Any, count: int) -> None:
-    found: list[Any] = []
-    mapped(structure, found.append)
-    if found != list(range(count)):
-        raise ValueError(f"there are {len(found)} places for {count} tensors")
+    places: list[Any] = []
+    mapped(structure, places.append)
+    if places != list(range(count)):
+        raise ValueError(f"there are {len(places)} places for {count} tensors")
 
 
 def _modules(graph: StaticGraph) -> Module:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import creation
+from gviz.engine.arguments import integer
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
@@ -625,7 +626,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def _softmax_dim(name: str, dim: int | None, input: Tensor) -> int:
     """Return the dimension of a softmax; without `dim`, the one PyTorch assumes, with a warning."""
     if dim is not None:
-        return int(dim)  # it may be a tensor
+        return integer(name.replace("softmin", "softmax"), dim, "dim", 1)  # softmin calls softmax
     warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
     )

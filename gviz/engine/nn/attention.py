@@ -332,7 +332,7 @@ def _heads(
     if bias_k is not None and bias_v is not None:
         k, v = (cat([t, bias.repeat(1, t.shape[1], 1)]) for t, bias in ((k, bias_k), (v, bias_v)))
     q = _in_heads(q, heads)
-    k, v = (_in_heads(t, heads) if given is None else given for t, given in zip((k, v), static, strict=True))
+    k, v = (_in_heads(t, heads) if states is None else states for t, states in zip((k, v), static, strict=True))
     if with_zero:
         zero = creation.zeros((k.shape[0], 1, k.shape[2]), dtype=q.dtype)
         k, v = (cat([t, zero], dim=1) for t in (k, v))
@@ -415,9 +415,9 @@ def _merged(
             what, expected = (
                 ("2D", (length, columns)) if mask.shape[0] == 1 else ("3D", (batch * num_heads, length, columns))
             )
-            found = tuple(mask.shape[1:] if what == "2D" else mask.shape)
+            shape = tuple(mask.shape[1:] if what == "2D" else mask.shape)
             raise RuntimeError(
-                f"The shape of the {what} attn_mask is torch.Size({list(found)}), but should be {expected}."
+                f"The shape of the {what} attn_mask is torch.Size({list(shape)}), but should be {expected}."
             )
     if key_padding_mask is None:
         return mask

@@ -209,8 +209,8 @@ class _ConvTranspose(Convolution):
                 f"ConvTranspose{dims}D: for {input.dim()}D input, output_size must have {dims} or {others + dims} "
                 f"elements (got {len(sizes)})"
             )
-        ways = zip(input.shape[others:], self.stride, self.padding, self.dilation, self.kernel_size, strict=True)
-        least = [(n - 1) * stride - 2 * padding + d * (k - 1) + 1 for n, stride, padding, d, k in ways]
+        windows = zip(input.shape[others:], self.stride, self.padding, self.dilation, self.kernel_size, strict=True)
+        least = [(n - 1) * stride - 2 * padding + d * (k - 1) + 1 for n, stride, padding, d, k in windows]
         most = [low + stride - 1 for low, stride in zip(least, self.stride, strict=True)]
         if any(not low <= size <= high for low, size, high in zip(least, sizes, most, strict=True)):
             raise ValueError(
@@ -399,7 +399,7 @@ def _check(
 
 
 def _check_channels(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool, groups: int) -> None:
-    sizes, way = list(weight.shape), f"transposed={int(transposed)}" if transposed else f"groups={groups}"
+    sizes, option = list(weight.shape), f"transposed={int(transposed)}" if transposed else f"groups={groups}"
     if sizes[0] < groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
@@ -414,11 +414,11 @@ def _check_channels(input: Tensor, weight: Tensor, bias: Tensor | None, transpos
         )
     if input.shape[1] != expected:
         raise RuntimeError(
-            f"Given {way}, weight of size {sizes}, expected input{list(input.shape)} to have {expected} channels, but "
-            f"got {input.shape[1]} channels instead"
+            f"Given {option}, weight of size {sizes}, expected input{list(input.shape)} to have {expected} channels, "
+            f"but got {input.shape[1]} channels instead"
         )
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
-        where = f"Given {way}, weight" if transposed else "Given weight"
+        where = f"Given {option}, weight" if transposed else "Given weight"
         raise RuntimeError(
             f"{where} of size {sizes}, expected bias to be 1-dimensional with {outputs} elements, but got bias of size "
             f"{list(bias.shape)} instead"

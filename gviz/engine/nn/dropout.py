@@ -12,7 +12,7 @@ from gviz.engine.nn import functional as F
 from gviz.engine.nn.module import Module
 from gviz.engine.op import apply
 from gviz.engine.ops.arithmetic import mul
-from gviz.engine.ops.sampling import DROPOUTS, Mask
+from gviz.engine.ops.random_draws import DROPOUTS, Mask
 from gviz.engine.ops.shape import run
 from gviz.engine.random import stream_of
 from gviz.engine.tensor import Tensor, new_tensor

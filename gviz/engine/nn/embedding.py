@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front
 from gviz.engine.modes import no_grad
@@ -124,9 +126,39 @@ def embedding(
         assert -rows <= padding_idx < rows, "Padding_idx must be within num_embeddings"
         skipped = padding_idx % rows
     if max_norm is not None:
+        _check_renorm(weight, input)
         with no_grad():
             apply_in_place(ops.renormed, (weight, input), {"max_norm": max_norm, "norm_type": norm_type})
     return torch_embedding(weight, input, skipped, scale_grad_by_freq, sparse)
+
+
+def _check_renorm(weight: Tensor, indices: Tensor) -> None:
+    """Raise PyTorch's error for a table whose rows cannot be shortened, or for indices that are not of its rows."""
+    if weight.ndim != 2:
+        raise RuntimeError(
+            f"Expected 2-dimensional tensor, but got {weight.ndim}-dimensional tensor for argument #1 'self' (while "
+            "checking arguments for embedding_renorm_)"
+        )
+    _check_indices(indices, 2, "embedding_renorm_")
+    length = len(weight)
+    for index in np.unique(indices._array):  # in the order in which PyTorch shortens the rows
+        if not -length <= index < length:
+            raise IndexError(
+                f"select(): index {index} out of range for tensor of size {list(weight.shape)} at dimension 0"
+            )
+    if indices.numel() and not weight.dtype.is_floating_point:
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {weight.dtype.tensor_type} instead."
+        )
+
+
+def _check_indices(indices: Tensor, position: int, function: str) -> None:
+    if indices.dtype.name not in ("int32", "int64"):
+        kind = "CPUBoolType" if indices.dtype.name == "bool" else f"torch.{indices.dtype.tensor_type}Tensor"
+        raise RuntimeError(
+            f"Expected tensor for argument #{position} 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got {kind} instead (while checking arguments for {function})"
+        )
 
 
 @front("embedding", method=False)
@@ -138,11 +170,7 @@ def torch_embedding(
         raise NotImplementedError("the built-in engine has no sparse gradients; embed with sparse=False")
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    if indices.dtype.name not in ("int32", "int64"):
-        raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"torch.{indices.dtype.tensor_type}Tensor instead (while checking arguments for embedding)"
-        )
+    _check_indices(indices, 1, "embedding")
     attrs = {"padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq, "sparse": False}
     return run(ops.embedding, weight, indices, **attrs)
 

@@ -66,7 +66,7 @@ def add_hook(
     if prepend:
         for number in before:
             hooks[number] = hooks.pop(number)
-    handle.mark(*[known for known, wanted in marks if wanted])
+    handle.mark(*[known for known, is_marked in marks if is_marked])
     return handle
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gviz.engine import random
 from gviz.engine.modes import no_grad
+from gviz.engine.nn.deprecated_names import deprecated_name
 from gviz.engine.nn.parameter import set_first
 from gviz.engine.ops.copying import copy
 from gviz.engine.ops.strided import overlaps_itself
@@ -223,5 +224,17 @@ def _write(tensor: Tensor, values: Array) -> Tensor:
     with no_grad():
         return tensor.copy_(written)
 
+
+uniform = deprecated_name(uniform_, "nn.init")
+normal = deprecated_name(normal_, "nn.init")
+constant = deprecated_name(constant_, "nn.init")
+eye = deprecated_name(eye_, "nn.init")
+dirac = deprecated_name(dirac_, "nn.init")
+xavier_uniform = deprecated_name(xavier_uniform_, "nn.init")
+xavier_normal = deprecated_name(xavier_normal_, "nn.init")
+kaiming_uniform = deprecated_name(kaiming_uniform_, "nn.init")
+kaiming_normal = deprecated_name(kaiming_normal_, "nn.init")
+orthogonal = deprecated_name(orthogonal_, "nn.init")
+sparse = deprecated_name(sparse_, "nn.init")
 
 __getattr__ = lookup_in(__name__)

@@ -439,7 +439,7 @@ def huber_loss(
     if weight is not None:
         if weight.size() != input.shape:
             raise ValueError("Weights and input must have the same size.")
-        if reduction not in ("none", "mean", "sum"):
+        if reduction not in _REDUCTIONS:
             raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
         return _reduced(run(ops.huber, first, second, reduction="none", delta=delta) * weight, reduction)
     return run(ops.huber, first, second, reduction=_checked(reduction), delta=delta)
@@ -569,6 +569,7 @@ def poisson_nll_loss(
     `input` has their means or, with `log_input`, the logarithms of these.
     """
     how = _reduction(size_average, reduce, reduction)
+    _refuse_unknown(how)
     losses = input.exp() - target * input if log_input else input - target * run(plus_number, input, other=eps).log()
     if full:
         stirling = (
@@ -593,8 +594,7 @@ def gaussian_nll_loss(
             variance = variance.unsqueeze(-1)
         elif input.shape[:-1] != variance.shape[:-1] or variance.shape[-1] != 1:
             raise ValueError("var is of incorrect size")
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(reduction + " is not valid")
+    _refuse_unknown(reduction, "is not valid")
     variance = variance.clone()
     with no_grad():
         variance.clamp_(min=eps)
@@ -622,8 +622,8 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
     if not input.ndim:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if input.ndim != 1 and (not target.ndim or input.shape[0] != target.shape[0]):
-        found = target.shape[0] if target.ndim else 0
-        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({found}).")
+        count = target.shape[0] if target.ndim else 0
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({count}).")
     if input.ndim in (1, 2, 4):
         return _nll_of(ops.nll2d if input.ndim == 4 else ops.nll, input, target, weight, ignore_index, reduction)
     # several positions per example: as if they lay in a plane
@@ -659,11 +659,11 @@ def _nll_of(op: Op, input: Tensor, target: Tensor, weight: Tensor | None, ignore
     kernel = "nll_loss2d_forward_out_frame" if input.ndim == 4 else "nll_loss_out_frame"
     refuse_unless(input.dtype.is_floating_point, kernel, input._array)
     if weight is not None and weight.dtype is not input.dtype:
-        found, expected = weight.dtype.tensor_type, input.dtype.tensor_type
-        raise RuntimeError(f"expected scalar type {expected} but found {found}")
+        source, expected = weight.dtype.tensor_type, input.dtype.tensor_type
+        raise RuntimeError(f"expected scalar type {expected} but found {source}")
     alone = input.ndim == 1 and target.ndim == 1
     result, _ = op(
-        input, target.detach().view() if alone else target, weight, reduction=reduction, ignore_index=ignore_index
+        input, target.detach().view(()) if alone else target, weight, reduction=reduction, ignore_index=ignore_index
     )
     return result  # type: ignore[no-any-return]  # the first of two tensors
 
@@ -754,7 +754,9 @@ def multilabel_soft_margin_loss(
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         losses = losses * weight
-    return _reduced(losses.sum(-1) / input.shape[-1], how)
+    losses = losses.sum(-1) / input.shape[-1]
+    _refuse_unknown(how, "is not valid")
+    return _reduced(losses, how)
 
 
 @F._declare
@@ -855,8 +857,8 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    behind = run(plus_number, -target * (input1 - input2), other=margin)
-    return _reduced(behind.clamp_min_(0), how)
+    shortfall = run(plus_number, -target * (input1 - input2), other=margin)
+    return _reduced(shortfall.clamp_min_(0), how)
 
 
 @F._declare
@@ -901,6 +903,7 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`triplet_margin_loss` with any distance function."""
+    _refuse_unknown(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function or pairwise_distance
@@ -925,8 +928,8 @@ def cosine_embedding_loss(
     how = _reduction(size_average, reduce, reduction)
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    wanted = target.ndim + 1
-    if input1.ndim != wanted or input2.ndim != wanted:
+    dims = target.ndim + 1
+    if input1.ndim != dims or input2.ndim != dims:
         kind = "1D target tensor expects 2D" if target.ndim else "0D target tensor expects 1D"
         raise RuntimeError(
             f"{kind} input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
@@ -943,9 +946,24 @@ def cosine_embedding_loss(
     return _reduced(alike + apart, how)
 
 
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _refuse_unknown(reduction: str, reason: str = "is not a valid value for reduction") -> None:
+    """Raise ValueError for an unknown reduction before a loss is computed, and TypeError for what is no text.
+
+    PyTorch's Python functions add the texts, as here. Those that call C++ (`_checked`) write anything into the text.
+    """
+    if reduction not in _REDUCTIONS:
+        raise ValueError(reduction + " " + reason)
+
+
 def _checked(reduction: str) -> str:
-    """Return `reduction`. Raises ValueError with PyTorch's text for an unknown one."""
-    if reduction not in ("none", "mean", "sum"):
+    """Return `reduction`, or "mean" for its old name. Raises ValueError for an unknown one."""
+    if reduction == "elementwise_mean":
+        warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
+        return "mean"
+    if reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 

@@ -354,10 +354,10 @@ class Module:
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The child modules with their names, each module once."""
-        found: set[Module] = set()
+        seen: set[Module] = set()
         for name, module in self._modules.items():
-            if module is not None and module not in found:
-                found.add(module)
+            if module is not None and module not in seen:
+                seen.add(module)
                 yield name, module
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
@@ -368,15 +368,15 @@ class Module:
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
         """This module and all below it with their paths; each once, if `remove_duplicate`."""
-        found = set() if memo is None else memo
-        if self in found:
+        seen = set() if memo is None else memo
+        if self in seen:
             return
         if remove_duplicate:
-            found.add(self)
+            seen.add(self)
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None:
-                yield from module.named_modules(found, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+                yield from module.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters of this module and, if `recurse`, of all below it."""
@@ -401,14 +401,14 @@ class Module:
     def _named_members(
         self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Any]]:
-        found: set[int] = set()
+        seen: set[int] = set()
         modules: Any = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
             for name, member in module.__dict__[registry].items():
-                if member is None or id(member) in found:
+                if member is None or id(member) in seen:
                     continue
                 if remove_duplicate:
-                    found.add(id(member))
+                    seen.add(id(member))
                 yield f"{path}.{name}" if path else name, member
 
     def get_submodule(self, target: str) -> Module:
@@ -418,8 +418,8 @@ class Module:
             module = _attribute(module, name)
             if not isinstance(module, Module):
                 raise AttributeError(f"`{name}` is not an nn.Module")
-        found: Module = module
-        return found
+        submodule: Module = module
+        return submodule
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Sets the module at a path; if `strict`, only if one exists there."""
@@ -436,19 +436,19 @@ class Module:
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a path. Raises AttributeError if there is none."""
         path, _, name = target.rpartition(".")
-        found = _attribute(self.get_submodule(path), name)
-        if not isinstance(found, Parameter):
+        parameter = _attribute(self.get_submodule(path), name)
+        if not isinstance(parameter, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
-        return found
+        return parameter
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a path. Raises AttributeError if there is none."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        found: Tensor = _attribute(module, name)
+        buffer: Tensor = _attribute(module, name)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        return found
+        return buffer
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Calls `fn` with every module below this one, then with this one."""
@@ -505,13 +505,13 @@ class Module:
         if order is not None:
             checked_format("to", order)
         device, kind = kwargs.pop("device", None), kwargs.pop("dtype", None)
-        for given in args:
-            if isinstance(given, Tensor):
-                kind = given.dtype
-            elif isinstance(given, DType):
-                kind = given
-            elif not isinstance(given, bool):
-                device = given
+        for arg in args:
+            if isinstance(arg, Tensor):
+                kind = arg.dtype
+            elif isinstance(arg, DType):
+                kind = arg
+            elif not isinstance(arg, bool):
+                device = arg
         if kind is not None and not kind.is_floating_point:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
         check(device, "to")
@@ -578,8 +578,8 @@ class Module:
             if getattr(hook, "_from_public_api", False):
                 raise RuntimeError("state_dict post-hook must return None")
             state = result
-        done: dict[str, Any] = state
-        return done
+        entries: dict[str, Any] = state
+        return entries
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Add this module's own tensors to `destination`; subclasses may add more."""

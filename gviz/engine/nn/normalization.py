@@ -62,8 +62,8 @@ class _RunningNorm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, empty(num_features, device=device, dtype=dtype) if wanted else None)
+        for name, is_learned in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(name, empty(num_features, device=device, dtype=dtype) if is_learned else None)
         tracked = track_running_stats
         self.register_buffer("running_mean", buffer(np.zeros(num_features), dtype) if tracked else None)
         self.register_buffer("running_var", buffer(np.ones(num_features), dtype) if tracked else None)
@@ -239,8 +239,8 @@ class LayerNorm(_Affine):
         self.normalized_shape = _dims_of(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            parameter = empty(*self.normalized_shape, device=device, dtype=dtype) if wanted else None
+        for name, is_learned in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
+            parameter = empty(*self.normalized_shape, device=device, dtype=dtype) if is_learned else None
             self.register_parameter(name, parameter)
         begin(self)
 
@@ -310,8 +310,8 @@ class GroupNorm(_Affine):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, empty(num_channels, device=device, dtype=dtype) if wanted else None)
+        for name, is_learned in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(name, empty(num_channels, device=device, dtype=dtype) if is_learned else None)
         begin(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -486,6 +486,10 @@ def batch_norm(
     """
     if training and input.shape[0] * prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    if training and eps <= 0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    if eps < 0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 

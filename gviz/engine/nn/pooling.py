@@ -599,13 +599,13 @@ def _make_max_unpool(dims: int) -> Callable[..., Tensor]:
         counts = input.shape[input.ndim - dims :]
         size = tuple([(n - 1) * s - 2 * p + k for n, k, s, p in zip(counts, kernel, steps, edges, strict=True)])
         if output_size is not None:
-            wanted = tuple(output_size)[-dims:]
-            for d, (n, own, s) in enumerate(zip(wanted, size, steps, strict=True)):
+            requested = tuple(output_size)[-dims:]
+            for d, (n, own, s) in enumerate(zip(requested, size, steps, strict=True)):
                 if not own - s < n < own + s:
                     raise ValueError(
-                        f'invalid output_size "{wanted}" (dim {d} must be between {own - s} and {own + s})'
+                        f'invalid output_size "{requested}" (dim {d} must be between {own - s} and {own + s})'
                     )
-            size = wanted
+            size = requested
         if input.shape != indices.shape:
             raise RuntimeError(
                 f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got "

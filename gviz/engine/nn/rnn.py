@@ -247,10 +247,10 @@ class LSTM(RNNBase):
 
 
 def _check_dims(hx: tuple[Tensor, Tensor], single: bool) -> None:
-    wanted, kind = (2, "unbatched") if single else (3, "batched")
-    if hx[0].dim() != wanted or hx[1].dim() != wanted:
+    dims, kind = (2, "unbatched") if single else (3, "batched")
+    if hx[0].dim() != dims or hx[1].dim() != dims:
         raise RuntimeError(
-            f"For {kind} {wanted}-D input, hx and cx should also be {wanted}-D but got ({hx[0].dim()}-D, "
+            f"For {kind} {dims}-D input, hx and cx should also be {dims}-D but got ({hx[0].dim()}-D, "
             f"{hx[1].dim()}-D) tensors"
         )
 

@@ -206,10 +206,10 @@ def generate_square_subsequent_mask(size: int, dtype: DType | None = None) -> Te
     return ones.triu(diagonal=1)
 
 
-def _is_causal(mask: Tensor | None, given: bool | None) -> bool:
-    """Return whether a mask is causal: `given` if set, otherwise by comparison."""
-    if given is not None or mask is None:
-        return given is True
+def _is_causal(mask: Tensor | None, option: bool | None) -> bool:
+    """Return whether a mask is causal: `option` if set, otherwise by comparison."""
+    if option is not None or mask is None:
+        return option is True
     causal = generate_square_subsequent_mask(mask.shape[-2], mask.dtype)
     return mask.shape == causal.shape and bool((mask == causal).all())
 

@@ -16,6 +16,7 @@ from gviz.engine.ops._kernels import refuse_unless
 from gviz.engine.ops.convolution import counted
 from gviz.engine.ops.shape import run
 from gviz.engine.tensor import Tensor
+from gviz.source.site import warn
 
 MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 NEEDED = {"linear": 3, "bilinear": 4, "trilinear": 5}
@@ -401,4 +402,5 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:
     """Old name of `interpolate`."""
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode, align_corners)

@@ -21,7 +21,7 @@ def positive(*shape: int) -> Array:
     return np.random.default_rng(next(_seeds)).uniform(0.5, 2.0, shape)
 
 
-def within(low: float, high: float, *shape: int) -> Array:
+def uniform_array(low: float, high: float, *shape: int) -> Array:
     """Numbers between two bounds."""
     return np.random.default_rng(next(_seeds)).uniform(low, high, shape)
 

@@ -79,7 +79,7 @@ def _gradient_op(name: str, grad_fn: str, text: str, forward: Callable[..., Any]
         forward=forward,
         rules=(Rule("self", text.replace("self", "g"), towards_self), Rule("at", "0", zero_gradient)),
         public=False,
-        examples=lambda: [Example((normal(2, 3), spaced(2, 3)), given) for given in attrs or ({},)],
+        examples=lambda: [Example((normal(2, 3), spaced(2, 3)), options) for options in attrs or ({},)],
     )
     return op
 
@@ -792,15 +792,15 @@ log_softmax: Op = Op(
 @front("softmax")
 def softmax_front(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """Exponentials of `input` divided by their sum along `dim`."""
-    return _along(softmax, input, dim, dtype)
+    return _of_dim(softmax, input, dim, dtype)
 
 
 @front("log_softmax")
 def log_softmax_front(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """The logarithm of `softmax`, computed in one operation."""
-    return _along(log_softmax, input, dim, dtype)
+    return _of_dim(log_softmax, input, dim, dtype)
 
 
-def _along(op: Op, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+def _of_dim(op: Op, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
     tensor = checked(op, input, 1) if dtype is None else checked(op, input, 1).to(dtype)
     return run(op, tensor, dim=normal_dims(dim, tensor.ndim)[0])

@@ -199,8 +199,8 @@ ONE_BOOLEAN = (
 class Sum(Op):
     """A sum or difference without ``alpha``, which a node shows as 1."""
 
-    def shown(self) -> dict[str, property]:
-        return super().shown() | {"alpha": property(lambda node: 1)}
+    def saved_properties(self) -> dict[str, property]:
+        return super().saved_properties() | {"alpha": property(lambda node: 1)}
 
 
 def _pairs() -> Sequence[Example]:
@@ -322,7 +322,7 @@ def add_in_place(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> 
 
 
 @front("sub", "subtract")
-def sub_front(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+def sub_front(input: Tensor | Number, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     """`input` - `alpha` * `other`. Raises RuntimeError for booleans."""
     first = _first(sub, input, other)
     _refuse_booleans(first, other)
@@ -330,14 +330,14 @@ def sub_front(input: Tensor | Number, other: Tensor | Number, *, alpha: Number =
 
 
 @front("sub_", "subtract_", "__isub__", function=False)
-def sub_in_place(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+def sub_in_place(self: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     """Subtracts `alpha` * `other` in place."""
     _refuse_booleans(self, other)
     return _scaled(apply_in_place, sub, sub_scaled, self, other, alpha)
 
 
 @front("rsub", method=False)
-def rsub_front(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+def rsub_front(input: Tensor, other: Tensor | Number, alpha: Number = 1) -> Tensor:
     """`other` - `alpha` * `input`."""
     _refuse_booleans(checked(rsub, input, 1), other)
     if isinstance(other, Tensor):

@@ -393,8 +393,8 @@ def _at_max(g: Any, self: Any, min: Any, max: Any) -> Any:
 class Limits(Op):
     """Limits by tensors; a node shows the absent one as None."""
 
-    def shown(self) -> dict[str, property]:
-        return super().shown() | dict.fromkeys(self.absent, property(lambda node: None))
+    def saved_properties(self) -> dict[str, property]:
+        return super().saved_properties() | dict.fromkeys(self.absent, property(lambda node: None))
 
 
 INSIDE = "g where min <= self <= max, else 0"

@@ -256,8 +256,8 @@ def _through_input(
     transposed: bool,
     groups: int,
 ) -> Any:
-    way = _forth if transposed else _back
-    return way(g, weight, input_sym_sizes[2:], stride, padding, dilation, groups)
+    function = _forth if transposed else _back
+    return function(g, weight, input_sym_sizes[2:], stride, padding, dilation, groups)
 
 
 def _through_weight(

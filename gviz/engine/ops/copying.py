@@ -315,11 +315,11 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
     """
     arguments = _named(args, options)
     kind = arguments.get("dtype")
-    wanted = self.dtype if kind is None else dtypes.from_argument(kind)
-    if wanted is None:
+    target = self.dtype if kind is None else dtypes.from_argument(kind)
+    if target is None:
         raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {typename(kind)}")
     check_device(arguments.get("device"), "to")
-    return _converted(self, wanted, arguments.get("memory_format"), bool(arguments.get("copy")))
+    return _converted(self, target, arguments.get("memory_format"), bool(arguments.get("copy")))
 
 
 def _converted(self: Tensor, kind: DType, order: MemoryFormat | None, copy: bool) -> Tensor:

@@ -11,9 +11,9 @@ import numpy as np
 
 from gviz.engine import dtypes, messages
 from gviz.engine.functions_and_methods import NUMBERS, Number, Runner, checked, derive, derive_all, front, number
-from gviz.engine.op import Example, Op, Rule, apply, promoted, zeros
+from gviz.engine.op import Example, Op, Rule, apply, promote_operands, zeros
 from gviz.engine.ops._declaration import Overloads, on, smooth
-from gviz.engine.ops._examples import normal, positive, within
+from gviz.engine.ops._examples import normal, positive, uniform_array
 from gviz.engine.ops._kernels import in_rows, only, refuse_unless, scipy_special
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.tensor import Tensor
@@ -75,7 +75,7 @@ logit: Op = Op(
     rules=(Rule("self", "g / (self * (1 - self)) inside eps and 1 - eps", _through_logit),),
     promotes="float",
     in_place=True,
-    examples=lambda: [Example((within(0.1, 0.9, 2, 3),), {"eps": eps}) for eps in (None, 0.05)],
+    examples=lambda: [Example((uniform_array(0.1, 0.9, 2, 3),), {"eps": eps}) for eps in (None, 0.05)],
 )
 logaddexp: Op = Op(
     "logaddexp(self, other)",
@@ -204,7 +204,7 @@ def _by(g: Any, self: Any, exponent: Any, result: Any) -> Any:
 def _power(self: Array, exponent: Number) -> Any:
     if self.dtype.kind != "f" and not isinstance(exponent, float) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    base, by = promoted((self, np.array(exponent, dtypes.scalar_dtype(exponent, self.dtype))), True)
+    base, by = promote_operands((self, np.array(exponent, dtypes.scalar_dtype(exponent, self.dtype))), True)
     if base.dtype.kind == "b":
         return np.logical_or(self, not exponent)
     if base.dtype.kind == "f" and exponent in (0.5, -0.5):  # a root, which differs at -0 and -inf
@@ -322,7 +322,7 @@ def ldexp_front(input: Tensor, other: Tensor) -> Tensor:
     result: Tensor = apply(ldexp, _exponents(input, other))
     if input.is_floating_point() and not other.is_floating_point() and input.numel() and result.shape != input.shape:
         # PyTorch writes it into a tensor with the shape of `input`.
-        warn(messages.OUT_RESIZED.format(before=list(input.shape), wanted=list(result.shape)))
+        warn(messages.OUT_RESIZED.format(before=list(input.shape), after=list(result.shape)))
     return result
 
 
@@ -403,11 +403,11 @@ def _raised(run: Runner, self: Tensor, exponent: Tensor | Number) -> Tensor:
 
 def _inside(*shape: int) -> Array:
     """Return numbers in the domain of the inverse functions."""
-    return within(-0.9, 0.9, *shape)
+    return uniform_array(-0.9, 0.9, *shape)
 
 
 def _beyond(*shape: int) -> Array:
-    return within(1.1, 3.0, *shape)
+    return uniform_array(1.1, 3.0, *shape)
 
 
 sin: Op = smooth("sin", "SinBackward0", np.sin, "g * cos(self)", lambda g, self: g * cos(self), on(normal))
@@ -465,8 +465,8 @@ def _turned(part: str) -> Any:
 
     def vjp(g: Any, self: Any, other: Any) -> Any:
         square = self * self + other * other
-        along = other if part == "self" else -self
-        return g * (along * where_op(square == 0, zeros(square, ()), 1 / square))
+        factor = other if part == "self" else -self
+        return g * (factor * where_op(square == 0, zeros(square, ()), 1 / square))
 
     return vjp
 
@@ -553,7 +553,7 @@ def _trigamma(self: Array) -> Any:
 
 
 def _between(*shape: int) -> Array:
-    return within(-0.9, 0.9, *shape)
+    return uniform_array(-0.9, 0.9, *shape)
 
 
 erf: Op = smooth(

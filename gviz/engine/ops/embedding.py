@@ -8,7 +8,6 @@ import numpy as np
 
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops._examples import normal
-from gviz.engine.ops._kernels import refuse_unless
 from gviz.values.value import Array
 
 Shape = tuple[int, ...]
@@ -124,7 +123,6 @@ renormed: Op = Op(
 
 
 def _renormed(self: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
-    refuse_unless(self.dtype.kind == "f", "embedding_renorm", self)
     result, rows = self.copy(), np.unique(indices)
     norms = np.linalg.norm(self[rows], norm_type, axis=1)
     long = norms > max_norm

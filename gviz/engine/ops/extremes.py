@@ -222,12 +222,12 @@ def min_front(
     return _extreme(min_all, min_dim, minimum, input, dim if other is None else other, keepdim)
 
 
-def _extreme(whole: Op, along: Op, of_two: Op, self: Tensor, dim: int | Tensor | None, keepdim: bool) -> Any:
+def _extreme(whole: Op, over_dim: Op, of_two: Op, self: Tensor, dim: int | Tensor | None, keepdim: bool) -> Any:
     checked(whole, self, 1)
     if isinstance(dim, Tensor):
         return apply(of_two, (self, dim))
     if dim is not None:
-        return picked(along, self, dim, keepdim)
+        return picked(over_dim, self, dim, keepdim)
     _check_any(whole.name, self)
     return apply(whole, (self,))
 
@@ -280,17 +280,17 @@ def aminmax_front(input: Tensor, *, dim: int | None = None, keepdim: bool = Fals
 @numpy_names
 def argmax_front(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the largest element."""
-    return _found(argmax_op, input, dim, keepdim)
+    return _index_of_extreme(argmax_op, input, dim, keepdim)
 
 
 @front("argmin")
 @numpy_names
 def argmin_front(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the smallest element."""
-    return _found(argmin_op, input, dim, keepdim)
+    return _index_of_extreme(argmin_op, input, dim, keepdim)
 
 
-def _found(op: Op, self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+def _index_of_extreme(op: Op, self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     if checked(op, self, 1)._array.dtype.kind == "b":
         raise RuntimeError(f"{op.name}(): does not support bool input")
     if dim is None and not self.numel():

@@ -434,7 +434,7 @@ def _added(self: Array, source: Array, index: Array, dim: int, alpha: Number) ->
         return self.copy()
     rows = np.moveaxis(np.broadcast_to(source, _shape(self, index, dim)), dim, 0)
     total = np.moveaxis(added_rows(self.shape[dim], np.reshape(index, -1), rows), 0, dim)
-    return self + (total if alpha == 1 else self.dtype.type(alpha) * total)
+    return np.add(self, total if alpha == 1 else self.dtype.type(alpha) * total, order="C")
 
 
 def _in_c_order(array: Array) -> Array:
@@ -781,7 +781,7 @@ scatter_reduce_op: Op = Op(
 )
 
 
-def _along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
+def _expanded_index(index: Any, shape: tuple[int, ...], dim: int) -> Any:
     """Return an index along one dimension, expanded to one index for each element, as scatter uses it."""
     index = index._array if isinstance(index, Tensor) else index
     if not shape:
@@ -804,13 +804,13 @@ def _reduced_entries(
             raise IndexError(f"index {beyond[0]} is out of bounds for dimension {dim} with size {length}")
         raise IndexError("index out of range in self")
     refuse_unless(self.dtype.kind != "b" or reduce != "mean", "div_floor_cpu", self)
-    return _reduced(self, source, _along(index, source.shape, dim), dim, reduce, include_self)
+    return _reduced(self, source, _expanded_index(index, source.shape, dim), dim, reduce, include_self)
 
 
 def _entries_backward(
     g: Any, self: Any, index: Any, source: Any, result: Any, dim: int, reduce: str, include_self: bool
 ) -> tuple[Any, Any]:
-    places = _along(index, tuple(source.shape), dim)
+    places = _expanded_index(index, tuple(source.shape), dim)
     if reduce == "prod":
         messages.warn_once(messages.BETA.format(name="index_reduce"))
     whole = new_tensor(places.copy()) if isinstance(g, Tensor) else places

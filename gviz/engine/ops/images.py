@@ -261,14 +261,14 @@ def _mixed(self: Array, output_size: Shape, scales: Scales, mode: str, align_cor
         (places, weights), *others = mix
         result = self.take(places, dim)
         if others:
-            result = result * _along(weights, self, dim)
+            result = result * _spread(weights, self, dim)
             for places, weights in others:
-                result += self.take(places, dim) * _along(weights, self, dim)
+                result += self.take(places, dim) * _spread(weights, self, dim)
         self = result
     return np.ascontiguousarray(self)
 
 
-def _along(weights: Array, like: Array, dim: int) -> Array:
+def _spread(weights: Array, like: Array, dim: int) -> Array:
     return weights.astype(like.dtype).reshape(-1, *[1] * (like.ndim - dim - 1))
 
 
@@ -280,7 +280,7 @@ def _unmixed(self: Array, size: Shape, scales: Scales, mode: str, align_corners:
         moved = np.moveaxis(self, dim, 0)
         result = np.zeros((length, *moved.shape[1:]), self.dtype)
         for places, weights in mix:
-            np.add.at(result, places, moved * _along(weights, moved, 0))
+            np.add.at(result, places, moved * _spread(weights, moved, 0))
         self = np.moveaxis(result, 0, dim)
     return np.ascontiguousarray(self)
 

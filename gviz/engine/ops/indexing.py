@@ -18,6 +18,7 @@ import numpy as np
 from gviz.engine import messages
 from gviz.engine.arguments import fitting, typename
 from gviz.engine.broadcasting import broadcast_error
+from gviz.engine.creation import warn_of_read_only
 from gviz.engine.functions_and_methods import Number, checked, front, number
 from gviz.engine.layout import copied
 from gviz.engine.memory import address_of
@@ -223,8 +224,8 @@ _SLOTS = ", ".join(f"index{place}?" for place in range(PLACES))
 class IndexOp(Op):
     """An operation with an optional index tensor for each dimension; a node shows them as ``_saved_indices``."""
 
-    def shown(self) -> dict[str, property]:
-        return super().shown() | {"indices": property(self._indices)}
+    def saved_properties(self) -> dict[str, property]:
+        return super().saved_properties() | {"indices": property(self._indices)}
 
     def _indices(self, node: Node) -> tuple[Any, ...]:
         tensors = node.saved_tensors()
@@ -373,8 +374,9 @@ class ByteMask(Tensor):
 
 
 def _warn_of_bytes(indices: TensorIndices) -> None:
-    if any(isinstance(index, ByteMask) for index in indices):
-        warn(messages.BYTE_INDEX)
+    for index in indices:
+        if isinstance(index, ByteMask):
+            warn(messages.BYTE_INDEX)
 
 
 @front("__getitem__", function=False)
@@ -576,6 +578,7 @@ def _holds_keys(key: Any) -> bool:
 def _as_tensor(key: Any) -> Any:
     if isinstance(key, Tensor):
         return _checked(key)
+    warn_of_read_only(key)
     if isinstance(key, (list, tuple, range)) or (isinstance(key, np.ndarray) and key.ndim):
         array = key if isinstance(key, np.ndarray) else np.asarray(_plain(key))
         if array.dtype.kind == "U":

@@ -13,7 +13,7 @@ from gviz.engine import dtypes, messages
 from gviz.engine.arguments import all_tensors, combination, integer, several, whole_numbers
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.functions_and_methods import front
-from gviz.engine.op import Example, Op, Rule, apply
+from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows
 from gviz.engine.ops.copying import clone_in_order
@@ -32,6 +32,7 @@ from gviz.engine.ops.shape import (
     unsqueeze,
     view,
 )
+from gviz.engine.printing import cpp_text
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
@@ -49,8 +50,7 @@ def _parts(g: Any, sizes: Sequence[Shape], dim: int) -> list[Any]:
     parts, start = [], 0
     for shape in sizes:
         end = start if shape == _LEGACY else start + shape[dim]
-        part = narrow(g, dim=dim, start=start, end=end, step=1)
-        parts.append(in_shape(part, shape) if shape == _LEGACY else part)
+        parts.append(zeros(g, shape) if shape == _LEGACY else narrow(g, dim=dim, start=start, end=end, step=1))
         start = end
     return parts
 
@@ -60,7 +60,8 @@ def _block_parts(g: Any, sizes: Sequence[Shape]) -> list[Any]:
     for shape in sizes:
         height, width = _as_matrix(shape)
         strip = narrow(g, dim=0, start=row, end=row + height, step=1)
-        parts.append(in_shape(narrow(strip, dim=1, start=column, end=column + width, step=1), shape))
+        block = narrow(strip, dim=1, start=column, end=column + width, step=1)
+        parts.append(zeros(g, shape) if shape == _LEGACY else in_shape(block, shape))
         row, column = row + height, column + width
     return parts
 
@@ -142,9 +143,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None) -> 
     if like is None:  # nothing to join, in any dimension
         nothing: Tensor = apply(cat_op, tuple(tensors), {"dim": 0})
         return nothing
-    (along,) = normal_dims(dim if axis is None else axis, like.ndim)
-    _check_sizes(tensors, like.shape, along)
-    result: Tensor = apply(cat_op, tuple(tensors), {"dim": along})
+    (joined_dim,) = normal_dims(dim if axis is None else axis, like.ndim)
+    _check_sizes(tensors, like.shape, joined_dim)
+    result: Tensor = apply(cat_op, tuple(tensors), {"dim": joined_dim})
     return result
 
 
@@ -354,38 +355,38 @@ def tensor_split(
     self: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> tuple[Tensor, ...]:
     """Splits into a number of parts, whose sizes differ by at most one, or before the given indices; views."""
-    wanted: Any = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
-    _check_cuts("tensor_split", self, wanted)
+    cuts: Any = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
+    _check_cuts("tensor_split", self, cuts)
     if not self.ndim:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     (axis,) = normal_dims(dim, self.ndim)
     length = self.shape[axis]
-    if isinstance(wanted, Tensor):
-        wanted = wanted.tolist()
-    if isinstance(wanted, int):
-        if wanted <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {wanted}")
-        small, larger = divmod(length, wanted)
-        ends = np.cumsum([small + 1] * larger + [small] * (wanted - larger)).tolist()
+    if isinstance(cuts, Tensor):
+        cuts = cuts.tolist()
+    if isinstance(cuts, int):
+        if cuts <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
+        small, larger = divmod(length, cuts)
+        ends = np.cumsum([small + 1] * larger + [small] * (cuts - larger)).tolist()
         return tuple([sliced(self, axis, start, end) for start, end in zip([0, *ends], ends, strict=False)])
-    bounds = [slice(start, end).indices(length) for start, end in zip([0, *wanted], [*wanted, length], strict=True)]
+    bounds = [slice(start, end).indices(length) for start, end in zip([0, *cuts], [*cuts, length], strict=True)]
     return tuple([sliced(self, axis, start, end) for start, end, _ in bounds])
 
 
-def _check_cuts(name: str, self: Tensor, wanted: Any) -> None:
+def _check_cuts(name: str, self: Tensor, cuts: Any) -> None:
     """Raise an error for anything but a number of parts or the indices between them."""
-    if isinstance(wanted, Tensor):
+    if isinstance(cuts, Tensor):
         what = f"{name} expected tensor_indices_or_sections to"
-        if wanted.dtype.name != "int64":
-            raise RuntimeError(f"{what} have dtype of long, but got {wanted.dtype.tensor_type}")
-        if wanted.ndim > 1:
+        if cuts.dtype.name != "int64":
+            raise RuntimeError(f"{what} have dtype of long, but got {cuts.dtype.tensor_type}")
+        if cuts.ndim > 1:
             raise RuntimeError(
-                f"{what} be a zero-dimensional or one-dimensional tensor, but got a tensor with {wanted.ndim} dims"
+                f"{what} be a zero-dimensional or one-dimensional tensor, but got a tensor with {cuts.ndim} dims"
             )
         return
-    places = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
+    places = cuts if isinstance(cuts, (tuple, list)) else (cuts,)
     if not all(hasattr(place, "__index__") for place in places):
-        raise combination(name, (self, wanted) if wanted is not None else (self,), {}, *_CUTS)
+        raise combination(name, (self, cuts) if cuts is not None else (self,), {}, *_CUTS)
 
 
 _CUTS = (
@@ -395,35 +396,35 @@ _CUTS = (
 )
 
 
-def _split_along(self: Tensor, wanted: int | Sequence[int], axis: int, name: str) -> tuple[Tensor, ...]:
-    _check_cuts(name, self, wanted)
-    if isinstance(wanted, int) and (not wanted or self.shape[axis] % wanted):
+def _equal_split(self: Tensor, cuts: int | Sequence[int], axis: int, name: str) -> tuple[Tensor, ...]:
+    _check_cuts(name, self, cuts)
+    if isinstance(cuts, int) and (not cuts or self.shape[axis] % cuts):
         raise RuntimeError(
             f"torch.{name} attempted to split along dimension {axis}, but the size of the dimension "
-            f"{self.shape[axis]} is not divisible by the split_size {wanted}!"
+            f"{self.shape[axis]} is not divisible by the split_size {cuts}!"
         )
-    return tensor_split(self, wanted, axis)
+    return tensor_split(self, cuts, axis)
 
 
-def _along(name: str, needed: int, axis: int) -> None:
+def _define_split(name: str, needed: int, axis: int) -> None:
     """Define ``torch.<name>``, which splits tensors of at least `needed` dimensions along `axis`."""
 
-    def split_along(self: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    def split(self: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
         if self.ndim < needed:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {needed} dimension, but got a tensor with {self.ndim} "
                 "dimensions!"
             )
-        return _split_along(self, indices_or_sections, min(axis, self.ndim - 1), name)
+        return _equal_split(self, indices_or_sections, min(axis, self.ndim - 1), name)
 
-    split_along.__name__ = name
-    split_along.__doc__ = f"`tensor_split` along dimension {axis}, whose size the number of parts must divide."
-    front(name)(split_along)
+    split.__name__ = name
+    split.__doc__ = f"`tensor_split` along dimension {axis}, whose size the number of parts must divide."
+    front(name)(split)
 
 
-_along("hsplit", 1, 1)
-_along("vsplit", 2, 0)
-_along("dsplit", 3, 2)
+_define_split("hsplit", 1, 1)
+_define_split("vsplit", 2, 0)
+_define_split("dsplit", 3, 2)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -628,39 +629,24 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     With `indexing` "xy" the first two vectors belong to columns and rows, instead of rows and columns.
     """
     vectors = several(tensors)
+    if indexing is None:
+        messages.warn_once(messages.MESHGRID)
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if any(vector.dtype is not vectors[0].dtype for vector in vectors):
         raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     for vector in vectors:
         if vector.ndim > 1:
-            raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: " + _shown(vector))
-    if indexing is None:
-        messages.warn_once(messages.MESHGRID)
+            raise RuntimeError(
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
+                + cpp_text(vector._array, vector.dtype)
+            )
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     swapped = indexing == "xy" and len(vectors) > 1
     ordered = [vectors[1], vectors[0], *vectors[2:]] if swapped else vectors
     grids = _grids(ordered)
     return (grids[1], grids[0], *grids[2:]) if swapped else tuple(grids)
-
-
-def _shown(tensor: Tensor) -> str:
-    """Return a tensor as PyTorch's C++ prints it: matrix by matrix, all numbers with one width."""
-    array, sizes = tensor._array, ",".join(map(str, tensor.shape))
-    kind = f"[ torch.{tensor.dtype.tensor_type}Tensor{{{sizes}}} ]"
-    if not array.size:
-        return kind
-    finite = np.abs(array[np.isfinite(array)].astype(float))
-    digits = int(np.floor(np.log10(finite.max()))) + 1 if finite.size and finite.max() else 1
-    whole = bool((finite == np.ceil(finite)).all())
-    width = digits + 1 if whole else digits + 6
-    matrices = []
-    for place in np.ndindex(*array.shape[:-2]):
-        head = f"({','.join(str(i + 1) for i in place)},.,.) = \n" if place else ""
-        rows = [" ".join(f"{float(value):{width}.{0 if whole else 4}f}" for value in row) for row in array[place]]
-        matrices.append(head + ("\n " if place else "\n").join(rows))
-    return "\n\n".join(matrices) + "\n" + kind
 
 
 def _grids(vectors: Sequence[Tensor]) -> list[Tensor]:

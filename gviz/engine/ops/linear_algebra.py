@@ -19,6 +19,7 @@ from gviz.engine.ops.indexing import narrow
 from gviz.engine.ops.joining import cat_op
 from gviz.engine.ops.matrix_products import (
     LinAlgError,
+    check_floating,
     check_matrix_stack,
     check_square,
     element_text,
@@ -437,8 +438,8 @@ def _eigh_vjp(grads: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     if _nothing_arrived(to_vectors):
         return (eigenvectors * unsqueeze_dims(to_values, dims=(-2,))) @ turned(eigenvectors)
     mixed = turned(eigenvectors) @ to_vectors
-    aside = mixed - _diagonals(diagonal_op(mixed, offset=0, dim1=-2, dim2=-1))
-    result = eigenvectors @ (aside / _gaps(eigenvalues) + _diagonals(to_values)) @ turned(eigenvectors)
+    off_diagonal = mixed - _diagonals(diagonal_op(mixed, offset=0, dim1=-2, dim2=-1))
+    result = eigenvectors @ (off_diagonal / _gaps(eigenvalues) + _diagonals(to_values)) @ turned(eigenvectors)
     return (result + turned(result)) / 2
 
 
@@ -801,8 +802,8 @@ def matrix_norm(
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     summed, left = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = vector_norm(A, 1, (summed,), keepdim, dtype)
-    along = left if keepdim or left < summed else left - 1
-    return _extreme(sums, along, keepdim, largest=float(ord) > 0)
+    axis = left if keepdim or left < summed else left - 1
+    return _extreme(sums, axis, keepdim, largest=float(ord) > 0)
 
 
 def _norm_by_values(A: Tensor, ord: Number | str, rows: int, columns: int, keepdim: bool) -> Tensor:
@@ -852,5 +853,11 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sums of products of the vectors along `dim`."""
-    result: Tensor = x.vdot(y) if x.ndim == y.ndim == 1 and x.shape == y.shape else (x * y).sum(dim)
+    check_floating("linalg.vecdot", x)
+    if x.dtype is not y.dtype:
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+            f"{x.dtype.tensor_type} and y of type {y.dtype.tensor_type} instead"
+        )
+    result: Tensor = x.vdot(y) if x.ndim == y.ndim == 1 else (x * y).sum(dim)
     return result

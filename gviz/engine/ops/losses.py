@@ -12,7 +12,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.op import Example, Op, Reading, Rule, zero_gradient, zeros
-from gviz.engine.ops._examples import normal, positive, spaced, within
+from gviz.engine.ops._examples import normal, positive, spaced, uniform_array
 from gviz.engine.ops._kernels import laid_out_as, only, refuse_unless
 from gviz.engine.ops.arithmetic import sign
 from gviz.engine.ops.comparison import where_op
@@ -176,8 +176,8 @@ def _soft_margin(self: Array, target: Array) -> Array:
         target = target.astype(self.dtype)
     losses: Array = np.log1p(np.exp(-target * self))
     if not dtypes.castable(losses.dtype, self.dtype):
-        source, wanted = dtypes.of(losses).tensor_type, dtypes.of(self).tensor_type
-        raise RuntimeError(f"result type {source} can't be cast to the desired output type {wanted}")
+        source, output_type = dtypes.of(losses).tensor_type, dtypes.of(self).tensor_type
+        raise RuntimeError(f"result type {source} can't be cast to the desired output type {output_type}")
     return laid_out_as(self, losses.astype(self.dtype, copy=False))
 
 
@@ -240,7 +240,7 @@ bce_slope: Op = Op(
         Rule("target", "-g / (self * (1 - self))", lambda g, self: -g / _both_apart(self)),
     ),
     public=False,
-    examples=lambda: [Example((within(0.1, 0.9, 2, 3), within(0.1, 0.9, 2, 3)), {})],
+    examples=lambda: [Example((uniform_array(0.1, 0.9, 2, 3), uniform_array(0.1, 0.9, 2, 3)), {})],
 )
 """The slope of a loss. PyTorch limits the slope's own slope in another way than the slope."""
 
@@ -271,9 +271,9 @@ bce: Op = Op(
     ),
     public=False,
     examples=lambda: [
-        Example((within(0.1, 0.9, 2, 3), within(0.1, 0.9, 2, 3), w), {"reduction": r})
+        Example((uniform_array(0.1, 0.9, 2, 3), uniform_array(0.1, 0.9, 2, 3), w), {"reduction": r})
         for r in REDUCTIONS
-        for w in (None, within(0.5, 2, 2, 3))
+        for w in (None, uniform_array(0.5, 2, 2, 3))
     ],
 )
 
@@ -285,8 +285,8 @@ def _bce_with_logits(self: Array, target: Array, weight: Array | None, pos_weigh
             "operator instead."
         )
     if target.dtype.kind != "f":
-        source, wanted = dtypes.of(self).tensor_type, dtypes.of(target).tensor_type
-        raise RuntimeError(f"result type {source} can't be cast to the desired output type {wanted}")
+        source, target_type = dtypes.of(self).tensor_type, dtypes.of(target).tensor_type
+        raise RuntimeError(f"result type {source} can't be cast to the desired output type {target_type}")
     softplus = np.log1p(np.exp(-np.abs(self))) + np.maximum(-self, 0)
     pull = softplus if pos_weight is None else (1 + (pos_weight - 1) * target) * softplus
     losses = _weighted_loss((1 - target) * self + pull, weight)
@@ -332,9 +332,9 @@ bce_with_logits: Op = Op(
     ),
     public=False,
     examples=lambda: [
-        Example((normal(2, 3), within(0.1, 0.9, 2, 3), w, p), {"reduction": r})
+        Example((normal(2, 3), uniform_array(0.1, 0.9, 2, 3), w, p), {"reduction": r})
         for r in REDUCTIONS
-        for w, p in ((None, None), (within(0.5, 2, 2, 3), within(0.5, 2, 3)))
+        for w, p in ((None, None), (uniform_array(0.5, 2, 2, 3), uniform_array(0.5, 2, 3)))
     ],
 )
 
@@ -530,8 +530,8 @@ def _multi_margin(self: Array, target: Array, weight: Array | None, p: int, marg
     dim = _class_dim(self.shape)
     refuse_unless(self.dtype in (np.float32, np.float64), "multi_margin_loss_cpu_kernel", self)
     if weight is not None and weight.dtype != self.dtype:
-        found, expected = dtypes.of(weight).tensor_type, dtypes.of(self).tensor_type
-        raise RuntimeError(f"expected scalar type {expected} but found {found}")
+        source, expected = dtypes.of(weight).tensor_type, dtypes.of(self).tensor_type
+        raise RuntimeError(f"expected scalar type {expected} but found {source}")
     if ((target < 0) | (target >= self.shape[dim])).any():
         raise RuntimeError("target out of range")
     below = margin - np.expand_dims(_picked(self, target, None), dim) + self

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.arguments import all_tensors, several, whole_numbers
+from gviz.engine.arguments import all_tensors, whole_numbers
 from gviz.engine.functions_and_methods import Number, bind, checked, front, signature
 from gviz.engine.layout import with_more_dimensions
-from gviz.engine.op import Example, Op, Rule, apply
+from gviz.engine.op import Example, Op, Rule, apply, promote_operands
 from gviz.engine.ops._declaration import Prepared
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import check_broadcast, refuse_unless
@@ -41,6 +41,7 @@ from gviz.engine.ops.shape import (
 )
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
+from gviz.source.site import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -59,12 +60,17 @@ def turned(matrices: Any) -> Any:
     return transpose(matrices, dim0=-2, dim1=-1)
 
 
+def check_floating(name: str, A: Tensor) -> None:
+    """Raises RuntimeError, with PyTorch's text, for a tensor that is not of floating-point numbers."""
+    if not A.dtype.is_floating_point:
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {A.dtype.tensor_type}")
+
+
 def check_matrix_stack(name: str, A: Tensor, *, low_precision: bool = False) -> None:
     """Raises RuntimeError, with PyTorch's text, for anything but a stack of floating-point matrices."""
     if A.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
-    if not A.dtype.is_floating_point:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {A.dtype.tensor_type}")
+    check_floating(name, A)
     if A.dtype.name == "float16" and not low_precision:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got Half")
 
@@ -135,11 +141,11 @@ def size_text(tensor: Tensor) -> str:
 # Products of matrices added to a tensor: ``beta * self + alpha * product``.
 
 
-class Unscaled(Op):
+class UnscaledSum(Op):
     """The sum with both factors 1, which a node shows without saving them."""
 
-    def shown(self) -> dict[str, property]:
-        return super().shown() | dict.fromkeys(("alpha", "beta"), property(lambda node: 1))
+    def saved_properties(self) -> dict[str, property]:
+        return super().saved_properties() | dict.fromkeys(("alpha", "beta"), property(lambda node: 1))
 
 
 def product(a: Array, b: Array) -> Any:
@@ -172,6 +178,13 @@ def _sum(self: Array, product: Any, beta: Number, alpha: Number) -> Array:
     return np.asarray(scaled + (self if beta == 1 else self * np.asarray(beta, self.dtype)))
 
 
+def _with_outer(self: Array, vec1: Array, vec2: Array, beta: Number, alpha: Number) -> Array:
+    """`_sum` with the outer product, in the common dtype of a matrix and two vectors, even if `self` is a number."""
+    whole = np.broadcast_to(self, (vec1.size, vec2.size))
+    whole, vec1, vec2 = promote_operands([whole, vec1, vec2], True)
+    return _sum(whole, np.multiply.outer(vec1, vec2), beta, alpha)
+
+
 def _sum_by_blas(self: Array, product: Array, beta: Number, alpha: Number) -> Array:
     """As `_sum`; a `product` that BLAS multiplies by 0 it does not compute, so that it has no effect as nan either."""
     return _sum(self, product if alpha or product.itemsize < 4 else np.zeros_like(product), beta, alpha)
@@ -197,7 +210,7 @@ def _for_each(g: Any, count: int) -> Any:
 
 _by_beta = Rule("self", "g * beta", lambda g, beta: g if beta == 1 else g * beta)
 
-addmm: Op = Unscaled(
+addmm: Op = UnscaledSum(
     "addmm(self, mat1, mat2)",
     grad_fn="AddmmBackward0",
     formula="self + mat1 @ mat2",
@@ -243,7 +256,7 @@ addr: Op = Op(
     "addr(self, vec1, vec2, *, beta=1, alpha=1)",
     grad_fn="AddrBackward0",
     formula="beta * self + alpha * outer(vec1, vec2)",
-    forward=lambda self, vec1, vec2, beta, alpha: _sum(self, np.multiply.outer(vec1, vec2), beta, alpha),
+    forward=lambda self, vec1, vec2, beta, alpha: _with_outer(self, vec1, vec2, beta, alpha),
     rules=(
         _by_beta,
         Rule("vec1", "alpha * g @ vec2", lambda g, vec2, alpha: (g @ vec2) * alpha),
@@ -394,7 +407,23 @@ def _check_baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, .
     return shape
 
 
-def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = None) -> None:
+def _bad_size(written: list[int], shape: tuple[int, ...]) -> str:
+    """The error for a result of this shape that is written to a tensor of another size."""
+    return f"Bad in-place call: input tensor size {written} and output tensor size {list(shape)} should match"
+
+
+def _bad_size_of_addr(written: list[int], shape: tuple[int, ...]) -> str:
+    if len(written) != 2:
+        return f"2D tensor expected, got {len(written)}D tensor for input"
+    return f"size mismatch, input: {written}, v1: [{shape[0]}], v2: [{shape[1]}]"
+
+
+def _offered(
+    op: Op,
+    check: Callable[..., tuple[int, ...]],
+    plain: Op | None = None,
+    bad_size: Callable[[list[int], tuple[int, ...]], str] = _bad_size,
+) -> None:
     """Define ``torch.<name>`` and ``<name>_``; `plain` is the op for factors of 1."""
 
     def prepare(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[int, ...], Prepared]:
@@ -413,23 +442,21 @@ def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = N
 
     def method(*args: Any, **kwargs: Any) -> Tensor:
         shape, prepared = prepare(args, kwargs)
-        if tuple(args[0].shape) != shape:
-            raise RuntimeError(
-                f"Bad in-place call: input tensor size {list(args[0].shape)} and output tensor size {list(shape)} "
-                "should match"
-            )
+        written = list(args[0].shape)
+        if written != list(shape):
+            raise RuntimeError(bad_size(written, shape))
         return apply_in_place(*prepared)
 
-    for way, name in ((function, op.name), (method, op.name + "_")):
-        way.__name__, way.__doc__ = name, f"{op.formula}."
-        way.__signature__ = signature(op)  # type: ignore[attr-defined]  # every function may have one
+    for wrapper, name in ((function, op.name), (method, op.name + "_")):
+        wrapper.__name__, wrapper.__doc__ = name, f"{op.formula}."
+        wrapper.__signature__ = signature(op)  # type: ignore[attr-defined]  # every function may have one
     front(op.name)(function)
     front(op.name + "_", function=False)(method)
 
 
 _offered(addmm_scaled, _check_addmm, addmm)
 _offered(addmv, _check_addmv)
-_offered(addr, _check_addr)
+_offered(addr, _check_addr, bad_size=_bad_size_of_addr)
 _offered(addbmm, _check_addbmm)
 _offered(baddbmm, _check_baddbmm)
 
@@ -770,12 +797,12 @@ def _contracted(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims) -> Tensor:
     if a.dtype is not b.dtype:
         raise RuntimeError("both inputs should have same dtype")
     inner_size = 1
-    for given_a, given_b in zip(dims_a, dims_b, strict=True):
-        for tensor, given in ((a, given_a), (b, given_b)):
+    for dim_a, dim_b in zip(dims_a, dims_b, strict=True):
+        for tensor, dim in ((a, dim_a), (b, dim_b)):
             if not tensor.ndim:
-                raise IndexError(f"Dimension specified as {given} but tensor has no dimensions")
-            normal_dims(given, tensor.ndim)
-        (p,), (q,) = normal_dims(given_a, a.ndim), normal_dims(given_b, b.ndim)
+                raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+            normal_dims(dim, tensor.ndim)
+        (p,), (q,) = normal_dims(dim_a, a.ndim), normal_dims(dim_b, b.ndim)
         m, n = a.shape[p], b.shape[q]
         if n == 1:
             a = a.sum(p, keepdim=True)
@@ -783,8 +810,8 @@ def _contracted(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims) -> Tensor:
             b = b.sum(q, keepdim=True)
         elif m != n:
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {m} in dim {given_a} and second has size {n} "
-                f"in dim {given_b}"
+                f"contracted dimensions need to match, but first has size {m} in dim {dim_a} and second has size {n} "
+                f"in dim {dim_b}"
             )
         else:
             inner_size *= m
@@ -809,9 +836,14 @@ def _as_matrices(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims, inner_size: i
 @front("chain_matmul", method=False)
 def chain_matmul(*matrices: Any) -> Tensor:
     """The product of several matrices, in the cheapest order."""
+    all_tensors(matrices)
     messages.warn_once(messages.CHAIN_MATMUL)
-    listed = several(matrices)
-    return run(clone, listed[0]) if len(listed) == 1 else multi_dot(listed)
+    for matrix in matrices:
+        if matrix.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {matrix.ndim}, expected 2 instead.")
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    return run(clone, matrices[0]) if len(matrices) == 1 else multi_dot(matrices)
 
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
@@ -1015,7 +1047,7 @@ def cov(
         rows = rows.to(dtypes.get_default_dtype())
     count = new_tensor(np.array(rows.shape[1]))
     if rows.shape[1] <= correction:
-        messages.warn_once(messages.COV_FREEDOM)
+        warn(messages.COV_FREEDOM)
     centered = rows - (rows.sum(1) / count).unsqueeze(1)
     freedom = (count - correction).clamp(min=0)
     result: Tensor = (centered.mm(centered.t()) / freedom).squeeze()

@@ -27,16 +27,27 @@ OUTPUTS = ("result", "result1", "result2")
 
 def _normalized(self: Array, dims: Shape, eps: float) -> tuple[Array, Array, Array]:
     """`self` with mean 0 and variance 1 over `dims`; the mean, and the inverse standard deviation."""
+    centred, mean, variance = _centred(self, dims, eps)
+    inverse = 1 / np.sqrt(variance + eps)
+    centred *= inverse
+    return centred, mean, inverse
+
+
+def _centred(self: Array, dims: Shape, eps: float) -> tuple[Array, Array, Array]:
+    """`self` with mean 0 over `dims`; the mean, and the variance.
+
+    Without `eps`, the mean of equal elements is exact, so that their variance is 0.
+    """
     count = prod([self.shape[d] for d in dims])
     if not count:
         empty = np.zeros([1 if d in dims else n for d, n in enumerate(self.shape)], self.dtype)
         return self.copy(), empty, empty + self.dtype.type(np.nan)
     mean = np.add.reduce(self, axis=dims, keepdims=True) / count
+    if not eps:
+        least, most = (step.reduce(self, axis=dims, keepdims=True) for step in (np.minimum, np.maximum))
+        mean = np.where(least == most, most, mean)
     centred = self - mean
-    variance = np.add.reduce(np.square(centred), axis=dims, keepdims=True) / count
-    inverse = 1 / np.sqrt(variance + eps)
-    centred *= inverse
-    return centred, mean, inverse
+    return centred, mean, np.add.reduce(np.square(centred), axis=dims, keepdims=True) / count
 
 
 def _scaled(normalized: Array, weight: Array | None, bias: Array | None) -> Array:
@@ -50,9 +61,9 @@ def _scaled(normalized: Array, weight: Array | None, bias: Array | None) -> Arra
 def _through(g: Any, normalized: Any, inverse: Any, stats: Sequence[Any], dims: Shape) -> Any:
     """Return the gradient of a tensor normalized over `dims`, from `g` and the gradients `stats` of its statistics."""
     count = max(prod([g.shape[d] for d in dims]), 1)
-    along = inverse * sum_dim(g * normalized, dim=dims, keepdim=True) + stats[1] * (inverse * inverse)
+    slope = inverse * sum_dim(g * normalized, dim=dims, keepdim=True) + stats[1] * (inverse * inverse)
     shift = inverse * sum_dim(g, dim=dims, keepdim=True) - stats[0]
-    return g * inverse - normalized * (along / count) - shift / count
+    return g * inverse - normalized * (slope / count) - shift / count
 
 
 def _layer_dims(shape: Shape, normalized_shape: Shape) -> Shape:
@@ -174,7 +185,11 @@ def _batch_norm(
     eps: float,
 ) -> tuple[Array, Array, Array]:
     if training:
-        result, mean, inverse = _normalized(input, _batch_dims(input.ndim), eps)
+        result, mean, variance = _centred(input, _batch_dims(input.ndim), eps)
+        inverse = 1 / np.sqrt(variance + eps)
+        if not eps:
+            inverse[variance == 0] = 0
+        result *= inverse
         mean, inverse = mean.reshape(-1), inverse.reshape(-1)
     else:
         assert running_mean is not None
@@ -256,7 +271,10 @@ def _moved_mean(self: Array, mean: Array, momentum: float) -> Array:
 
 
 def _moved_variance(self: Array, inverse: Array, momentum: float, count: int, eps: float) -> Array:
-    variance = (np.asarray(inverse, np.float64) ** -2 - eps) * _unbiased(count)
+    if not eps:
+        inverse = np.where(inverse == 0, np.inf, inverse)  # 0 stands for a variance of 0 in batch norm
+    inverse = inverse.astype(np.float64)
+    variance = (inverse**-2 - eps) * _unbiased(count)
     return self * (1 - momentum) + np.asarray(variance * momentum, self.dtype)
 
 

@@ -78,11 +78,11 @@ def _positions(which: Array, windows: Windows, sizes: Shape, padding: Shape) -> 
         [sum(p * d * t for p, d, t in zip(place, windows.dilation, steps, strict=True)) for place in windows.places()],
         np.int64,
     )
-    found = places[which]
+    positions = places[which]
     for dim, (count, s, p, step) in enumerate(zip(windows.count, windows.stride, padding, steps, strict=True)):
         starts = (np.arange(count) * s - p) * step
-        found += starts.reshape(-1, *[1] * (len(sizes) - dim - 1))
-    return found
+        positions += starts.reshape(-1, *[1] * (len(sizes) - dim - 1))
+    return positions
 
 
 def flat(array: Array, dims: int) -> Array:
@@ -148,12 +148,14 @@ def _maxima_op(name: str, grad_fn: str, dims: int) -> Op:
             Rule("at", "0", zero_gradient),
         ),
         public=False,
-        examples=lambda: [Example((normal(2, *(1, 1, 2)[-dims:]), spaced(2, *(1, 2, 3)[-dims:]), _found(dims)), {})],
+        examples=lambda: [
+            Example((normal(2, *(1, 1, 2)[-dims:]), spaced(2, *(1, 2, 3)[-dims:]), _example_indices(dims)), {})
+        ],
     )
     return op
 
 
-def _found(dims: int) -> Array:
+def _example_indices(dims: int) -> Array:
     return np.array([[1, 1], [4, 0]]).reshape(2, *(1, 1, 2)[-dims:])
 
 
@@ -369,20 +371,20 @@ def _largest(self: Array, output_size: Shape) -> tuple[Array, Array]:
     for place in product(*[range(count) for count in output_size]):
         window = tuple([parts[d][i] for d, i in enumerate(place)])
         under: Any = (..., *window)
-        found = self[under].reshape(*lead, -1)
-        which = _winner(found)
+        elements = self[under].reshape(*lead, -1)
+        which = _winner(elements)
         at: Any = (..., *place)
-        values[at] = np.take_along_axis(found, which[..., np.newaxis], -1)[..., 0]
+        values[at] = np.take_along_axis(elements, which[..., np.newaxis], -1)[..., 0]
         indices[at] = positions[window].reshape(-1)[which]
     return values, indices
 
 
-def _winner(found: Array) -> Any:
+def _winner(elements: Array) -> Any:
     """Return the index of the first maximum, or of the last nan."""
-    which = np.argmax(found, axis=-1)
-    if found.dtype.kind == "f" and np.isnan(found).any():
-        nan = np.isnan(found)
-        which = np.where(nan.any(-1), found.shape[-1] - 1 - np.argmax(nan[..., ::-1], axis=-1), which)
+    which = np.argmax(elements, axis=-1)
+    if elements.dtype.kind == "f" and np.isnan(elements).any():
+        nan = np.isnan(elements)
+        which = np.where(nan.any(-1), elements.shape[-1] - 1 - np.argmax(nan[..., ::-1], axis=-1), which)
     return which
 
 

@@ -135,7 +135,7 @@ def _mean(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None 
     self = in_dtype(self, dtype)
     if self.size:
         return np.mean(self, axis=dim, keepdims=keepdim)
-    return np.add.reduce(self, axis=dim, keepdims=keepdim) * self.dtype.type(np.nan)  # np.mean would warn
+    return np.add.reduce(self, axis=dim, keepdims=keepdim) * -self.dtype.type(np.nan)  # np.mean would warn
 
 
 def _shared(g: Any, sizes: Shape, dim: Shape, keepdim: bool) -> Any:
@@ -151,8 +151,10 @@ def _shared(g: Any, sizes: Shape, dim: Shape, keepdim: bool) -> Any:
 class Mean(Op):
     """A mean; its node also shows the number of elements."""
 
-    def shown(self) -> dict[str, property]:
-        return super().shown() | {"self_sym_numel": property(lambda node: prod(node.attrs["self_sym_sizes"]))}
+    def saved_properties(self) -> dict[str, property]:
+        return super().saved_properties() | {
+            "self_sym_numel": property(lambda node: prod(node.attrs["self_sym_sizes"]))
+        }
 
 
 sum_all: Op = Op(
@@ -292,11 +294,11 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DT
     return result
 
 
-def _reduced(whole: Op, along: Op, self: Tensor, dim: Dims, keepdim: bool, dtype: DType | None) -> Tensor:
+def _reduced(whole: Op, over_dims: Op, self: Tensor, dim: Dims, keepdim: bool, dtype: DType | None) -> Tensor:
     if dim is None and not keepdim:
         return applied(whole, checked(whole, self, 1), dtype=name_of(dtype, self))
-    dims = reduced_dims(dim, checked(along, self, 1).ndim)
-    return applied(along, self, dim=dims, keepdim=keepdim, dtype=name_of(dtype, self))
+    dims = reduced_dims(dim, checked(over_dims, self, 1).ndim)
+    return applied(over_dims, self, dim=dims, keepdim=keepdim, dtype=name_of(dtype, self))
 
 
 @front("sum_to_size", function=False)
@@ -342,14 +344,14 @@ count_op: Op = Op(
 @numpy_names
 def all_front(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are true, or all along `dim`."""
-    return _asked(all_op, input, dim, keepdim)
+    return _truth(all_op, input, dim, keepdim)
 
 
 @front("any")
 @numpy_names
 def any_front(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether any element is true, or any along `dim`."""
-    return _asked(any_op, input, dim, keepdim)
+    return _truth(any_op, input, dim, keepdim)
 
 
 @front("count_nonzero")
@@ -360,7 +362,7 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     return result
 
 
-def _asked(op: Op, input: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+def _truth(op: Op, input: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     attrs = {"dim": _dims(checked(op, input, 1), dim), "keepdim": keepdim}
     result: Tensor = apply(op, (input,), attrs)
     return result
@@ -389,7 +391,8 @@ def _var(self: Array, dim: Shape | None, correction: Number | None, keepdim: Any
     size = prod([self.shape[d] for d in dims])
     middle = np.add.reduce(wide, axis=dims, keepdims=True) / np.float64(size)
     squares = np.add.reduce((wide - middle) ** 2, axis=dims, keepdims=keepdim)
-    return (squares / np.float64(max(_freedom(self, dims, correction), 0))).astype(self.dtype)
+    freedom = max(_freedom(self, dims, correction), 0) if size else np.nan  # 0 / 0 has a minus sign
+    return (squares / np.float64(freedom)).astype(self.dtype)
 
 
 def _std(self: Array, dim: Shape | None, correction: Number | None, keepdim: bool) -> Any:
@@ -455,9 +458,9 @@ def _with_mean(name: str, grad_fn: str, forward: Callable[..., Any], vjp: Callab
 
     def both(self: Array, **attrs: Any) -> tuple[Any, Any]:
         dims = _all_dims(self, attrs["dim"])
-        mean = np.add.reduce(self, axis=dims, keepdims=attrs["keepdim"], dtype=np.float64)
-        size = np.float64(prod([self.shape[d] for d in dims]))
-        return forward(self, **attrs), np.asarray(mean / size).astype(self.dtype)
+        total = np.add.reduce(self, axis=dims, keepdims=attrs["keepdim"], dtype=np.float64)
+        size = np.float64(prod([self.shape[d] for d in dims]) or np.nan)  # 0 / 0 has a minus sign
+        return forward(self, **attrs), np.asarray(total / size).astype(self.dtype)
 
     return Op(
         f"{name}(self, *, dim=None, correction=None, keepdim=False)",
@@ -736,6 +739,83 @@ def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
     return result
 
 
+def _differences(x1: Any, x2: Any) -> Any:
+    """Each row of the first minus each row of the second."""
+    return x1[..., :, None, :] - x2[..., None, :, :]
+
+
+def _distances(x1: Any, x2: Any, p: Number) -> Any:
+    """The size of each difference of rows; 0 for rows without elements."""
+    apart = _differences(x1, x2)
+    return _size(apart, p, (-1,), False) if apart.shape[-1] else apart.sum(-1)
+
+
+def _through_cdist(g: Any, x1: Any, x2: Any, result: Any, p: Number) -> Any:
+    """The gradient of each pair of rows; zero for p = 0, and where two rows are equal."""
+    apart = _differences(x1, x2)
+    if p == 0:
+        return apart * 0
+    if p == inf:  # every largest element gets all of it
+        return g[..., None] * sign(apart) * (absolute(apart) == result[..., None])
+    return _through_norm(g, apart, result, p, (apart.ndim - 1,), False)
+
+
+cdist_op: Op = Op(
+    "cdist(x1, x2, *, p=2.0)",
+    grad_fn="CdistBackward0",
+    formula="size of each row of x1 - each row of x2",
+    forward=in_rows(_distances),
+    rules=(
+        Rule(
+            "x1",
+            "g * sign(x1 - x2) * (|x1 - x2| / result)**(p - 1), summed over x2",
+            lambda g, x1, x2, result, p: sum_dim(_through_cdist(g, x1, x2, result, p), dim=(-2,), keepdim=False),
+        ),
+        Rule(
+            "x2",
+            "-g * sign(x1 - x2) * (|x1 - x2| / result)**(p - 1), summed over x1",
+            lambda g, x1, x2, result, p: -sum_dim(_through_cdist(g, x1, x2, result, p), dim=(-3,), keepdim=False),
+        ),
+    ),
+    public=False,
+    torch="cdist",
+    examples=lambda: [
+        *[Example((_uneven(2, 3), normal(4, 3) * 0.01), {"p": p}) for p in (1, 2, 3, inf)],
+        Example((_uneven(2, 2, 3), normal(2, 3) * 0.01), {"p": 2}),
+    ],
+)
+
+_COMPUTE_MODES = (
+    "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist",
+)  # fmt: skip
+
+
+@front("cdist", method=False)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _COMPUTE_MODES[0]) -> Tensor:
+    """The distance of each row of one tensor from each row of another, as a matrix for each batch.
+
+    `compute_mode` chooses how PyTorch computes it; here it is always the norm of the differences.
+    """
+    if compute_mode not in _COMPUTE_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for nr, x in enumerate((checked(cdist_op, x1, 1), checked(cdist_op, x2, 2)), 1):
+        if x.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, X{nr} got: {x.ndim}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        columns = f"X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. {columns}")
+    for nr, x in enumerate((x1, x2), 1):
+        if not x.dtype.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, X{nr} got: {x.dtype.tensor_type}")
+    if x1.dtype != x2.dtype:
+        kinds = [x.dtype.tensor_type for x in (x1, x2)]
+        raise RuntimeError(f"expected scalar type {kinds[0]} but found {kinds[1]}")
+    if not p >= 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    result: Tensor = cdist_op(x1, x2, p=p)
+    return result
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Cumulative sums, extremes and logsumexp along a dimension; and differences.
 
@@ -752,7 +832,7 @@ def _from_end(self: Array, dim: int) -> Any:
     return np.ascontiguousarray(np.flip(_cumsum(np.flip(self, dim), dim), dim)) if self.ndim else self.copy()
 
 
-def _along() -> list[Example]:
+def _dim_examples() -> list[Example]:
     return [
         Example((normal(2, 3),), {"dim": 0}),
         Example((normal(2, 3),), {"dim": 1}),
@@ -769,7 +849,7 @@ cumsum_op: Op = Op(
     in_place=True,
     public=False,
     torch="cumsum",
-    examples=_along,
+    examples=_dim_examples,
 )
 from_end: Op = Op(
     "cumsum_from_end(self, *, dim)",
@@ -778,7 +858,7 @@ from_end: Op = Op(
     forward=_from_end,
     rules=(Rule("self", "sum of g up to each element", lambda g, dim: cumsum_op(g, dim=dim)),),
     public=False,
-    examples=_along,
+    examples=_dim_examples,
 )
 
 
@@ -821,7 +901,7 @@ logcumsumexp_op: Op = Op(
     rules=(Rule("self", "sum of g * exp(self - result) from each element on", _through_logcumsumexp),),
     public=False,
     torch="logcumsumexp",
-    examples=_along,
+    examples=_dim_examples,
 )
 
 
@@ -835,8 +915,8 @@ def _running(best: Any) -> Any:
         shape = [1] * self.ndim
         shape[dim] = self.shape[dim]
         places = np.arange(self.shape[dim]).reshape(shape)
-        found = (self == values) | (self != self)
-        return values, np.maximum.accumulate(np.where(found, places, 0), axis=dim)
+        is_extreme = (self == values) | (self != self)
+        return values, np.maximum.accumulate(np.where(is_extreme, places, 0), axis=dim)
 
     return forward
 

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided as strided_view
 
 from gviz import emit
 from gviz.engine import dtypes, instrumentation, messages, watchers
-from gviz.engine.arguments import several, sizes, whole_numbers
+from gviz.engine.arguments import missing_arguments, several, sizes, whole_numbers
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import attribute, front
 from gviz.engine.layout import (
@@ -263,9 +263,9 @@ def _squeezed_shape(self: Array, dim: Shape) -> Shape:
 @front("view", function=False)
 def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None) -> Tensor:
     """The same elements in another shape, or the same bytes in another dtype, sharing memory."""
-    wanted = dtype or (shape[0] if shape and isinstance(shape[0], DType) else None)
-    if wanted is not None:
-        return _as_dtype(self, wanted)
+    target = dtype or (shape[0] if shape and isinstance(shape[0], DType) else None)
+    if target is not None:
+        return _as_dtype(self, target)
     return run(view_op, self, size=filled(sizes_of(shape if size is None else (size,)), self._array.size))
 
 
@@ -391,13 +391,13 @@ def t_front(self: Tensor) -> Tensor:
 @front("permute")
 def permute_front(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """A view with permuted dimensions."""
-    wanted = sizes_of(order if dims is None else (dims,))
-    if len(wanted) != self.ndim:
+    numbers = sizes_of(order if dims is None else (dims,))
+    if len(numbers) != self.ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(wanted)}"
+            f"ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(numbers)}"
         )
-    normal_order = normal_dims(wanted, self.ndim)
+    normal_order = normal_dims(numbers, self.ndim)
     if len(set(normal_order)) < len(normal_order):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     return run(permute, self, dims=normal_order)
@@ -514,17 +514,17 @@ def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
             f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions"
         )
     (axis,) = normal_dims(dim, self.ndim)
-    wanted = list(sizes_of((tuple(sizes),)))
-    if not wanted:
+    lengths = list(sizes_of((tuple(sizes),)))
+    if not lengths:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    length, known = self.shape[axis], prod(n for n in wanted if n != -1)
-    fits = length % known == 0 if -1 in wanted and known else known == length
+    length, known = self.shape[axis], prod(n for n in lengths if n != -1)
+    fits = length % known == 0 if -1 in lengths and known else known == length
     if not fits:
         raise RuntimeError(
-            f"unflatten: Provided sizes {wanted} don't multiply up to the size of dim {axis} ({length}) in the input "
+            f"unflatten: Provided sizes {lengths} don't multiply up to the size of dim {axis} ({length}) in the input "
             "tensor"
         )
-    parts = [length // known if n == -1 and known else max(n, 0) for n in wanted]
+    parts = [length // known if n == -1 and known else max(n, 0) for n in lengths]
     return view(self, *self.shape[:axis], *parts, *self.shape[axis + 1 :])
 
 
@@ -639,13 +639,13 @@ def flip(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
     if order and dims is not None:
         raise TypeError("flip() got multiple values for argument 'dims'")
     if not order and dims is None:
-        raise TypeError('flip() missing 1 required positional arguments: "dims"')
+        raise missing_arguments("flip", ["dims"])
     numbers = whole_numbers("flip", "dims", order if dims is None else dims, 1)
-    wanted = normal_dims(numbers, self.ndim)
-    for d in wanted:
-        if wanted.count(d) > 1:
+    axes = normal_dims(numbers, self.ndim)
+    for d in axes:
+        if axes.count(d) > 1:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
-    return run(flip_op, self, dims=wanted if self.ndim else ())
+    return run(flip_op, self, dims=axes if self.ndim else ())
 
 
 @front("fliplr")
@@ -668,14 +668,14 @@ def flipud(self: Tensor) -> Tensor:
 def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """A copy shifted along `dims`, with elements wrapping around; without `dims`, as if flattened."""
     steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    along = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+    axes = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
     if not steps:
         raise RuntimeError("`shifts` required")
-    if len(steps) != len(along) and (along or len(steps) > 1):
-        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
-    if along and not self.ndim:
-        raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
-    return run(roll_op, self, shifts=steps, dims=normal_dims(along, self.ndim))
+    if len(steps) != len(axes) and (axes or len(steps) > 1):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}")
+    if axes and not self.ndim:
+        raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
+    return run(roll_op, self, shifts=steps, dims=normal_dims(axes, self.ndim))
 
 
 @front("rot90")
@@ -891,7 +891,7 @@ def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None, *others: int)
 class _Set(Op):
     """Unlike for other ops without a derivative, its node keeps an edge slot for inputs that require no gradient."""
 
-    def places(self, edges: Sequence[Edge | None]) -> Sequence[Edge | None]:
+    def by_argument(self, edges: Sequence[Edge | None]) -> Sequence[Edge | None]:
         return edges
 
 

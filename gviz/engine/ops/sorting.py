@@ -128,10 +128,10 @@ def _searched(self: Array, values: Array, right: bool) -> Array:
     side: Any = "right" if right else "left"
     if self.ndim == 1:
         return np.asarray(np.searchsorted(self, values, side))
-    found = np.zeros(values.shape, np.int64)
+    positions = np.zeros(values.shape, np.int64)
     for place in np.ndindex(self.shape[:-1]):
-        found[place] = np.searchsorted(self[place], values[place], side)
-    return found
+        positions[place] = np.searchsorted(self[place], values[place], side)
+    return positions
 
 
 searchsorted_op: Op = Op(

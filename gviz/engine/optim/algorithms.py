@@ -54,8 +54,8 @@ class SGD(Optimizer):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_kind(foreach, fused, False, differentiable)
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        ways = {"maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused}
-        super().__init__(params, {**options, "nesterov": nesterov, **ways})
+        modes = {"maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused}
+        super().__init__(params, {**options, "nesterov": nesterov, **modes})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """Updates one parameter."""
@@ -96,9 +96,9 @@ class Adam(Optimizer):
             raise ValueError("betas must be either both floats or both Tensors")
         check_kind(foreach, fused, capturable, differentiable)
         options = {"lr": lr, "betas": tuple(map(scalar, betas)), "eps": eps, "weight_decay": weight_decay}
-        ways = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
+        modes = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
         kind = {"amsgrad": amsgrad, "maximize": maximize}
-        super().__init__(params, {**options, **kind, **ways, "decoupled_weight_decay": decoupled_weight_decay})
+        super().__init__(params, {**options, **kind, **modes, "decoupled_weight_decay": decoupled_weight_decay})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """Updates one parameter."""
@@ -169,8 +169,8 @@ class Adamax(Optimizer):
         check_adaptive(lr, betas, eps, weight_decay=weight_decay)
         check_kind(foreach, None, capturable, differentiable)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach}
-        ways = {"maximize": maximize, "differentiable": differentiable, "capturable": capturable}
-        super().__init__(params, {**options, **ways})
+        modes = {"maximize": maximize, "differentiable": differentiable, "capturable": capturable}
+        super().__init__(params, {**options, **modes})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """Updates one parameter."""
@@ -206,8 +206,8 @@ class NAdam(Optimizer):
         check_kind(foreach, None, capturable, differentiable)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         kind = {"momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay}
-        ways = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable}
-        super().__init__(params, {**options, **kind, "maximize": maximize, **ways})
+        modes = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable}
+        super().__init__(params, {**options, **kind, "maximize": maximize, **modes})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """Updates one parameter."""
@@ -249,8 +249,8 @@ class RAdam(Optimizer):
         check_adaptive(lr, betas, eps, weight_decay=weight_decay)
         check_kind(foreach, None, capturable, differentiable)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        ways = {"foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, {**options, **ways, "differentiable": differentiable})
+        modes = {"foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay}
+        super().__init__(params, {**options, **modes, "differentiable": differentiable})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """Updates one parameter."""
@@ -290,8 +290,8 @@ class RMSprop(Optimizer):
         check(eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         check_kind(foreach, None, capturable, differentiable)
         options = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
-        ways = {"capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable}
-        super().__init__(params, {**options, "weight_decay": weight_decay, **ways})
+        modes = {"capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable}
+        super().__init__(params, {**options, "weight_decay": weight_decay, **modes})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """Updates one parameter."""
@@ -339,8 +339,8 @@ class Adagrad(Optimizer):
         check(eps=eps)
         check_kind(foreach, fused, False, differentiable)
         options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
-        ways = {"foreach": foreach, "maximize": maximize, "differentiable": differentiable, "fused": fused}
-        super().__init__(params, {**options, "initial_accumulator_value": initial_accumulator_value, **ways})
+        modes = {"foreach": foreach, "maximize": maximize, "differentiable": differentiable, "fused": fused}
+        super().__init__(params, {**options, "initial_accumulator_value": initial_accumulator_value, **modes})
         for group in self.param_groups:
             for parameter in group["params"]:
                 self._begin(parameter, group["initial_accumulator_value"])
@@ -434,8 +434,8 @@ def check_kind(foreach: bool | None, fused: bool | None, capturable: bool, diffe
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    for name, wanted in (("differentiable", differentiable), ("capturable", capturable)):
-        if wanted:
+    for name, is_set in (("differentiable", differentiable), ("capturable", capturable)):
+        if is_set:
             raise RuntimeError(f"gviz's built-in engine has no {name}=True optimizers; leave it out")
 
 

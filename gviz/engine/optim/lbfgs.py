@@ -51,7 +51,7 @@ class LBFGS(Optimizer):
         """Makes up to `max_iter` moves. Returns the loss before the first."""
         group = self.param_groups[0]
         with no_grad():
-            loss = self._asked(closure)
+            loss = self._evaluated(closure)
             memory = self.state[self._params[0]]
             memory.setdefault("func_evals", 0)
             memory.setdefault("n_iter", 0)
@@ -61,7 +61,7 @@ class LBFGS(Optimizer):
                 self._descend(closure, group, memory, float(loss), grad)
         return loss
 
-    def _asked(self, closure: Callable[[], Any]) -> Any:
+    def _evaluated(self, closure: Callable[[], Any]) -> Any:
         with enable_grad():
             return closure()
 
@@ -85,18 +85,18 @@ class LBFGS(Optimizer):
             slope = float(grad.dot(direction))
             if slope > -group["tolerance_change"]:
                 break
-            is_last, asked = steps == group["max_iter"], 0
+            is_last, calls = steps == group["max_iter"], 0
             if group["line_search_fn"] is not None:
                 start = (loss, grad, slope)
-                loss, grad, size, asked = self._search(closure, group, direction, size, start, evaluations)
+                loss, grad, size, calls = self._search(closure, group, direction, size, start, evaluations)
                 self._move(size, direction)
             else:
                 self._move(size, direction)
                 if not is_last:
-                    loss, asked = float(self._asked(closure)), 1
+                    loss, calls = float(self._evaluated(closure)), 1
                     grad = self._flat_grad()
-            evaluations += asked
-            memory["func_evals"] += asked
+            evaluations += calls
+            memory["func_evals"] += calls
             memory["d"], memory["t"] = direction, size
             if (
                 is_last
@@ -155,7 +155,7 @@ class LBFGS(Optimizer):
 
         def look(distance: float) -> tuple[float, Tensor, float]:
             self._move(distance, direction)
-            loss, grad = float(self._asked(closure)), self._flat_grad()
+            loss, grad = float(self._evaluated(closure)), self._flat_grad()
             for parameter, value in zip(self._params, origin, strict=True):
                 parameter.copy_(value)
             return loss, grad, float(grad.dot(direction))
@@ -207,8 +207,8 @@ def strong_wolfe(
     element of the direction.
     """
     origin = Point(0, start[0], start[1].clone(), start[2])
-    bracket, done, looks = _bracketed(look, size, origin, max_ls)
-    best, looks = _zoomed(look, bracket, widest, origin, done, looks, max_ls)
+    bracket, is_good, looks = _bracketed(look, size, origin, max_ls)
+    best, looks = _zoomed(look, bracket, widest, origin, is_good, looks, max_ls)
     return best.loss, best.grad, best.at, looks
 
 
@@ -235,12 +235,12 @@ def _bracketed(look: Look, size: float, origin: Point, max_ls: int) -> tuple[lis
 
 
 def _zoomed(
-    look: Look, bracket: list[Point], widest: float, origin: Point, done: bool, looks: int, max_ls: int
+    look: Look, bracket: list[Point], widest: float, origin: Point, is_good: bool, looks: int, max_ls: int
 ) -> tuple[Point, int]:
     """Return the good point in a bracket, and the number of calls so far."""
     low, high = sorted((bracket[0], bracket[-1]), key=lambda point: point.loss)
     stuck = False
-    while not done and looks - 1 < max_ls and abs(high.at - low.at) * widest >= NARROW:
+    while not is_good and looks - 1 < max_ls and abs(high.at - low.at) * widest >= NARROW:
         at, stuck = _inside(low, high, stuck)
         now = _point(look, at)
         looks += 1
@@ -248,7 +248,7 @@ def _zoomed(
             low, high = sorted((low, now), key=lambda point: point.loss)
             continue
         if abs(now.slope) <= -FLAT * origin.slope:
-            done = True
+            is_good = True
         elif now.slope * (high.at - low.at) >= 0:
             high = low
         low = now

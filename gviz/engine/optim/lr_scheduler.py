@@ -58,7 +58,7 @@ OVERRIDDEN = (
     "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure "
     f"to call `optimizer.step()` before `lr_scheduler.step()`. {ORDER}"
 )
-EPOCH_GIVEN = (
+EPOCH_DEPRECATED = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
     "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
@@ -122,7 +122,7 @@ class LRScheduler:
             self._warn_of_order()
         self._step_count += 1
         if epoch is not None:
-            warn(EPOCH_GIVEN, UserWarning)
+            warn(EPOCH_DEPRECATED, UserWarning)
         self._update_lr(epoch)
 
     def _warn_of_order(self) -> None:
@@ -157,7 +157,7 @@ class LRScheduler:
         """Return the current learning rates times `factor`."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
-    def _warn_if_asked(self) -> None:
+    def _warn_outside_step(self) -> None:
         """Warn if `get_lr` is called outside `step`: it returns the next rates, not the current ones."""
         if not self._get_lr_called_within_step:
             warn(
@@ -176,7 +176,7 @@ class StepLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         changes = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
         return self._times(self.gamma) if changes else self._now()
 
@@ -196,7 +196,7 @@ class MultiStepLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         if self.last_epoch not in self.milestones:
             return self._now()
         return self._times(self.gamma ** self.milestones[self.last_epoch])
@@ -220,7 +220,7 @@ class ConstantLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         if self.last_epoch == 0:
             return self._times(self.factor)
         return self._now() if self.last_epoch != self.total_iters else self._times(1.0 / self.factor)
@@ -252,7 +252,7 @@ class LinearLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         if self.last_epoch == 0:
             return self._times(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -275,7 +275,7 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         return self._now() if self._is_initial else self._times(self.gamma)
 
     def _get_closed_form_lr(self) -> list[Any]:
@@ -292,7 +292,7 @@ class PolynomialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._now()
         left, before = (1.0 - epoch / self.total_iters for epoch in (self.last_epoch, self.last_epoch - 1))
@@ -316,7 +316,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         if self._is_initial:
             return self._now()
         if self._step_count == 1 and self.last_epoch > 0:
@@ -355,7 +355,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         height = (1 + cos(pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (rate - self.eta_min) * height for rate in self.base_lrs]
 
@@ -425,7 +425,7 @@ class LambdaLR(_FunctionLR):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         return [rate * factor(self.last_epoch) for factor, rate in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
@@ -439,7 +439,7 @@ class MultiplicativeLR(_FunctionLR):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         if self._is_initial:
             return self._now()
         pairs = zip(self.lr_lambdas, self.optimizer.param_groups, strict=True)
@@ -502,7 +502,7 @@ class CyclicLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates; also changes the momentum."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         cycle = floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -587,7 +587,7 @@ class OneCycleLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The next learning rates; also changes the momentum."""
-        self._warn_if_asked()
+        self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
@@ -677,7 +677,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Takes the metric of an epoch, and reduces the learning rates if it has not improved."""
         current = float(metrics)
         if epoch is not None:
-            warn(EPOCH_GIVEN, UserWarning)
+            warn(EPOCH_DEPRECATED, UserWarning)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current
@@ -727,7 +727,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._set_modes(self.mode, self.threshold, self.threshold_mode)
 
 
-class _Combined(LRScheduler):
+class _CombinedScheduler(LRScheduler):
     """Base class of schedulers that step other schedulers."""
 
     _schedulers: Sequence[LRScheduler]
@@ -760,7 +760,7 @@ class _Combined(LRScheduler):
             scheduler.load_state_dict(state)
 
 
-class SequentialLR(_Combined):
+class SequentialLR(_CombinedScheduler):
     """Runs schedulers one after the other, switching at each milestone."""
 
     def __init__(
@@ -800,13 +800,13 @@ class SequentialLR(_Combined):
 
 def _undo(schedulers: Sequence[LRScheduler]) -> None:
     for scheduler in schedulers:
-        if isinstance(scheduler, _Combined):
+        if isinstance(scheduler, _CombinedScheduler):
             _undo(scheduler._schedulers)
         elif hasattr(scheduler, "last_epoch"):
             scheduler.last_epoch -= 1
 
 
-class ChainedScheduler(_Combined):
+class ChainedScheduler(_CombinedScheduler):
     """Steps all schedulers at every step."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:

@@ -68,14 +68,14 @@ def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
             channel.emit(OptimizerStarted(type(self).__name__, channel.stack(), options, before))
         try:
             for hook in (*_EVERY_STEP_PRE.values(), *self._hooks["step_pre"].values()):
-                given = hook(self, args, kwargs)
-                if given is None:
+                answer = hook(self, args, kwargs)
+                if answer is None:
                     continue
-                if not (isinstance(given, tuple) and len(given) == 2):
+                if not (isinstance(answer, tuple) and len(answer) == 2):
                     raise RuntimeError(
-                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {given}."
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {answer}."
                     )
-                args, kwargs = given
+                args, kwargs = answer
             self._opt_called = True
             self._is_stepping = True
             try:
@@ -249,10 +249,10 @@ class Optimizer:
 
         Raises ValueError if the groups do not match.
         """
-        given = state_dict.copy()
+        source = state_dict.copy()
         for hook in self._hooks["load_state_dict_pre"].values():
-            given = hook(self, given) or given
-        groups = deepcopy(given["param_groups"])
+            source = hook(self, source) or source
+        groups = deepcopy(source["param_groups"])
         if len(groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, self.param_groups, strict=True)):
@@ -263,7 +263,7 @@ class Optimizer:
         own = [parameter for group in self.param_groups for parameter in group["params"]]
         parameters = dict(zip(numbers, own, strict=True))
         state: defaultdict[Any, Any] = defaultdict(dict)
-        for key, value in given["state"].items():
+        for key, value in source["state"].items():
             if key in parameters:
                 state[parameters[key]] = _cast(parameters[key], value)
             else:

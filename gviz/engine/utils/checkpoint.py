@@ -26,7 +26,7 @@ from gviz.engine.autograd.grad import backward
 from gviz.engine.autograd.graph import saved_tensors_hooks
 from gviz.engine.backward import Pass, running
 from gviz.engine.modes import enable_grad, no_grad, thread
-from gviz.engine.node import Node, pack
+from gviz.engine.node import Node, pack_saved_tensors
 from gviz.engine.random import fork_rng, get_rng_state, set_rng_state
 from gviz.engine.tensor import UNCOUNTED, Tensor
 from gviz.engine.unsupported_names import lookup_in
@@ -60,7 +60,7 @@ def checkpoint(
     has no effect.
     """
     if use_reentrant is None:
-        warn(_REENTRANT_NOT_GIVEN)
+        warn(_REENTRANT_UNSET)
         use_reentrant = True
     if not use_reentrant:
         again = _Again(function, kwargs, context_fn, preserve_rng_state)
@@ -87,7 +87,7 @@ def checkpoint_sequential(
 ) -> Any:
     """Runs `functions` in order, in `segments` parts; each part except the last is a checkpoint."""
     if use_reentrant is None:
-        warn(_SEQUENTIAL_REENTRANT_NOT_GIVEN)
+        warn(_SEQUENTIAL_REENTRANT_UNSET)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -126,7 +126,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if running.innermost is not None and running.innermost.wanted is not None:
+        if running.innermost is not None and running.innermost.targets is not None:
             raise RuntimeError(_IN_LIMITED_PASS)
         args = list(ctx.others)
         for place, tensor in zip(ctx.tensor_places, ctx.saved_tensors, strict=True):
@@ -183,7 +183,7 @@ def _default_form(tensor: Tensor) -> dict[str, Any]:
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
-class _EnoughComputed(Exception):
+class _StopRecomputation(Exception):
     """Raised to stop once all tensors that forward saved have been recomputed."""
 
 
@@ -212,10 +212,10 @@ class _Round:
 class _Holder:
     """Replaces one saved tensor. Has the tensor of each round, and None after it was returned."""
 
-    __slots__ = ("__weakref__", "found")
+    __slots__ = ("__weakref__", "tensors")
 
     def __init__(self) -> None:
-        self.found: WeakKeyDictionary[_Round, Tensor | None] = WeakKeyDictionary()
+        self.tensors: WeakKeyDictionary[_Round, Tensor | None] = WeakKeyDictionary()
 
 
 class _Inputs(Node):
@@ -229,7 +229,7 @@ class _Inputs(Node):
         if UNCOUNTED in self.versions:
             raise RuntimeError(messages.INFERENCE_SAVED)
         if watchers.watchers:
-            pack(self)
+            pack_saved_tensors(self)
 
     @property
     def saved_outputs(self) -> dict[int, int]:
@@ -261,21 +261,21 @@ class _Frame:
     def give(self, holder: _Holder) -> Tensor:
         """The unpack hook: the tensor of a holder, after a recomputation if this pass has none yet."""
         current = running.innermost
-        found = None if current is None else self._rounds.get(current)
-        if found is None:
-            found = _Round()
+        current_round = None if current is None else self._rounds.get(current)
+        if current_round is None:
+            current_round = _Round()
             if current is not None:
-                self._rounds[current] = found
-            self._compute(found)
-        tensor = holder.found.get(found)
+                self._rounds[current] = current_round
+            self._compute(current_round)
+        tensor = holder.tensors.get(current_round)
         if tensor is None:
             raise CheckpointError(_UNPACKED_TWICE)
-        holder.found[found] = None
+        holder.tensors[current_round] = None
         return tensor
 
     def _compute(self, current: _Round) -> None:
         hooks = saved_tensors_hooks(lambda tensor: self._keep(current, tensor), lambda tensor: tensor)
-        with suppress(_EnoughComputed), hooks, enable_grad():
+        with suppress(_StopRecomputation), hooks, enable_grad():
             self._again(*self._args())
         if not self._ignores_mismatch:
             self._check(current)
@@ -295,9 +295,9 @@ class _Frame:
             return detached
         holder = self._holders[index]()
         if holder is not None:
-            holder.found[current] = detached
+            holder.tensors[current] = detached
         if self._early_stop and current.count == len(self._holders):
-            raise _EnoughComputed
+            raise _StopRecomputation
         return detached
 
     def _check(self, current: _Round) -> None:
@@ -309,7 +309,7 @@ class _Frame:
         different = ""
         for index, (reference, form) in enumerate(zip(self._holders, self._forms, strict=True)):
             holder = reference()
-            tensor = None if holder is None else holder.found.get(current)
+            tensor = None if holder is None else holder.tensors.get(current)
             if tensor is not None and self._form(tensor) != form:
                 different += (
                     f"tensor at position {index}:\nsaved metadata: {form}\nrecomputed metadata: {self._form(tensor)}\n"
@@ -321,13 +321,13 @@ class _Frame:
 
 _DETERMINISM_CHECKS: dict[str, Form | None] = {"default": _default_form, "none": None}
 
-_REENTRANT_NOT_GIVEN = (
+_REENTRANT_UNSET = (
     "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
     "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "
     "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
     "differences between the two variants."
 )
-_SEQUENTIAL_REENTRANT_NOT_GIVEN = (
+_SEQUENTIAL_REENTRANT_UNSET = (
     "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version "
     "2.9 we will raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you "
     "need to preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on "

@@ -12,6 +12,7 @@ import numpy as np
 from gviz.engine import messages
 from gviz.engine.creation import tensor
 from gviz.engine.modes import no_grad
+from gviz.engine.nn.deprecated_names import deprecated_name
 from gviz.engine.nn.module import typename
 from gviz.engine.nn.utils import rnn as rnn
 from gviz.engine.ops.comparison import clamp_front
@@ -21,6 +22,7 @@ from gviz.engine.unsupported_names import lookup_in
 from gviz.source.site import warn
 
 __all__ = [
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
@@ -48,6 +50,9 @@ def clip_grad_norm_(
     total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total
+
+
+clip_grad_norm = deprecated_name(clip_grad_norm_, "torch.nn.utils")
 
 
 def get_total_norm(

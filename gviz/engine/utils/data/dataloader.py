@@ -32,7 +32,7 @@ class DataLoader(Generic[T_co]):
     """Iterates over a dataset batch by batch, in this process."""
 
     _initialized = False
-    _length_said: int | None = None
+    _length: int | None = None
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class DataLoader(Generic[T_co]):
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used.",
             )
-        return self._from_iterable(self._length_said) if self._is_iterable else self._from_indices()
+        return self._from_iterable(self._length) if self._is_iterable else self._from_indices()
 
     def _from_indices(self) -> Iterator[Any]:
         if self.batch_sampler is None:
@@ -138,7 +138,7 @@ class DataLoader(Generic[T_co]):
     def __len__(self) -> int:
         if not self._is_iterable:
             return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
-        count = self._length_said = len(self.dataset)
+        count = self._length = len(self.dataset)
         if self.batch_size is None:
             return count
         full, rest = divmod(count, self.batch_size)

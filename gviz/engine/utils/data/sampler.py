@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from gviz.engine import dtypes
 from gviz.engine.creation import as_tensor
-from gviz.engine.ops.sampling import multinomial
+from gviz.engine.ops.random_draws import multinomial
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.random_tensors import randint, randperm
 
@@ -59,14 +59,14 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        size, wanted = len(self.data_source), self.num_samples
+        size, count = len(self.data_source), self.num_samples
         generator = self.generator or Generator().manual_seed(int(stream_of(None).integers(2**63)))
         if self.replacement:
-            yield from randint(size, (wanted,), generator=generator).tolist()
+            yield from randint(size, (count,), generator=generator).tolist()
             return
-        for _ in range(wanted // size):
+        for _ in range(count // size):
             yield from randperm(size, generator=generator).tolist()
-        yield from randperm(size, generator=generator).tolist()[: wanted % size]
+        yield from randperm(size, generator=generator).tolist()[: count % size]
 
     def __len__(self) -> int:
         return self.num_samples

@@ -15,7 +15,7 @@ from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.functions_and_methods import front
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal as some_normal
-from gviz.engine.ops._examples import within
+from gviz.engine.ops._examples import uniform_array
 from gviz.engine.ops.shape import expanded
 from gviz.engine.random import Generator, stream_of, uniform
 from gviz.engine.random import normal as normal_array
@@ -38,7 +38,7 @@ def _op(name: str, grad_fn: str) -> Op:
         forward=lambda self, drawn: drawn.astype(self.dtype),
         rules=(Rule("self", "0", lambda g: g * 0),),
         public=False,
-        examples=lambda: [Example((within(0.2, 0.8, 2, 3), some_normal(2, 3)), {})],
+        examples=lambda: [Example((uniform_array(0.2, 0.8, 2, 3), some_normal(2, 3)), {})],
     )
 
 
@@ -71,7 +71,7 @@ normal_both_op: Op = Op(
     forward=lambda mean, std, drawn: np.array(drawn),
     rules=(Rule("mean", "0", lambda g: g * 0), Rule("std", "0", lambda g: g * 0)),
     public=False,
-    examples=lambda: [Example((some_normal(2, 3), within(0.2, 0.8, 3), some_normal(2, 3)), {})],
+    examples=lambda: [Example((some_normal(2, 3), uniform_array(0.2, 0.8, 3), some_normal(2, 3)), {})],
 )
 poisson_op: Op = _op("poisson", "PoissonBackward0")
 multinomial_op: Op = Op(
@@ -321,8 +321,8 @@ class Mask(Tensor):
 class Dropout(Op):
     """A product whose node shows its operands, as PyTorch's does, but not its `p`."""
 
-    def shown(self) -> dict[str, property]:
-        return {name: read for name, read in super().shown().items() if name != "p"}
+    def saved_properties(self) -> dict[str, property]:
+        return {name: read for name, read in super().saved_properties().items() if name != "p"}
 
 
 def _declared(name: str) -> Op:
