@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.events import Event, NodeCreated, Warned
+from gviz.graphify.break_recorder import CATEGORY
 from gviz.graphify.construct import Advice, Construct, Kind, construct
 from gviz.graphify.rewrite import advice
-from gviz.graphify.watch import CATEGORY
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
@@ -34,7 +34,7 @@ def breaks(timeline: Timeline, function: str = "") -> Iterator[Break]:
         if event.category != CATEGORY:
             continue
         frames = timeline.stack(event.stack)
-        if frames and (not function or _within(frames, function)):
+        if frames and (not function or _is_inside(frames, function)):
             seen.setdefault((frames[0], event.message), []).append(n)
     trees: dict[str, ast.Module | None] = {}
     by_place: dict[int, Break] = {}
@@ -54,7 +54,7 @@ def _break_at(timeline: Timeline, place: Construct | None, frame: Frame, what: s
     return Break(place.kind, frame, line, advice(place, what), times[0], len(times))
 
 
-def _within(frames: tuple[Frame, ...], function: str) -> bool:
+def _is_inside(frames: tuple[Frame, ...], function: str) -> bool:
     return any(frame.function == function or frame.function.endswith(f".{function}") for frame in frames)
 
 

@@ -43,7 +43,7 @@ def conversion(construct: Construct, what: str) -> Advice:
     if isinstance(node, ast.Subscript) and what == "index":
         return Advice(why, (_element(node, construct),))
     imported = _imported(construct)
-    if isinstance(node, ast.Call) and _reads_within(node, imported):
+    if isinstance(node, ast.Call) and _reads_internally(node, imported):
         outside = f"leave {code(node.func)} out of the graph: call it before the graph runs, or after it"
         return Advice(f"{code(node.func)} looks at a value, which a static graph keeps as a constant", (outside,))
     return Advice(why, (_as_tensors(node, imported) or _as_words(node, imported),))
@@ -64,8 +64,8 @@ def _as_tensors(node: ast.AST, imported: dict[str, str]) -> str:
             return f"{_stacked(values)}.{name}()"
         case ast.Call(func=ast.Name(id="sorted"), args=[values], keywords=[]):
             return f"torch.sort({_stacked(values)}).values"
-        case ast.Call(func=function, args=[*given]):
-            return _of_math(_origin(function, imported), given)
+        case ast.Call(func=function, args=[*arguments]):
+            return _of_math(_origin(function, imported), arguments)
     return ""
 
 
@@ -108,7 +108,7 @@ def _as_words(node: ast.AST, imported: dict[str, str]) -> str:
     return f"continue with the tensor {_tensor(node, imported)}; return it, and read it after the graph has run"
 
 
-def _reads_within(call: ast.Call, imported: dict[str, str]) -> bool:
+def _reads_internally(call: ast.Call, imported: dict[str, str]) -> bool:
     """Return whether the called function reads the value while it works, as ``optimizer.step()`` and
     ``clip_grad_norm_(…)`` do.
 
@@ -193,8 +193,8 @@ def _subscript(construct: Construct) -> ast.Subscript | None:
     if isinstance(construct.node, ast.Subscript):
         return construct.node
     bound = construct.holder(ast.Slice)
-    within = [part for part in construct.path if isinstance(part, ast.Subscript)]
-    for part in within:
+    subscripts = [part for part in construct.path if isinstance(part, ast.Subscript)]
+    for part in subscripts:
         if part.slice is bound or (isinstance(part.slice, ast.Tuple) and bound in part.slice.elts):
             return part
     return None

@@ -11,12 +11,12 @@ RELEASE = tuple(map(int, _INSTALLED[0].split(".")[:2])) if _INSTALLED else (0, 0
 
 
 def events_of(program, wanted=None, **options) -> list[Event]:
-    from gviz.adapters.pytorch.attachment import Attached
+    from gviz.adapters.pytorch.attachment import Attachment
     from gviz.adapters.recording_scope import EVERYTHING
 
     log: list[Event] = []
     channel = emit.Channel(log.append, **options)
-    with emit.listening(channel), Attached(channel, scope=wanted or EVERYTHING):
+    with emit.listening(channel), Attachment(channel, scope=wanted or EVERYTHING):
         kept = program()
     del kept
     return log

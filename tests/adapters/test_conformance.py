@@ -1,4 +1,4 @@
-"""One model, written once, on gviz's engine and on PyTorch: the two say the same events, up to `EXCEPTIONS`."""
+"""One model, written once, on the built-in engine and on PyTorch: the two say the same events, up to `EXCEPTIONS`."""
 
 from collections import Counter
 
@@ -156,9 +156,9 @@ def engine_log(text):
 
 
 def torch_log(text):
-    from gviz.adapters.pytorch.attachment import Attached
+    from gviz.adapters.pytorch.attachment import Attachment
 
-    return recorded(text, torch, Attached)
+    return recorded(text, torch, Attachment)
 
 
 def recorded(text, framework, attached):

@@ -212,7 +212,7 @@ def test_a_nan_of_a_replay_is_found_where_it_came_in(device):
         description(timeline, timeline.at(seq))
     [found] = check(timeline)
     assert found.finding.kind == "nan-born"
-    assert "Fill_" in found.finding.text
+    assert "fill_" in found.finding.text
 
 
 def test_nothing_is_read_and_computed_within_a_capture(device):

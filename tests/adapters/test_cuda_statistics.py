@@ -17,7 +17,7 @@ from gviz.events import GradSet, NodeCreated, NodeFreed, StorageWritten
 from gviz.trace.codec import values_of, with_values
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import FLUSH_SECONDS
-from gviz.values.value import Awaited, Value, decode, statistics
+from gviz.values.value import AwaitedValue, Value, decode, statistics
 from tests.adapters.recorded import events_of
 
 torch = pytest.importorskip("torch")
@@ -194,7 +194,7 @@ def forms(log):
 def numbers(log):
     """What the values of all events hold: elements, or statistics up to rounding."""
     for value in values_of(log):
-        assert not isinstance(value, Awaited) or value.arrives()
+        assert not isinstance(value, AwaitedValue) or value.arrives()
         if value.stats is None:
             yield value.data
         else:
@@ -362,7 +362,7 @@ def test_a_tensor_on_its_way_to_the_host_has_the_numbers_of_its_source(play, mon
 
     log = events_of(program, limit=256, awaits=True)
     written = [event.value for event in log if isinstance(event, StorageWritten)]
-    assert isinstance(written[-2], Awaited)
+    assert isinstance(written[-2], AwaitedValue)
     assert type(written[-1]) is Value
     outputs = [output.value for event in log if isinstance(event, NodeCreated) for output in event.outputs]
     views = [value for value in outputs if value.shape == (30,)]

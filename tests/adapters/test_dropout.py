@@ -61,5 +61,5 @@ def test_numbers_that_a_call_draws_itself_are_told_as_that_call(tracked):
     mean, spread = torch.tensor([1.0, 2.0], requires_grad=tracked), torch.tensor([0.5, 0.25])
     timeline = recorded(lambda: torch.normal(mean, spread))
     formula = computation(timeline, of_op(timeline, "normal").node).formula
-    assert formula.startswith("Normal([1 2]")
+    assert formula.startswith("normal([1 2]")
     assert "[0.5 0.25]" in formula

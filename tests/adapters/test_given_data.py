@@ -29,10 +29,10 @@ class Followed:
         channel = emit.Channel(self.events.append)
         with emit.listening(channel):
             if framework == "torch":
-                from gviz.adapters.pytorch.attachment import Attached
+                from gviz.adapters.pytorch.attachment import Attachment
                 from gviz.adapters.pytorch.autograd_graph import edge_of
 
-                with Attached(channel) as attached:
+                with Attachment(channel) as attached:
                     self.tensors = program(torch)
                     self.edges = {name: edge_of(attached.session, tensor) for name, tensor in self.tensors.items()}
             else:
@@ -160,7 +160,7 @@ def test_other_memory_is_told_with_its_line(framework):
     told = [description(followed.timeline, followed.timeline.at(seq)) for seq, _ in followed.timeline.select([DataSet])]
     assert told[0] == "its data were set, version 0, now [7 8 9]"
     assert told[1].startswith("its data were changed by #")
-    assert told[1].endswith("Add_, version 0, now [8 9 10]")
+    assert told[1].endswith("add_, version 0, now [8 9 10]")
     first = next(event for event in followed.events if isinstance(event, DataSet))
     (frame, *_) = followed.timeline.stack(first.stack)
     assert frame.function == "other_memory"

@@ -52,7 +52,7 @@ def test_a_training_loop_keeps_nothing_of_an_iteration(tmp_path, phase):
 
 
 def test_of_many_functions_that_the_program_makes_only_the_newest_are_kept():
-    from gviz.adapters.pytorch.operations import FUNCTIONS
+    from gviz.adapters.pytorch.operation_catalog import FUNCTIONS
 
     def program():
         x = torch.ones(2)

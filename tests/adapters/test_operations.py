@@ -91,7 +91,7 @@ def test_what_is_not_tracked_is_told_with_the_arguments_it_has_by_itself():
     assert told == [
         f"size of {number} over all dims: (sum of |{number}|**2)**(1 / 2)",
         f"size of {number} over all dims: the largest |{number}|",
-        f"Norm({number}, p='nuc', dim=None, keepdim=False, dtype=None)",
+        f"norm({number}, p='nuc', dim=None, keepdim=False, dtype=None)",
         f"standard deviation of {number} over all dims",
         f"the top 1 of {number} along dim -1",
         "tensors joined along dim 0",

@@ -558,7 +558,7 @@ def test_what_was_compiled_before_the_recording_stays_compiled():
 
 def test_a_listener_that_blocks_in_one_thread_holds_no_other():
     """A debugger may hold one thread at an event; the others, and other passes, must be able to go on."""
-    from gviz.adapters.pytorch.attachment import Attached
+    from gviz.adapters.pytorch.attachment import Attachment
 
     held, release, done = threading.Event(), threading.Event(), threading.Event()
     holder = []
@@ -575,7 +575,7 @@ def test_a_listener_that_blocks_in_one_thread_holds_no_other():
         done.set()
 
     channel = emit.Channel(listener)
-    with emit.listening(channel), Attached(channel):
+    with emit.listening(channel), Attachment(channel):
         thread = threading.Thread(target=work)
         thread.start()
         assert held.wait(60)
@@ -589,12 +589,12 @@ def test_a_listener_that_blocks_in_one_thread_holds_no_other():
 
 
 def test_detached_again_nothing_is_left():
-    from gviz.adapters.pytorch.attachment import Attached
+    from gviz.adapters.pytorch.attachment import Attachment
 
     before = (torch.autograd._engine_run_backward, torch.autograd.Function.__dict__["apply"], torch.compile,
               threading.Thread._bootstrap_inner)  # fmt: skip
     channel = emit.Channel(lambda event: None)
-    with emit.listening(channel), Attached(channel):
+    with emit.listening(channel), Attachment(channel):
         pass
     assert before == (torch.autograd._engine_run_backward, torch.autograd.Function.__dict__["apply"], torch.compile,
                       threading.Thread._bootstrap_inner)  # fmt: skip
@@ -622,12 +622,12 @@ def test_a_missing_name_disables_only_what_needs_it(monkeypatch):
 
 
 def test_iterations_leave_nothing_behind():
-    from gviz.adapters.pytorch.attachment import Attached
+    from gviz.adapters.pytorch.attachment import Attachment
 
     net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
     optimizer = torch.optim.Adam(net.parameters())
     channel, kept = emit.Channel(lambda event: None), []
-    with emit.listening(channel), Attached(channel) as attached:
+    with emit.listening(channel), Attachment(channel) as attached:
         for _ in range(60):
             loss = net(torch.randn(2, 3)).square().mean()
             optimizer.zero_grad()

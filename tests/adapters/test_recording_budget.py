@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from gviz.adapters.recording_budget import AFTER_ALARM, Budget, Look, share_of
+from gviz.adapters.recording_budget import AFTER_ALARM, NO_RATE, STILL_FOR, TOO_SMALL, Budget, Look, Values, share_of
 from gviz.errors import GvizError
 from gviz.trace.whole_iterations import recorded_iterations
 
@@ -114,6 +114,92 @@ def test_a_loss_that_falls_or_leaps_where_it_is_next_to_nothing_is_no_alarm():
     assert budget.alarms == []
 
 
+def stops(still_at, looks=400):
+    """The alarms where parameter 1 has no gradient at some iterations; one iteration is one look."""
+    budget, alarms = Budget(0), []
+    for at in range(1, looks + 1):
+        alarm = budget.answered(Look(at, 1.0, 1.0, still=(1,) if still_at(at) else ()))
+        alarms += [alarm] if alarm else []
+    return alarms
+
+
+def test_a_parameter_that_stops_moving_raises_one_alarm():
+    (alarm,) = stops(lambda at: at > 100)
+    assert alarm.what == "parameter 2 of optimizer 1 stopped moving after iteration 100: its gradient is 0 or missing"
+    assert (alarm.iteration, alarm.since) == (116, 100)
+
+
+@pytest.mark.parametrize(
+    "still_at",
+    [
+        lambda at: True,  # frozen from the beginning
+        lambda at: 100 < at <= 115,  # a short time
+        lambda at: at % 20 > 10,  # an expert that is chosen in every second epoch
+        lambda at: at < 60 or at > 300,  # 100 looks are less than four times the longest time before
+    ],
+)
+def test_a_parameter_that_moves_now_and_then_raises_none(still_at):
+    assert stops(still_at) == []
+
+
+def alarms_of_values(values, *, why=TOO_SMALL, still=(), looks=100):
+    """The alarms of a program with two parameters, where `values` gives those of the second by iteration."""
+    budget = Budget(0, why_unchanged=lambda optimizer, place: why)
+    seen = []
+    for at in range(1, looks + 1):
+        known = {0: Values(float(at), 0.0), 1: Values(*values(at))} if at % STILL_FOR == 1 else {}
+        alarm = budget.answered(Look(at, 1.0, 1.0, still=still, values=known))
+        seen += [alarm] if alarm else []
+    return seen
+
+
+def test_a_parameter_whose_values_no_longer_change_raises_one_alarm():
+    (alarm,) = alarms_of_values(lambda at: (float(min(at, 40)), 0.0))
+    assert alarm.what == f"parameter 2 of optimizer 1 has not changed since iteration 49: {TOO_SMALL}"
+    assert (alarm.iteration, alarm.since) == (65, 49)
+
+
+def test_a_parameter_that_never_changes_raises_an_alarm_unless_its_rate_is_0():
+    assert [alarm.iteration for alarm in alarms_of_values(lambda at: (1.0, 2.0))] == [17]
+    assert alarms_of_values(lambda at: (1.0, 2.0), why=NO_RATE) == []
+    assert alarms_of_values(lambda at: (1.0, 2.0), why="") == []
+    (alarm,) = alarms_of_values(lambda at: (1.0, float(at > 20)), why=NO_RATE)
+    assert alarm.what.endswith(f"has not changed since iteration 33: {NO_RATE}")
+
+
+@pytest.mark.parametrize(
+    "values", [lambda at: (1.0, float(at)), lambda at: (float(at), 1.0), lambda at: (math.nan, 1.0)]
+)
+def test_the_norm_or_the_sum_shows_a_change(values):
+    assert alarms_of_values(values) == []
+
+
+def test_a_parameter_without_a_gradient_need_not_change():
+    assert alarms_of_values(lambda at: (1.0, 2.0), still=(1,)) == []
+
+
+def test_a_parameter_that_has_converged_need_not_change_but_its_rate_is_reported():
+    def converges(at):
+        return float(min(at, 40)), 0.0, 1.0 if at < 40 else 0.01
+
+    assert alarms_of_values(converges) == []
+    assert len(alarms_of_values(converges, why=NO_RATE)) == 1
+
+
+def test_many_parameters_that_stop_together_are_one_alarm():
+    budget = Budget(0)
+    alarms = [budget.answered(Look(at, 1.0, 1.0, still=range(5) if at > 50 else ())) for at in range(1, 100)]
+    (alarm,) = filter(None, alarms)
+    assert alarm.what.startswith("parameter 1 of optimizer 1 and 4 more stopped moving after iteration 50: their ")
+
+
+def test_a_look_without_gradients_has_a_loss():
+    budget = Budget(0)
+    budget.answered(Look(1, 2.5, None))
+    told = recorded_iterations({"monitored": json.dumps(budget.as_data())})
+    assert told.checks == ((1, 2.5, None),)
+
+
 def test_old_looks_are_kept_more_rarely():
     budget = Budget(0)
     run(budget, 50_000)
@@ -167,7 +253,7 @@ def test_damaged_times_are_not_taken(calls):
     data = Budget().as_data() | {"times": [(3, times)]}
     assert recorded_iterations({"monitored": json.dumps(data)}) is None
     whole = times | {"calls": [["a", "A", -1, 1, 2]]}
-    (read,) = recorded_iterations({"monitored": json.dumps(data | {"times": [(3, whole)]})}).times
+    (read,) = recorded_iterations({"monitored": json.dumps(data | {"times": [(3, whole)]})}).timed_iterations
     assert (read.iteration, read.calls[0].backward) == (3, 2)
     for name in ("total", "outside", "optimizer"):
         assert recorded_iterations({"monitored": json.dumps(data | {"times": [(3, whole | {name: 2**63})]})}) is None
@@ -191,9 +277,9 @@ def test_a_trace_says_what_a_budget_decided():
     assert told.iterations == 100
     assert told.has_whole(51)
     assert not told.has_whole(50)
-    assert math.isnan(told.looks[49][1])
+    assert math.isnan(told.checks[49][1])
     assert told.alarms == ((50, "the loss is nan"), (51, "the norm of the gradients is inf"))
-    assert told.words == "5 of 100 iterations are recorded whole; loss and gradients were checked in every iteration"
+    assert told.summary == "5 of 100 iterations are recorded whole; loss and gradients were checked in every iteration"
 
 
 @pytest.mark.parametrize(

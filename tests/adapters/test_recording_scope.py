@@ -75,11 +75,11 @@ def test_passes_alone_have_the_same_steps():
 
 def test_passes_alone_leave_operations_and_module_calls_alone():
     from gviz import emit
-    from gviz.adapters.pytorch.attachment import Attached
+    from gviz.adapters.pytorch.attachment import Attachment
 
     model = network()
     channel = emit.Channel(lambda event: None)
-    with emit.listening(channel), Attached(channel, scope=wanted(phase="backward")):
+    with emit.listening(channel), Attachment(channel, scope=wanted(phase="backward")):
         assert not torch.overrides._get_current_function_mode_stack()
         train(model)
         assert not torch.nn.modules.module._global_forward_pre_hooks  # the names are known
@@ -177,9 +177,9 @@ def test_what_was_compiled_is_as_before():
 
 
 def test_a_leaf_is_called_as_the_global_that_holds_it():
-    world = {"torch": torch, "made_before": torch.ones(2, requires_grad=True)}
-    log = events_of(lambda: exec(compile("(made_before * 2).sum()", "main.py", "exec"), world))
-    assert [event.name for event in of_kind(log, Named)] == ["made_before"]
+    world = {"torch": torch, "earlier_nodes": torch.ones(2, requires_grad=True)}
+    log = events_of(lambda: exec(compile("(earlier_nodes * 2).sum()", "main.py", "exec"), world))
+    assert [event.name for event in of_kind(log, Named)] == ["earlier_nodes"]
 
 
 @pytest.mark.parametrize("part", [{}, {"phase": "backward"}])

@@ -8,7 +8,7 @@ from gviz import trace
 from gviz.explain.computation import saved_names
 from gviz.explain.saved_memory import saved_memory
 from gviz.render.boxes.graph_options import Options
-from gviz.render.request import moment_scene
+from gviz.render.picture_content import moment_scene
 
 
 def program(torch):
@@ -100,7 +100,7 @@ def test_the_result_that_a_setup_saves_has_the_name_of_a_result(torch, tmp_path)
 
 def test_the_memory_of_a_function_counts_what_its_forward_computed(torch, tmp_path):
     timeline = recorded(tmp_path, lambda: program(torch))
-    names = {timeline.info(one.made[0]).name for one in saved_memory(timeline, len(timeline)).tensors}
+    names = {timeline.info(one.output[0]).name for one in saved_memory(timeline, len(timeline)).tensors}
     assert {"p", "n"} <= names
 
 

@@ -1,7 +1,9 @@
 """A recording that pauses: what whole iterations hold, what stays between them, and what the sentinel sees."""
 
 import importlib
+import json
 import math
+import time
 
 import pytest
 from cli.programs import gviz as command
@@ -9,9 +11,11 @@ from cli.programs import python
 
 import gviz
 from gviz import emit
+from gviz.adapters.recording_budget import MOST_PASSES, Budget
 from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
-from gviz.events import BackwardStarted, Marked, NodeCreated, Warned
+from gviz.events import BackwardStarted, Failed, Marked, Named, NodeCreated, Warned
+from gviz.explain.check import check
 from gviz.explain.module_times import module_times, time_data, time_lines
 from gviz.query.moment_lookup import event_at
 from gviz.trace.file.reader import open_trace
@@ -22,6 +26,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 hooks = importlib.import_module("torch.optim.optimizer")
+sentinel = importlib.import_module("gviz.adapters.pytorch.sentinel")
 timer = importlib.import_module("gviz.adapters.pytorch.iteration_timer")
 
 
@@ -87,7 +92,9 @@ def events_in(log):
 
 
 def numbers_of_whole(told):
-    return [number for first, last in told.whole for number in range(first, last + 1) if number <= told.iterations]
+    return [
+        number for first, last in told.whole_ranges for number in range(first, last + 1) if number <= told.iterations
+    ]
 
 
 def test_between_whole_iterations_nothing_listens(tmp_path):
@@ -99,7 +106,7 @@ def test_between_whole_iterations_nothing_listens(tmp_path):
     assert 2 < len(whole) < 100
     for number, parts in enumerate(run.parts, 1):
         assert parts == LISTENING if number in whole else parts in (IDLE, TIMED)
-    assert all(run.parts[each.iteration - 1] == TIMED for each in told.times)
+    assert all(run.parts[each.iteration - 1] == TIMED for each in told.timed_iterations)
     assert run.parts.count(TIMED) < 100
     with log:
         marks = [event.name for event in events_in(log) if isinstance(event, Marked)]
@@ -127,13 +134,13 @@ def test_the_sentinel_sees_loss_and_norm_of_each_iteration(tmp_path):
     log.close()
     plain.go(12)
     assert run.losses == plain.losses
-    assert [at for at, _, _ in told.looks][:8] == list(range(1, 9))
-    for at, loss, norm in told.looks:
+    assert [at for at, _, _ in told.checks][:8] == list(range(1, 9))
+    for at, loss, norm in told.checks:
         assert loss == pytest.approx(plain.losses[at - 1])
         assert norm > 0
     gradients = [p.grad.flatten() for p in plain.model.parameters()]
-    if told.looks[-1][0] == 12:
-        assert told.looks[-1][2] == pytest.approx(torch.cat(gradients).norm().item())
+    if told.checks[-1][0] == 12:
+        assert told.checks[-1][2] == pytest.approx(torch.cat(gradients).norm().item())
 
 
 def test_a_nan_is_said_and_what_follows_is_recorded(tmp_path, capfd):
@@ -141,14 +148,390 @@ def test_a_nan_is_said_and_what_follows_is_recorded(tmp_path, capfd):
     told, log = recorded(tmp_path / "a.gviz", run, 300, spoil=30, budget=0)
     log.close()
     ((at, what),) = told.alarms
-    assert at == min(seen for seen, _, _ in told.looks if seen >= 30)  # how often it looks depends on the machine
+    assert at == min(seen for seen, _, _ in told.checks if seen >= 30)  # how often it looks depends on the machine
     assert what.endswith("the norm of the gradients is nan")
     assert numbers_of_whole(told) == [1, at + 1, at + 2, at + 3]
     err = capfd.readouterr().err
     assert f"gviz: iteration {at}: the" in err
-    good = max(seen for seen, _, norm in told.looks if seen < at)
+    good = max(seen for seen, _, norm in told.checks if seen < at)
     assert good < 30
     assert f"gviz record --from-iteration {good} " in err
+
+
+class Pauses:
+    """A debugger of tests: at each pause, the whole iterations so far, and whether gviz listens."""
+
+    def __init__(self, monkeypatch):
+        self.seen = []
+        self.may_again = True
+        monkeypatch.setattr(gviz.frameworks, "debugger_front", lambda: self)
+
+    def pause_monitored(self, recording):
+        recording.flush()
+        with open_trace(recording.path) as log:
+            told = recorded_iterations(log.meta)
+            self.seen.append((told.iterations, numbers_of_whole(told), told.last_alarm, put_in()))
+        return self.may_again
+
+
+@pytest.mark.parametrize(("words", "count"), [("nan", 2), ("inf,nan", 2), ("alarm", 2), ("inf", 0), ("", 0)])
+def test_the_program_pauses_at_an_alarm_and_after_the_next_whole_iteration(tmp_path, monkeypatch, words, count):
+    pauses = Pauses(monkeypatch)
+    told, log = recorded(tmp_path / "a.gviz", Run(), 300, spoil=30, budget=0, pause_on=words)
+    log.close()
+    ((at, what),) = told.alarms
+    assert len(pauses.seen) == count
+    for (iterations, whole, alarm, parts), ended in zip(pauses.seen, (at, at + 1), strict=False):
+        assert iterations == ended
+        assert whole == [1, *range(at + 1, ended + 1)]
+        assert alarm == f"iteration {at}: {what}"
+        assert parts == LISTENING
+
+
+def test_a_program_that_pauses_in_a_whole_iteration_pauses_once(tmp_path, monkeypatch):
+    pauses = Pauses(monkeypatch)
+    told, log = recorded(tmp_path / "a.gviz", Run(), 20, spoil=1, budget=0, pause_on="nan")
+    log.close()
+    assert [at for at, _ in told.alarms] == [1]
+    assert len(pauses.seen) == 1
+
+
+def test_a_program_that_cannot_pause_does_not_try_again(tmp_path, monkeypatch):
+    pauses = Pauses(monkeypatch)
+    pauses.may_again = False
+    _, log = recorded(tmp_path / "a.gviz", Run(), 300, spoil=30, budget=0, pause_on="nan")
+    log.close()
+    assert len(pauses.seen) == 1
+
+
+def test_the_time_of_a_pause_counts_neither_as_cost_nor_as_time_of_the_program(tmp_path, monkeypatch):
+    pauses, passed = Pauses(monkeypatch), [0]
+    monkeypatch.setattr(sentinel, "_clock", lambda: time.perf_counter_ns() + passed[0])
+
+    def wait(recording):
+        passed[0] += 10**15
+        return True
+
+    monkeypatch.setattr(pauses, "pause_monitored", wait)
+    _, log = recorded(tmp_path / "a.gviz", Run(), 300, spoil=30, budget=0, pause_on="nan")
+    with log:
+        spent = json.loads(log.meta["monitored"])["spent"]
+    assert passed[0] == 2 * 10**15
+    assert 0.01 < spent < 1000
+
+
+def test_a_process_that_others_wait_for_does_not_pause(tmp_path, monkeypatch, capfd):
+    pauses = Pauses(monkeypatch)
+    monkeypatch.setattr(sentinel, "has_other_ranks", lambda: True)
+    _, log = recorded(tmp_path / "a.gviz", Run(), 300, spoil=30, budget=0, pause_on="nan")
+    log.close()
+    assert pauses.seen == []
+    assert capfd.readouterr().err.count("the program does not pause: the other processes of the training") == 1
+
+
+def trained(path, loop, **options):
+    """Record a loop of a program that trains in its own way; return what the trace says of it, and its log."""
+    with gviz.record(path, **{"budget": 0, **options}):
+        loop()
+    log = open_trace(path)
+    return recorded_iterations(log.meta), log
+
+
+def test_without_an_optimizer_each_backward_pass_ends_an_iteration(tmp_path):
+    weight = torch.ones(3, requires_grad=True)
+
+    def loop():
+        for turn in range(800):  # many: each is short, so the sentinel may look at every 100th only
+            loss = (weight * (math.nan if turn == 400 else 1.0)).pow(2).sum()
+            loss.backward()
+            with torch.no_grad():
+                weight.sub_(weight.grad, alpha=0.01)
+            weight.grad = None
+
+    told, log = trained(tmp_path / "a.gviz", loop)
+    with log:
+        assert sum(isinstance(event, BackwardStarted) for event in events_in(log)) < 16 + 2 * 3
+    assert told.iterations == 800 - MOST_PASSES + 1
+    assert told.checks[0][1] == pytest.approx(3 * 0.98 ** (2 * told.checks[0][0] + 28), rel=0.01)
+    assert told.alarms[0][1].startswith("the loss is nan")
+    assert numbers_of_whole(told)[:2] == [1, told.alarms[0][0] + 1]
+
+
+def test_a_leaf_that_dies_does_not_shift_the_names_of_the_others(tmp_path, capfd):
+    a, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+
+    def loop():
+        x = torch.ones(2, requires_grad=True)
+        for turn in range(200):
+            still = 0.0 if turn >= 100 else 1.0
+            loss = (a * w * still).sum() + (w * w).sum() + (0.0 if x is None else x.sum())
+            loss.backward()
+            if turn == 60:
+                x = None
+            with torch.no_grad():
+                for leaf in (a, w):
+                    leaf -= 0.001 * leaf.grad
+                    leaf.grad = None
+
+    told, log = trained(tmp_path / "a.gviz", loop)
+    log.close()
+    assert {what.split()[0] for _, what in told.alarms} <= {"a", "x"}
+
+
+def test_a_pass_that_a_later_one_differentiates_ends_no_iteration(tmp_path):
+    weight = torch.ones(3, requires_grad=True)
+
+    def loop():
+        for _ in range(50):
+            (grad,) = torch.autograd.grad(weight.pow(3).sum(), weight, create_graph=True)
+            grad.pow(2).sum().backward()
+
+    told, log = trained(tmp_path / "a.gviz", loop)
+    log.close()
+    assert told.iterations == 50 - MOST_PASSES + 1
+
+
+def test_without_an_optimizer_marks_divide_a_program(tmp_path):
+    weight, turns = torch.ones(3, requires_grad=True), []
+
+    def loop():
+        for turn in range(1, 41):
+            gviz.mark(f"turn {turn}")
+            turns.append(put_in())
+            weight.pow(2).sum().backward()
+            weight.pow(3).sum().backward()
+
+    told, log = trained(tmp_path / "a.gviz", loop)
+    assert told.iterations == 39
+    assert numbers_of_whole(told) == [1]
+    assert (turns[0], turns[1]) == (LISTENING, IDLE)
+    with log:
+        marks = [event.name for event in events_in(log) if isinstance(event, Marked)]
+    assert marks == ["iteration 1", "turn 1"]
+
+
+def test_marks_of_epochs_end_no_iteration_of_a_program_with_an_optimizer(tmp_path):
+    run = Run()
+
+    def loop():
+        for epoch in range(3):
+            gviz.mark(f"epoch {epoch}")
+            run.go(10)
+
+    told, log = trained(tmp_path / "a.gviz", loop, model=run.model)
+    log.close()
+    assert told.iterations == 30
+
+
+def test_gradients_of_every_optimizer_are_looked_at(tmp_path):
+    run = Run()
+    other = torch.nn.Linear(2, 1)
+    critic = torch.optim.SGD(other.parameters(), lr=0.01)
+
+    def loop():
+        for turn in range(200):
+            run.go(1)
+            loss = other(torch.ones(1, 2)).sum() * (math.nan if turn >= 100 else 1)
+            critic.zero_grad()
+            loss.backward()
+            critic.step()
+
+    told, log = trained(tmp_path / "a.gviz", loop)
+    log.close()
+    assert "the loss at the steps of optimizer 2 is nan and the norm of the gradients at" in told.alarms[0][1]
+    assert all(math.isfinite(loss) for _, loss, _ in told.checks)
+
+
+def test_an_optimizer_of_each_epoch_continues_the_one_before(tmp_path, capfd):
+    run = Run(optimizers=0)
+
+    def loop():
+        for epoch in range(10):  # long enough for a sentinel that looks at every 100th iteration only
+            run.optimizers = [torch.optim.SGD(run.model.parameters(), lr=0.01)]
+            run.go(100, spoil=350 if epoch == 3 else None)
+
+    told, log = trained(tmp_path / "a.gviz", loop, model=run.model)
+    log.close()
+    assert told.iterations == 1000
+    ((at, what),) = told.alarms
+    assert at >= 350
+    assert ("nan" in what, "optimizer" in what) == (True, False)
+
+
+def test_a_parameter_that_stops_moving_raises_an_alarm_with_its_name(tmp_path, capfd):
+    run = Run()
+
+    def loop():
+        run.go(30 * 100)
+        run.model[0].weight.register_hook(torch.zeros_like)
+        run.go(30 * 100)
+
+    told, log = trained(tmp_path / "a.gviz", loop, model=run.model)
+    log.close()
+    ((at, what),) = told.alarms
+    assert what == f"0.weight stopped moving after iteration {told.last_good[0]:,}: its gradient is 0 or missing"
+    assert told.last_good[0] <= 3000 < told.last_good[0] + told.check_interval * 2
+    assert at > 3000
+    assert numbers_of_whole(told) == [1, at + 1, at + 2, at + 3]
+    assert f"--from-iteration {told.last_good[0]} " in capfd.readouterr().err
+
+
+@pytest.fixture
+def looks_at_each_step(monkeypatch):
+    monkeypatch.setattr(Budget, "looked", lambda budget, cost: None)
+
+
+@pytest.mark.usefixtures("looks_at_each_step")
+def test_a_learning_rate_that_becomes_0_raises_an_alarm(tmp_path, capfd):
+    run = Run()
+
+    def loop():
+        run.go(50)
+        run.optimizers[0].param_groups[0]["lr"] = 0.0
+        run.go(100)
+
+    told, log = trained(tmp_path / "a.gviz", loop, model=run.model)
+    log.close()
+    assert told.alarms == ((81, "0.weight and 3 more have not changed since iteration 65: the learning rate is 0"),)
+    assert "--from-iteration 65 " in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("looks_at_each_step")
+def test_a_parameter_whose_updates_are_rounded_away_raises_an_alarm(tmp_path, capfd):
+    run = Run()
+    run.model.to(torch.bfloat16)
+    with torch.no_grad():
+        for parameter in run.model.parameters():
+            parameter.fill_(1.0)
+    run.model[0].float()
+    run.model[0].register_forward_hook(lambda module, inputs, output: output.to(torch.bfloat16))
+    run.optimizers = [torch.optim.SGD(run.model.parameters(), lr=1e-5)]
+    told, log = trained(tmp_path / "a.gviz", lambda: run.go(60), model=run.model)
+    log.close()
+    ((at, what),) = told.alarms
+    assert at == 17
+    words = "2.weight and 2.bias have not changed since iteration 1: the updates are too small to change a number"
+    assert what == f"{words} in bfloat16"
+
+
+@pytest.mark.usefixtures("looks_at_each_step")
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop])
+@pytest.mark.parametrize("lowest", [0.0, 0.01])
+def test_values_that_the_program_holds_where_they_are_raise_no_alarm(tmp_path, kind, lowest):
+    weight = torch.nn.Parameter(torch.full((3,), 0.02))
+    optimizer = kind([weight], lr=0.01)
+
+    def loop():
+        for _ in range(100):
+            optimizer.zero_grad()
+            weight.sum().backward()
+            optimizer.step()
+            weight.data.clamp_(min=lowest)
+
+    told, log = trained(tmp_path / "a.gviz", loop)
+    log.close()
+    assert told.alarms == ()
+
+
+@pytest.mark.usefixtures("looks_at_each_step")
+def test_updates_of_an_optimizer_that_scales_gradients_are_rounded_away(tmp_path):
+    weight = torch.nn.Parameter(torch.full((3,), 100.0))
+    optimizer = torch.optim.Adam([weight], lr=1e-6)
+
+    def loop():
+        for _ in range(40):
+            optimizer.zero_grad()
+            weight.sum().backward()
+            optimizer.step()
+
+    told, log = trained(tmp_path / "a.gviz", loop)
+    log.close()
+    ((_, what),) = told.alarms
+    assert what.endswith("the updates are too small to change a number in float32")
+
+
+@pytest.mark.usefixtures("looks_at_each_step")
+def test_weights_that_only_flip_their_sign_change(tmp_path):
+    weight = torch.nn.Parameter(torch.tensor([1.0, 1.0, 1.0]))
+
+    class Flip(torch.optim.Optimizer):
+        count = 0
+
+        def step(self):
+            self.count += 1
+            with torch.no_grad():  # the norm stays the same
+                weight.copy_(torch.where(torch.arange(3) < self.count // 16 % 4, 1.0, -1.0))
+
+    optimizer = Flip([weight], {"lr": 0.1})
+
+    def loop():
+        for _ in range(100):
+            weight.grad = torch.ones(3)
+            optimizer.step()
+            weight.pow(2).sum().backward()
+
+    told, log = trained(tmp_path / "a.gviz", loop)
+    log.close()
+    assert not [what for _, what in told.alarms if "not changed" in what]
+
+
+def test_the_error_that_ends_the_program_is_recorded_between_whole_iterations(tmp_path, capfd):
+    run = Run()
+
+    def loop():
+        run.go(20)
+        raise ValueError("broken data")
+
+    with pytest.raises(ValueError, match="broken data"):
+        trained(tmp_path / "a.gviz", loop)
+    assert "gviz: iteration 21: the program failed with ValueError\n" in capfd.readouterr().err
+    with open_trace(tmp_path / "a.gviz") as log:
+        told = recorded_iterations(log.meta)
+        assert [event.message for event in events_in(log) if isinstance(event, Failed)] == ["broken data"]
+        findings = {one.finding.kind: one.finding for one in check(Timeline(log))}
+    assert told.alarms == ((21, "the program failed with ValueError"),)
+    assert told.command_from(told.last_good[0]).startswith("gviz record --from-iteration 20 ")
+    assert findings["failed"].text == "the program failed with ValueError: broken data"
+    assert "alarm" not in findings  # the finding about the error names its iteration
+    how = "record what led to it: gviz record --from-iteration 20 "
+    assert findings["failed"].parts[-1].text.startswith(f"iteration 21 was not recorded; {how}")
+
+
+def test_a_whole_iteration_begins_with_the_weights_of_then(tmp_path):
+    run, weights = Run(), []
+
+    def loop():
+        for _ in range(300):
+            weights.append(run.model[0].weight.detach().clone())
+            run.go(1)
+
+    told, log = trained(tmp_path / "a.gviz", loop, model=run.model, budget=0.9)
+    number = numbers_of_whole(told)[1]
+    with log:
+        timeline = Timeline(log)
+        (node,) = [event.node for event in events_in(log) if isinstance(event, Named) and event.name == "0.weight"]
+        at = timeline.iteration_numbered(number).start
+        assert timeline.memory_value(node, 0, at).array().tolist() == weights[number - 1].tolist()
+
+
+def test_a_nan_that_was_made_while_nothing_was_recorded_is_said_to_be(tmp_path):
+    told, log = recorded(tmp_path / "a.gviz", Run(), 300, spoil=30, budget=0)
+    at = told.alarms[0][0]
+    with log:
+        found = {one.finding.kind: one.finding for one in check(Timeline(log))}
+    nan, alarm = found["nan-born"], found["alarm"]
+    assert nan.text.startswith(f"the first nan appears before iteration {at + 1}, while nothing was recorded: in ")
+    assert nan.fix == alarm.fix
+    assert f"--from-iteration {told.last_good[0]} " in alarm.fix
+
+
+def test_what_attach_returns_may_be_used_in_a_with_statement(tmp_path):
+    run = Run()
+    with gviz.attach(run.model, tmp_path / "a.gviz", budget=0.05) as recording:
+        run.go(3)
+    assert not recording.is_open
+    with open_trace(tmp_path / "a.gviz") as log:
+        assert log.finished
 
 
 def test_from_an_iteration_on_everything_is_recorded(tmp_path):
@@ -157,7 +540,7 @@ def test_from_an_iteration_on_everything_is_recorded(tmp_path):
     with log:
         assert sum(isinstance(event, BackwardStarted) for event in events_in(log)) == 3
     assert numbers_of_whole(told) == [7, 8, 9]
-    assert told.looks == ()
+    assert told.checks == ()
     assert run.parts == [IDLE] * 6 + [LISTENING] * 3
 
 
@@ -179,7 +562,18 @@ def test_a_mode_of_the_program_above_ours_is_entered_once(tmp_path):
     assert put_in()[1:] == (0, False)
 
 
-@pytest.mark.parametrize("options", [{"budget": "much"}, {"budget": 2}, {"from_iteration": 0}, {"from_iteration": "x"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"budget": "much"},
+        {"budget": 2},
+        {"budget": 0.1, "pause_on": "x"},
+        {"pause_on": "nan"},
+        {"budget": 0.1, "pause_on": "nan", "from_iteration": 7},
+        {"from_iteration": 0},
+        {"from_iteration": "x"},
+    ],
+)
 def test_what_is_no_budget_is_refused(tmp_path, options):
     with pytest.raises(GvizError):
         gviz.record(tmp_path / "a.gviz", **options)
@@ -236,8 +630,8 @@ def test_iterations_have_their_numbers_of_the_run(tmp_path):
 
 def test_module_calls_are_timed_in_iterations_of_their_own(tmp_path):
     told, log = recorded(tmp_path / "a.gviz", Run(), 600, budget=0.9)
-    assert told.times
-    assert not {one.iteration for one in told.times} & {*numbers_of_whole(told)}
+    assert told.timed_iterations
+    assert not {one.iteration for one in told.timed_iterations} & {*numbers_of_whole(told)}
     with log:
         timeline = Timeline(log)
         times = module_times(timeline)
@@ -274,7 +668,7 @@ def test_iterations_around_an_alarm_are_kept(tmp_path):
         timeline = Timeline(log)
         kept = [one.number for one in timeline.iterations]
         told = recorded_iterations(log.meta)
-        alarm = min(seen for seen, _, _ in told.looks if seen >= 60)  # how often it looks depends on the machine
+        alarm = min(seen for seen, _, _ in told.checks if seen >= 60)  # how often it looks depends on the machine
         assert [name for _, name in timeline.marks if name.startswith(f"alarm at iteration {alarm}: ")]
         whole = {*numbers_of_whole(told)}
         marked = alarm if alarm in whole else alarm + 1  # the mark is in the first whole iteration from there
@@ -290,11 +684,11 @@ def test_the_command_that_is_printed_can_be_pasted(tmp_path):
     again = command(*words[:1], "-o", "b.gviz", *words[1:], cwd=tmp_path)
     assert again[0] == 0
     with open_trace(tmp_path / "b.gviz") as log:
-        ((start, _),) = recorded_iterations(log.meta).whole
+        ((start, _),) = recorded_iterations(log.meta).whole_ranges
     with open_trace(tmp_path / "a.gviz") as log:
         seen = recorded_iterations(log.meta)
     (alarm, _) = seen.alarms[0]
-    good = [at for at, loss, norm in seen.looks if at < alarm and math.isfinite(norm) and math.isfinite(loss)]
+    good = [at for at, loss, norm in seen.checks if at < alarm and math.isfinite(norm) and math.isfinite(loss)]
     assert good
     assert start == good[-1] <= 200  # from the last look at which all was well
     assert "nan" in command("check", "b.gviz", cwd=tmp_path)[1]
@@ -306,7 +700,7 @@ def test_a_timed_step_ends_before_what_follows_it(tmp_path, monkeypatch):
     monkeypatch.setattr(timer.IterationTimer, "end_step", lambda its: (ended.append(its), end_step(its)))
     told, log = recorded(tmp_path / "a.gviz", Run(optimizers=2), 300, budget=0.9)
     log.close()
-    assert told.times
+    assert told.timed_iterations
     assert {ended.count(one) for one in ended} == {5}  # where each of the two steps begins and ends, and at the end
 
 
@@ -321,4 +715,4 @@ def test_no_event_is_asked_for_while_a_graph_is_captured(tmp_path, monkeypatch, 
         while_it_ran = len(asked)
     assert bool(while_it_ran) != captured
     with open_trace(tmp_path / "a.gviz") as log:
-        assert recorded_iterations(log.meta).times
+        assert recorded_iterations(log.meta).timed_iterations

@@ -135,12 +135,12 @@ PROGRAMS = (
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_each_has_its_value_after_every_write(program, size):
     from gviz import emit
-    from gviz.adapters.pytorch.attachment import Attached
+    from gviz.adapters.pytorch.attachment import Attachment
     from gviz.adapters.pytorch.values import Capture
 
     log = []
     channel = emit.Channel(log.append)
-    with emit.listening(channel), Attached(channel) as attached:
+    with emit.listening(channel), Attachment(channel) as attached:
         tensors = program(size)
         nodes = [attached.node_of(tensor) for tensor in tensors]
         capture = Capture(channel, lambda kind: None)

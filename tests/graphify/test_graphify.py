@@ -10,9 +10,9 @@ from cli.programs import gviz
 
 import gviz.engine as torch
 from gviz.engine import static, watchers
+from gviz.graphify.break_recorder import Watch
 from gviz.graphify.breaks import breaks
 from gviz.graphify.construct import construct
-from gviz.graphify.watch import Watch
 from gviz.source.site import Frame
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline

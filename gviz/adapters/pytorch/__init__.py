@@ -9,8 +9,8 @@ the program calls an operation), `autograd_graph` (how a ``grad_fn`` becomes a n
 
 The steps for one call, ``z = x * y`` with ``x = torch.tensor(2.0, requires_grad=True)``:
 
-1. `attachment.Attached` has entered a function mode in the thread. PyTorch consults the mode before every operation, so
-   `function_mode.Listening` receives ``mul``. `function_mode` looks up the plan for it: here, run and observe.
+1. `attachment.Attachment` has entered a function mode in the thread. PyTorch consults the mode before every operation,
+   so `function_mode.CallListener` receives ``mul``. `function_mode` looks up the plan for it: here, run and observe.
 2. The operation runs. `arguments.call_of` describes its arguments; `private_api` reads what PyTorch exposes only under
    private names.
 3. `autograd_graph.visit` walks back from ``z.grad_fn`` to the nodes that the trace already has. ``x`` becomes a leaf.

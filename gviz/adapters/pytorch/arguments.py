@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch import operations
-from gviz.adapters.pytorch.creation import Operand, OperationCall, Untracked
+from gviz.adapters.pytorch import operation_catalog
+from gviz.adapters.pytorch.creation import Operand, OperationCall, UntrackedOperand
 from gviz.adapters.pytorch.private_api import schemas_of
 from gviz.adapters.pytorch.tensor_properties import is_cut_off
 from gviz.adapters.pytorch.values import name_of
@@ -18,14 +18,14 @@ from gviz.adapters.pytorch.values import name_of
 
 def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> OperationCall:
     """Return the `OperationCall` that describes a function call in events."""
-    called = operations.called(function)
+    called = operation_catalog.called(function)
     operands: list[tuple[str, Operand]] = []
     attrs: list[tuple[str, Any]] = []
     if len(args) > 2 and called in _NUMBER_BY_NUMBER and all(type(number) is int for number in args[1:]):
         args = (args[0], tuple(args[1:]))
     is_own = isinstance(function, type)
     names = _argument_names(function, tuple(map(type, args))) if is_own or len(args) > 1 or kwargs else ()
-    is_reflected = operations.is_reflected(function)
+    is_reflected = operation_catalog.is_reflected(function)
     for place, value in enumerate(args):
         name = names[place] if place < len(names) else ""
         if isinstance(value, torch.Tensor) or (
@@ -41,7 +41,7 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
         operands.reverse()
     if called in _LIKE_ANOTHER:
         del operands[1:]
-    no_gradient = [Untracked(name, operand) for name, operand in operands if not _leads_on(operand)]
+    no_gradient = [UntrackedOperand(name, operand) for name, operand in operands if not _leads_on(operand)]
     tensors = _named_tensors(names, args, kwargs) if is_own else ()
     return OperationCall(called, [operand for _, operand in operands], tuple(attrs), in_place, no_gradient, tensors)
 
@@ -117,10 +117,10 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from tensors_in(value)
 
 
-@lru_cache(operations.FUNCTIONS)
+@lru_cache(operation_catalog.FUNCTIONS)
 def _argument_names(function: Callable[..., Any], types: tuple[type, ...]) -> Sequence[str]:
     """Return the names of a function's positional arguments for values of these types; empty if unknown."""
-    name = operations.called(function)
+    name = operation_catalog.called(function)
     if isinstance(function, type) and issubclass(function, torch.autograd.Function):
         return _names_of_forward(function, len(types))
     schema = getattr(function, "_schema", None)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial, wraps
 from multiprocessing.process import BaseProcess
-from types import TracebackType
+from types import MethodType, TracebackType
 from typing import Any
 
 import torch
@@ -36,8 +36,9 @@ from gviz.adapters.pytorch import (
 )
 from gviz.adapters.pytorch.autograd_graph import edge_of, mark_of
 from gviz.adapters.pytorch.compilation import without_listening
-from gviz.adapters.pytorch.creation import Given
-from gviz.adapters.pytorch.function_mode import Listening, observe
+from gviz.adapters.pytorch.creation import InputValues
+from gviz.adapters.pytorch.function_mode import CallListener, observe
+from gviz.adapters.pytorch.gradient_hooks import WATCHES
 from gviz.adapters.pytorch.in_place_writes import set_data
 from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.pytorch.recording_state import Session
@@ -51,7 +52,7 @@ site.hide(torch.__path__[0] + "/")
 site.hide(copy.__file__)  # PyTorch copies layers with it: the source line is that of whoever requested the copies
 
 
-class Attached:
+class Attachment:
     """Observes PyTorch while it is entered. A context manager, exited at the latest when the recording ends.
 
     Observes the thread that enters it and every thread started afterwards.
@@ -62,12 +63,12 @@ class Attached:
     ) -> None:
         self.session = Session(channel, scope)
         self.session.edge_of = partial(edge_of, self.session)
-        self._model = model
+        self.model = model
         self._open = ExitStack()
         self._stays = ExitStack()
         """What stays installed while the recording pauses: the hooks of an optimizer step, which may be in progress."""
 
-    def __enter__(self) -> Attached:
+    def __enter__(self) -> Attachment:
         with ExitStack() as leaving, ExitStack() as staying:  # if anything below fails, PyTorch is restored
             lacks = self._put_in(parts(self.session.scope.phase), leaving, staying)
             for name, lack in private_api.missing.items():
@@ -79,15 +80,15 @@ class Attached:
                 self.session.not_seen("modules")
             compilation.put_in(self.session, leaving)
             warning_lines.put_in(leaving)
-            if self._model is not None and not self.session.is_partial:
-                module_calls.name_parameters(self.session, self._model)
+            if self.model is not None and not self.session.is_partial:
+                module_calls.name_parameters(self.session, self.model)
             self._open, self._stays = leaving.pop_all(), staying.pop_all()
         return self
 
-    def _put_in(self, wanted: Mapping[str, PutIn], leaving: ExitStack, staying: ExitStack) -> dict[str, str]:
+    def _put_in(self, requested_parts: Mapping[str, PutIn], leaving: ExitStack, staying: ExitStack) -> dict[str, str]:
         """Install parts. Return what the recording lacks without those that failed, with the reasons."""
         lacks: dict[str, str] = {}
-        for lack, put_in in wanted.items():
+        for lack, put_in in requested_parts.items():
             try:
                 put_in(self.session, staying if lack == _OF_STEPS else leaving)
             except (AttributeError, ImportError, KeyError) as missing:
@@ -150,14 +151,14 @@ def parts(phase: str) -> dict[str, PutIn]:
 def _put_in_mode(session: Session, leaving: ExitStack) -> None:
     if not session.hears_operations:
         return  # otherwise gviz would observe itself
-    mode, thread = session.idle_mode or Listening(session), threading.get_ident()
+    mode, thread = session.idle_mode or CallListener(session), threading.get_ident()
     if session.idle_mode is None:
         mode.__enter__()
     session.idle_mode = None
     leaving.callback(_take_out, session, mode, thread)
 
 
-def _take_out(session: Session, mode: Listening, thread: int) -> None:
+def _take_out(session: Session, mode: CallListener, thread: int) -> None:
     """Exit the mode if this is the thread that entered it and it is the innermost one. Otherwise it stays, idle."""
     if threading.get_ident() == thread and private_api.innermost_mode() is mode:
         mode.__exit__(None, None, None)
@@ -181,7 +182,7 @@ def _put_in_threads(session: Session, leaving: ExitStack) -> None:
         if not session.is_recording or not session.hears_operations or thread.name.startswith("gviz"):
             begin(thread)
             return
-        with Listening(session):
+        with CallListener(session):
             begin(thread)
 
     replace(threading.Thread, "_bootstrap_inner", listening, leaving)
@@ -238,19 +239,21 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
     def listened(cls: Any, *args: Any, **options: Any) -> Any:
         if private_api.is_bookkeeping(cls):
             return bound_to(None, cls)(*args, **options)
-        given = _given(session, cls, args, options) if session.is_recording and not session.is_outside else None
+        inputs = _input_values(session, cls, args, options) if session.is_recording and not session.is_outside else None
         result = bound_to(None, cls)(*args, **options)
         outputs = (result,) if isinstance(result, torch.Tensor) else result
         if session.is_recording and not session.is_outside and isinstance(outputs, (tuple, list)):
             tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
             with without_overrides():
-                observe(session, cls, args, options, tensors, "", given)
+                observe(session, cls, args, options, tensors, "", inputs)
         return result
 
     replace(torch.autograd.Function, "apply", classmethod(listened), leaving)
 
 
-def _given(session: Session, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Given | None:
+def _input_values(
+    session: Session, function: Any, args: Sequence[Any], options: Mapping[str, Any]
+) -> InputValues | None:
     """Return the tensor arguments of one of a function's first calls, with which its backward rule is checked; else
     None.
     """
@@ -292,6 +295,36 @@ def _put_in_swaps(session: Session, leaving: ExitStack) -> None:
         swap(one, other)  # type: ignore[no-untyped-call]  # PyTorch has no types here
 
     replace(torch.utils, "swap_tensors", listened, leaving)
+
+
+class _Hooks(dict[int, Any]):
+    """The hooks of a graph node. PyTorch's handles refer to it weakly, which they cannot to a plain dict."""
+
+    __slots__ = ("__weakref__",)
+
+
+_OWN_KEY = -1
+"""The key of gviz's hook of a node; PyTorch's handles count from 0."""
+
+
+def _put_in_registration(session: Session, leaving: ExitStack) -> None:
+    """Register gviz's own hooks without the handles with which a program can remove a hook.
+
+    PyTorch makes one for each, which takes more than half of the time of a registration, and there are two hooks for
+    each node.
+    """
+    mixin = torch.autograd.function._HookMixin
+    register = mixin._register_hook
+
+    @wraps(register)
+    def registered(hooks: Any, hook: Any) -> Any:
+        if hooks is None and type(hook) is MethodType and type(hook.__self__) in WATCHES:
+            own = _Hooks()
+            own[_OWN_KEY] = hook
+            return own, None
+        return register(hooks, hook)  # type: ignore[no-untyped-call]  # PyTorch has no types here
+
+    replace(mixin, "_register_hook", staticmethod(registered), leaving)
 
 
 def _put_in_set(session: Session, leaving: ExitStack) -> None:
@@ -354,10 +387,10 @@ def _put_in_names(session: Session, leaving: ExitStack) -> None:
         if not torch.compiler.is_compiling() and session.is_recording:
             module_calls.name_unnamed(session, module)
 
-    def look(wanted: bool) -> None:
-        if wanted and not session.module_hooks:
+    def look(is_on: bool) -> None:
+        if is_on and not session.module_hooks:
             session.module_hooks.append(hooks.register_module_forward_pre_hook(before))
-        elif not wanted and session.module_hooks:
+        elif not is_on and session.module_hooks:
             session.module_hooks.pop().remove()
 
     session.look_for_names = look
@@ -431,6 +464,7 @@ _PARTS: dict[str, PutIn] = {
     _OF_STEPS: _put_in_optimizers,
     "what other threads compute": _put_in_threads,
     "that processes are started": _put_in_processes,
+    "nothing but some time": _put_in_registration,
     "replays of CUDA graphs": cuda_graphs.put_in,
     "regions compiled before the recording": compilation.put_in_earlier,
     "whether anything is overridden": _put_in_overrides,
@@ -439,6 +473,6 @@ _PARTS: dict[str, PutIn] = {
 _OF_ALL = set(_PARTS) - {"names of parameters"}
 _OF_BACKWARD = {
     "backward passes", "where parameters are made", "optimizer steps", "names of parameters", "swaps of tensors",
-    "that processes are started", "replays of CUDA graphs",
+    "that processes are started", "replays of CUDA graphs", "nothing but some time",
 }  # fmt: skip
 """The parts for recording backward passes only: nothing that runs at every operation or module call."""

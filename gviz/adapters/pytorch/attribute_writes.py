@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch import operations
+from gviz.adapters.pytorch import operation_catalog
 from gviz.adapters.pytorch.autograd_graph import mark_of
 from gviz.adapters.pytorch.creation import OperationCall, untracked
 from gviz.adapters.pytorch.gradient_hooks import emit_added, emit_if_replaced
@@ -99,7 +99,7 @@ def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
 def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Register a hook that is wrapped to record its runs."""
     tensor, hook, *rest = args if len(args) > 1 else (args[0], kwargs.pop("hook"))
-    when = "tensor" if operations.called(function) == "register_hook" else "post accumulate"
+    when = "tensor" if operation_catalog.called(function) == "register_hook" else "post accumulate"
     with without_overrides():
         mark = mark_of(session, tensor) if callable(hook) and tensor.requires_grad else None
     if mark is None:
@@ -121,12 +121,12 @@ def _recording_hook(session: Session, hook: Any, mark: Mark, output_nr: int, whe
         if when == "tensor":
             with without_overrides():
                 emit_if_replaced(session, current, (node, output_nr), grad)
-        outside, thread.during = thread.during, (current.number, node)
+        outside, thread.running_step = thread.running_step, (current.number, node)
         before = version_of(grad)
         try:
             result = hook(grad)
         finally:
-            thread.during = outside
+            thread.running_step = outside
         replaced = isinstance(result, torch.Tensor) and result is not grad
         changed = replaced or (when == "tensor" and version_of(grad) != before)
         ran = HookRan(current.number, node, output_nr, when, "", None, stack)

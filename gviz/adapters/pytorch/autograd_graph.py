@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gviz.adapters.pytorch import operations, private_api
+from gviz.adapters.pytorch import operation_catalog, private_api
 from gviz.adapters.pytorch.creation import (
     NO_CALL,
     TENSOR,
     Operand,
     OperationCall,
-    Untracked,
+    UntrackedOperand,
     dtype_for_number,
     emit_created,
     is_accumulator,
@@ -37,7 +37,7 @@ from gviz.adapters.pytorch.creation import (
 from gviz.adapters.pytorch.creation import of_node as outputs_of
 from gviz.adapters.pytorch.gradient_hooks import watch_accumulator, watch_node
 from gviz.adapters.pytorch.node_identity import Mark
-from gviz.adapters.pytorch.operations import Operation
+from gviz.adapters.pytorch.operation_catalog import Operation
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, grad_fn_of, is_leaf, version_of
 from gviz.adapters.pytorch.values import as_it_lies
@@ -100,6 +100,8 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
         return _enter_view(session, tensor, base)
     origin = edge_of(session, base)[0] if base is not None else 0
     attrs: list[tuple[str, Attr]] = [] if owner is None else [("grad_of", edge_of(session, owner)[0])]
+    if (version := session.marks.version_at_birth(tensor)) >= 0:
+        attrs.append(("made_at_version", version))
     needs_grad = tensor.requires_grad and is_leaf(tensor)
     kind: NodeKind = "leaf" if needs_grad else "constant"
     if isinstance(tensor, torch.nn.Parameter):
@@ -191,12 +193,12 @@ def _announce_node(
     alone: bool,
 ) -> Mark:  # fmt: skip
     """Announce a graph node made at a source position. A node without `outputs` is internal to the call."""
-    kept_for_rule = operations.kept_by(node)
-    settings, saved = operations.settings(node, kept_for_rule), kept_for_rule.saved
+    kept_for_rule = operation_catalog.kept_by(node)
+    settings, saved = operation_catalog.settings(node, kept_for_rule), kept_for_rule.saved
     scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
     own = call if outputs else NO_CALL
     more = call.name != "" and not (outputs and call.is_last)
-    operation = operations.of_node(
+    operation = operation_catalog.of_node(
         kept_for_rule.grad_fn, own.name, len(ends), saved, own.tensors, own.in_place, scaled, call.name, more
     )
     inputs = inputs_of(session, node, ends, operation, call, outputs, alone=alone)
@@ -209,16 +211,16 @@ def _announce_node(
     if outputs:
         attrs += oddities(next(iter(outputs.values())))
     if kept_for_rule.grad_fn in _CONVERTING and (kinds := _converted(node, outputs)):
-        operation, facts = operations.conversion(operation, *kinds)
+        operation, facts = operation_catalog.conversion(operation, *kinds)
         attrs = tuple(({name: it for name, it in attrs if not name.startswith("argument")} | facts).items())
     elif kept_for_rule.grad_fn in _CONVERTING:
-        operation = operations.unknown_conversion(operation)
-    shown = operations.with_inputs(operation, len(inputs.edges), tuple(inputs.further))
-    if saved == operations.SAVED_BY_FUNCTION:
-        shown = operations.with_saved(shown, private_api.names_saved_by_function(node))
+        operation = operation_catalog.unknown_conversion(operation)
+    shown = operation_catalog.with_inputs(operation, len(inputs.edges), tuple(inputs.further))
+    if saved == operation_catalog.SAVED_BY_FUNCTION:
+        shown = operation_catalog.with_saved(shown, private_api.names_saved_by_function(node))
     emit_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,
-        attrs=attrs, requires_grad=True, stack=place, given=_given(session, node, own, inputs.edges),
+        attrs=attrs, requires_grad=True, stack=place, given=_input_values(session, node, own, inputs.edges),
     )  # fmt: skip
     mark.kept, mark.is_first = inputs.kept, own.given is not None
     if not private_api.knows_outputs:
@@ -232,7 +234,7 @@ _CONVERTING = {"ToCopyBackward0", "CopyBackwards"}
 
 def _converted(
     node: Any, outputs: Mapping[int, torch.Tensor]
-) -> tuple[operations.TensorType, operations.TensorType] | None:
+) -> tuple[operation_catalog.TensorType, operation_catalog.TensorType] | None:
     """Return the input and output of a conversion node, or None if either is unknown."""
     before, output_nr = node.next_functions[-1]
     known = getattr(before, "_input_metadata", ())
@@ -243,7 +245,7 @@ def _converted(
     return None if source is None or result is None else (source, result)
 
 
-def _given(session: Session, node: Any, call: OperationCall, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:
+def _input_values(session: Session, node: Any, call: OperationCall, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:
     """Return the input values of one of the first calls of a custom function, as they were passed in."""
     if not call.given:
         return ()
@@ -336,7 +338,7 @@ def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
 
 
 def _link_saved(
-    session: Session, node: Any, operation: Operation, untracked: Sequence[Untracked], inputs: Inputs
+    session: Session, node: Any, operation: Operation, untracked: Sequence[UntrackedOperand], inputs: Inputs
 ) -> None:
     """Link saved tensors that the trace knows: operands, views of them, or what autocast made of them."""
     if operation.saved and private_api.cannot_unpack(node):
@@ -379,7 +381,7 @@ def _edge_of_saved(session: Session, saved: torch.Tensor, operand: Operand, inpu
 
 
 def _link_arguments(
-    session: Session, operation: Operation, arguments: Sequence[Untracked], inputs: Inputs, result: torch.Tensor
+    session: Session, operation: Operation, arguments: Sequence[UntrackedOperand], inputs: Inputs, result: torch.Tensor
 ) -> None:
     """Fill the gaps with the arguments, first by name, then in order."""
     slots = [operation.slots.index(it.name) if it.name in operation.slots else -1 for it in arguments]
@@ -399,7 +401,7 @@ def _edge_of_operand(session: Session, operand: Operand, result: torch.Tensor, i
     return inputs.kept[-1].node, 0
 
 
-def _link_the_rest(session: Session, called: str, rest: Sequence[Untracked], inputs: Inputs) -> None:
+def _link_the_rest(session: Session, called: str, rest: Sequence[UntrackedOperand], inputs: Inputs) -> None:
     """Record the operands that are used somewhere inside the call as inputs of its result."""
     for it in rest:
         it.linked = True

@@ -12,7 +12,7 @@ import torch
 from gviz import model_names
 from gviz.adapters.pytorch.autograd_graph import border, edge_of, entered_end, visit
 from gviz.adapters.pytorch.creation import NO_CALL, is_accumulator
-from gviz.adapters.pytorch.function_mode import Listening
+from gviz.adapters.pytorch.function_mode import CallListener
 from gviz.adapters.pytorch.in_place_writes import emit_averaged, has_other_ranks
 from gviz.adapters.pytorch.module_calls import name_uncalled
 from gviz.adapters.pytorch.private_api import without_overrides
@@ -33,11 +33,11 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
     began = clock()
     with without_overrides():
         ends = _ends(session, roots)
-        current, wanted = _start(session, roots, seeds, bool(retain_graph), bool(create_graph), inputs or ())
+        current, edges = _start(session, roots, seeds, bool(retain_graph), bool(create_graph), inputs or ())
     session.spent += clock() - began
     thread = session.thread
     thread.passes.append(current)
-    before = thread.during, thread.steps, thread.is_closed
+    before = thread.running_step, thread.steps, thread.is_closed
     thread.steps, thread.is_closed = [], False
     error = "interrupted", ""
     try:
@@ -47,7 +47,7 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         if session.is_recording:
             with without_overrides():
                 if captures:
-                    _emit_captured(session, current, wanted, result)
+                    _emit_captured(session, current, edges, result)
                 emit_averaged(session, current.accumulated or ())
         return result
     except BaseException as raised:
@@ -55,11 +55,13 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
         raise
     finally:
         thread.passes.pop()
-        thread.during, thread.steps, thread.is_closed = before
+        thread.running_step, thread.steps, thread.is_closed = before
         session.forget(current)
         del ends
         if session.is_recording:
             session.channel.emit(BackwardFinished(current.number, *error))
+        if session.pass_ended is not None and not thread.passes and not current.create_graph:
+            session.pass_ended()
 
 
 def _ends(session: Session, roots: Sequence[Any]) -> list[Any]:
@@ -73,7 +75,7 @@ def _ends(session: Session, roots: Sequence[Any]) -> list[Any]:
 
 def _listening(session: Session) -> AbstractContextManager[object]:
     """Return the function mode for operations that run within a pass, if operations are recorded at all."""
-    return Listening(session) if session.hears_operations else nullcontext()
+    return CallListener(session) if session.hears_operations else nullcontext()
 
 
 def _start(
@@ -87,13 +89,13 @@ def _start(
         session.look_for_names(bool(unnamed))
     elif not session.is_partial:
         name_uncalled(session, unnamed)
-    wanted = [_edge(session, one) for one in inputs]
+    input_edges = [_edge(session, one) for one in inputs]
     current = session.latest = Pass(channel.next_pass(), retain_graph, create_graph)
     if has_other_ranks():
         current.accumulated = []
         session.value.leave_nothing()  # gradients are compared with the recorded values, so every value is recorded
-    if wanted:
-        current.needed = _leading_to(roots, {node for node, _ in wanted}, session)
+    if input_edges:
+        current.needed = _leading_to(roots, {node for node, _ in input_edges}, session)
     values = []
     for root, edge, seed in zip(roots, edges, seeds, strict=True):
         gradient = seed
@@ -104,16 +106,16 @@ def _start(
                 gradient = torch.ones_like(root, device="cpu" if on_device else None)
         values.append(session.value(gradient))
         del root, edge, gradient
-    model_names.emit_holders(channel, partial(_held_leaf, session))
+    model_names.emit_holders(channel, partial(_leaf_node, session))
     stack = channel.stack()
     started = BackwardStarted(
-        current.number, tuple(edges), tuple(values), retain_graph, create_graph, tuple(wanted), stack
+        current.number, tuple(edges), tuple(values), retain_graph, create_graph, tuple(input_edges), stack
     )
     channel.emit(started)
-    return current, wanted
+    return current, input_edges
 
 
-def _held_leaf(session: Session, tensor: torch.Tensor) -> int | None:
+def _leaf_node(session: Session, tensor: torch.Tensor) -> int | None:
     """Return the node of a leaf held by a variable, 0 if it has no node; None if the tensor gets no gradient."""
     with without_overrides():
         if not is_leaf(tensor) or not (tensor.requires_grad or issubclass(type(tensor), torch.nn.Parameter)):
@@ -132,8 +134,8 @@ def _edge(session: Session, root: Any) -> Edge:
     return mark.node, root.output_nr
 
 
-def _leading_to(roots: Sequence[Any], wanted: set[int], session: Session) -> set[int]:
-    """Return the nodes on paths from the roots to the `wanted` nodes, including those."""
+def _leading_to(roots: Sequence[Any], targets: set[int], session: Session) -> set[int]:
+    """Return the nodes on paths from the roots to the `targets`, including those."""
     users: dict[int, list[int]] = {}
     stack = [root.grad_fn if isinstance(root, torch.Tensor) else root.node for root in roots]
     seen = set(stack)
@@ -150,7 +152,7 @@ def _leading_to(roots: Sequence[Any], wanted: set[int], session: Session) -> set
             if before not in seen:
                 seen.add(before)
                 stack.append(before)
-    leading, waiting = set(wanted), list(wanted)
+    leading, waiting = set(targets), list(targets)
     while waiting:
         fresh = [user for user in users.get(waiting.pop(), ()) if user not in leading]
         leading.update(fresh)
@@ -158,8 +160,8 @@ def _leading_to(roots: Sequence[Any], wanted: set[int], session: Session) -> set
     return leading
 
 
-def _emit_captured(session: Session, current: Pass, wanted: Sequence[Edge], grads: Sequence[Any]) -> None:
-    for (node, output_nr), grad in zip(wanted, grads, strict=True):
+def _emit_captured(session: Session, current: Pass, edges: Sequence[Edge], grads: Sequence[Any]) -> None:
+    for (node, output_nr), grad in zip(edges, grads, strict=True):
         if isinstance(grad, torch.Tensor):
             if session.captures.is_noting:
                 session.captures.note(grad)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch import module_calls, private_api
-from gviz.adapters.pytorch.function_mode import Listening
+from gviz.adapters.pytorch.function_mode import CallListener
 from gviz.adapters.pytorch.private_api import replace
 from gviz.adapters.pytorch.recording_state import Session
 
@@ -115,19 +115,19 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
     if frames is None or not private_api.can_move_modes:
         return
     name = _SWITCH if hasattr(frames, _SWITCH) else _OLDER_SWITCH
-    switch, within = getattr(frames, name), threading.local()
+    switch, local = getattr(frames, name), threading.local()
     if session.scope.compiled == "eager":
         _run_as_written(frames, name, switch, leaving)
         return
 
     @wraps(switch)
     def listened(callback: Any) -> Any:
-        caller, regions = sys._getframe(1), vars(within).setdefault("regions", [])
+        caller, regions = sys._getframe(1), vars(local).setdefault("regions", [])
         if regions and regions[-1][0] is caller:
             _put_back(regions.pop()[1])
         elif callback not in (None, False) and caller.f_code.co_name in _RUNNERS:
             before = _taken_out()
-            if any(isinstance(mode, Listening) for mode in before):
+            if any(isinstance(mode, CallListener) for mode in before):
                 regions.append((caller, before))
                 if session.is_recording:
                     session.not_seen("compiled")
@@ -171,7 +171,7 @@ def _taken_out() -> list[Any]:
     """Remove gviz's function modes from this thread. Return all modes that were active before."""
     before = _popped()
     for mode in before:
-        if not isinstance(mode, Listening):
+        if not isinstance(mode, CallListener):
             private_api.push_mode(mode)
     return before
 

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import torch
 
-from gviz.adapters.pytorch import operations, private_api
+from gviz.adapters.pytorch import operation_catalog, private_api
 from gviz.adapters.pytorch.node_identity import Mark
-from gviz.adapters.pytorch.operations import Operation
+from gviz.adapters.pytorch.operation_catalog import Operation
 from gviz.adapters.pytorch.private_api import without_modes
 from gviz.adapters.pytorch.recording_state import Session
-from gviz.adapters.pytorch.tensor_properties import fills_its_memory, grad_fn_of, shows_all_of_its_memory, version_of
+from gviz.adapters.pytorch.tensor_properties import extent_in_memory, grad_fn_of, version_of
 from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
 from gviz.events import Attr, Edge, NodeCreated, NodeKind, OpSeen, Output, Returned
 from gviz.result_tensors import parts
@@ -25,11 +25,11 @@ from gviz.values.value import Value
 
 TENSOR = OpSeen(0, "tensor", "", (), (), ())
 Operand = torch.Tensor | float
-Given = Sequence[tuple[torch.Tensor, int, Value]]
+InputValues = Sequence[tuple[torch.Tensor, int, Value]]
 
 
 @dataclass(slots=True, eq=False)
-class Untracked:
+class UntrackedOperand:
     """An operand that no gradient flows to, with the name of its argument.
 
     `linked` becomes True once a node that the call made has it as an input.
@@ -40,7 +40,7 @@ class Untracked:
     linked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class OperationCall:
     """A call that made nodes: its name, its tensors and numbers in order, and its other arguments by name.
 
@@ -48,15 +48,17 @@ class OperationCall:
     `given` has their values and versions, for the first calls only. `widths` is the least number of outputs of each
     node, for releases in which the nodes do not have it.
     `is_last` is False where another result of the call follows the one that is announced.
+    It is not changed, but not frozen either: a frozen object takes twice as long to make, and there is one for each
+    operation.
     """
 
     name: str
     operands: Sequence[Operand]
     attrs: Attrs = ()
     in_place: bool = False
-    untracked: Sequence[Untracked] = ()
+    untracked: Sequence[UntrackedOperand] = ()
     tensors: tuple[str, ...] = ()
-    given: Given | None = None
+    given: InputValues | None = None
     widths: Mapping[Any, int] = field(default_factory=dict)
     is_last: bool = True
 
@@ -89,9 +91,9 @@ def untracked(session: Session, call: OperationCall, outputs: Sequence[torch.Ten
     """Announce an operation that autograd does not track, whose results are new tensors."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     attrs, names = call.attrs, tuple(name for name, _ in call.attrs)
-    operation = operations.untracked(call.name, len(call.operands), call.in_place, names)
-    if tensors and call.name.rstrip("_") in operations.CONVERSIONS:
-        operation, facts = operations.conversion(operation, as_it_lies(tensors[-1]), as_it_lies(outputs[0]))
+    operation = operation_catalog.untracked(call.name, len(call.operands), call.in_place, names)
+    if tensors and call.name.rstrip("_") in operation_catalog.CONVERSIONS:
+        operation, facts = operation_catalog.conversion(operation, as_it_lies(tensors[-1]), as_it_lies(outputs[0]))
         attrs = tuple(({name: it for name, it in attrs if not name.startswith("argument")} | facts).items())
         names = tuple(name for name, _ in attrs)
     inputs, numbers = [], []
@@ -107,7 +109,7 @@ def untracked(session: Session, call: OperationCall, outputs: Sequence[torch.Ten
     described = tuple(of_untracked(session, tensor, inputs, origin, in_place=call.in_place) for tensor in outputs)
     emit_created(
         session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
-        attrs=(*attrs, *operations.defaults(operation, names), *oddities(outputs[0])), requires_grad=False,
+        attrs=(*attrs, *operation_catalog.defaults(operation, names), *oddities(outputs[0])), requires_grad=False,
         why=why,
     )  # fmt: skip
     return mark
@@ -135,12 +137,11 @@ def emit_created(
     scope = thread.scopes[-1] if thread.scopes else 0
     if stack is None:
         stack = channel.stack()
+    step = thread.running_step
     channel.emit(
-        NodeCreated(
-            mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, thread.during, given
-        )
+        NodeCreated(mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, step, given)
     )
-    mark.said(channel)
+    mark.confirm(channel)
 
 
 def _numbered(op: OpSeen | Operation, number: int) -> OpSeen:
@@ -161,9 +162,10 @@ def output(
     version, shown = version_of(tensor), as_it_lies(tensor)
     if shown.layout is not torch.strided or shown.is_nested:
         return Output(value, number, version)
-    if not (shows_all := shows_all_of_its_memory(shown)):
+    shows_all, fills = extent_in_memory(shown)
+    if not shows_all:
         session.marks.note_extent(tensor, fills=False)
-    if not origin and fills_its_memory(shown):
+    if not origin and fills:
         if shows_all:
             session.marks.note_extent(tensor, fills=True)
         return Output(value, number, version)

@@ -56,11 +56,12 @@ def put_in(session: Session, leaving: ExitStack) -> None:
         return result
 
     @wraps(reset)
-    def gone(graph: Any, *args: Any, **options: Any) -> Any:
+    def forgotten(graph: Any, *args: Any, **options: Any) -> Any:
         captures.forget(graph)
         return reset(graph, *args, **options)
 
-    for name, listened in {"capture_begin": begun, "capture_end": ended, "replay": replayed, "reset": gone}.items():
+    methods = {"capture_begin": begun, "capture_end": ended, "replay": replayed, "reset": forgotten}
+    for name, listened in methods.items():
         replace(kind, name, listened, leaving)
     make = torch.cuda.make_graphed_callables
     for home in (torch.cuda, torch.cuda.graphs):
@@ -74,7 +75,7 @@ def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[...
     """
 
     @wraps(make)
-    def made(*args: Any, **options: Any) -> Any:
+    def without_recording(*args: Any, **options: Any) -> Any:
         thread = session.thread
         before, thread.is_making = thread.is_making, True
         try:
@@ -82,7 +83,7 @@ def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[...
         finally:
             thread.is_making = before
 
-    return made
+    return without_recording
 
 
 def note_results(

@@ -36,7 +36,7 @@ import torch
 from gviz.adapters.pytorch.host_copies import waiting_unnoticed
 from gviz.adapters.pytorch.private_api import stream_number, without_modes
 from gviz.adapters.pytorch.tensor_properties import is_dense, version_of
-from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Awaited, Stats, Value, Whole
+from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, AwaitedValue, Stats, Value, Whole
 
 if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
     from gviz.adapters.pytorch.cuda_kernels import Kernels
@@ -205,7 +205,7 @@ def stats_of(parts: Sequence[Sequence[float]], size: int, times: int = 1) -> Sta
 class Device:
     """Requests values from devices. Each recording has one.
 
-    With `waits` each value has arrived when it is returned; otherwise it is `Awaited`.
+    With `waits` each value has arrived when it is returned; otherwise it is `AwaitedValue`.
     """
 
     def __init__(self, *, waits: bool) -> None:
@@ -225,20 +225,20 @@ class Device:
 
         Raises RuntimeError as any operation on a device may.
         """
-        return self._waited_for(self._asked(tensor, dtype, limit))
+        return self._waited_for(self._pending_value(tensor, dtype, limit))
 
     def whole(self, tensor: torch.Tensor, dtype: str) -> Value:
         """Return the value of a tensor of at most `LARGEST_COPY` bytes, kept whole regardless of the
         recording's limit.
         """
-        value = self._asked(tensor, dtype, tensor.nbytes)
-        if isinstance(value, Awaited):
+        value = self._pending_value(tensor, dtype, tensor.nbytes)
+        if isinstance(value, AwaitedValue):
             value.stay_whole()
         return self._waited_for(value)
 
     def _waited_for(self, value: Value) -> Value:
         """Return the value, after waiting for it if a debugger steps through the program."""
-        if not self.waits or not isinstance(value, Awaited):
+        if not self.waits or not isinstance(value, AwaitedValue):
             return value
         value.arrives(time.monotonic() + LONGEST_ANSWER)
         kind = Whole if value.stays_whole else Value
@@ -255,7 +255,7 @@ class Device:
                 pass
             self.is_lost = True
 
-    def _asked(self, tensor: torch.Tensor, dtype: str, limit: int) -> Value:
+    def _pending_value(self, tensor: torch.Tensor, dtype: str, limit: int) -> Value:
         shape, nbytes = tuple(tensor.shape), tensor.nbytes
         if not nbytes:
             return Value(dtype, shape, b"")
@@ -265,7 +265,7 @@ class Device:
         with _current(tensor):
             is_small = nbytes <= min(limit, LARGEST_COPY)
             answer = self._ask_for_elements(tensor) if is_small else self._ask_for_statistics(tensor)
-        return Value(dtype, shape) if answer is None else Awaited.of(dtype, shape, answer)
+        return Value(dtype, shape) if answer is None else AwaitedValue.of(dtype, shape, answer)
 
     def _ask_for_elements(self, tensor: torch.Tensor) -> DeviceAnswer | None:
         plain = tensor
@@ -361,8 +361,10 @@ class Device:
                 sample = torch.arange(count, dtype=torch.float32, device=tensor.device)
             total, squares = count * (count - 1) / 2, (count - 1) * count * (2 * count - 1) / 6
             right = stats_of([[0, count - 1, total, squares, 0, 0, 1, 0, 0]], count)
-            value = self._asked(sample, "float32", 4 * 9)
-            if not (isinstance(value, Awaited) and value.arrives(time.monotonic() + LONGEST_ANSWER) and kernels.works):
+            value = self._pending_value(sample, "float32", 4 * 9)
+            if not (
+                isinstance(value, AwaitedValue) and value.arrives(time.monotonic() + LONGEST_ANSWER) and kernels.works
+            ):
                 return None
             if value.data != np.arange(9, dtype="<f4").tobytes() if count == 9 else value.stats != right:
                 return None
@@ -399,7 +401,9 @@ class Copy:
         if version_of(tensor) != self._version:
             return None
         return (
-            value.reshaped(shape) if isinstance(value, Awaited) else Value(value.dtype, shape, value.data, value.stats)
+            value.reshaped(shape)
+            if isinstance(value, AwaitedValue)
+            else Value(value.dtype, shape, value.data, value.stats)
         )
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import torch
 
-from gviz.adapters.pytorch import operations, private_api
+from gviz.adapters.pytorch import operation_catalog, private_api
 from gviz.adapters.pytorch.autograd_graph import edge_of
 from gviz.adapters.pytorch.node_identity import Hooks, Mark, Marks
 from gviz.adapters.pytorch.recording_state import Session
-from gviz.emit import Channel, aside
+from gviz.emit import Channel, detour
 from gviz.events import Event, GradSet, Marked, Named, NodeCreated, OpSeen, SavedFreed
 
 Params = Mapping[str, torch.Tensor] | Iterable[tuple[str, torch.Tensor]]
@@ -51,17 +51,17 @@ def events_of_graph(tensors: Iterable[torch.Tensor], params: Params = ()) -> lis
     session.marks = marks = ExternalMarks(session.channel)
     session.edge_of = partial(edge_of, session)
     named: Any = params.items() if isinstance(params, Mapping) else params
-    with aside(session.channel), private_api.without_overrides():
+    with detour(session.channel), private_api.without_overrides():
         try:
             for tensor in tensors:
                 edge_of(session, tensor)
             for node, mark in marks.nodes.items():
-                if private_api.is_released(node, operations.kept_by(node).saved):
+                if private_api.is_released(node, operation_catalog.kept_by(node).saved):
                     session.channel.emit(SavedFreed(mark.node))
             for name, tensor in named:
-                found = marks.of(tensor)
-                if found is not None:
-                    session.channel.emit(Named(found.node, name))
+                named_mark = marks.of(tensor)
+                if named_mark is not None:
+                    session.channel.emit(Named(named_mark.node, name))
             session.channel.emit(Marked(""))
         finally:
             marks.let_go()  # PyTorch does not swap tensors that have weak references

@@ -19,14 +19,14 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
-from gviz.adapters.pytorch import attribute_writes, in_place_writes, operations, private_api
+from gviz.adapters.pytorch import attribute_writes, in_place_writes, operation_catalog, private_api
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.autograd_graph import edge_of, enter, visit, widths
-from gviz.adapters.pytorch.creation import NO_CALL, Given, OperationCall, emit_returned, switched_off, untracked
+from gviz.adapters.pytorch.creation import NO_CALL, InputValues, OperationCall, emit_returned, switched_off, untracked
 from gviz.adapters.pytorch.cuda_graphs import note_results
 from gviz.adapters.pytorch.private_api import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
 from gviz.adapters.pytorch.recording_state import Session, clock
-from gviz.adapters.pytorch.tensor_properties import grad_fn_of, is_cut_off, version_of
+from gviz.adapters.pytorch.tensor_properties import grad_fn_of, is_cut_off, is_same_memory, version_of
 from gviz.source.site import is_hidden
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -50,7 +50,7 @@ _silent_files: dict[str, str] = {}
 _NO_KEYWORDS: dict[str, Any] = {}
 
 
-class Listening(TorchFunctionMode):
+class CallListener(TorchFunctionMode):
     """Announces what the calls of a thread create, as long as its recording is in progress."""
 
     def __init__(self, session: Session) -> None:
@@ -104,13 +104,15 @@ class Listening(TorchFunctionMode):
             outputs = tuple(tensors_in(result))
             if outputs:
                 observe(session, function, args, kwargs, outputs, _is_silent(caller))
-                emit_returned(session, result, operations.called(function))
+                emit_returned(session, result, operation_catalog.called(function))
         if isinstance(first, torch.Tensor) and (
             version_of(first) != before or _writes_uncounted(function, kwargs, first)
         ):
             silent = _is_silent(caller)
             if silent == "optimizer" and session.thread.is_updating(first):
                 return
+            if silent == "module" and function is torch.Tensor.copy_ and is_same_memory(first, args[1]):
+                silent = ""  # load_state_dict() of the module's own memory
             in_place_writes.wrote(session, first, call_of(function, args, kwargs, in_place=True), silent=silent)
 
 
@@ -124,13 +126,13 @@ def _writes_uncounted(function: Any, kwargs: Mapping[str, Any], target: torch.Te
         return False
     if kwargs.get("out") is target or kwargs.get("inplace") is True:
         return True
-    name = operations.called(function)
+    name = operation_catalog.called(function)
     return name == "setitem" or (name.endswith("_") and not name.endswith("__"))
 
 
 def observe(
     session: Session, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
-    outputs: Sequence[torch.Tensor], silent: str, given: Given | None = None,
+    outputs: Sequence[torch.Tensor], silent: str, given: InputValues | None = None,
 ) -> None:  # fmt: skip
     """Announce the results of a call: new nodes, untracked results, and the memory given as ``out``."""
     if session.captures.is_noting:
@@ -153,6 +155,9 @@ def observe(
         elif session.marks.of_tensor(tensor) is None:
             loose.append(tensor)
     if not by_node and (silent or not loose):
+        if silent == "module" and function is torch.Tensor.detach:  # state_dict(): it has the module's own memory
+            for tensor in loose:
+                session.marks.bear(tensor, session.channel.stack(), version_of(tensor))
         return
     call = call_of(function, args, kwargs)
     if given is not None:
@@ -270,9 +275,9 @@ def _divided(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
         caller = caller.f_back  # type: ignore[assignment]  # a program has called it
     silent = _is_silent(caller)
     with without_overrides():
-        for step, arguments, made in steps:
-            if isinstance(made, torch.Tensor):
-                observe(session, step, arguments, {}, (made,), silent)
+        for step, arguments, output in steps:
+            if isinstance(output, torch.Tensor):
+                observe(session, step, arguments, {}, (output,), silent)
     session.spent += clock() - began
     return result
 
@@ -316,7 +321,7 @@ def _plan(function: Any) -> _Special:
     name = getattr(function, "__name__", "")
     plan: _Special = _observe
     if name == "__get__":
-        attribute = operations.called(function)
+        attribute = operation_catalog.called(function)
         plan = attribute_writes.get_grad if attribute == "grad" else _observe if attribute in _VIEWS else _pass_on
     elif name in ("__set__", "__delete__"):
         attribute = getattr(getattr(function, "__self__", None), "__name__", "")
@@ -332,7 +337,7 @@ def _plan(function: Any) -> _Special:
         plan = _pass_on
     else:
         plan = _SPECIAL.get(name, _observe)
-    if len(_plans) >= operations.FUNCTIONS:
+    if len(_plans) >= operation_catalog.FUNCTIONS:
         _plans.clear()
     _plans[function] = plan
     return plan

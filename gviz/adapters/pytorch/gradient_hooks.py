@@ -13,13 +13,13 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch.node_identity import Grads, Mark
-from gviz.adapters.pytorch.operations import Operation
+from gviz.adapters.pytorch.operation_catalog import Operation
 from gviz.adapters.pytorch.private_api import is_batch, without_overrides
 from gviz.adapters.pytorch.recording_state import Pass, Session, Step, clock
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, is_dense
 from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
-from gviz.values.value import Awaited, Unordered, Value
+from gviz.values.value import AwaitedValue, UnorderedValue, Value
 
 _Target = tuple[int, Mark, int]
 """Where one outgoing gradient goes: ``(slot, mark, output_nr)``."""
@@ -56,8 +56,8 @@ class NodeWatch:
             if mark.retained:
                 emit_retained(session, mark, current)
             thread = session.thread
-            thread.steps.append((thread.during, places, values))
-            thread.during = (current.number, mark.node)
+            thread.steps.append((thread.running_step, places, values))
+            thread.running_step = (current.number, mark.node)
             session.channel.emit(StepStarted(current.number, mark.node, tuple(values)))
         session.spent += clock() - began
 
@@ -80,7 +80,7 @@ class NodeWatch:
             if self._has_saved_tensors and not current.retain_graph:
                 emit(SavedFreed(mark.node))
             emit(StepFinished(current.number, mark.node))
-            thread.during = step[0]
+            thread.running_step = step[0]
         session.spent += clock() - began
 
     def _emit_replaced_by_prehooks(self, current: Pass, grads: Grads, places: dict[int, int]) -> None:
@@ -166,6 +166,10 @@ class LeafWatch:
                 current.accumulated.append(self._leaf)
 
 
+WATCHES = frozenset({NodeWatch, RegionWatch, LeafWatch})
+"""The classes whose methods are the hooks."""
+
+
 def emit_added(session: Session) -> None:
     """Emit this thread's pending accumulation into a leaf's ``.grad``, unless already emitted."""
     adding, session.thread.adding = session.thread.adding, None
@@ -249,9 +253,9 @@ def _as_passed_on(
         and is_dense(passed_on)
         and not session.value.keeps_elements(value)
     ):
-        if isinstance(value, Awaited):
+        if isinstance(value, AwaitedValue):
             return value.reshaped(tuple(passed_on.shape))
-        kind = Value if value.data is None else Unordered
+        kind = Value if value.data is None else UnorderedValue
         return kind(value.dtype, tuple(passed_on.shape), value.data, value.stats)
     return None
 

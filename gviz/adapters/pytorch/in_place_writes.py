@@ -18,7 +18,7 @@ from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import device_of, grad_attribute, grad_fn_of, grad_of, overlap, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import DataSet, GradSet, StorageWritten
-from gviz.values.value import Awaited, Value
+from gviz.values.value import AwaitedValue, Value
 
 
 def wrote(session: Session, target: torch.Tensor, call: OperationCall, *, silent: str = "") -> None:
@@ -79,10 +79,10 @@ def grad_changed(session: Session, written: torch.Tensor, *, zeroed: bool = Fals
         mark, grad = session.marks.of(owner), grad_of(owner)
         if mark is not None and grad is not None:
             value = mark.recorded = session.value(grad)
-            is_zero = zeroed or (not isinstance(value, Awaited) and _is_zero(value))
+            is_zero = zeroed or (not isinstance(value, AwaitedValue) and _is_zero(value))
             how, stack = "zero" if is_zero else "in place", session.channel.stack()
             event = GradSet(mark.node, owner.output_nr, how, value, stack)
-            if isinstance(value, Awaited):  # it is known before the event is written
+            if isinstance(value, AwaitedValue):  # it is known before the event is written
                 value.when_known(partial(_call_zero, event))
             session.channel.emit(event)
 

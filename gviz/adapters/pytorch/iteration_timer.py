@@ -178,7 +178,7 @@ class IterationTimer:
             key = interval.call, interval.backward
             own[key] = own.get(key, 0.0) + self._own(interval)
         calls = [
-            [call.path, call.kind, call.parent, *(max(round(own[at, way]), 0) for way in (False, True))]
+            [call.path, call.kind, call.parent, *(max(round(own[at, backward]), 0) for backward in (False, True))]
             for at, call in enumerate(self._calls)
         ]
         elsewhere = sum(self._clock.between(each.before, each.after) for each in self._top if each.is_elsewhere)

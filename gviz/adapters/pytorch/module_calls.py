@@ -39,7 +39,7 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     thread.modules.append((inner, path))
     session.module_paths[id(module)] = path
     if session.is_outside and session.scope.has_module(path, kind):
-        thread.is_within = True
+        thread.is_in_module = True
         name_parameters(session, module, path.partition(".")[2])
     scope = 0
     if not session.is_outside:
@@ -134,7 +134,7 @@ def leave(session: Session, module: torch.nn.Module, result: object = None) -> N
         if scope:
             session.channel.emit(ScopeLeft(scope))
         if not any(thread.scopes):
-            thread.is_within = False
+            thread.is_in_module = False
 
 
 def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> None:
@@ -154,7 +154,7 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
                 continue
             if not isinstance(parameter, torch.nn.Parameter) and (own := variables.first_name(parameter)):
                 session.channel.emit(Named(mark.node, own))  # another tensor replaces the model's: ``functional_call``
-            elif not mark.named or not model_names.is_held(session.channel, mark.node):  # called before its model
+            elif not mark.named or not model_names.has_variable(session.channel, mark.node):  # called before its model
                 fresh.append((name, mark.node))
             mark.named = name
         if fresh:

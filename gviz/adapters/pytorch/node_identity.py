@@ -58,11 +58,15 @@ class _Known(weakref.ref[Any]):
 
 
 class _Tensor(_Known):
-    """A tensor's mark, and the call stacks of its creation and of freezing before it was announced."""
+    """A tensor's mark, and the call stacks of its creation and of freezing before it was announced.
 
-    __slots__ = ("born", "frozen", "mark", "output_nr", "owner")
+    `version` is that of its memory at its creation, -1 if that is not known.
+    """
+
+    __slots__ = ("born", "frozen", "mark", "output_nr", "owner", "version")
     born: int
     frozen: int
+    version: int
     mark: Mark | None
     output_nr: int
     owner: weakref.ref[torch.Tensor] | None
@@ -86,7 +90,7 @@ class _Memory(_Known):
     moved: tuple[weakref.ref[torch.Tensor], ...]
     number: int
     owners: tuple[weakref.ref[torch.Tensor], ...]
-    parts: tuple[_Part, ...]
+    parts: dict[int, _Part]
     whole: weakref.ref[torch.Tensor] | None
 
 
@@ -156,6 +160,12 @@ class Marks:
         known = self._known.get(id(tensor))
         return known.mark if known is not None and known() is tensor else None
 
+    def tensors(self) -> list[tuple[Mark, torch.Tensor]]:
+        """Return the living tensors without a graph node that were announced, in the order of their nodes."""
+        entries = [(known.mark, known()) for known in [*self._known.values()] if known.mark is not None]
+        alive = [(mark, tensor) for mark, tensor in entries if tensor is not None]
+        return sorted(alive, key=lambda entry: entry[0].node)
+
     def of(self, tensor: torch.Tensor) -> Mark | None:
         """Return the mark of a tensor or of its graph node, or None if it was not announced."""
         node = grad_fn_of(tensor)
@@ -199,14 +209,20 @@ class Marks:
         here, grads = as_it_lies(written), [(owner, grad_of(owner)) for owner in alive]
         return [o for o, it in grads if it is not None and self._memory(it) is memory and _may_share(it, here)]
 
-    def bear(self, tensor: torch.Tensor, stack: int) -> None:
-        """Remember the call stack of a tensor's creation; it is announced only when used."""
-        self._entry(tensor).born = stack
+    def bear(self, tensor: torch.Tensor, stack: int, version: int = -1) -> None:
+        """Remember the call stack of a tensor's creation, and its version; it is announced only when used."""
+        entry = self._entry(tensor)
+        entry.born, entry.version = stack, version
 
     def birthplace(self, tensor: torch.Tensor) -> int:
         """Return the call stack of a tensor's creation, or 0 if unknown."""
         known = self._known.get(id(tensor))
         return known.born if known is not None and known() is tensor else 0
+
+    def version_at_birth(self, tensor: torch.Tensor) -> int:
+        """Return the version of a tensor's memory at its creation, or -1 if unknown."""
+        known = self._known.get(id(tensor))
+        return known.version if known is not None and known() is tensor else -1
 
     def freeze(self, tensor: torch.Tensor, stack: int) -> None:
         """Remember where ``requires_grad`` was switched off on a tensor that is announced only when used."""
@@ -260,10 +276,13 @@ class Marks:
         if fills and (whole is None or dtype_of(whole) is dtype_of(tensor)):
             memory.whole = weakref.ref(tensor)
         elif storage.nbytes() > self.channel.limit:
-            part = _Part(tensor)
+            part, parts = _Part(tensor), memory.parts
             part.is_apart = False
-            alive = [(known, known()) for known in memory.parts]
-            memory.parts = (*[known for known, it in alive if it is not None and it is not tensor], part)
+            if not len(parts) & (len(parts) - 1):  # at 1, 2, 4 …: a memory may have thousands of views
+                for key in [key for key, known in [*parts.items()] if known() is None]:  # other threads may add some
+                    parts.pop(key, None)
+            parts.pop(id(tensor), None)
+            parts[id(tensor)] = part
 
     def written(self, tensor: torch.Tensor) -> MemoryWrite:
         """Return what to record for a write to the memory of a tensor."""
@@ -274,7 +293,7 @@ class Marks:
         here = as_it_lies(tensor)
         moved = [it for known in memory.moved if (it := _present(memory, known)) is not None and _may_share(it, here)]
         parts = []
-        for known in memory.parts:
+        for known in [*memory.parts.values()]:
             part = _present(memory, known)
             if part is None or any(part is it for it in moved) or (known.is_apart and not _may_share(part, here)):
                 continue
@@ -304,7 +323,7 @@ class Marks:
             self._clear()
             known = _Memory(memory, self._bury)
             known.key, known.table, known.owners, known.moved = id(memory), self._memories, (), ()
-            known.transposed, known.number, known.parts, known.whole = None, 0, (), None
+            known.transposed, known.number, known.parts, known.whole = None, 0, {}, None
             self._memories[known.key] = known
         return known
 
@@ -317,7 +336,8 @@ class Marks:
         for memory in list(self._memories.values()):
             memory.owners = tuple(owner for owner in memory.owners if owner() is not tensor)
             memory.moved = tuple(moved for moved in memory.moved if moved() is not tensor)
-            memory.parts = tuple(part for part in memory.parts if part() is not tensor)
+            for key in [key for key, part in [*memory.parts.items()] if part() is tensor]:
+                memory.parts.pop(key, None)
             if memory.whole is not None and memory.whole() is tensor:
                 memory.whole = None
 
@@ -342,6 +362,7 @@ class Marks:
             known = _Tensor(tensor, self._bury)
             known.key, known.table, known.mark, known.owner = id(tensor), self._known, None, None
             known.born = known.frozen = known.output_nr = 0
+            known.version = -1
             self._known[known.key] = known
         return known
 

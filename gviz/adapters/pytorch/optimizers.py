@@ -32,7 +32,7 @@ def starts(session: Session, optimizer: Any) -> None:
     ``step`` of its base class continues the same step.
     """
     updates = session.thread.updates
-    if _is_within(updates, optimizer):
+    if _is_updating(updates, optimizer):
         return
     with without_overrides():
         parameters = _parameters(optimizer)
@@ -56,10 +56,10 @@ def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs
         return None
 
     @wraps(closure)
-    def evaluated(*given: Any, **options: Any) -> Any:
+    def evaluated(*arguments: Any, **options: Any) -> Any:
         if session.is_recording:
             _emit_changed(session, optimizer)
-        return closure(*given, **options)
+        return closure(*arguments, **options)
 
     return ((args[0], evaluated, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": evaluated})
 
@@ -82,7 +82,7 @@ def stepped(session: Session, optimizer: Any) -> None:
     """Record the end of an optimizer step and the new values of the parameters with a gradient."""
     updates = session.thread.updates
     if updates:
-        if updates[-1] is None and _is_within(updates, optimizer):
+        if updates[-1] is None and _is_updating(updates, optimizer):
             return
         updates[-1] = None
     with without_overrides():
@@ -121,7 +121,7 @@ def left(session: Session, raised: type[BaseException] | None) -> None:
         _emit_end(session, update.optimizer, changed, (), raised.__name__)
 
 
-def _is_within(updates: list[Update | None], optimizer: Any) -> bool:
+def _is_updating(updates: list[Update | None], optimizer: Any) -> bool:
     return any(update is not None and update.optimizer is optimizer for update in updates)
 
 

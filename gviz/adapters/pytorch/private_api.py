@@ -79,6 +79,19 @@ can_move_modes = None not in (count_modes, pop_mode, push_mode)
 in_scripts: dict[int, str] = _look("jit._builtins._get_builtin_table", dict, "scripts of what warns")()
 """The operation of a Python function in ``torch.jit.script``, by the function's id."""
 
+_set_versions = _look("_C._autograd._unsafe_set_version_counter", None, "restored versions: they rise instead")
+
+
+def set_version(tensor: torch.Tensor, version: int) -> None:
+    """Set the version of a tensor that has the numbers of this version again."""
+    if _set_versions is None:
+        return
+    try:
+        _set_versions((tensor,), (version,))
+    except TypeError:  # older releases take one tensor
+        _set_versions(tensor, version)
+
+
 task_number = _look("_C._current_graph_task_id", lambda: -1, "the pass of a step on a device's thread, if several run")
 schemas_of = _look("_C._jit_get_schemas_for_operator", lambda name: [], "the names of some arguments")
 is_wrapped = _look("_C._functorch.is_functorch_wrapped_tensor", lambda tensor: False, "transforms")

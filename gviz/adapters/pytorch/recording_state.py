@@ -79,8 +79,8 @@ class Update:
 class ThreadState(threading.local):
     """The state of a thread: its module calls, backward passes, running step, and optimizer calls.
 
-    A module call that is not recorded is scope 0. `is_within` is True inside a requested module call, if only some are
-    recorded. `updates` has None for a call of ``step`` within a step, and until a step starts. `is_making` is True
+    A module call that is not recorded is scope 0. `is_in_module` is True inside a requested module call, if only some
+    are recorded. `updates` has None for a call of ``step`` within a step, and until a step starts. `is_making` is True
     while PyTorch runs passes of its own to make CUDA graphs. `is_closed` is True in the backward rule of a compiled
     region, whose operations are not part of the program. `adding` is a pending accumulation into a leaf: a function of
     the value, the value, and its address.
@@ -89,11 +89,11 @@ class ThreadState(threading.local):
     def __init__(self) -> None:
         self.scopes: list[int] = []
         self.modules: list[tuple[dict[int, str], str]] = []
-        self.is_within = False
+        self.is_in_module = False
         self.is_making = False
         self.is_closed = False
         self.passes: list[Pass] = []
-        self.during: Edge = (0, 0)
+        self.running_step: Edge = (0, 0)
         self.steps: list[Step] = []
         self.updates: list[Update | None] = []
         self.adding: tuple[Callable[[Value], None], Value, int] | None = None
@@ -128,6 +128,8 @@ class Session:
         """
         self.idle_mode: Any = None
         """A mode of a recording that paused, which could not be left then."""
+        self.pass_ended: Callable[[], None] | None = None
+        """Called after the end of each pass was recorded."""
         self.look_for_names: Callable[[bool], None] | None = None
         """Switches the observation of module calls for parameter names on or off."""
         self.latest: Pass | None = None
@@ -150,7 +152,7 @@ class Session:
     def is_outside(self) -> bool:
         """Whether this thread is outside all requested module calls, or in the backward rule of a compiled region."""
         thread = self.thread
-        return thread.is_closed or (self.is_partial and not thread.is_within)
+        return thread.is_closed or (self.is_partial and not thread.is_in_module)
 
     def not_seen(self, what: Unseen) -> None:
         """Report once that something the program does is in no event."""

@@ -78,15 +78,22 @@ def fills_its_memory(tensor: torch.Tensor) -> bool:
         return True
 
 
-def shows_all_of_its_memory(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor covers every element of its memory once, in any order, in the dtype of its base."""
-    base = private_api.base_of(tensor) if private_api.is_view(tensor) else None
-    if base is not None and dtype_of(base) is not dtype_of(tensor):
-        return False
+def extent_in_memory(tensor: torch.Tensor) -> tuple[bool, bool]:
+    """Return two facts: does a tensor show all of its memory, and does it fill it.
+
+    It shows all if it covers every element once, in any order, in the dtype of its base. It fills its memory if it is
+    contiguous and covers it.
+    """
+    is_contiguous = tensor.is_contiguous()
     try:
-        return torch.Tensor.untyped_storage(tensor).nbytes() == tensor.nbytes and is_dense(tensor)
+        has_all = torch.Tensor.untyped_storage(tensor).nbytes() == tensor.nbytes
+        shows_all = has_all and (is_contiguous or is_dense(tensor))
     except (NotImplementedError, RuntimeError):  # no memory of its own
-        return True
+        has_all = shows_all = True
+    if shows_all and private_api.is_view(tensor):
+        base = private_api.base_of(tensor)
+        shows_all = base is None or dtype_of(base) is dtype_of(tensor)
+    return shows_all, is_contiguous and has_all
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
@@ -121,6 +128,19 @@ def lies_in(tensor: torch.Tensor, memory: object) -> bool:
     """Return whether `memory` is the tensor's storage; False for a tensor without one of its own."""
     try:
         return torch.Tensor.untyped_storage(tensor) is memory
+    except (NotImplementedError, RuntimeError):
+        return False
+
+
+def is_same_memory(one: torch.Tensor, other: object) -> bool:
+    """Return whether two tensors have the same elements: one storage, offset, shape and strides."""
+    try:
+        return (
+            isinstance(other, torch.Tensor)
+            and torch.Tensor.untyped_storage(one) is torch.Tensor.untyped_storage(other)
+            and one.storage_offset() == other.storage_offset()
+            and (one.shape, one.stride()) == (other.shape, other.stride())
+        )
     except (NotImplementedError, RuntimeError):
         return False
 

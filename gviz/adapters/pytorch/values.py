@@ -29,9 +29,9 @@ from gviz.values.value import (
     ITEM_SIZES,
     NUMPY_DTYPES,
     Array,
-    Awaited,
+    AwaitedValue,
     Stats,
-    Unordered,
+    UnorderedValue,
     Value,
     Whole,
     each_once,
@@ -143,7 +143,7 @@ class Capture:
 
     def keeps_elements(self, value: Value) -> bool:
         """Return whether the recording will keep the elements of a value, rather than only its statistics."""
-        if isinstance(value, Awaited):
+        if isinstance(value, AwaitedValue):
             return value.keeps_elements
         return value.data is not None and (len(value.data) <= self._kept or value.stays_whole)
 
@@ -192,7 +192,7 @@ class Capture:
         if tensor.is_contiguous():
             return Value(name, shape, _bytes_of(tensor))
         if size > self._kept and is_dense(tensor):  # statistics will be kept: reordering costs more
-            return Unordered(name, shape, _bytes_of(tensor))
+            return UnorderedValue(name, shape, _bytes_of(tensor))
         return Value(name, shape, _in_memory(tensor, name).tobytes())
 
 

@@ -216,12 +216,12 @@ def _converting(operation: Operation, is_cast: bool, is_moved: bool) -> Operatio
 @cache
 def defaults(operation: Operation, names: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
     """Return the default values, None or an int, of arguments that the formula mentions and the call did not pass."""
-    wanted = set(re.findall(r"\w+", operation.formula)) - {*operation.slots, *names}
+    arguments = set(re.findall(r"\w+", operation.formula)) - {*operation.slots, *names}
     name = operation.name.rstrip("_")
-    schemas = schemas_of(f"aten::{name}") if name.isidentifier() and wanted else ()
+    schemas = schemas_of(f"aten::{name}") if name.isidentifier() and arguments else ()
     known = {it.name: it.default_value for each in schemas for it in each.arguments if it.has_default_value()}
-    plain = {name: known[name] for name in sorted(wanted & known.keys()) if known[name] in (None, [])}
-    whole = {name: known[name] for name in sorted(wanted & known.keys()) if type(known[name]) is int}
+    plain = {name: known[name] for name in sorted(arguments & known.keys()) if known[name] in (None, [])}
+    whole = {name: known[name] for name in sorted(arguments & known.keys()) if type(known[name]) is int}
     return *((name, None) for name in plain), *whole.items()
 
 
