@@ -101,7 +101,7 @@ VALUE: tuple[Cell, ...] = ("node", "memory", "data")
 """The cells that the value of a tensor depends on."""
 
 
-class Written(NamedTuple):
+class WrittenMemory(NamedTuple):
     """What is left in memory: its elements, its version, and the node that wrote them (0: none)."""
 
     value: Value
@@ -142,9 +142,9 @@ EFFECTS: dict[type[Event], tuple[Effect, ...]] = {
     NodeCreated: (_of_node("node", lambda event: event),),
     NodeFreed: (_of_node("freed", lambda event: True),),
     StorageWritten: (
-        Effect("memory", lambda event: ((event.storage, Written(event.value, event.version, event.node)),)),
+        Effect("memory", lambda event: ((event.storage, WrittenMemory(event.value, event.version, event.node)),)),
     ),
-    DataSet: (_of_output("data", lambda event: Written(event.value, event.version, event.writer)),),
+    DataSet: (_of_output("data", lambda event: WrittenMemory(event.value, event.version, event.writer)),),
     RequiresGradSet: (_of_node("requires_grad", lambda event: event.requires_grad),),
     SavedFreed: (_of_node("saved", lambda event: "freed"),),
     Named: (_of_node("name", lambda event: (event.name, *event.also)),),
@@ -195,8 +195,8 @@ def effect(kind: type[Event], cell: Cell) -> Effect | None:
 
 def left(event: Event, cell: Cell) -> Any:
     """Return what an event leaves in the first cell of this kind; None if it sets none."""
-    found = effect(event.__class__, cell)
-    return next((content for _, content in found.sets(event)), None) if found is not None else None
+    matching = effect(event.__class__, cell)
+    return next((content for _, content in matching.sets(event)), None) if matching is not None else None
 
 
 def grad_left(event: Event) -> Value | None:

@@ -64,25 +64,25 @@ class Earlier:
     """The options of each optimizer at its last step."""
 
     def __init__(self) -> None:
-        self._said: dict[int, tuple[weakref.ref[Any], Groups]] = {}
+        self._options: dict[int, tuple[weakref.ref[Any], Groups]] = {}
 
     def replaced(self, optimizer: object, now: Groups) -> Groups:
         """Return the old values of the options that have changed since, by group; empty if none has. Stores `now`."""
         key = id(optimizer)
-        known, before = self._said.get(key, (None, ()))
+        known, before = self._options.get(key, (None, ()))
         if known is None or known() is not optimizer:
-            known, before = weakref.ref(optimizer, lambda gone: self._forget(key, gone)), ()
+            known, before = weakref.ref(optimizer, lambda reference: self._forget(key, reference)), ()
         elif before == now:
             return ()
-        self._said[key] = known, now
+        self._options[key] = known, now
         pairs = [(options_in(before, at), options_in(now, at)) for at in range(min(len(before), len(now)))]
         changed = [tuple([one for one in old.items() if _differs(one, new)]) for old, new in pairs]
         return tuple(changed) if any(changed) else ()
 
-    def _forget(self, key: int, gone: object) -> None:
+    def _forget(self, key: int, reference: object) -> None:
         """Remove a freed optimizer, unless another one already has its id."""
-        if self._said.get(key, (None,))[0] is gone:
-            del self._said[key]
+        if self._options.get(key, (None,))[0] is reference:
+            del self._options[key]
 
 
 def _differs(old: tuple[str, Option], new: Mapping[str, Option]) -> bool:

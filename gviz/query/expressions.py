@@ -20,15 +20,15 @@ from gviz.errors import GvizError, NotStored
 from gviz.events import Edge
 from gviz.events.optimizer_options import option_text, options_in
 from gviz.query.name_lookup import NamedNodes
-from gviz.query.node_lookup import last
+from gviz.query.node_lookup import BEFORE_FIRST_TENSOR, last
 from gviz.query_syntax import safe_expression as guarded
 from gviz.query_syntax.condition import NAMES, holds
 from gviz.query_syntax.expression_operations import FUNCTIONS, OF_NUMPY, TYPES, Numbers
 from gviz.query_syntax.place import ASPECTS, Aspect, place, split_aspect
 from gviz.query_syntax.resource_limits import Budget, TooMuch
 from gviz.query_syntax.safe_expression import bound_names
-from gviz.query_syntax.statistics_proxy import Summarized, summarized
-from gviz.query_syntax.stop_condition import AtChange, Computed, Stop
+from gviz.query_syntax.statistics_proxy import StatisticsProxy, summarized
+from gviz.query_syntax.stop_condition import AtChange, AtExpression, Stop
 from gviz.query_syntax.tensor_spelling import FACTS, METHODS, as_python, as_written, node_of
 from gviz.trace.breakpoint_hits import STRETCH, Hit, Hits
 from gviz.trace.graph_state import NodeState
@@ -55,7 +55,7 @@ def value_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: S
     resolver = _Resolver(timeline, names, moment, environment, bound_names(tree), states)
     try:
         result = guarded.evaluate(guarded.compiled(resolver.visit(tree)), environment)
-        return result.refuse() if isinstance(result, Summarized) else result
+        return result.refuse() if isinstance(result, StatisticsProxy) else result
     except GvizError:
         raise
     except Exception as error:  # the expression may raise anything; the error is shown
@@ -68,7 +68,7 @@ def value_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: S
 
 def _hint(error: Exception) -> str:
     """Return what to write instead of PyTorch syntax, or ""."""
-    if isinstance(error, guarded.Refused | TooMuch):
+    if isinstance(error, guarded.RefusedExpression | TooMuch):
         return error.hint
     if isinstance(error, TypeError) and "keyword argument 'dim'" in str(error):
         return "the dimension is called axis here, as in numpy"
@@ -90,7 +90,7 @@ def parse_expression(text: str) -> ast.Expression:
         if _ASSIGNED.match(text):
             hint = "set x = 5 asks what would follow from a value; == compares"
         raise GvizError(f"{clipped(text, 40) or 'nothing'} is no expression", hint=hint, exit_code=2) from None
-    except guarded.Refused as refusal:
+    except guarded.RefusedExpression as refusal:
         raise GvizError(f"{clipped(text, 40)} is no expression", why=str(refusal), exit_code=2) from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
@@ -183,6 +183,8 @@ class _Resolver(ast.NodeTransformer):
         later = next(
             iter(self._names.called(split_aspect(name)[0], len(self._timeline))), 0
         )  # none is earlier: it would have been found
+        if not self._timeline.nodes and self._timeline.growing:
+            raise GvizError(f"there is no {clipped(name, 40)} yet", hint=BEFORE_FIRST_TENSOR, exit_code=2)
         if later:
             why = f"#{later} is made by event {self._timeline.nodes.born(later)}"
             raise GvizError(f"there is no {clipped(name, 40)} yet", why=why, hint=f"goto #{later}", exit_code=2)
@@ -198,13 +200,13 @@ class _Resolver(ast.NodeTransformer):
         return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 
     def _read(self, tensor: Edge, rest: list[str]) -> ast.expr:
-        asked = next((aspect for aspect in ASPECTS if rest[:1] == [aspect]), None)
-        aspect, (node, nr) = asked or "value", tensor
+        explicit = next((aspect for aspect in ASPECTS if rest[:1] == [aspect]), None)
+        aspect, (node, nr) = explicit or "value", tensor
         name = f"node_{node}_{nr}_{aspect}"
         self._reads[name] = tensor, aspect
         self._environment[name] = _numbers(self._timeline, self._states([node])[0], tensor, aspect, self._moment.n)
         read: ast.expr = ast.Name(name, ast.Load())
-        for attribute in rest[1:] if asked else rest:
+        for attribute in rest[1:] if explicit else rest:
             read = ast.Attribute(read, attribute, ast.Load())
         return read
 
@@ -291,7 +293,7 @@ class Evaluator:
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """Return the moments at which a stop fits, unless it is a finding. Raises GvizError if it is not an expression."""
-    return Changes(timeline, stop, stop.at) if isinstance(stop.at, Computed) else Hits(timeline, stop)
+    return Changes(timeline, stop, stop.at) if isinstance(stop.at, AtExpression) else Hits(timeline, stop)
 
 
 class Changes(Hits):
@@ -301,11 +303,11 @@ class Changes(Hits):
     not an expression or names no tensor.
     """
 
-    def __init__(self, timeline: Timeline, stop: Stop, asked: Computed) -> None:
+    def __init__(self, timeline: Timeline, stop: Stop, computed: AtExpression) -> None:
         super().__init__(timeline, stop)
         self._names = NamedNodes(timeline)
-        self._asked = asked
-        stops = [Stop(stop.head, AtChange(aspect, place(name))) for name, aspect in _tensors_in(asked.expression)]
+        self._computed = computed
+        stops = [Stop(stop.head, AtChange(aspect, place(name))) for name, aspect in _tensors_in(computed.expression)]
         self._parts = [Hits(timeline, one) for one in stops]
 
     def _reset(self) -> None:
@@ -337,14 +339,14 @@ class Changes(Hits):
         stretch = range(start // STRETCH * STRETCH, end)
         moments = {hit.n for hit in chain.from_iterable(part.in_stretch(stretch) for part in self._parts)}
         for n in sorted(moments):
-            if start <= n < end and self._is_met(n):
+            if start <= n < end and self._holds(n):
                 hit = self._tested(n, self._timeline.at(n).node, self._timeline.event(n))
                 if hit is not None:
                     yield hit
 
-    def _is_met(self, n: int) -> bool:
+    def _holds(self, n: int) -> bool:
         try:
-            if not self._asked.holds:
+            if not self._computed.holds:
                 return not _is_same(self._value(n - 1), self._value(n))
             value = self._value(n)
         except NotStored:
@@ -357,7 +359,7 @@ class Changes(Hits):
         missing.
         """
         try:
-            result = value_of(self._timeline, self._names, n, self._asked.expression)
+            result = value_of(self._timeline, self._names, n, self._computed.expression)
             holds_texts = isinstance(result, list | tuple | dict | set) and Budget({}).extent(result).bulky
             return np.asarray(text_of(result) if holds_texts else result)
         except NotStored:
@@ -379,7 +381,7 @@ def _tensors_in(text: str) -> Iterable[tuple[str, Aspect]]:
     tensors = _TensorNames(guarded.bound_names(tree))
     try:
         guarded.compiled(tensors.visit(tree))
-    except guarded.Refused as refusal:
+    except guarded.RefusedExpression as refusal:
         raise GvizError(f"{clipped(text, 40)} is no expression", why=str(refusal), exit_code=2) from None
     if not tensors.named:
         raise GvizError(f"{clipped(text, 40)} names no tensor, and never changes", exit_code=2)
@@ -402,20 +404,20 @@ class _TensorNames(ast.NodeTransformer):
         while end > 1 and path[end - 1] in METHODS | FACTS:
             end -= 1
         name, aspect = split_aspect(".".join(path[:end]))
-        read = self._met(name, aspect or "value")
+        read = self._tensor_name(name, aspect or "value")
         for attribute in path[end:]:
             read = ast.Attribute(read, attribute, ast.Load())
         return read
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """Return a tensor's value, unless the expression binds the name itself, or it is a type."""
-        return node if node.id in self._known | TYPES else self._met(node.id, "value")
+        return node if node.id in self._known | TYPES else self._tensor_name(node.id, "value")
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Resolve the name of a called function, whatever else has that name."""
         return transformed_call(self, node)
 
-    def _met(self, name: str, aspect: Aspect) -> ast.expr:
+    def _tensor_name(self, name: str, aspect: Aspect) -> ast.expr:
         numbered = node_of(name)
         self.named[f"#{numbered}" if numbered else name, aspect] = None
         return ast.Name("tensor", ast.Load())

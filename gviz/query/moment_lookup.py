@@ -9,9 +9,9 @@ from typing import NoReturn, TypeGuard
 from gviz.errors import GvizError
 from gviz.events import Event, GradAccumulated, GradFlowed
 from gviz.query.expressions import hits_of
+from gviz.query.moment_words import MOMENT_WORDS, SUCH_MOMENTS
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import event_number, node_at
-from gviz.query.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
 from gviz.query_syntax.place import split_aspect
 from gviz.query_syntax.stop_condition import is_comparison, stop
 from gviz.trace.graph_state import Iteration, Phase, PhaseKind
@@ -52,16 +52,16 @@ def event_at(
     ``x.grad`` to the last contribution to its gradient, a stop (as for ``break``) to its last hit. Raises GvizError if
     there is no such moment.
     """
-    here, troubles = len(timeline) if n is None else n, timeline.error_index
+    here, error_index = len(timeline) if n is None else n, timeline.error_index
     match text:
         case "start":
             return 0
         case "end":
             return len(timeline)
         case "nan":
-            return troubles.first("nan") or troubles.first_bad() or _without(timeline, text, "nan or inf")
+            return error_index.first("nan") or error_index.first_bad() or _without(timeline, text, "nan or inf")
         case "inf":
-            return troubles.first("inf") or _without(timeline, text, "inf")
+            return error_index.first("inf") or _without(timeline, text, "inf")
         case "error":
             return _error(timeline, n or 0) or _without(timeline, text, "error")
     if text in PASSES:
@@ -79,12 +79,12 @@ def event_at(
 
 def _moment_of_stop(timeline: Timeline, text: str, n: int) -> int:
     """Return the last moment by `n` at which a stop fits, otherwise the next."""
-    asked = stop(text)
-    hits = hits_of(timeline, asked)
+    where = stop(text)
+    hits = hits_of(timeline, where)
     hit = next(hits.before(n + 1), None) or next(hits.after(n), None)
     if hit is None:
         never = f"there is no moment {clipped(text, 40)}: it never happens in this recording"
-        hint = asked.of_every_node and f"{asked.of_every_node} asks every node"
+        hint = where.of_every_node and f"{where.of_every_node} asks every node"
         raise GvizError(never, hint=hint, exit_code=2)
     return hit.n
 
@@ -148,8 +148,8 @@ def _ends_in(timeline: Timeline, iteration: Iteration, phases: Sequence[Phase]) 
 
     Evaluation after that pass is not a forward of the iteration.
     """
-    within = [phase for phase in timeline.phases if iteration.start <= phase.start <= iteration.end]
-    passes = [phase.start for phase in within if phase.kind == "backward"]
+    own = [phase for phase in timeline.phases if iteration.start <= phase.start <= iteration.end]
+    passes = [phase.start for phase in own if phase.kind == "backward"]
     last = max(passes, default=iteration.end)
     return [phase.end for phase in phases if iteration.start <= phase.start <= last]
 

@@ -41,7 +41,7 @@ class NamedNodes:
         self._known: dict[str, list[int]] = {}
         self._count = 0
         self._naming = 0
-        self._held: tuple[int, dict[str, list[tuple[int, VariableHeld]]]] = -1, {}
+        self._variables: tuple[int, dict[str, list[tuple[int, VariableHeld]]]] = -1, {}
 
     def last(self, name: str, n: int) -> int:
         """Return the node that got this name last by moment `n`, 0 if there is none.
@@ -51,8 +51,8 @@ class NamedNodes:
         self._grow()
         info = self.timeline.info
         may_be = reversed(self._known.get(name, ()))
-        found = next((node for node in may_be if info(node).means(name) and info(node).born <= n), 0)
-        return tensor_of(self.timeline, found) if found else 0
+        last_node = next((node for node in may_be if info(node).means(name) and info(node).born <= n), 0)
+        return tensor_of(self.timeline, last_node) if last_node else 0
 
     def output_nr(self, node: int, name: str, n: int) -> int:
         """Return which output of a node a name refers to.
@@ -92,7 +92,7 @@ class NamedNodes:
             at, event = _at(events, n)
             rest = with_items(text.removeprefix(variable)).removeprefix(".")
             if event.node and bool(rest) == bool(event.path):
-                return self._within(event, rest) if rest else event.node
+                return self._node_at_path(event, rest) if rest else event.node
             if not event.node and at <= n and (rest or self._has_taken_over(event, at, n)):
                 raise self._no_part(text, event, rest)
         return 0
@@ -100,14 +100,14 @@ class NamedNodes:
     def _events_by_variable(self) -> dict[str, list[tuple[int, VariableHeld]]]:
         """Return the `VariableHeld` events by variable, longest names first."""
         timeline = self.timeline
-        if self._held[0] != len(timeline):
+        if self._variables[0] != len(timeline):
             by_variable: dict[str, list[tuple[int, VariableHeld]]] = {}
             for seq, event in timeline.select((VariableHeld,)):
                 by_variable.setdefault(event.variable, []).append((seq, event))
-            self._held = len(timeline), dict(sorted(by_variable.items(), key=lambda one: -len(one[0])))
-        return self._held[1]
+            self._variables = len(timeline), dict(sorted(by_variable.items(), key=lambda one: -len(one[0])))
+        return self._variables[1]
 
-    def _within(self, event: VariableHeld, rest: str) -> int:
+    def _node_at_path(self, event: VariableHeld, rest: str) -> int:
         """Return the parameter at a path in a variable's model, found from another parameter of that model."""
         self._grow()
         if rest == event.path:
@@ -148,7 +148,7 @@ class NamedNodes:
         variables = []
         for variable, events in self._events_by_variable().items():
             event = events[-1][1]
-            if event.path and event.node and self._within(event, rest) == node:
+            if event.path and event.node and self._node_at_path(event, rest) == node:
                 variables.append(variable)
         return tuple(sorted(variables, key=lambda one: ("." in one, one))[:2])
 

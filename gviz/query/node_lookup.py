@@ -1,4 +1,4 @@
-"""Which node a text refers to: a name, ``#4``, ``@12``, ``op:Mul``, ``nan``, ``demo.py:4``."""
+"""Which node a text refers to: a name, ``#4``, ``@12``, ``op:mul``, ``nan``, ``demo.py:4``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gviz.events import NodeCreated
 from gviz.query.name_lookup import NamedNodes
 from gviz.query_syntax import place as places
 from gviz.query_syntax.tensor_spelling import with_paths
-from gviz.system.cooperative_work import AT_ONCE, Driven, Far, finished
+from gviz.system.cooperative_work import AT_ONCE, LongWork, WorkProgress, finished
 from gviz.trace.graph_state import BAD
 from gviz.trace.navigation import no_event
 from gviz.trace.place_matches import PlaceMatcher
@@ -22,6 +22,9 @@ from gviz.values.value_text import bad_text
 
 Matches = Callable[[int], bool]
 """Whether the node with this number matches."""
+
+BEFORE_FIRST_TENSOR = "ask again when the program has made its first tensor"
+"""The hint for a name in a program that has made no tensor so far."""
 
 MOST_NAMES = 8
 """The most names listed in an error about an unknown name."""
@@ -43,18 +46,18 @@ def node_at(names: NamedNodes, text: str, n: int, selected: int = 0, aspect: pla
     return node
 
 
-def last(names: NamedNodes, text: str, n: int, asked: places.Aspect | None = None) -> int:
+def last(names: NamedNodes, text: str, n: int, default_aspect: places.Aspect | None = None) -> int:
     """Return the node that a place refers to at moment `n`.
 
     It is the last matching node created by then, otherwise the first one created later. This rule applies wherever one
     node is named. ``x.grad`` refers to ``x``, unless another node has that name. Raises GvizError if there is none; the
-    error names the aspect `asked`.
+    error names the aspect `default_aspect`.
     """
     stem, aspect = places.split_aspect(text)
     node = 0 if aspect and stem.startswith("#") else _last(names, text, n)
     node = node or (_last(names, stem, n) if aspect else 0)
     if not node:
-        raise _no_node(f"{text}.{asked}" if asked and not text.startswith("#") else text, names)
+        raise _no_node(f"{text}.{default_aspect}" if default_aspect and not text.startswith("#") else text, names)
     return node
 
 
@@ -76,6 +79,8 @@ def next_of(names: NamedNodes, text: str, n: int, *, backward: bool = False) -> 
 def _no_node(text: str, names: NamedNodes) -> GvizError:
     if text.startswith("#"):
         return GvizError(f"there is no node {clipped(text, 20)}", hint="the tape lists the nodes", exit_code=2)
+    if not names.timeline.nodes and names.timeline.growing:
+        return GvizError(f"there is no {clipped(text, 40)} yet", hint=BEFORE_FIRST_TENSOR, exit_code=2)
     near, known = names.near(text, len(names.timeline)), names.names_by(len(names.timeline))
     listed = ", ".join(clipped(name, 30) for name in known[:MOST_NAMES]) + ", …" * (len(known) > MOST_NAMES)
     there = f"only tensors are recorded: {listed}" if known else "only tensors are recorded, the tape lists them"
@@ -87,7 +92,7 @@ def query(timeline: Timeline, text: str) -> Matches:
     """Return the test for `text`. Raises GvizError if the text can match nothing."""
     text = text.strip()
     if not text:
-        raise GvizError("nothing to find", hint="a name, #4, @12, op:Mul, nan or demo.py:4", exit_code=2)
+        raise GvizError("nothing to find", hint="a name, #4, @12, op:mul, nan or demo.py:4", exit_code=2)
     if text.startswith("#"):
         return _by_number(timeline, text)
     if text.startswith("@"):
@@ -113,13 +118,13 @@ def find(timeline: Timeline, matches: Matches, start: int, *, backward: bool = F
     return finished(search(timeline, matches, start, backward=backward))
 
 
-def search(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> Driven[int]:
+def search(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> LongWork[int]:
     """Same as `find`, as cooperative work in small steps."""
     nodes, at = timeline.nodes, timeline.nodes.place_of(start)
     first = (at if at >= 0 else len(nodes)) - 1 if backward else at + 1
     for i in range(len(nodes)):
         if not i % AT_ONCE:
-            yield Far("looking for a node:", i, len(nodes))
+            yield WorkProgress("looking for a node:", i, len(nodes))
         node = nodes[(first - i if backward else first + i) % len(nodes)]
         if matches(node):
             return node

@@ -57,13 +57,13 @@ def without_elements(value: Value) -> Value:
 
 def with_ancestors(timeline: Timeline, nodes: Iterable[int]) -> set[int]:
     """Return these nodes and everything that gradients reach through them."""
-    stack, nodes_found = list(nodes), set[int]()
+    stack, reached = list(nodes), set[int]()
     while stack:
         node = stack.pop()
-        if node not in nodes_found and node in timeline.nodes:
-            nodes_found.add(node)
+        if node not in reached and node in timeline.nodes:
+            reached.add(node)
             stack += [source for source, _ in timeline.info(node).created.inputs]
-    return nodes_found
+    return reached
 
 
 # Data-dependent branches of the program: booleans and integers that differ from the recorded ones
@@ -87,25 +87,25 @@ class Decisions:
     """The single booleans and integers of the branch that differ from the recording."""
 
     def __init__(self) -> None:
-        self._found: dict[int, Decision] = {}
+        self._decisions: dict[int, Decision] = {}
 
     def note(self, node: int, recorded: Array | None, now: Array) -> None:
         """Remember a number that a program may base a decision on, if it has changed."""
         if recorded is None or recorded.size != 1 or now.size != 1 or recorded.dtype.kind not in "biu":
             return
         if now.item() != recorded.item():
-            self._found[node] = Decision(node, recorded.item(), now.item())
+            self._decisions[node] = Decision(node, recorded.item(), now.item())
 
     def source(self, attrs: Iterable[tuple[str, object]]) -> int:
         """Return the changed integer that an index among these attributes may come from; 0 if there is none."""
         places = [value for name, value in attrs if name in _PLACES and isinstance(value, int)]
-        integers = {one.was: one.node for one in self._found.values() if not isinstance(one.was, bool)}
+        integers = {one.was: one.node for one in self._decisions.values() if not isinstance(one.was, bool)}
         return next((integers[place] for place in places if place in integers), 0)
 
     def unused(self, timeline: Timeline, nodes: Iterable[int]) -> Iterator[Decision]:
         """Yield those that no operation among `nodes` uses: they were computed for the program to read."""
         used = {source for node in nodes for source, _ in timeline.info(node).created.inputs}
-        return (decision for node, decision in self._found.items() if node not in used)
+        return (decision for node, decision in self._decisions.items() if node not in used)
 
 
 # The branch next to its recording, in the recording's node numbers

@@ -26,7 +26,7 @@ class BranchLog:
     def __init__(self, timeline: Timeline) -> None:
         self.events = MemoryLog()
         self.numbers: dict[int, int] = {}
-        self.made: list[e.NodeCreated] = []
+        self.creations: list[e.NodeCreated] = []
         """The nodes that the branch has created, in order."""
         self.channel = Channel(self.log_event, limit=EVERYTHING)
         self._timeline = timeline
@@ -44,7 +44,7 @@ class BranchLog:
                 return  # of the code that runs the branch
             case e.NodeCreated():
                 event = msgspec.structs.replace(event, stack=self._place[0], scope=self._place[1])
-                self.made.append(event)
+                self.creations.append(event)
             case e.BackwardStarted():
                 event = msgspec.structs.replace(event, stack=self._place[0])
             case e.GradSet() if event.stack:
@@ -71,7 +71,7 @@ class BranchLog:
     def lose_memory(self, node: int, output_nr: int) -> None:
         """Log that the memory of an output of a node of the recording is unknown from here on."""
         there = self.numbers.pop(node, 0)
-        output = next((created.outputs[output_nr] for created in self.made if created.node == there), None)
+        output = next((created.outputs[output_nr] for created in self.creations if created.node == there), None)
         if output is not None and output.value is not None:
             size = (self._timeline.info(node).created.outputs[output_nr].value or output.value).size
             value = Value(output.value.dtype, (size,))
@@ -111,7 +111,7 @@ class BranchLog:
         """Map a node of the recording to the operation that the branch ran last; a ``.grad`` it wrote to may
         follow it.
         """
-        self.numbers[node] = next(created.node for created in reversed(self.made) if created.kind == "op")
+        self.numbers[node] = next(created.node for created in reversed(self.creations) if created.kind == "op")
 
     def repeat(self, event: e.Event) -> None:
         """Log an event of the recording again, with the branch's node numbers."""

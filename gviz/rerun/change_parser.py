@@ -191,25 +191,28 @@ class RequestedChanges:
         changes = tuple(changes)
         self.values = by_node(change for change in changes if not change.of_gradient)
         self.gradients = by_node(change for change in changes if change.of_gradient)
-        self._made: set[int] = set()
+        self._reached: set[int] = set()
         self._arrived: set[int] = set()
 
-    def made(self, node: int) -> None:
-        """Note that the branch has created a node, including its change if there is one."""
-        self._made.add(node)
+    def note_reached(self, node: int) -> None:
+        """Note that the branch has come to a node, and has applied the change of its value if there is one."""
+        self._reached.add(node)
 
     def arrived(self, node: int) -> None:
         """Note that a changed gradient has arrived at a node."""
         self._arrived.add(node)
 
-    def refuse_unused(self, timeline: Timeline, nodes: Container[int], met: Container[int], *, stopped: bool) -> None:
+    def refuse_unused(
+        self, timeline: Timeline, nodes: Container[int], created: Container[int], *, stopped: bool
+    ) -> None:
         """Raise `GvizError` if a requested change was not applied although the branch never stopped before it.
 
-        `nodes` are those of the iteration, `met` those that the branch has created; `stopped` is whether it stopped.
+        `nodes` are those of the iteration, `created` those that the branch has created; `stopped` is whether it
+        stopped.
         """
-        for node in sorted(self.values.keys() - self._made):
-            if not stopped or node not in nodes or node in met:
-                why = "a pass makes it" if node in met else "no operation in it uses that"
+        for node in sorted(self.values.keys() - self._reached):
+            if not stopped or node not in nodes or node in created:
+                why = "a pass makes it" if node in created else "no operation in it uses that"
                 name = f"#{node} {clipped(timeline.info(node).title, 40)}"
                 raise GvizError(f"{name} cannot be changed in this iteration", why=why, exit_code=2)
         for node in sorted(self.gradients.keys() - self._arrived):

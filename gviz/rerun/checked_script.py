@@ -1,4 +1,4 @@
-"""A script under construction; gviz's engine runs each statement as soon as it is written.
+"""A script under construction; the built-in engine runs each statement as soon as it is written.
 
 Text of a recording is never executed. Its names become safe identifiers, and its numbers are parsed. A statement is
 parsed first, and refused if it is more than arithmetic on tensors.
@@ -66,8 +66,8 @@ class CheckedScript:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.said: list[str] = []
-        builtins = {"abs": abs, "max": max, "print": self.said.append}
+        self.output: list[str] = []
+        builtins = {"abs": abs, "max": max, "print": self.output.append}
         self._names = {"torch": torch, "inf": inf, "nan": nan, "isfinite": isfinite, "__builtins__": builtins}
         exec(SAME, self._names)
 
@@ -145,13 +145,13 @@ def _is_number(part: ast.expr) -> bool:
 
 def script_names(infos: Iterable[NodeInfo]) -> dict[int, str]:
     """Return a unique name for each node that has no other meaning in Python or the script."""
-    wanted = {info.node: _identifier(info.name) for info in infos}
+    identifiers = {info.node: _identifier(info.name) for info in infos}
     taken = TAKEN.union(dir(builtins))
     names: dict[int, str] = {}
-    for node, name in wanted.items():
+    for node, name in identifiers.items():
         if not name or name in taken:
             name = f"{name or 'v'}_{node}"
-            while name in taken or name in wanted.values():
+            while name in taken or name in identifiers.values():
                 name += "_"
         names[node] = name
         taken |= {name}

@@ -25,8 +25,8 @@ from gviz import events as e
 from gviz.engine.tensor import new_tensor
 from gviz.errors import GvizError
 from gviz.rerun import forward
+from gviz.rerun.custom_function import repeated_inputs
 from gviz.rerun.forward import Forward, forward_of
-from gviz.rerun.function_body import repeated_inputs
 from gviz.rerun.inputs import inputs_of, stored_array
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.node_gradients import step_grads
@@ -224,9 +224,9 @@ def _compare_all(operation: Probe, sent: Mapping[int, _Sent], most: int) -> Iter
         slots = [slot for slot in shared if inputs[slot] == edge]
         yield _compare_input(operation, slots, reduce(add, (sent[slot] for slot in slots)), most)
     if operation.forward.otherwise:
-        ways = (replace(operation, forward=way) for way in operation.forward.each())
-        checks = ([_compare_input(way, (slot,), sent[slot], most) for slot in shared] for way in ways)
-        yield from min(checks, key=lambda way: sum(int(one.differs.sum()) for one in way))
+        probes = (replace(operation, forward=forward) for forward in operation.forward.each())
+        choices = ([_compare_input(probe, (slot,), sent[slot], most) for slot in shared] for probe in probes)
+        yield from min(choices, key=lambda checks: sum(int(one.differs.sum()) for one in checks))
 
 
 def _compare_input(operation: Probe, slots: Sequence[int], all_sent: _Sent, most: int) -> GradientCheck:
@@ -443,8 +443,8 @@ def _gap(far: Array, near: Array) -> tuple[float, float]:
 
 
 def _border_words(sign: str, far_is_wrong: bool, low: str, high: str) -> str:
-    beyond, within = ("beyond", "within") if sign else ("from", "up to")
-    far, near = f"those {beyond} {sign}{high}", f"those {within} {sign}{low}"
+    beyond, up_to = ("beyond", "within") if sign else ("from", "up to")
+    far, near = f"those {beyond} {sign}{high}", f"those {up_to} {sign}{low}"
     up = "" if sign else " on"
     if far_is_wrong:
         return f"{far}{up} differ, {near} agree"

@@ -27,7 +27,7 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
 from gviz.events import NodeCreated, OpSeen, Output
 from gviz.rerun.change_parser import Changes
-from gviz.rerun.function_body import FunctionBody, Use, refusal, repeated_inputs
+from gviz.rerun.custom_function import FunctionBody, Use, refusal, repeated_inputs
 from gviz.rerun.inputs import input_array, inputs_of, stored_array
 from gviz.rerun.named_calls import Run, run_by_name
 from gviz.trace.graph_state import NodeInfo
@@ -163,7 +163,7 @@ def with_changed_results(op: Op, changes: Mapping[int, Changes]) -> Op:
 
     def forward(*arrays: Array, **attrs: Any) -> Any:
         result = op.forward(*arrays, **attrs)
-        if op.several:
+        if op.has_several_outputs:
             return [changes[nr].applied(each) if nr in changes else each for nr, each in enumerate(result)]
         return changes[0].applied(np.asarray(result))
 
@@ -333,9 +333,9 @@ def _of_windows(info: NodeInfo) -> tuple[tuple[str, Any], ...]:
 
     Finite differences do not run it: after a relu, equal maxima have no slope.
     """
-    given = {name: value for name, value in info.created.attrs if value not in (None, [], ())}
+    attributes = {name: value for name, value in info.created.attrs if value not in (None, [], ())}
     dims = int(info.op.name[len("max_pool")])
-    windows = {"stride": given["kernel_size"], "ceil_mode": False, **_WINDOWS, **given}
+    windows = {"stride": attributes["kernel_size"], "ceil_mode": False, **_WINDOWS, **attributes}
     return tuple((name, (value,) * dims if type(value) is int else value) for name, value in windows.items())
 
 
@@ -372,14 +372,14 @@ def _leaf(array: Array) -> Tensor:
 def _gradients(outputs: Mapping[int, Tensor], leaves: Sequence[Tensor], grads: Mapping[int, Array]) -> dict[int, Array]:
     """Return what the rule sends to every input that a gradient can reach."""
     arrived = {nr: array for nr, array in grads.items() if nr in outputs and outputs[nr].requires_grad}
-    wanted = [slot for slot, leaf in enumerate(leaves) if leaf.requires_grad]
-    if not arrived or not wanted:
+    slots = [slot for slot, leaf in enumerate(leaves) if leaf.requires_grad]
+    if not arrived or not slots:
         return {}
     sent = grad(
         [outputs[nr] for nr in arrived],
-        [leaves[slot] for slot in wanted],
+        [leaves[slot] for slot in slots],
         [new_tensor(array.reshape(outputs[nr]._array.shape)) for nr, array in arrived.items()],
         retain_graph=True,
         allow_unused=True,
     )
-    return {slot: one._array for slot, one in zip(wanted, sent, strict=True) if one is not None}
+    return {slot: one._array for slot, one in zip(slots, sent, strict=True) if one is not None}

@@ -33,13 +33,13 @@ NOT_STORED = f"its value was not stored: {KEEP_ALL}"
 
 
 def rerun_iteration(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> Branch:
-    """Run `iteration` of a recording of gviz's engine again with `changes`. Raises GvizError if one does not fit."""
+    """Run an iteration of the built-in engine again with `changes`. Raises GvizError if a change does not fit."""
     rerun = Rerun(timeline, iteration, changes)
-    with emit.aside(rerun.log.channel):
+    with emit.detour(rerun.log.channel):
         for n in range(iteration.start, iteration.end + 1):
             rerun.process(n, timeline.event(n))
     nodes = set(timeline.nodes.of(iteration))
-    rerun.asked.refuse_unused(timeline, nodes, rerun.log.numbers, stopped=bool(rerun.stopped))
+    rerun.requests.refuse_unused(timeline, nodes, rerun.log.numbers, stopped=bool(rerun.stopped))
     return rerun.branch(tuple(rerun.decisions.unused(timeline, nodes)))
 
 
@@ -71,7 +71,7 @@ class Rerun:
         self.iteration = iteration
         self.log = BranchLog(timeline)
         self.stopped: list[Stop] = []
-        self.asked = RequestedChanges(changes)
+        self.requests = RequestedChanges(changes)
         self.tensors: dict[int, list[Tensor | None]] = {}
         self.changed: set[int] = set()
         self._cut: set[int] = set()
@@ -117,7 +117,7 @@ class Rerun:
         """Return an output of a node at event `n`, created from the recording on first use; None if unknown."""
         if node not in self.tensors:
             if node in self.log.numbers:
-                self.tensors[node] = [self._made_by_pass(node)]
+                self.tensors[node] = [self._pass_result(node)]
             else:
                 self._older.enter(node, n)
         outputs = self.tensors[node]
@@ -165,7 +165,7 @@ class Rerun:
         if tensor is not None:
             self.compare(created.node, created.outputs[0].value, tensor)
         else:
-            tensor = self.made(created.node, created.outputs[0].value, created.kind, created.requires_grad)
+            tensor = self.leaf(created.node, created.outputs[0].value, created.kind, created.requires_grad)
         if tensor is not None and attrs.get("number"):
             tensor = new_tensor(tensor._array, WrappedNumber)
         self.tensors[created.node] = [tensor]
@@ -181,12 +181,12 @@ class Rerun:
         if recorded is None or not np.array_equal(recorded, tensor._array, equal_nan=True):
             self.changed.add(node)
 
-    def _made_by_pass(self, node: int) -> Tensor | None:
+    def _pass_result(self, node: int) -> Tensor | None:
         """Return a tensor created by a pass of the branch, if it is its result or a ``.grad``; others cannot be
         used.
         """
         tensors = [tensor for outputs in self.tensors.values() for tensor in outputs if tensor is not None]
-        for tensor in (*self._passes.made, *[tensor._grad for tensor in tensors if tensor._grad is not None]):
+        for tensor in (*self._passes.gradients, *[tensor._grad for tensor in tensors if tensor._grad is not None]):
             if tensor._seen is not None and tensor._seen.node == self.log.numbers[node]:
                 return tensor
         self.stop(node, "a pass made it, and it cannot be followed")
@@ -203,10 +203,10 @@ class Rerun:
                     self.changed.add(node)
                     self.log.lose_memory(node, nr)
 
-    def made(self, node: int, value: Value | None, kind: str, requires_grad: bool, nr: int = 0) -> Tensor | None:
+    def leaf(self, node: int, value: Value | None, kind: str, requires_grad: bool, nr: int = 0) -> Tensor | None:
         """Return a leaf or constant with the recorded value, changed if requested; None if it was not stored."""
         array = self._recorded(value)
-        change = self.asked.values.get(node, {}).get(nr)
+        change = self.requests.values.get(node, {}).get(nr)
         if array is None:
             self.stop(node, NOT_STORED)
             self.changed.add(node)
@@ -215,7 +215,7 @@ class Rerun:
             recorded, array = array, change.applied(array)
             self.decisions.note(node, recorded, array)
             self.changed.add(node)
-            self.asked.made(node)
+            self.requests.note_reached(node)
         tensor = new_tensor(np.array(array))
         if kind == "parameter":
             tensor = Parameter(tensor, requires_grad)
@@ -230,7 +230,7 @@ class Rerun:
         view = dict(created.attrs).get(VIEW)
         if view is not None:
             inputs[0] = self.output(view, 0, n)
-        if node in self.asked.values or self.depends_on_change([source for source, _ in created.inputs]):
+        if node in self.requests.values or self.depends_on_change([source for source, _ in created.inputs]):
             self.changed.add(node)
         self.tensors[node] = [None] * len(created.outputs)
         present = [tensor for tensor in inputs if tensor is not None]
@@ -256,13 +256,13 @@ class Rerun:
     def _outputs(self, op: Op, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the outputs of an engine operation on these operands."""
         node, seen = created.node, self.timeline.info(created.node).op
-        changes = self.asked.values.get(node, {})
+        changes = self.requests.values.get(node, {})
         in_own_memory = op.memory == "new" and not is_in_place(seen)
         if changes and in_own_memory:
             op = forward.with_changed_results(op, changes)
         outputs = self._refreshed(created, inputs) or forward.run_operation(op, seen, created, inputs)
         self.log.number_last(node)
-        self.asked.made(node)
+        self.requests.note_reached(node)
         for nr, change in changes.items() if not in_own_memory else ():
             outputs[nr]._array[...] = change.applied(outputs[nr]._array)
             instrumentation.memory_written(self.log.channel, outputs[nr], self.log.numbers[node])
@@ -289,19 +289,19 @@ class Rerun:
         self.stop(created.node, why, of_gradient=True)
         with self.log.as_node(created):
             stand_ins = [
-                self.made(created.node, output.value, "op", created.requires_grad, nr)
+                self.leaf(created.node, output.value, "op", created.requires_grad, nr)
                 for nr, output in enumerate(created.outputs)
             ]
             self.tensors[created.node] = stand_ins
             self.log.number(created.node, stand_ins[0] if stand_ins else None)
 
     def _hook(self, node: int, nr: int, tensor: Tensor) -> None:
-        change = self.asked.gradients.get(node, {}).get(nr)
+        change = self.requests.gradients.get(node, {}).get(nr)
         if change is None or not tensor.requires_grad:
             return
 
         def arrived(grad: Tensor) -> Tensor:
-            self.asked.arrived(node)
+            self.requests.arrived(node)
             return new_tensor(change.applied(grad._array))
 
         self.changed.add(node)
@@ -433,7 +433,7 @@ class _EarlierTensors:
         for nr, output in enumerate(info.created.outputs):
             value = output.value if state is None else state.outputs[nr].value
             requires_grad = info.created.requires_grad if state is None else state.requires_grad
-            tensor = self._rerun.made(info.node, value, info.created.kind, requires_grad)
+            tensor = self._rerun.leaf(info.node, value, info.created.kind, requires_grad)
             if tensor is not None and state is not None:
                 tensor._set_grad(self._rerun.grad(state.outputs[nr].grad))  # recorded together with the tensor
             outputs.append(tensor)
@@ -451,7 +451,7 @@ class _BackwardPasses:
     def __init__(self, rerun: Rerun) -> None:
         self.end = 0
         """The event that ended the last pass that was run again. The recorded events up to it belong to that pass."""
-        self.made: list[Tensor] = []
+        self.gradients: list[Tensor] = []
         """The results of ``autograd.grad``."""
         self._rerun = rerun
         self._results: list[tuple[Value, Tensor | None]] = []
@@ -483,7 +483,7 @@ class _BackwardPasses:
             self._leave_out(started, events, _NOT_FOLLOWED)
             return
         gradients = [new_tensor(np.array(seed)) for seed in seeds]
-        count = len(rerun.log.made)
+        count = len(rerun.log.creations)
         with rerun.log.at(started.stack), rerun.log.without_numbers(rerun.unknown()), enable_grad():
             try:
                 self._backward(started, events, roots, inputs, gradients)
@@ -537,7 +537,7 @@ class _BackwardPasses:
             autograd.backward(roots, seeds, retain, create, inputs=inputs or None)
             return
         results = autograd.grad(roots, inputs, seeds, retain, create, allow_unused=True)
-        self.made += [result for result in results if result is not None]
+        self.gradients += [result for result in results if result is not None]
         recorded = {(event.node, event.output_nr): event.value for event in captures}
         unknown = self._rerun.unknown()
         for edge, result in zip(started.inputs, results, strict=True):
@@ -558,7 +558,7 @@ class _BackwardPasses:
     def _number(self, started: e.BackwardStarted, events: list[e.Event], count: int) -> None:
         """Number the nodes of the graph that the pass built; their order is the same as in the recording."""
         log, recorded = self._rerun.log, [event for event in events if isinstance(event, e.NodeCreated)]
-        new = log.made[count:]
+        new = log.creations[count:]
         names = [self._rerun.timeline.info(old.node).op.name for old in recorded]
         if names == [log.events.ops[node.op].name for node in new]:
             log.numbers.update(zip([old.node for old in recorded], [node.node for node in new], strict=True))

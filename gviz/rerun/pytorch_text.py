@@ -53,7 +53,7 @@ def spellings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Iter
 def _calls(path: str, op: Op, operands: Sequence[str], options: Mapping[str, str]) -> Iterator[str]:
     """Yield calls of the function, first with as few keywords as possible, then with all but the first as keywords."""
     keywords = [f"{name}={value}" for name, value in options.items()]
-    if op.variadic:
+    if op.takes_list:
         yield _call(path, [f"[{', '.join(operands)}]", *keywords])
         return
     yield _call(path, [*operands, *(options.values() if path.startswith("Tensor.") else keywords)])

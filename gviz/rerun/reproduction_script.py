@@ -116,7 +116,7 @@ class _Draft:
         """Whether it must reproduce the exact bits: it runs in the engine that recorded them."""
         return self.timeline.framework == ENGINE
 
-    def made(self, info: NodeInfo) -> None:
+    def note_results(self, info: NodeInfo) -> None:
         """Record that a node's statement has been run."""
         name = self.names[info.node]
         result = self.tried[name]
@@ -134,7 +134,7 @@ def _add_leaf(draft: _Draft, info: NodeInfo, n: int) -> None:
     written = [draft.literals.tensor(value, _called(info), requires_grad=grad) for value in values]
     text = written[0] if len(written) == 1 else f"({', '.join(written)})"
     draft.tried.assign(draft.names[info.node], text, _place(info))
-    draft.made(info)
+    draft.note_results(info)
 
 
 def _add_operation(draft: _Draft, info: NodeInfo) -> None:
@@ -144,7 +144,7 @@ def _add_operation(draft: _Draft, info: NodeInfo) -> None:
         raise _refusal(info, "a backward pass made it")
     operation = operation_of(draft.timeline, info)
     if operation is None:
-        raise _refusal(info, f"{info.op.name} is no operation of gviz's engine that runs on its own")
+        raise _refusal(info, f"{info.op.name} is no operation of the built-in engine that runs on its own")
     op, created = operation
     if any(nr >= len(draft.results[node]) for node, nr in created.inputs):
         raise _refusal(info, "it uses a result that PyTorch does not return")
@@ -154,7 +154,7 @@ def _add_operation(draft: _Draft, info: NodeInfo) -> None:
         result = draft.tried.result_or_none(text)
         if result is not None and _agrees(result, recorded, exactly=draft.exactly):
             draft.tried.bind(draft.names[info.node], text, result, _place(info))
-            draft.made(info)
+            draft.note_results(info)
             return
     raise _refusal(info, f"there is no line of PyTorch for {info.op.name} that gives what was recorded")
 
@@ -187,7 +187,7 @@ def _add_comparison(draft: _Draft, info: NodeInfo, passes: Sequence[_Pass]) -> N
     ]
     draft.tried.lines.append("")
     draft.tried.do("\n".join(["results = [", *lines, "]"]))
-    for line, fits in zip(draft.tried.said, draft.tried["results"], strict=True):
+    for line, fits in zip(draft.tried.output, draft.tried["results"], strict=True):
         rounded = draft.exactly and not line.endswith(" is as recorded")  # the engine itself rounds a 0 the same way
         if not fits or rounded:
             raise _refusal(info, f"run again, {clipped(line, 200)}")

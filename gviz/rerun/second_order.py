@@ -53,7 +53,7 @@ def second_order(timeline: Timeline, node: int) -> SecondOrder:
     for started in timeline.events_of(node):
         event = timeline.event(started)
         if isinstance(event, StepStarted) and event.pass_nr in graphs:
-            return _second_order_of_step(timeline, node, list(_made_in(timeline, node, started)))
+            return _second_order_of_step(timeline, node, list(_operations_of(timeline, node, started)))
     return _NO_GRAPH
 
 
@@ -71,7 +71,7 @@ def _second_order_of_step(timeline: Timeline, node: int, created: Sequence[NodeC
         return _SAVED
 
 
-def _made_in(timeline: Timeline, node: int, started: int) -> Iterator[NodeCreated]:
+def _operations_of(timeline: Timeline, node: int, started: int) -> Iterator[NodeCreated]:
     """Yield the operations of a node's backward, in the step that an event began."""
     for _, event in timeline.select((NodeCreated, StepFinished), started):
         if isinstance(event, StepFinished) and event.node == node:

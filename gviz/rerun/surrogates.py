@@ -81,24 +81,24 @@ def _identity_surrogate(operation: Probe, compared: Sequence[GradientCheck]) -> 
     """Return the kind of a function that returns an input unchanged: it exists for its backward, for example to reverse
     it.
     """
-    given_on = next((slot for slot in range(len(operation.arrays)) if operation.gives_on(slot)), None)
-    if given_on is None:
+    position = next((slot for slot in range(len(operation.arrays)) if operation.gives_on(slot)), None)
+    if position is None:
         return ""
-    if any(one.position != given_on and one.differs.any() for one in compared):
+    if any(one.position != position and one.differs.any() for one in compared):
         return REPLACED
-    return next((_change_of(one.recorded, one.differences) for one in compared if one.position == given_on), "")
+    return next((_change_of(one.recorded, one.differences) for one in compared if one.position == position), "")
 
 
 def _change_of(sent: Array, arrived: Array) -> str:
     """Return how an incoming gradient was changed."""
-    within = (sent * arrived >= 0) & (np.abs(sent) <= np.abs(arrived) * (1 + _CLOSE))
+    is_clipped = (sent * arrived >= 0) & (np.abs(sent) <= np.abs(arrived) * (1 + _CLOSE))
     there = arrived != 0
     ratios = sent[there] / arrived[there]
     if not sent.any():
         return STOPPED
     if len(ratios) and np.allclose(ratios, ratios[0], rtol=_CLOSE, atol=0) and not sent[~there].any():
         return REVERSAL if ratios[0] < 0 else SCALING
-    return CLIPPING if within.all() else REPLACED
+    return CLIPPING if is_clipped.all() else REPLACED
 
 
 def _step_surrogate(operation: Probe, differing: Sequence[GradientCheck]) -> str:
@@ -162,8 +162,8 @@ def _is_close(one: Array, other: Array | float) -> Array:
 class _Elements:
     """For each tested element: input, output, incoming and outgoing gradient, slope, and whether it differs."""
 
-    held: Array
-    gave: Array
+    input: Array
+    output: Array
     arrived: Array
     sent: Array
     due: Array
@@ -180,8 +180,8 @@ def _surrogate_of_elements(operation: Probe, one: GradientCheck) -> str:
     arrived = _arriving_gradients(operation, one)
     if arrived is None:
         return ""
-    gave = operation.here[0].reshape(-1)[one.places]
-    elements = _Elements(one.numbers, gave, arrived, one.recorded, one.differences, one.differs)
+    output = operation.here[0].reshape(-1)[one.places]
+    elements = _Elements(one.numbers, output, arrived, one.recorded, one.differences, one.differs)
     if _is_past_a_clamp(elements):
         moved = _jumps(operation, one, one.places[one.differs])
         return STRAIGHT_THROUGH if moved.all() else ""  # a mask that does not depend on it indicates a mistake
@@ -198,7 +198,7 @@ def _is_past_a_clamp(all_: _Elements) -> bool:
         return False
     inside, beyond = all_.sent[right] / all_.arrived[right], all_.sent[clipped] / all_.arrived[clipped]
     is_linear = bool(_is_close(inside, inside[0]).all() and _is_close(beyond, beyond[0]).all())
-    is_relu = bool(_is_close(all_.gave, np.maximum(all_.held, 0)).all())
+    is_relu = bool(_is_close(all_.output, np.maximum(all_.input, 0)).all())
     return is_linear and not is_relu and 0 < beyond[0] / inside[0] <= 1 + _CLOSE
 
 
@@ -206,10 +206,10 @@ def _is_two_valued(all_: _Elements) -> bool:
     """Return whether the forward keeps only scaled signs, as for binary weights, and each gradient is the incoming one
     or 0.
     """
-    sizes = np.abs(all_.gave)
+    sizes = np.abs(all_.output)
     if len(sizes) < 2 * _FEW or not sizes[0] or not _is_close(sizes, sizes[0]).all():
         return False
-    has_many = len(np.unique(np.abs(all_.held))) > len(sizes) // 2
+    has_many = len(np.unique(np.abs(all_.input))) > len(sizes) // 2
     return has_many and bool((_is_close(all_.sent, all_.arrived) | (all_.sent == 0)).all())
 
 

@@ -14,14 +14,14 @@ from gviz.values.value import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
+class UpcomingNodes:
     """The nodes that run next. `ends_early` is True if more follow in an unknown order."""
 
     nodes: tuple[int, ...] = ()
     ends_early: bool = False
 
 
-def planned(timeline: Timeline, n: int, most: int) -> Coming:
+def planned(timeline: Timeline, n: int, most: int) -> UpcomingNodes:
     """Return up to `most` nodes that run next in the backward pass at moment `n`; empty outside of a pass.
 
     A node is ready when all its contributions have arrived. Both engines take the newest ready node first. The age of
@@ -29,13 +29,13 @@ def planned(timeline: Timeline, n: int, most: int) -> Coming:
     """
     moment = timeline.at(n)
     if not moment.pass_nr or moment.phase is None:
-        return Coming()
+        return UpcomingNodes()
     nodes = [node for node in timeline.nodes.of(timeline.iteration_at(n)) if timeline.nodes.born(node) <= n]
     states = [state for state in moment.states(nodes) if state is not None and state.pass_nr == moment.pass_nr]
     return _order(timeline, {state.node: state for state in states if state.step != "done"}, moment.step, most)
 
 
-def _order(timeline: Timeline, left: dict[int, NodeState], running: int, most: int) -> Coming:
+def _order(timeline: Timeline, left: dict[int, NodeState], running: int, most: int) -> UpcomingNodes:
     parts = {node: [part for out in state.outputs for part in out.parts] for node, state in left.items()}
     arrived = {(part.source, part.slot) for some in parts.values() for part in some}
     missing = {node: sum(out.expected for out in state.outputs) - len(parts[node]) for node, state in left.items()}
@@ -52,12 +52,12 @@ def _order(timeline: Timeline, left: dict[int, NodeState], running: int, most: i
                 if not missing[target[0]]:
                     queue.put(target[0])
         if not queue.is_ordered:
-            return Coming(tuple(order), ends_early=True)
+            return UpcomingNodes(tuple(order), ends_early=True)
         node = queue.take()
         if not node:
             break
         order.append(node)
-    return Coming(tuple(order))
+    return UpcomingNodes(tuple(order))
 
 
 class _Queue:

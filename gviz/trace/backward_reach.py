@@ -35,9 +35,9 @@ def reach(roots: Iterable[Edge], inputs: Iterable[Edge], edges_of: EdgesOf) -> R
     """Return what a pass from `roots` covers: everything reachable or, with `inputs`, only the paths that lead
     there.
     """
-    roots, wanted = tuple(roots), {node for node, _ in inputs}
+    roots, targets = tuple(roots), {node for node, _ in inputs}
     edges = _walk(roots, edges_of)
-    reached = _leading_to(wanted, edges) if wanted else edges.keys()
+    reached = _leading_to(targets, edges) if targets else edges.keys()
     arriving = [e for e in chain(roots, chain.from_iterable(edges[node] for node in reached)) if e[0] in reached]
     return Reach({node for node, _ in arriving}, lambda: arriving)
 
@@ -53,13 +53,13 @@ def _walk(roots: Iterable[Edge], edges_of: EdgesOf) -> dict[int, Collection[Edge
     return edges
 
 
-def _leading_to(wanted: set[int], edges: Mapping[int, Collection[Edge]]) -> set[int]:
+def _leading_to(targets: set[int], edges: Mapping[int, Collection[Edge]]) -> set[int]:
     sources = defaultdict(list)
-    for node, targets in edges.items():
-        for target, _ in targets:
+    for node, outgoing in edges.items():
+        for target, _ in outgoing:
             sources[target].append(node)
     leading: set[int] = set()
-    todo = [node for node in wanted if node in edges]
+    todo = [node for node in targets if node in edges]
     while todo:
         node = todo.pop()
         if node not in leading:

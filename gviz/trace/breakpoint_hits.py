@@ -15,7 +15,7 @@ from gviz import events as e
 from gviz.events import Event
 from gviz.query_syntax.place import Place
 from gviz.query_syntax.stop_condition import CALLED, Stop
-from gviz.system.cooperative_work import Far
+from gviz.system.cooperative_work import WorkProgress
 from gviz.trace.codec import KIND_NUMBERS, values
 from gviz.trace.condition_environment import Absent, ConditionEnvironment
 from gviz.trace.event_log import Columns
@@ -88,7 +88,7 @@ class Hits:
         """
         return ""
 
-    def preparation(self) -> Iterator[Far]:
+    def preparation(self) -> Iterator[WorkProgress]:
         """Yield the progress of a search that the stop needs before it can be evaluated. By default there is none."""
         return iter(())
 
@@ -130,23 +130,23 @@ class Hits:
     def _candidates(self, start: int, end: int) -> tuple[list[int], list[int]]:
         """Return the rows of a stretch whose events may fit the stop, and their nodes, computed from columns only."""
         columns = self._timeline.columns(start, end)
-        wanted = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in self._kinds])
+        mask = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in self._kinds])
         if self._word == "error":  # a pass may end without an error, or with one that a later failure reports
-            wanted &= np.isin(np.arange(start, end), self._timeline.errors)
+            mask &= np.isin(np.arange(start, end), self._timeline.errors)
         if self._matching is not None:
-            wanted &= self._of_matching_nodes(self._matching, columns, wanted, start)
+            mask &= self._of_matching_nodes(self._matching, columns, mask, start)
         if self._call_starts is not None:
-            wanted = self._call_starts.rows(columns, wanted, start)
-        rows = np.flatnonzero(wanted)
+            mask = self._call_starts.rows(columns, mask, start)
+        rows = np.flatnonzero(mask)
         return rows.tolist(), columns.node[rows].tolist()
 
-    def _of_matching_nodes(self, matching: MatchingNodes, columns: Columns, wanted: Array, start: int) -> Array:
+    def _of_matching_nodes(self, matching: MatchingNodes, columns: Columns, mask: Array, start: int) -> Array:
         """Return which wanted events are of matching nodes, or write to the memory of one."""
-        nodes = np.unique(columns.node[wanted]).tolist()
+        nodes = np.unique(columns.node[mask]).tolist()
         fitting = np.isin(columns.node, [node for node in nodes if node in matching])
         begun = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in CALLED])
         unknown = begun | (~fitting & (columns.kind == KIND_NUMBERS[e.StorageWritten]))
-        for row in np.flatnonzero(wanted & unknown).tolist():
+        for row in np.flatnonzero(mask & unknown).tolist():
             event = self._timeline.event(start + row)
             if isinstance(event, e.StorageWritten):
                 fitting[row] = matching.births_by_storage().get(event.storage, inf) < start + row
@@ -253,9 +253,9 @@ class CallStarts:
         if self._searched == len(nodes):
             return self._first
         origins, start = nodes.origins, self._searched
-        made_by_call = origins.scope[start:] > 0
+        in_module_call = origins.scope[start:] > 0
         leaves = [number for number in np.unique(origins.op[start:]).tolist() if nodes.op_name(number) == LEAF]
-        places = np.flatnonzero(made_by_call & ~np.isin(origins.op[start:], leaves)) + start
+        places = np.flatnonzero(in_module_call & ~np.isin(origins.op[start:], leaves)) + start
         scopes, at = np.unique(origins.scope[places], return_index=True)
         for place, scope in sorted(zip(places[at].tolist(), scopes.tolist(), strict=True)):
             call = 0 if scope in self._scopes else self._call(scope, origins.stack.item(place))

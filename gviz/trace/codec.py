@@ -57,8 +57,8 @@ def _contradictions(event: Event) -> Iterator[str]:
     `gviz.trace.index.references` checks what the event refers to.
     """
     match event:
-        case NodeCreated(given=given, inputs=inputs) if len(given) > len(inputs):
-            yield f"{len(given)} inputs were given to an operation of {len(inputs)}"
+        case NodeCreated(given=input_values, inputs=inputs) if len(input_values) > len(inputs):
+            yield f"{len(input_values)} inputs were given to an operation of {len(inputs)}"
         # otherwise a walk to the outer calls would not end
         case ScopeEntered(scope=scope, parent=parent) if parent >= scope:
             yield f"module call {scope} is inside {parent}, which begins after it"
@@ -94,7 +94,7 @@ def subject(event: Event) -> Subject:
 
 def values(event: Event) -> list[Value]:
     """Return every value in an event, in field order."""
-    reader = HELD_VALUES.get(event.__class__)
+    reader = VALUE_READERS.get(event.__class__)
     return [value for value in reader(event) if value is not None] if reader is not None else []
 
 
@@ -102,7 +102,7 @@ def values_of(events: Iterable[Event]) -> list[Value]:
     """Return every value in several events."""
     values: list[Value | None] = []
     for event in events:
-        reader = HELD_VALUES.get(event.__class__)
+        reader = VALUE_READERS.get(event.__class__)
         if reader is not None:
             values += reader(event)
     return [value for value in values if value is not None]
@@ -187,7 +187,7 @@ def _mentions_values(annotation: object) -> bool:
     return any(_mentions_values(part) for part in getattr(annotation, "__args__", ()))
 
 
-HELD_VALUES = {kind: reader for kind in KINDS if (reader := _value_reader(kind))}
+VALUE_READERS = {kind: reader for kind in KINDS if (reader := _value_reader(kind))}
 """By event class: a function that returns the values of an event (None where absent). Has only classes with values."""
 
 KINDS_AND_SUBJECTS = {kind: (number, _subject_reader(kind)) for kind, number in KIND_NUMBERS.items()}

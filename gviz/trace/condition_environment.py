@@ -34,7 +34,7 @@ class ConditionEnvironment(dict[str, Any]):
         self._timeline = timeline
         self._n = n
         self._node = node
-        self._asked_nr = output_nr
+        self._default_nr = output_nr
         self._event = timeline.event(n) if event is None else event
 
     def __missing__(self, name: str) -> Any:
@@ -66,7 +66,7 @@ class ConditionEnvironment(dict[str, Any]):
     def _current_value(self) -> Value | None:
         """Return the value, taken from the event itself if it has one."""
         if isinstance(self._event, e.NodeCreated):
-            outputs = self._event.outputs[self._asked_nr :]
+            outputs = self._event.outputs[self._default_nr :]
             return outputs[0].value if outputs else None
         return self._timeline.memory_value(self._node, self._output_nr(), self._n)
 
@@ -79,7 +79,7 @@ class ConditionEnvironment(dict[str, Any]):
             case e.NodeCreated():
                 return None
             case e.StepStarted(grads=grads):
-                return grads[self._asked_nr] if self._asked_nr < len(grads) else None
+                return grads[self._default_nr] if self._default_nr < len(grads) else None
         return e.grad_left(self._event) or self._of_state()
 
     def _of_state(self) -> Value | None:
@@ -92,7 +92,7 @@ class ConditionEnvironment(dict[str, Any]):
     def _output_nr(self) -> int:
         event = self._event
         names_output = isinstance(event, _OF_GRADIENTS)
-        return getattr(event, "output_nr", 0) if names_output else self._asked_nr
+        return getattr(event, "output_nr", 0) if names_output else self._default_nr
 
     def _numbers(self, value: Value | None, what: str) -> Any:
         if value is None:

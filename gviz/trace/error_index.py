@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz import events as e
-from gviz.system.cooperative_work import Far
+from gviz.system.cooperative_work import WorkProgress
 from gviz.trace import nonfinite
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import EventLog, birth, expect
@@ -57,10 +57,10 @@ class ErrorIndex:
             pass
         return self._first_bad
 
-    def looking_for_bad(self) -> Iterator[Far]:
+    def looking_for_bad(self) -> Iterator[WorkProgress]:
         """Check the values that were not checked yet, in parts. Afterwards `first_bad` returns at once."""
         while not self._first_bad and self._searched < self._index.count:
-            yield Far("looking for nan and inf: event", self._searched, self._index.count)
+            yield WorkProgress("looking for nan and inf: event", self._searched, self._index.count)
             end = min(self._searched + _PART, self._index.count)
             self._first_bad = nonfinite.first_bad(self._log, self._searched + 1, end + 1, self._bad)
             self._searched = end

@@ -45,7 +45,7 @@ class Gap(NamedTuple):
         return self.start + self.again
 
 
-class Dropped(NamedTuple):
+class MissingParts(NamedTuple):
     """What is missing from a log that keeps only some parts of a run.
 
     `events` is the number of events dropped from its beginning. The first `again` events of the log replace them: they
@@ -84,7 +84,7 @@ def _start_of(gap: Gap) -> int:
     return gap.start
 
 
-NOTHING_DROPPED = Dropped(0, 0)
+NOTHING_DROPPED = MissingParts(0, 0)
 
 
 class EventLog(Protocol):
@@ -96,7 +96,7 @@ class EventLog(Protocol):
     @property
     def framework(self) -> str: ...  # the framework of the operations: ``gviz.engine`` or ``torch``
     @property
-    def dropped(self) -> Dropped: ...
+    def dropped(self) -> MissingParts: ...
     @property
     def recorded_iterations(self) -> RecordedIterations | None: ...  # None if it has every iteration of the run
     @property

@@ -151,10 +151,10 @@ class Nodes(Sequence[int]):
         if key not in self._of_iterations:
             if len(self._of_iterations) >= _KEPT_ITERATIONS:
                 self._of_iterations.clear()
-            self._of_iterations[key] = self._made_or_used(iteration.start, iteration.end)
+            self._of_iterations[key] = self._nodes_between(iteration.start, iteration.end)
         return self._of_iterations[key]
 
-    def _made_or_used(self, start: int, end: int) -> tuple[int, ...]:
+    def _nodes_between(self, start: int, end: int) -> tuple[int, ...]:
         edges = self._index.tables.edges
         low, high = edges.seq.searchsorted((start, end + 1))
         lists = self._index.lists
@@ -212,8 +212,8 @@ class Nodes(Sequence[int]):
         if node not in self.parts:
             return {}
         events = [expect(self._log, seq, e.Returned) for seq in self._index.lists["returned"].of_key(node).tolist()]
-        made_at = self.created(node).stack
-        return {event.output_nr: event.path for event in events if event.path and event.stack == made_at}
+        creation_stack = self.created(node).stack
+        return {event.output_nr: event.path for event in events if event.path and event.stack == creation_stack}
 
     def op_name(self, number: int) -> str:
         """Return the name of an operation by its number."""

@@ -10,7 +10,7 @@ from math import isinf, prod
 import numpy as np
 
 from gviz.events import KINDS, Event, NodeCreated, NodeFreed, StorageWritten
-from gviz.trace.codec import HELD_VALUES, values, values_of
+from gviz.trace.codec import VALUE_READERS, values, values_of
 from gviz.trace.event_log import EventLog
 from gviz.trace.graph_state import Bad
 from gviz.values.value import ITEM_SIZES, NUMPY_DTYPES, Value
@@ -29,7 +29,7 @@ class FirstBad:
     """
 
     def __init__(self, word: str = "") -> None:
-        self.found = False
+        self.is_found = False
         self._word = word
         self._masks: dict[int, float] = {}
         """The nodes with infinities written on purpose, and the share of their elements that is infinite."""
@@ -38,9 +38,9 @@ class FirstBad:
         """Return whether this event holds it. Must be called for every event in order until it returns True."""
         if isinstance(event, NodeFreed):
             self._masks.pop(event.node, None)
-        elif not self.found and may_be_nonfinite(event) and not self._is_masked(event):
-            self.found = _is_nonfinite(event, self._word)
-            return self.found
+        elif not self.is_found and may_be_nonfinite(event) and not self._is_masked(event):
+            self.is_found = _is_nonfinite(event, self._word)
+            return self.is_found
         return False
 
     def _is_masked(self, event: Event) -> bool:
@@ -146,7 +146,7 @@ def _finite(dtype: str, data: bytes) -> bool:
 
 def may_be_nonfinite(event: Event) -> bool:
     """Return whether an event holds a nan or an infinity."""
-    reader = HELD_VALUES.get(event.__class__)
+    reader = VALUE_READERS.get(event.__class__)
     if reader is not None:
         for value in reader(event):  # a plain loop: this runs for every event
             if value is not None and _nonfinite(value):

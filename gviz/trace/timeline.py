@@ -12,11 +12,11 @@ from typing import Any, TypeVar, cast
 from gviz import events as e
 from gviz.rich_representation import Played
 from gviz.source.site import Frame
-from gviz.system.cooperative_work import Driven, Far
+from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
 from gviz.trace.error_index import ErrorIndex
-from gviz.trace.event_log import Columns, Dropped, E, EventLog, birth, expect
+from gviz.trace.event_log import Columns, E, EventLog, MissingParts, birth, expect
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, NodeInfo, NodeState, Phase
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
@@ -25,7 +25,7 @@ from gviz.trace.node_table import Nodes
 from gviz.trace.spans import Spans
 from gviz.trace.stacks import Stacks
 from gviz.trace.weak_cache import weak_method
-from gviz.trace.whole_iterations import RecordedIterations, numbered, of_numbers
+from gviz.trace.whole_iterations import RecordedIterations, with_recorded_numbers, with_run_numbers
 from gviz.values.value import Array, Value
 
 _KEPT_ANSWERS = 1 << 15
@@ -166,7 +166,7 @@ class Timeline(Played):
         return self._log.framework
 
     @cached_property
-    def dropped(self) -> Dropped:
+    def dropped(self) -> MissingParts:
         """What was recorded before the first event and dropped, because only the last part is kept."""
         return self._log.dropped
 
@@ -328,21 +328,22 @@ class Timeline(Played):
     @cached_property
     def _numbered(self) -> tuple[Iteration, ...]:
         recorded = self._log.recorded_iterations
-        return self._spans.iterations if recorded is None else numbered(recorded, self._spans.iterations, self.marks)
+        iterations = self._spans.iterations
+        return iterations if recorded is None else with_run_numbers(recorded, iterations, self.marks)
 
     @cached_property
     def recorded_iterations(self) -> RecordedIterations | None:
         """Which iterations of the run the recording has; None if it has all of them."""
         recorded = self._log.recorded_iterations
-        return None if recorded is None else of_numbers(recorded, [one.number for one in self.iterations])
+        return None if recorded is None else with_recorded_numbers(recorded, [one.number for one in self.iterations])
 
     @property
     def missing(self) -> str:
         """A description of what the recording does not have of the run; empty if nothing is missing."""
         recorded = self.recorded_iterations
-        is_partial = recorded is not None and bool(recorded.whole) and recorded.whole != ((1, recorded.iterations),)
-        words = f"{recorded.words}; whole: {recorded.numbers}" if recorded is not None and is_partial else ""
-        return "; ".join(filter(None, (words, self.dropped.words)))
+        is_partial = recorded is not None and recorded.whole_ranges not in ((), ((1, recorded.iterations),))
+        summary = f"{recorded.summary}; whole: {recorded.numbers}" if recorded is not None and is_partial else ""
+        return "; ".join(filter(None, (summary, self.dropped.words)))
 
     @property
     def iteration_count(self) -> int:
@@ -404,11 +405,11 @@ class Timeline(Played):
         return [(seq, expect(self._events, seq, kind)) for seq in seqs]
 
 
-def read_timeline(log: EventLog) -> Driven[Timeline]:
+def read_timeline(log: EventLog) -> LongWork[Timeline]:
     """Return the timeline of a log. Yields the progress if the log has no index, as after `kill -9`."""
     total = log.refresh()
     timeline = Timeline(log, seconds=_READ_SECONDS)
     while (count := len(timeline)) < total:
-        yield Far("reading events:", count, total)
+        yield WorkProgress("reading events:", count, total)
         timeline.refresh(_READ_SECONDS)
     return timeline

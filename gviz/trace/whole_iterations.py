@@ -1,15 +1,20 @@
-"""Which iterations of a run a trace contains in full, if not all.
+"""For a trace that does not contain every iteration of its run in full: which ones it contains.
 
-There are two reasons: the recording paused within a budget (see `gviz.adapters.recording_budget`; a sentinel looked at
-the iterations between), or iterations were dropped from a long trace (see `gviz.trace.file.ring`). In both cases a mark
-``iteration 512`` names the iteration that follows. Text from a trace is not trusted: a record without the right form is
-ignored.
+Iterations are missing for one of two reasons:
+
+* The recording *paused*. To record each iteration would have taken too much time. So most of them were not recorded,
+  and only their loss and gradients were checked (see `gviz.adapters.recording_budget`).
+* The trace became too long, and iterations were deleted from it (see `gviz.trace.file.ring`).
+
+In both cases a mark ``iteration 512`` precedes the events of iteration 512 of the run; `with_run_numbers` reads the
+marks. Text from a trace is not trusted: a record without the right form is ignored.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,16 +22,20 @@ from itertools import pairwise
 from typing import Any
 
 from gviz.trace.graph_state import Iteration
+from gviz.values.plain_text import clipped, shown
 
 NUMBERED = re.compile("iteration ([1-9][0-9]{0,14})")
-"""A mark that names the iteration that follows."""
-_LISTED = 7
-_LONGEST_PATH = 1000
+"""A mark with the number of the iteration that follows."""
+_MOST_LISTED = 7
+_LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class TimedCall:
-    """A module call of a timed iteration: its own nanoseconds, and the index of the call around it (-1: none)."""
+    """A module call of a timed iteration: `parent` is the index of the call that contains it (-1: none).
+
+    `forward` and `backward` are in nanoseconds, without the calls that it contains.
+    """
 
     path: str
     kind: str
@@ -39,7 +48,7 @@ class TimedCall:
 class TimedIteration:
     """An iteration in which module calls were timed and nothing else was recorded. All times are in nanoseconds.
 
-    `outside` are backward rules that belong to no module. `clock` is ``cpu`` or ``cuda``.
+    `outside` is the time of backward rules that belong to no module. `clock` is ``cpu`` or ``cuda``.
     """
 
     iteration: int
@@ -52,65 +61,87 @@ class TimedIteration:
 
 @dataclass(frozen=True, slots=True)
 class RecordedIterations:
-    """A run with this number of `iterations`.
+    """What a trace says about its run: the number of `iterations`, and which of them it contains in full.
 
-    `whole` has the first and last iteration of each recorded stretch. `looks` has iterations with their losses (None:
-    unknown) and the norms of their gradients: one for every `every`-th iteration, fewer for old ones. `alarms` has
-    iterations and what was wrong there, in words. `paused` is false if every iteration was recorded at first.
-    `times` are the iterations whose module calls were timed.
+    `whole_ranges` has the first and the last iteration of each range that is recorded in full. `checks` has for each
+    checked iteration its number, its loss (None: unknown) and the norm of its gradients (None: it had none). One
+    iteration in `check_interval` was checked; of older checks only some are kept. `alarms` has iterations and what was
+    wrong there, in words, and `last_good` the last iteration without trouble before each alarm. `paused` is false if
+    every iteration was recorded and some were deleted later. `timed_iterations` are those whose module calls were
+    timed. `program` is the command line that was run.
     """
 
     iterations: int
-    every: int
-    whole: tuple[tuple[int, int], ...]
-    looks: tuple[tuple[int, float | None, float], ...]
+    check_interval: int
+    whole_ranges: tuple[tuple[int, int], ...]
+    checks: tuple[tuple[int, float | None, float | None], ...]
     alarms: tuple[tuple[int, str], ...]
     paused: bool = True
-    times: tuple[TimedIteration, ...] = ()
+    timed_iterations: tuple[TimedIteration, ...] = ()
+    last_good: tuple[int, ...] = ()
+    program: tuple[str, ...] = ()
+
+    def command_from(self, iteration: int) -> str:
+        """Return the command that runs the program again and records from an iteration on; empty if it is unknown."""
+        if not self.program:
+            return ""
+        return shlex.join(["gviz", "record", "--from-iteration", str(iteration), *self.program])
 
     def has_whole(self, iteration: int) -> bool:
-        """Return whether an iteration of the run is recorded."""
-        return any(first <= iteration <= last for first, last in self.whole)
+        """Return whether an iteration of the run is recorded in full."""
+        return any(first <= iteration <= last for first, last in self.whole_ranges)
 
     @property
-    def words(self) -> str:
+    def last_alarm(self) -> str:
+        """The last alarm in words; empty if there is none."""
+        return shown(f"iteration {self.alarms[-1][0]:,}: {clipped(self.alarms[-1][1], 200)}") if self.alarms else ""
+
+    @property
+    def summary(self) -> str:
         """How much of the run was recorded, in a sentence."""
-        count = sum(min(last, self.iterations) - first + 1 for first, last in self.whole if first <= self.iterations)
-        how_often = "every iteration" if self.every == 1 else f"one iteration in {self.every}"
-        looked = f"; loss and gradients were checked in {how_often}" if self.looks else ""
+        ranges = (one for one in self.whole_ranges if one[0] <= self.iterations)
+        count = sum(min(last, self.iterations) - first + 1 for first, last in ranges)
+        how_often = "every iteration" if self.check_interval == 1 else f"one iteration in {self.check_interval}"
+        checked = f"; loss and gradients were checked in {how_often}" if self.checks else ""
         verb = "recorded whole" if self.paused else "kept"
-        return f"{count:,} of {self.iterations:,} iterations are {verb}{looked}"
+        return f"{count:,} of {self.iterations:,} iterations are {verb}{checked}"
 
     @property
     def numbers(self) -> str:
-        """The numbers of the iterations that are whole: ``1, 512, 724 to 726``; of many, the first and last ones."""
-        texts = [f"{first:,}" if first == last else f"{first:,} to {last:,}" for first, last in self.whole]
-        if len(texts) > _LISTED:
-            texts = [*texts[: _LISTED // 2], "…", *texts[-(_LISTED // 2) :]]
+        """The numbers of the iterations recorded in full: ``1, 512, 724 to 726``; of many, the first and last ones."""
+        texts = [f"{first:,}" if first == last else f"{first:,} to {last:,}" for first, last in self.whole_ranges]
+        if len(texts) > _MOST_LISTED:
+            texts = [*texts[: _MOST_LISTED // 2], "…", *texts[-(_MOST_LISTED // 2) :]]
         return ", ".join(texts)
 
 
 def recorded_iterations(meta: Mapping[str, str]) -> RecordedIterations | None:
-    """Return the record in the `meta` of a trace; None if all iterations are whole, as far as it says."""
+    """Return what the `meta` table of a trace says; None if, by this table, all iterations are recorded in full."""
     with suppress(ArithmeticError, ValueError, TypeError, KeyError, RecursionError):
         data = json.loads(meta["monitored"])
         return RecordedIterations(
             int(data["iterations"]),
             max(int(data["every"]), 1),
             tuple([(int(first), int(last)) for first, last in data["whole"]]),
-            tuple([(int(at), None if loss is None else float(loss), float(norm)) for at, loss, norm in data["looks"]]),
+            tuple([(int(at), _number(loss), _number(norm)) for at, loss, norm in data["looks"]]),
             tuple([(int(at), str(what)) for at, what in data["alarms"]]),
-            times=tuple([_timed(int(at), times) for at, times in data.get("times", ())]),
+            last_good=tuple([int(at) for at in data.get("since", ())]),
+            program=tuple([str(word) for word in data.get("program", ())]),
+            timed_iterations=tuple([_timed_iteration(int(at), times) for at, times in data.get("times", ())]),
         )
     return RecordedIterations(0, 1, (), (), (), paused=False) if "gaps" in meta else None
 
 
-def _timed(iteration: int, data: Mapping[str, Any]) -> TimedIteration:
+def _number(stored: Any) -> float | None:
+    return None if stored is None else float(stored)
+
+
+def _timed_iteration(iteration: int, data: Mapping[str, Any]) -> TimedIteration:
     """Return a timed iteration from its stored form.
 
-    Raises ValueError if a call is before the one around it, and if a time has more than 64 bits.
+    Raises ValueError if a call comes before the call that contains it, or if a time does not fit into 64 bits.
     """
-    calls = [TimedCall(str(path)[:_LONGEST_PATH], str(kind)[:_LONGEST_PATH], int(parent), int(forward), int(backward))
+    calls = [TimedCall(str(path)[:_LONGEST_TEXT], str(kind)[:_LONGEST_TEXT], int(parent), int(forward), int(backward))
              for path, kind, parent, forward, backward in data["calls"]]  # fmt: skip
     if any(not -1 <= call.parent < at for at, call in enumerate(calls)):
         raise ValueError("a call is inside a later one")
@@ -119,35 +150,35 @@ def _timed(iteration: int, data: Mapping[str, Any]) -> TimedIteration:
         raise ValueError("a call took too long")
     if any(abs(time) >> 63 for time in (total, outside, optimizer)):
         raise ValueError("an iteration took too long")
-    return TimedIteration(iteration, str(data["clock"])[:_LONGEST_PATH], total, tuple(calls), outside, optimizer)
+    return TimedIteration(iteration, str(data["clock"])[:_LONGEST_TEXT], total, tuple(calls), outside, optimizer)
 
 
-def numbered(
+def with_run_numbers(
     recorded: RecordedIterations, iterations: Sequence[Iteration], marks: Iterable[tuple[int, str]]
 ) -> tuple[Iteration, ...]:
-    """Return the iterations of a trace with their numbers in the run, which its marks name.
+    """Return the iterations of a trace with their numbers in the run, which its marks contain.
 
-    If the recording paused, its marks name steps of an optimizer; several iterations may belong to one. Otherwise they
-    name the first iteration after each gap.
+    If the recording paused, its marks number optimizer steps, and several iterations of the trace may belong to one
+    step: they all get its number. Otherwise a mark numbers the first iteration after a gap, and the next ones count on.
     """
-    named = [(seq, int(match[1])) for seq, name in marks if (match := NUMBERED.fullmatch(name))]
+    numbered_marks = [(seq, int(match[1])) for seq, name in marks if (match := NUMBERED.fullmatch(name))]
     result: list[Iteration] = []
-    place = number = 0
+    next_mark = number = 0
     for one in iterations:
         number += not recorded.paused
-        if not place and named and not result and recorded.paused and named[0][0] <= one.end:
-            place, number = 1, named[0][1]
-        while place < len(named) and named[place][0] <= one.start:
-            number = named[place][1]
-            place += 1
+        if not next_mark and numbered_marks and not result and recorded.paused and numbered_marks[0][0] <= one.end:
+            next_mark, number = 1, numbered_marks[0][1]
+        while next_mark < len(numbered_marks) and numbered_marks[next_mark][0] <= one.start:
+            number = numbered_marks[next_mark][1]
+            next_mark += 1
         result.append(replace(one, in_run=number))
     return tuple(result)
 
 
-def of_numbers(recorded: RecordedIterations, numbers: Sequence[int]) -> RecordedIterations:
-    """Return the record with the numbers of the iterations that are in the trace."""
-    there = sorted({number for number in numbers if number > 0})
-    firsts = [*there[:1], *(after for before, after in pairwise(there) if after > before + 1)]
-    lasts = [*(before for before, after in pairwise(there) if after > before + 1), *there[-1:]]
-    count = max(recorded.iterations, *there[-1:], 0)
-    return replace(recorded, iterations=count, whole=tuple(zip(firsts, lasts, strict=True)))
+def with_recorded_numbers(recorded: RecordedIterations, numbers: Sequence[int]) -> RecordedIterations:
+    """Return a copy whose `iterations` and `whole_ranges` follow from the numbers of the iterations in the trace."""
+    present = sorted({number for number in numbers if number > 0})
+    firsts = [*present[:1], *(after for before, after in pairwise(present) if after > before + 1)]
+    lasts = [*(before for before, after in pairwise(present) if after > before + 1), *present[-1:]]
+    count = max(recorded.iterations, *present[-1:], 0)
+    return replace(recorded, iterations=count, whole_ranges=tuple(zip(firsts, lasts, strict=True)))

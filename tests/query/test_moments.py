@@ -16,7 +16,7 @@ from gviz.cli.main import gviz
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed
 from gviz.query.moment_lookup import event_at
-from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
+from gviz.query.moment_words import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
 from gviz.query_syntax.stop_condition import stop
 from gviz.tui.breakpoints import hits_of
 from gviz.tui.cursor import Cursor
@@ -56,6 +56,15 @@ def test_of_a_program_that_runs_a_name_may_come_and_until_lets_it_run_there():
     assert caught.value.hint == "until blah lets the program run there"
     with pytest.raises(GvizError, match="there is no moment bl ah"):
         event_at(timeline, "bl ah")
+
+
+@pytest.mark.parametrize("command", ["why x.grad", "node x", "print x + 1"])
+def test_before_the_first_tensor_of_a_program_that_runs_no_name_is_unknown_for_good(command):
+    timeline = timeline_of(lambda: None)
+    timeline.growing = True
+    assert "ask again when the program has made its first tensor" in " ".join(transcript(timeline, command).split())
+    timeline.growing = False
+    assert "ask again" not in transcript(timeline, command)
 
 
 @pytest.mark.parametrize("word", MOMENT_WORDS)
@@ -110,7 +119,7 @@ def ys(timeline):
     return [node for node in timeline.nodes if timeline.info(node).name == "y"]
 
 
-ANSWERS = {"goto y": "#{} y = Mul", "select y": "#{} y = Mul", "why y": "#{} y = Mul", "node y": "y = Mul  #{}"}
+ANSWERS = {"goto y": "#{} y = mul", "select y": "#{} y = mul", "why y": "#{} y = mul", "node y": "y = mul  #{}"}
 
 
 @pytest.mark.parametrize("command", [*ANSWERS, "print y"])

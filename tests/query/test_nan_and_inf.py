@@ -51,7 +51,7 @@ def test_every_command_says_which_it_is(word):
     assert ("there is no nan: this is inf" in said) is (word == "inf")
     assert "nan or inf" not in said
     assert ("first inf at event 2, first nan at event 5" if word == "nan" else "first inf at event 2\n") in said
-    assert said.count("the first inf appears in #2 Reciprocal") == 2
+    assert said.count("the first inf appears in #2 reciprocal") == 2
     assert ("it became nan in #5" in said) is (word == "nan")
 
 

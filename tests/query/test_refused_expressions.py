@@ -7,8 +7,8 @@ from stories import demo
 ANSWERS = {
     "#1.grad.#2": "#2 is a node, not a part of another; hint: only #2.",
     "x.grad.grad": "hint: a gradient of a gradient is a node of its own, which create_graph makes: the tape lists it.",
-    "x.grad_fn.foo": ".grad_fn is not among what it knows of a tensor; hint: the command node shows it.",
-    "x.foo()": "hint: of a tensor it knows .sum() .max() .mean() .norm() .shape .T and others of numpy.",
+    "x.grad_fn.foo": ".grad_fn is no attribute of a recorded tensor; hint: the command node shows it.",
+    "x.foo()": "hint: a tensor has .sum() .max() .mean() .norm() .shape .T and others of numpy.",
     "x.detach()": "hint: leave it out: what is typed here has no history.",
     "x.max(dim=0)": "hint: the dimension is called axis here, as in numpy.",
     "x.size()": "hint: x.shape, x.size is the number of elements.",

@@ -108,7 +108,12 @@ def chosen():
 
 @pytest.mark.parametrize(
     ("program", "why"),
-    [(own, "no operation of gviz"), (written, "in place"), (hooked, "a hook"), (chosen, "asked for some gradients")],
+    [
+        (own, "no operation of the built-in engine"),
+        (written, "in place"),
+        (hooked, "a hook"),
+        (chosen, "asked for some gradients"),
+    ],
 )
 def test_what_no_script_gives_again_is_refused_with_the_reason(program, why):
     timeline = timeline_of(program)

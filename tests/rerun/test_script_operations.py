@@ -35,9 +35,9 @@ def scripts_of(op):
     """The scripts of an operation's examples, where there are any."""
     for chosen in op.examples():
         variant, arrays = op, [np.asarray(array) for array in chosen.tensors if array is not None]
-        if not op.variadic:
+        if not op.takes_list:
             variant = op.present(chosen.tensors)[0]
-        ruled = [variant.variadic or variant.slots[nr] in variant.ruled for nr in range(len(arrays))]
+        ruled = [variant.takes_list or variant.slots[nr] in variant.slots_with_rules for nr in range(len(arrays))]
 
         def program(variant=variant, arrays=arrays, ruled=ruled, attrs=chosen.attrs):
             made = apply(variant, leaves(arrays, ruled), attrs)

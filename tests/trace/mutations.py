@@ -94,7 +94,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("diff", "T", "S"), ("diff", "S", "T"), ("diff", "T", "0,1"),
     ("whatif", "T", "w = 5"), ("whatif", "T", "loss = 2"), ("graphify", "T"), ("open", "--plain", "T"),
 )  # fmt: skip
-"""What is tried; ``T`` is the damaged trace, ``S`` the sound one."""
+"""What is tried; ``t`` is the damaged trace, ``S`` the sound one."""
 
 TYPED = """
 n

@@ -151,11 +151,11 @@ def unrolls_a_cell():
 
 
 def test_of_a_long_turn_the_newest_results_are_remembered(monkeypatch):
-    monkeypatch.setattr(iterations, "_REMEMBERED", 16)
+    monkeypatch.setattr(iterations, "_MOST_REMEMBERED", 16)
     phase_tracker = PhaseTracker()
     for seq, event in enumerate(events_of(unrolls_a_cell), 1):
         phase_tracker.process(seq, event)
-        assert len(phase_tracker.iterations._evaluation._made) <= 16
+        assert len(phase_tracker.iterations._evaluation._kinds) <= 16
     assert len(phase_tracker.iterations.starts) == 1
 
 

@@ -22,7 +22,7 @@ from gviz.trace.event_log import MemoryLog
 from gviz.trace.file import writer as writer_module
 from gviz.trace.file.batch import LARGEST_BODIES, MOST_EVENTS
 from gviz.trace.file.reader import open_trace
-from gviz.trace.file.writer import Ending, TraceWriter
+from gviz.trace.file.writer import EndCondition, TraceWriter
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value, capture
 
@@ -175,7 +175,7 @@ def test_what_was_not_stored_is_none(tmp_path):
 def test_what_is_said_after_the_end_never_reaches_the_file(tmp_path):
     bad = e.GradSet(1, 0, "assigned", capture(np.array([np.nan]), 8))
     ended = []
-    ending = Ending("nan", lambda: ended.append(len(ended)))
+    ending = EndCondition("nan", lambda: ended.append(len(ended)))
     writer = TraceWriter(tmp_path / "run.gviz", about={}, on_error=pytest.fail, ending=ending)
     for event in (e.Marked("before"), bad, e.Marked("in the same batch")):
         writer.record(event)

@@ -16,7 +16,7 @@ def put_together(places):
     loop = Loop()
     for at, place in enumerate(places):
         if at:
-            loop.begin(at + 1)
+            loop.begin_graph(at + 1)
         loop.begin_pass(ord(place))
     ends = [*loop.starts[1:], len(places) + 1]
     return " ".join(places[start - 1 : end - 1] for start, end in zip(loop.starts, ends, strict=True))
@@ -52,7 +52,7 @@ def test_a_graph_that_has_no_pass_yet_is_taken_for_what_the_last_turn_had():
     loop = Loop()
     for place in "dgd":
         loop.begin_pass(ord(place))
-        loop.begin(loop.starts[-1] + 10)
+        loop.begin_graph(loop.starts[-1] + 10)
     assert loop.starts == [1, 21]
     loop.begin_pass(ord("d"))
     assert loop.starts == [1, 21, 31]

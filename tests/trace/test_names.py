@@ -227,7 +227,7 @@ RETURNED = LEAF + "def f(t):\n    return {'mean': t.exp(), 'std': [t.cos()]}\n"
         ("m = f(x)['mean']", ["m", "(cos)"]),
         ("s, = f(x)['std']", ["(exp)", "s"]),
         ("f(x)", ["(exp)", "(cos)"]),
-        ("a_name_of_more_than_thirty_letters = f(x)", ["(exp)", "(cos)"]),
+        pytest.param(f"{'a' * 81} = f(x)", ["(exp)", "(cos)"], id="a long name"),
     ],
 )
 def test_what_a_function_returns_in_a_dictionary_is_called_as_it_is_taken(names_in, taken, names):

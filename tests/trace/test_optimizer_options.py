@@ -168,7 +168,7 @@ def test_an_optimizer_in_the_place_of_one_that_is_gone_has_nothing_to_compare_wi
     half, whole = ((("lr", 0.5), ("new", 1)),), ((("lr", 1.0),),)
     assert [earlier.replaced(each, options) for each, options in ((one, half), (other, whole), (one, half))] == [()] * 3
     assert earlier.replaced(one, whole) == ((("lr", 0.5),),)
-    earlier._said[id(other)] = earlier._said.pop(id(one))
+    earlier._options[id(other)] = earlier._options.pop(id(one))
     assert earlier.replaced(other, half) == ()
 
 
@@ -191,5 +191,5 @@ def test_an_optimizer_that_is_no_more_is_forgotten():
     for rate in range(3):
         earlier.replaced(Optimizer(), ((("lr", rate),),))
         earlier.replaced(kept, ((("lr", rate),),))
-    assert list(earlier._said) == [id(kept)]
+    assert list(earlier._options) == [id(kept)]
     assert earlier.replaced(kept, ((("lr", 5),),)) == ((("lr", 2),),)

@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from gviz.events import BackwardFinished, GradAccumulated, StepStarted
-from gviz.trace.backward_order import Coming, planned
+from gviz.trace.backward_order import UpcomingNodes, planned
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters import recorded
@@ -50,7 +50,7 @@ def test_the_order_that_follows(program, log_of):
     for n in range(1, len(timeline) + 1):
         moment = timeline.at(n)
         if not moment.pass_nr:
-            assert planned(timeline, n, 100) == Coming()
+            assert planned(timeline, n, 100) == UpcomingNodes()
             continue
         coming = []
         for seq, event in happenings:
@@ -58,8 +58,8 @@ def test_the_order_that_follows(program, log_of):
                 if isinstance(event, BackwardFinished):
                     break
                 coming.append(event.node)
-        assert planned(timeline, n, 100) == Coming(tuple(coming)), (n, moment.event)
-        assert planned(timeline, n, 1) == Coming(tuple(coming[:1]))
+        assert planned(timeline, n, 100) == UpcomingNodes(tuple(coming)), (n, moment.event)
+        assert planned(timeline, n, 1) == UpcomingNodes(tuple(coming[:1]))
         tried += 1
     assert tried > 10
 

@@ -83,7 +83,7 @@ def test_a_second_pass_writes_the_memory_of_the_grad_that_is_there(tmp_path):
     assert (output.value.array(), output.version) == (6.0, 1)
 
 
-@pytest.mark.parametrize("detour", [emit.silence, lambda: emit.aside(emit.Channel(lambda event: None))])
+@pytest.mark.parametrize("detour", [emit.silence, lambda: emit.detour(emit.Channel(lambda event: None))])
 def test_a_detour_of_one_thread_loses_nothing_of_another(tmp_path, detour):
     def work():
         seen.append(emit.channel is made.channel)
@@ -244,7 +244,7 @@ def test_an_existing_trace_is_refused_unless_it_may_be_replaced(tmp_path):
 def test_a_model_brings_in_the_framework_that_it_is_made_of(tmp_path, monkeypatch):
     heard = []
 
-    class Attached:
+    class Attachment:
         spent = 0
 
         def __init__(self, channel, model, wanted):
@@ -260,7 +260,7 @@ def test_a_model_brings_in_the_framework_that_it_is_made_of(tmp_path, monkeypatc
             pass
 
     adapter = ModuleType("othernet_adapter")
-    adapter.Attached = Attached
+    adapter.Attachment = Attachment
     monkeypatch.setitem(sys.modules, adapter.__name__, adapter)
     other = frameworks.Framework("othernet", "OtherNet", adapter.__name__, "", "", "pip install othernet")
     monkeypatch.setattr(frameworks, "FOREIGN", (other,))

@@ -45,6 +45,7 @@ OWN = {
         "Marked": "a part of a run may begin with it, and an alarm is kept",
         "NodeCreated": "numbers of storages that are in use",
         "Failed": "is kept",
+        "BackwardStarted": "the first pass after an alarm is kept",
     },
     "live/node_cache.py": {"NodeCreated": "is kept by kind", "OpSeen": "is kept", "StackSeen": "is kept"},
 }
@@ -126,7 +127,7 @@ def add(kind, *made):
 
 add(Doubled, effects.Effect("grad", lambda event: ((event.of, event.number),)))
 add(Switched, effects.Effect("requires_grad", lambda event: ((event.leaf, True),)))
-add(Poured, effects.Effect("memory", lambda event: ((event.into, e.Written(event.number, 7, 0)),)))
+add(Poured, effects.Effect("memory", lambda event: ((event.into, e.WrittenMemory(event.number, 7, 0)),)))
 add(Called, effects.Effect("call", lambda event: ((event.number, ("net.extra", 0)),)))
 
 from gviz.live.node_cache import LEARNED_FROM, NodeCache

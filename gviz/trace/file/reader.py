@@ -17,7 +17,7 @@ from gviz import argument_checks
 from gviz.events import KINDS, Event, OpSeen, Reading, SourceSeen, StackSeen
 from gviz.source.site import DEEPEST, Frame
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
-from gviz.trace.event_log import NOTHING_DROPPED, Columns, Dropped, E
+from gviz.trace.event_log import NOTHING_DROPPED, Columns, E, MissingParts
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import Batch, Batches, Row
 from gviz.trace.file.connection import Connection, damaged
@@ -35,7 +35,7 @@ LONGEST_WORD = 100
 """The longest accepted meaning of a name in a formula, in characters; it may occur there many times."""
 LONGEST_PATH = 4096
 
-_TURNS = tuple[Annotated[IterationPattern, msgspec.Meta(min_length=1)], ...]
+_Patterns = tuple[Annotated[IterationPattern, msgspec.Meta(min_length=1)], ...]
 _KEPT_EVENTS = 1 << 15
 _LARGEST_ARRAY = 1 << 31
 _SUBJECT = attrgetter(*Columns._fields)
@@ -82,19 +82,19 @@ class Trace:
         return self.meta.get("framework", "")
 
     @property
-    def dropped(self) -> Dropped:
+    def dropped(self) -> MissingParts:
         """What the file no longer has because only some parts of the run were kept."""
         base, gaps = self._batches.base, tuple(self._batches.gaps)
         if not base:
-            return NOTHING_DROPPED if not gaps else Dropped(0, 0, gaps=gaps)
+            return NOTHING_DROPPED if not gaps else MissingParts(0, 0, gaps=gaps)
         meta = self.meta
         count = meta.get("said_again", "")
         again = min(int(count), len(self)) if count.isdecimal() and len(count) < 12 else 0
         try:
-            patterns = msgspec.json.decode(meta.get("turns", "[]"), type=_TURNS)
+            patterns = msgspec.json.decode(meta.get("turns", "[]"), type=_Patterns)
         except msgspec.MsgspecError as error:
             raise damaged(self.path, f"its turns cannot be read: {error}") from error
-        return Dropped(base + again, again, patterns, gaps)
+        return MissingParts(base + again, again, patterns, gaps)
 
     @property
     def recorded_iterations(self) -> RecordedIterations | None:
@@ -131,9 +131,8 @@ class Trace:
 
     def event(self, seq: int) -> Event:
         """Return event number `seq`."""
-        found = self._kept.get(seq)
-        if found is not None:
-            return found
+        if (kept := self._kept.get(seq)) is not None:
+            return kept
         if not 1 <= seq <= len(self):
             raise damaged(self.path, f"its index speaks of event {seq}, and it has {len(self)}")
         if len(self._kept) >= _KEPT_EVENTS:
@@ -223,7 +222,7 @@ class Trace:
             return
         sql = "SELECT id, kind, body FROM definition WHERE id > ? ORDER BY id"
         for number, kind, body in self._connection.rows(sql, (self._definitions,)):
-            self._define(within_bounds(self._decoded(f"definition {number}", kind, body)))
+            self._define(bounded(self._decoded(f"definition {number}", kind, body)))
             self._definitions = number
         self._has_new_definitions = False
 
@@ -250,7 +249,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     return Trace(path)
 
 
-def within_bounds(event: E) -> E:
+def bounded(event: E) -> E:
     """Return the definition with long names cut and overlong texts removed; no recorder writes such texts."""
     match event:
         case OpSeen():
@@ -269,8 +268,8 @@ def within_bounds(event: E) -> E:
 
 def _is_readable(reading: Reading) -> bool:
     words = [part for pair in (*reading.given, *reading.words) for part in pair]
-    within = all(len(word) <= LONGEST_WORD for word in (*words, *reading.beside))
-    return within and len(reading.formula) <= LONGEST_RULE
+    is_short = all(len(word) <= LONGEST_WORD for word in (*words, *reading.beside))
+    return is_short and len(reading.formula) <= LONGEST_RULE
 
 
 def _frame(frame: Frame) -> Frame:

@@ -29,7 +29,7 @@ from gviz.trace.file.batch import Batch
 from gviz.trace.file.retention import DENSITY, Bounds
 from gviz.trace.file.snapshot import MATTERING, Bridge, Snapshot
 from gviz.trace.iterations import Iterations
-from gviz.trace.phases import DECIDING
+from gviz.trace.phases import PHASE_EVENTS
 from gviz.trace.whole_iterations import NUMBERED
 from gviz.values.number_text import bytes_text
 
@@ -38,7 +38,7 @@ Put = Callable[[list[e.Event], int, int], None]
 
 _MATTERING = frozenset(KIND_NUMBERS[kind] for kind in MATTERING)
 _ENTERING = frozenset(KIND_NUMBERS[kind] for kind in e.changing("call"))
-_DECIDING = frozenset(DECIDING)
+_PHASE_EVENTS = frozenset(PHASE_EVENTS)
 _WAL_SHARE = 16  # the log is merged at this part of the size; it and one write stay below 4 parts
 _INDEX_BYTES = 20  # bytes per event in the index that a clean close adds, approximately
 _WORTH = 4  # drop at least this many times the size of the snapshot, or it would cost more than it saves
@@ -101,7 +101,9 @@ class Ring:
         self._density = _UNLIMITED if bounds.size else DENSITY
         self._bridges: dict[int, int] = {}
         """The lengths of the bridges, by the first event after each."""
-        self._found: list[int] = []
+        self._finding_seqs: list[int] = []
+        self._has_new_alarm = False
+        """Whether no pass has begun since an alarm. The next pass, which may be in a new part, is then kept, too."""
         self._with_finding: set[int] = set()
         """The numbers of parts that are kept because of a finding."""
         self._names_iterations = bounds.unit == "iterations"
@@ -123,8 +125,8 @@ class Ring:
         """Return whether event `seq` must begin a batch because a part of the run may begin there; `fresh`: it begins
         one anyway.
         """
-        quiet = not self._iterations.running
-        if event.__class__ in _DECIDING:
+        quiet = not self._iterations.running_passes
+        if event.__class__ in _PHASE_EVENTS:
             self._iterations.process(seq, event)
         part = quiet and self._may_begin_part(seq, event)
         if part or fresh:
@@ -135,7 +137,7 @@ class Ring:
 
     def pin(self, seq: int) -> None:
         """Note a finding at an event: its part, and those around it, are kept if ``findings`` are."""
-        insort(self._found, seq)
+        insort(self._finding_seqs, seq)
 
     @property
     def is_cut(self) -> bool:
@@ -153,9 +155,13 @@ class Ring:
                 self._storage = max(self._storage, *(output.storage for output in outputs), 0)
             case e.Failed():
                 self.pin(seq)
+            case e.BackwardStarted() if self._has_new_alarm:
+                self.pin(seq)
+                self._has_new_alarm = False
             case e.Marked(name=name):
                 if name.startswith(ALARM):
                     self.pin(seq)
+                    self._has_new_alarm = True
                 elif NUMBERED.fullmatch(name):
                     self._names_iterations = False
 
@@ -172,12 +178,12 @@ class Ring:
         nothing can be dropped.
         """
         if self._bounds.older is not None:
-            gone, is_enough = self._drop_unwanted(end, exactly=exactly)
+            chunks, is_enough = self._drop_unwanted(end, exactly=exactly)
             first = 0 if is_enough else self._first_that_fits(end)
         else:
-            gone = frozenset[bytes]()
+            chunks = frozenset[bytes]()
             first = max(self._first_of_last_parts(exactly=exactly), self._first_that_fits(end))
-        return gone | (self._drop(first) or frozenset()) if first > self.cut + 1 else gone
+        return chunks | (self._drop(first) or frozenset()) if first > self.cut + 1 else chunks
 
     def _drop_unwanted(self, end: int, *, exactly: bool) -> tuple[frozenset[bytes], bool]:
         """Drop older parts that are not to be kept, and return the chunks that only they used, and whether the file
@@ -203,33 +209,33 @@ class Ring:
             size += self._size_of(part)
             log += self._size_of(part) + _CHANGED_PAGES * self._page
         self.has_more = len(numbers) < len(unwanted)
-        gone, are_dropped = self._drop_parts(numbers)
-        return again | gone, size >= excess and are_dropped
+        chunks, are_dropped = self._drop_parts(numbers)
+        return again | chunks, size >= excess and are_dropped
 
     def _settle(self, *, exactly: bool) -> frozenset[bytes]:
         """Move parts that are not among the last ones any more to `_settled`, unless they may turn out to be no parts.
         Nothing follows if `exactly` is set. Returns the chunks that are no longer needed.
         """
-        starts, gone = self._parts, frozenset[bytes]()
-        last = self._bounds.last + (self._bounds.unit == "iterations" and self._iterations.begun > 0)
+        starts, chunks = self._parts, frozenset[bytes]()
+        last = self._bounds.last + (self._bounds.unit == "iterations" and self._iterations.start_without_pass > 0)
         if self._bounds.unit == "iterations" and not exactly:
             last = max(last, self._iterations.provisional)
         old, new = starts[: max(len(starts) - last, 0)], starts[max(len(starts) - last, 0) :]
         if self._evaluated and not self._iterations.evaluates and self._bounds.unit == "iterations":
             second = next((first for first in old if first > 1), 0)
             if not second:
-                return gone
-            gone = self._count_again(second)
+                return chunks
+            chunks = self._count_again(second)
         self._evaluated = self._iterations.evaluates
         self._number(old)
-        while self._found and self._settled and new and self._found[0] < new[0]:
-            at = bisect_right(self._settled, self._found.pop(0), key=lambda part: part.first) - 1
+        while self._finding_seqs and self._settled and new and self._finding_seqs[0] < new[0]:
+            at = bisect_right(self._settled, self._finding_seqs.pop(0), key=lambda part: part.first) - 1
             number = self._settled[max(at, 0)].number
             self._with_finding.update((number - 1, number, number + 1))
         if self._settled:
             self._iterations.forget(self._settled[-1].first)
             del self._marks[: max(bisect_left(self._marks, self._settled[-1].first), 0)]
-        return gone
+        return chunks
 
     def _count_again(self, second: int) -> frozenset[bytes]:
         """Count the parts of a program that has started to train from 1: all that it evaluated belongs to the first
@@ -244,9 +250,9 @@ class Ring:
         self._settled, self._count, self._with_finding = [], int(was_cut), set()
         if was_cut:
             return self._drop(second) or frozenset()
-        gone = (self._replace(begin, after) if begin and has_gaps else None) or frozenset()
+        chunks = (self._replace(begin, after) if begin and has_gaps else None) or frozenset()
         self._write_gaps()
-        return gone
+        return chunks
 
     def _number(self, starts: list[int]) -> None:
         """Count the parts that begin at these events, except those known, and let them settle."""
@@ -280,16 +286,16 @@ class Ring:
         """
         if not numbers:
             return frozenset(), True
-        gone, stay = frozenset[bytes](), False
+        unused, stay = frozenset[bytes](), False
         kept = [part for part in self._settled if part.number not in numbers]
         for begin, after in reversed([*self._stretches(numbers)]):
             first = begin <= self.cut + 1
             chunks = self._drop(after.first, may_stay=True) if first else self._replace(begin, after)
-            gone |= chunks or frozenset()
+            unused |= chunks or frozenset()
             stay = stay or chunks is None
         self._settled = [part for part in kept if part.first > self.cut]
         self._write_gaps()
-        return gone, not stay
+        return unused, not stay
 
     def _stretches(self, numbers: set[int]) -> Iterator[tuple[int, _Part]]:
         """Yield the first event of each stretch of parts to drop, its bridge included, and the part after it."""
@@ -343,8 +349,8 @@ class Ring:
             size = sum(len(encode(event)) + _INDEX_BYTES for event in again)
             kept = [_Kept(stop - len(again), False, dropped[0].storage, len(again), size, chunks)]
         self._batches[low:high] = kept if again else []
-        gone = frozenset(chain.from_iterable(batch.chunks for batch in dropped))
-        return self._unused(gone)
+        old_chunks = frozenset(chain.from_iterable(batch.chunks for batch in dropped))
+        return self._unused(old_chunks)
 
     def _name_of(self, number: int) -> list[e.Event]:
         """The mark that names a part (0: unknown), if it is an iteration and the recorder does not name them."""
@@ -383,7 +389,7 @@ class Ring:
         An iteration without a pass is kept in addition to the last ones that have one.
         """
         parts = self._parts
-        last = self._bounds.last + (self._bounds.unit == "iterations" and self._iterations.begun > 0)
+        last = self._bounds.last + (self._bounds.unit == "iterations" and self._iterations.start_without_pass > 0)
         if not self._bounds.last or len(parts) < last:
             return 0
         first = parts[-last]
@@ -464,17 +470,17 @@ class Ring:
 
     def _forget(self, first: int, again: list[e.Event]) -> frozenset[bytes]:
         """Forget the batches before event `first`. Returns the chunks that only they used."""
-        gone = set(self._again_chunks)
+        chunks = set(self._again_chunks)
         low = bisect_left(self._batches, first, key=_first_of)
-        gone.update(chain.from_iterable(batch.chunks for batch in self._batches[:low]))
+        chunks.update(chain.from_iterable(batch.chunks for batch in self._batches[:low]))
         del self._batches[:low]
         self._settled = [part for part in self._settled if part.first >= first]
         del self._marks[: bisect_left(self._marks, first)]
         self._iterations.forget(first)
-        if not gone:
+        if not chunks:
             return frozenset()
         self._again_chunks = frozenset(chain.from_iterable(map(_chunks_of, again)))
-        return self._unused(frozenset(gone))
+        return self._unused(frozenset(chunks))
 
 
 def _first_of(batch: _Kept) -> int:

@@ -91,9 +91,9 @@ class Snapshot:
         """Drop what no living node needs: memory, module calls, and earlier changes of `requires_grad`."""
         births = [_birth(entries) for entries in self._nodes.values()]
         self._forget_writes()
-        wanted = {scope for birth in births for scope in self._calls_around(birth.scope)}
-        wanted.update(scope for opened in self._open for scope in self._calls_around(opened))
-        self._scopes = {scope: history for scope, history in self._scopes.items() if scope in wanted}
+        needed = {scope for birth in births for scope in self._calls_around(birth.scope)}
+        needed.update(scope for opened in self._open for scope in self._calls_around(opened))
+        self._scopes = {scope: history for scope, history in self._scopes.items() if scope in needed}
         self._forget_switches()
 
     def _calls_around(self, scope: int) -> Iterator[int]:
@@ -288,7 +288,7 @@ def _filled(created: e.NodeCreated) -> int:
 
 def _created_with(created: e.NodeCreated, written: Event) -> e.NodeCreated:
     """Return the event of a leaf as if it had been created with a value that was written to it later."""
-    left: e.Written = e.left(written, "memory")
+    left: e.WrittenMemory = e.left(written, "memory")
     output = created.outputs[0]
     value = value_after(output, left.value, _not_looked_for)
     output = msgspec.structs.replace(output, value=value, version=left.version)

@@ -22,7 +22,7 @@ from threading import get_ident
 
 from gviz.errors import GvizError, SystemRefusal
 from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
-from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, decode
+from gviz.trace.codec import KIND_NUMBERS, VALUE_READERS, decode
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import MOST_EVENTS, Batch
 from gviz.trace.file.bulk_statistics import shorten
@@ -32,12 +32,12 @@ from gviz.trace.file.paths import fold, remove_trace
 from gviz.trace.file.retention import UNBOUNDED, Bounds, Until
 from gviz.trace.file.ring import Ring
 from gviz.trace.nonfinite import FirstBad, any_nonfinite, first_bad, first_bad_place
-from gviz.values.value import LONGEST_ANSWER, Awaited, Value
+from gviz.values.value import LONGEST_ANSWER, AwaitedValue, Value
 from gviz.version import __version__
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
-FAR_BEHIND = 50 * MOST_EVENTS
+MOST_PENDING = 50 * MOST_EVENTS
 """The most events that may wait for values from a device; beyond it the program waits too."""
 LONGEST_WAIT = 0.2
 """Seconds after which a thread waiting for the writer checks whether the writer still runs."""
@@ -73,7 +73,7 @@ class TraceWriter:
         on_error: Callable[[str], None],
         bounds: Bounds = UNBOUNDED,
         limit: int | None = None,
-        ending: Ending | None = None,
+        ending: EndCondition | None = None,
         share: bool = False,
     ) -> None:
         self.path = Path(path)
@@ -125,7 +125,7 @@ class TraceWriter:
             return  # a destructor recorded an event while the writer was working
         request = Request(waits=True)
         self._requests.put(request)
-        while not (self.dead or request.done):
+        while not (self.dead or request.is_done):
             request.wait()
 
     def close(self, last_words: Callable[[], None] | None = None) -> None:
@@ -183,7 +183,7 @@ class TraceWriter:
         if self.dead:
             self._pending.clear()
         elif not self._is_own_thread():
-            request = Request(waits=len(self._pending) >= FAR_BEHIND)
+            request = Request(waits=len(self._pending) >= MOST_PENDING)
             self._requests.put(request)
             request.wait()
 
@@ -353,12 +353,12 @@ def _complete(batch: list[TimedEvent], until: float) -> tuple[Sequence[TimedEven
     """Return what precedes the first event whose value has not arrived by the time `until`, and all its values."""
     captured: list[Value] = []
     for place, (event, _, _) in enumerate(batch):
-        values = HELD_VALUES.get(event.__class__)
+        values = VALUE_READERS.get(event.__class__)
         if values is not None:
             known = len(captured)
             for value in values(event):
                 if value is not None:
-                    if value.__class__ is Awaited and not value.arrives(until):
+                    if value.__class__ is AwaitedValue and not value.arrives(until):
                         return batch[:place], captured[:known]
                     captured.append(value)
     return batch, captured
@@ -371,13 +371,13 @@ class Request:
     leaves no lock held that the writer or other threads need.
     """
 
-    __slots__ = ("_lock", "done", "last_words", "thread", "waits")
+    __slots__ = ("_lock", "is_done", "last_words", "thread", "waits")
 
     def __init__(self, last_words: Callable[[], None] | None = None, thread: int = 0, *, waits: bool = False) -> None:
         self.waits = waits
         self.last_words = last_words
         self.thread = thread
-        self.done = False
+        self.is_done = False
         self._lock = threading.Lock()
         self._lock.acquire()
 
@@ -387,7 +387,7 @@ class Request:
 
     def finish(self) -> None:
         """Release the waiting thread."""
-        self.done = True
+        self.is_done = True
         self._lock.release()
 
 
@@ -403,7 +403,7 @@ def about(framework: str) -> dict[str, str]:
     }
 
 
-class Ending:
+class EndCondition:
     """Looks for the event that ends the recording: the first with a ``nan`` or an ``inf``. Calls `on_end` there."""
 
     def __init__(self, word: Until, on_end: Callable[[], None]) -> None:

@@ -125,7 +125,7 @@ def entries(table: NamedTuple) -> Iterator[tuple[int, ...]]:
     return zip(*(column.tolist() for column in table), strict=True)
 
 
-class Growing(Generic[T]):
+class GrowingList(Generic[T]):
     """A table whose list of entries is rebuilt on every request but changes only near its end."""
 
     def __init__(self, kind: type[T]) -> None:

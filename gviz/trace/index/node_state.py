@@ -16,7 +16,7 @@ from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import EventLog, birth, damaged, expect
 from gviz.trace.graph_state import Contribution, NodeState, OutputState, Step
 from gviz.trace.index.change_lists import EMPTY
-from gviz.trace.index.reachability import Abandoned, swept
+from gviz.trace.index.reachability import FailedPasses, swept
 from gviz.trace.index.references import References
 from gviz.trace.index.search_index import Index, output_key
 from gviz.trace.tensor_storage import value_after
@@ -44,7 +44,7 @@ class NodeStates:
         self._kept: dict[Stamp, NodeState] = {}
         self._births: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.reach = lru_cache(maxsize=64)(weak_method(self._reach))
-        self._abandoned = Abandoned(log, index, self.reach)
+        self._abandoned = FailedPasses(log, index, self.reach)
         self.is_alone = lru_cache(maxsize=64)(weak_method(self._is_alone))
 
     def many(self, nodes: Sequence[int], n: int, running: tuple[int, ...]) -> list[NodeState | None]:
@@ -211,7 +211,7 @@ class NodeStates:
                 own = [pass_of(self._events.event(seq)) == progress.pass_nr for seq in seqs.tolist()]
                 seqs = seqs[np.array(own)]
         arrivals = Arrivals((node, nr), progress.seeds.get(nr, ()), seqs, self._events)
-        seq, replacing = progress.given.get(nr, (0, None))
+        seq, replacing = progress.incoming.get(nr, (0, None))
         return arrivals, arrivals.total() if len(seqs) and seqs[-1] > seq else replacing
 
     def _is_alone(self, start: int, n: int) -> bool:
@@ -284,18 +284,18 @@ class Arrivals(Sequence[Contribution]):
 class Progress:
     """What one pass, begun by event `start`, has done at one node so far, except for the contributions.
 
-    `given` maps an output to the last seed or hook result there, and its event. `reach_of` computes what a pass covers.
-    It is slow and is not called for a pass that has finished with the node.
+    `incoming` maps an output to the last seed or hook result there, and its event. `reach_of` computes what a pass
+    covers. It is slow and is not called for a pass that has finished with the node.
     """
 
-    __slots__ = ("_reach_of", "complete", "given", "pass_nr", "seeds", "start", "step")
+    __slots__ = ("_reach_of", "complete", "incoming", "pass_nr", "seeds", "start", "step")
 
     def __init__(self, pass_nr: int, reach_of: Callable[[int], Reach], start: int) -> None:
         self.pass_nr = pass_nr
         self._reach_of = reach_of
         self.start = start
         self.seeds: dict[int, list[Contribution]] = {}
-        self.given: dict[int, tuple[int, Value | None]] = {}
+        self.incoming: dict[int, tuple[int, Value | None]] = {}
         self.step: Step = "pending"
         self.complete = False
 
@@ -314,9 +314,9 @@ class Progress:
                         if root == node:
                             self.seeds.setdefault(nr, []).append(Contribution(0, slot, seed, seq))
                     for nr, seeds in self.seeds.items():
-                        self.given[nr] = seq, seed_sum([seed.value for seed in seeds], log.array)
+                        self.incoming[nr] = seq, seed_sum([seed.value for seed in seeds], log.array)
                 case "replaced":
-                    self.given.update({nr: (seq, gradient) for (_, nr), gradient in sets(event)})
+                    self.incoming.update({nr: (seq, gradient) for (_, nr), gradient in sets(event)})
                 case "step":
                     self.step, self.complete = e.left(event, cell), True
 

@@ -60,16 +60,16 @@ def _walked(index: Index, nodes: set[int], reached: set[int], end: int) -> Itera
                     todo.append(target)
 
 
-def _leading_to(wanted: set[int], index: Index, rows: Array) -> set[int]:
-    """Return the nodes that lead to a wanted node over these edges, which are in order of time."""
-    edges = index.tables.edges
+def _leading_to(targets: set[int], index: Index, rows: Array) -> set[int]:
+    """Return the nodes that lead to a target over these edges, which are in order of time, and the targets."""
+    edges, leading = index.tables.edges, set(targets)
     for source, target in zip(edges.source[rows].tolist(), edges.target[rows].tolist(), strict=True):
-        if target in wanted:
-            wanted.add(source)
-    return wanted
+        if target in leading:
+            leading.add(source)
+    return leading
 
 
-class Abandoned:
+class FailedPasses:
     """The ends of failed passes, by the nodes that these passes covered. Few programs have any."""
 
     def __init__(self, log: EventLog, index: Index, reach: Callable[[int], Reach]) -> None:

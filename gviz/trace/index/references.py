@@ -25,7 +25,7 @@ class References:
         self._log = log
         self._index = index
         self._sound: set[int] = set()
-        self._made: dict[int, tuple[int, int]] = {}
+        self._births: dict[int, tuple[int, int]] = {}
 
     def event(self, seq: int) -> e.Event:
         """Return event number `seq`."""
@@ -34,7 +34,7 @@ class References:
             self._check(seq, event)
             if len(self._sound) >= _KEPT:
                 self._sound.clear()
-                self._made.clear()
+                self._births.clear()
             self._sound.add(seq)
         return event
 
@@ -49,7 +49,7 @@ class References:
         if isinstance(event, e.NodeCreated):
             if not self._is_alone(event.node):
                 raise damaged(f"event {seq} makes node {event.node}, which another event makes too")
-            self._made[event.node] = seq, len(event.outputs)
+            self._births[event.node] = seq, len(event.outputs)
         before = seq - isinstance(event, e.NodeCreated)  # a node's inputs are older than it, so following them ends
         for node, output_nr in e.references(event):
             if node and self._outputs(node, before) <= output_nr:
@@ -60,12 +60,12 @@ class References:
 
     def _outputs(self, node: int, seq: int) -> int:
         """Return the number of outputs of a node."""
-        born, outputs = self._made.get(node, _UNKNOWN)
+        born, outputs = self._births.get(node, _UNKNOWN)
         if born > seq:
             born = self._birth(node, seq)
             outputs = len(birth(self._log, born, node).outputs)
             if self._is_alone(node):
-                self._made[node] = born, outputs
+                self._births[node] = born, outputs
         return outputs
 
     def _inputs(self, node: int, seq: int) -> int:

@@ -18,7 +18,7 @@ from gviz.trace.index.change_lists import ChangeList, Run
 from gviz.trace.index.event_columns import (
     ContextTable,
     EdgeTable,
-    Growing,
+    GrowingList,
     IterationTable,
     OriginTable,
     SeqTable,
@@ -31,7 +31,7 @@ from gviz.trace.index.event_columns import (
 )
 from gviz.trace.index.threads import CONTEXT, Threads
 from gviz.trace.iterations import IterationPattern
-from gviz.trace.phases import DECIDING, PHASE_KINDS
+from gviz.trace.phases import PHASE_EVENTS, PHASE_KINDS
 from gviz.values.value import Array
 
 
@@ -124,7 +124,7 @@ for _name, _cells in LISTED.items():
 _WHOLE = e.changing("node", "requires_grad", "pass_end", "call", "call_end")
 """The events whose content the index needs, too."""
 
-_DECODED = frozenset(kinds(*DECIDING, *_IN_EVENTS, *_WHOLE, *e.OF_SEVERAL_NODES))
+_DECODED = frozenset(kinds(*PHASE_EVENTS, *_IN_EVENTS, *_WHOLE, *e.OF_SEVERAL_NODES))
 
 
 class Index:
@@ -139,7 +139,7 @@ class Index:
         self.lists = {name: ChangeList() for name in LISTS}
         self.tables = Tables()
         self._threads = Threads(patterns)
-        self._steps = Growing(StepTable)
+        self._steps = GrowingList(StepTable)
         self._add_phases()
         self._carriers = Carriers()
 
@@ -209,7 +209,7 @@ class _Batch:
         self._add_strays()
 
     def _process(self, seq: int, event: e.Event, thread: int) -> None:
-        if isinstance(event, DECIDING):
+        if isinstance(event, PHASE_EVENTS):
             self.index._threads.process(seq, event, thread)
         kind = event.__class__
         for name, keys in _IN_EVENTS.get(kind, ()):
@@ -230,12 +230,14 @@ class _Batch:
                     case "call" | "call_end":
                         self.scopes[seq] = key
 
-    def _create(self, seq: int, made: e.NodeCreated) -> None:
-        self.origins.append((seq, made.op, made.stack, made.scope, _gradient_of(made)))
-        if len(made.outputs) > 1:
-            self.several.append((seq, len(made.outputs)))
-        carried = self.index._carriers.see_node(made)
-        self.edges.extend((seq, made.node, *edge, carries) for edge, carries in zip(made.inputs, carried, strict=True))
+    def _create(self, seq: int, created: e.NodeCreated) -> None:
+        self.origins.append((seq, created.op, created.stack, created.scope, _gradient_of(created)))
+        if len(created.outputs) > 1:
+            self.several.append((seq, len(created.outputs)))
+        carried = self.index._carriers.see_node(created)
+        self.edges.extend(
+            (seq, created.node, *edge, carries) for edge, carries in zip(created.inputs, carried, strict=True)
+        )
 
     def _add_columns(self) -> None:
         kind, node, output_nr, pass_nr, _ = self.columns

@@ -15,10 +15,9 @@ from gviz import events as e
 from gviz.events import Edge
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import Columns
-from gviz.trace.index.event_columns import Growing, PhaseTable, empty, picked
+from gviz.trace.index.event_columns import GrowingList, PhaseTable, empty, picked
 from gviz.trace.iterations import IterationPattern
-from gviz.trace.phases import PhaseTracker
-from gviz.trace.phases import Row as PhaseRow
+from gviz.trace.phases import PhaseRow, PhaseTracker
 from gviz.values.value import Array
 
 
@@ -85,7 +84,7 @@ class Threads:
         self._own: dict[int, PhaseTracker] = {}
         self._contexts: dict[int, Context] = {}
         self._passes: list[int] = []
-        self._told: dict[int, Growing[_OwnTable]] = {}
+        self._own_tables: dict[int, GrowingList[_OwnTable]] = {}
 
     def process(self, seq: int, event: e.Event, thread: int) -> None:
         """Process the next event that may affect phases."""
@@ -118,7 +117,7 @@ class Threads:
         return picked(together, together.start.argsort(kind="stable"))
 
     def _phases_of(self, thread: int, rows: Sequence[PhaseRow]) -> PhaseTable:
-        kind, start, end, pass_nr = self._told.setdefault(thread, Growing(_OwnTable)).of(rows)
+        kind, start, end, pass_nr = self._own_tables.setdefault(thread, GrowingList(_OwnTable)).of(rows)
         return PhaseTable(kind, start, end, pass_nr, np.full(len(kind), thread))
 
 

@@ -75,8 +75,8 @@ class Assignment:
 
         `turn` selects among values that are created one after another.
         """
-        way = self.part_of_value(path) if path else self.goal[1]
-        return "" if way is None else name_at(self.target, tuple(turn if step == TURN else step for step in way))
+        steps = self.part_of_value(path) if path else self.goal[1]
+        return "" if steps is None else name_at(self.target, tuple(turn if step == TURN else step for step in steps))
 
     def part_of_value(self, path: KeyPath = ()) -> KeyPath | None:
         """Return which part of the assigned value the part at `path` is; None if the text does not show it."""
@@ -94,8 +94,8 @@ class Assignment:
     @cached_property
     def unpacked_count(self) -> int:
         """The number of variables among which the turn of a value decides; 0 if there is nothing to decide."""
-        _, way = self.goal
-        return 0 if way is None or way.count(TURN) > 1 else unpacked_count_at(self.target, way)
+        _, path = self.goal
+        return 0 if path is None or path.count(TURN) > 1 else unpacked_count_at(self.target, path)
 
     @property
     def takes_each(self) -> bool:
@@ -162,10 +162,10 @@ class Assignments:
         exact, calls = True, []
         paths: list[tuple[tuple[Key | None, ...], KeyPath]] = [((), part)] if since else []
         gives: tuple[str, ...] = ()
-        within = stacks.frame(stacks.place(stack, since - 1)) if since else None
+        inner_frame = stacks.frame(stacks.place(stack, since - 1)) if since else None
         for depth, place in enumerate(stacks.outward(stacks.place(stack, since)), since):
             frame = stacks.frame(place)
-            below, within = _function(within) if within is not None else "", frame
+            below, inner_frame = _function(inner_frame) if inner_frame is not None else "", frame
             if below == _GATHERING:
                 continue  # the comprehension it runs for has already given the path
             binding = self._in(frame.path).get(range_of(frame))
@@ -334,13 +334,13 @@ class Unpacking:
         statement, outer = stacks.frame(stacks.place(stack, depth)), stacks.place(stack, depth + 1)
         outside = stacks.count(outer)
 
-        def is_within(other: int) -> bool:
+        def is_of_statement(other: int) -> bool:
             at = stacks.count(stacks.place(other)) - outside - 1
             if at < 0 or stacks.place(other, at + 1) != outer:
                 return False
             return is_part_of(stacks.frame(stacks.place(other, at)), statement, assignment.lines)
 
-        return self._calls.around(at, is_within)
+        return self._calls.around(at, is_of_statement)
 
 
 def is_part_of(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:

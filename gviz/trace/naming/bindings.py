@@ -111,12 +111,12 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
                 for where in _ranges(value)
             )
         case ast.Return(value=ast.expr() as value) | ast.Lambda(body=value):
-            yield from _held(value, None, (), node)
+            yield from _value_bindings(value, None, (), node)
         case ast.Yield(value=ast.expr() as value):
-            yield from _held(value, None, (TURN,), node)
+            yield from _value_bindings(value, None, (TURN,), node)
         case ast.Expr(value=ast.Call() as call):
             for name, value in put(call):
-                yield from _held(value, name, (), node)
+                yield from _value_bindings(value, name, (), node)
         case ast.For(target=target, iter=value):
             yield from _taken_one_by_one(target, value, node)
         case ast.ListComp(generators=loops) | ast.SetComp(generators=loops) | ast.GeneratorExp(generators=loops):
@@ -148,7 +148,7 @@ def _taken_one_by_one(target: ast.expr, value: ast.expr, loop: ast.AST) -> Itera
                 yield where, Binding(each, (TURN,), (), True, _lines(loop), functions)
         case _:
             yield where_stands(loop), Binding(each, (), (), True, _lines(loop))
-            yield from _held(value, each, (), loop)
+            yield from _value_bindings(value, each, (), loop)
     if isinstance(target, ast.Tuple | ast.List):  # an item is unpacked when it is stored
         yield where_stands(target), Binding(target_of(target), (), (), True, _lines(loop))
 
@@ -157,10 +157,10 @@ def _written(target: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Bind
     """Yield item assignments: they write to the variable itself, if it is a tensor."""
     for one in target.elts if isinstance(target, ast.Tuple | ast.List) else (target,):
         if isinstance(one, ast.Subscript):
-            within = _item(one.value)
+            item = _item(one.value)
             yield (
                 where_stands(one),
-                Binding(name_of(one.value), (), (), True, _lines(statement), STORING, stored=within),
+                Binding(name_of(one.value), (), (), True, _lines(statement), STORING, stored=item),
             )
 
 
@@ -176,28 +176,28 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
                 for one, its_value in zip(targets, values, strict=True):
                     yield from _assigned(one, its_value, statement)
         case _:
-            yield from _held(value, target_of(target), (), statement, _item(target))
+            yield from _value_bindings(value, target_of(target), (), statement, _item(target))
             if isinstance(target, ast.Tuple | ast.List):  # a tensor is unpacked when it is stored
-                in_turns = mapped_function(value)
-                element = (TURN,) if in_turns else ()
-                yield where_stands(target), Binding(target_of(target), element, (), True, _lines(statement), in_turns)
+                functions = mapped_function(value)
+                element = (TURN,) if functions else ()
+                yield where_stands(target), Binding(target_of(target), element, (), True, _lines(statement), functions)
 
 
-def _held(
+def _value_bindings(
     value: ast.expr, target: Target | None, element: KeyPath, statement: ast.AST, stored: Range | None = None
 ) -> Iterator[tuple[Range, Binding]]:
     """Yield what the target (or caller) gets as its part `element`: one value, or one created part by part."""
     if isinstance(value, ast.IfExp):
-        yield from _held(value.body, target, element, statement, stored)
-        yield from _held(value.orelse, target, element, statement, stored)
+        yield from _value_bindings(value.body, target, element, statement, stored)
+        yield from _value_bindings(value.orelse, target, element, statement, stored)
     elif parts := parts_of(value):
         for step, part in parts:
-            yield from _held(part, target, (*element, step), statement, stored)
+            yield from _value_bindings(part, target, (*element, step), statement, stored)
     elif functions := mapped_function(value):
         yield where_stands(value), Binding(target, (*element, TURN), (), True, _lines(statement), functions)
     else:
         for step, part in fields_of(value):
-            yield from _held(part, target, (*element, step), statement, stored)
+            yield from _value_bindings(part, target, (*element, step), statement, stored)
         yield from _valued(value, target, element, statement, stored)
 
 
@@ -270,7 +270,8 @@ def _lines(node: ast.AST) -> tuple[int, int]:
     return where_stands(node)[:2]
 
 
-_LONGEST_NAME = 40
+_LONGEST_NAME, _LONGEST_TARGET = 80, 40
+"""The most characters of a variable, and of another target such as ``self.cache["x"]``, that count as a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +296,7 @@ def target_of(target: ast.expr) -> Target:
 def name_of(target: ast.expr) -> str:
     """Return a target as it is written, or "" if that is too long for a name."""
     text = ast.unparse(target)
-    return text if len(text) <= _LONGEST_NAME else ""
+    return text if len(text) <= (_LONGEST_NAME if isinstance(target, ast.Name) else _LONGEST_TARGET) else ""
 
 
 def name_at(target: Target | None, path: KeyPath) -> str:

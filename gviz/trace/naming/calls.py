@@ -105,14 +105,14 @@ class Calls:
         is_last = ends_run and self._is_at_the_end(end)
         return Call(range(parted[part], end if ends_run else parted[part + 1]), is_last, is_last and self._goes_on)
 
-    def around(self, place: int, is_within: Callable[[int], bool]) -> Call:
-        """Return the run of neighbors of a place, in its thread, whose stacks all satisfy `is_within`."""
+    def around(self, place: int, fits: Callable[[int], bool]) -> Call:
+        """Return the run of neighbors of a place, in its thread, whose stacks all satisfy `fits`."""
         known: dict[int, bool] = {}
 
         def is_sibling(at: int) -> bool:
             stack = self.stacks.item(at)
             if stack not in known:
-                known[stack] = is_within(stack)
+                known[stack] = fits(stack)
             return known[stack] and self._threads.item(at) == self._threads.item(place)
 
         start, end = place, place + 1
@@ -130,10 +130,10 @@ class Calls:
         key = call.places.start, call.places.stop
         if key not in self._last_modules:
             operations = [at for at in call.places if not self._is_leaf(at)]
-            ways = {at: self._enclosing_calls(self._scopes.item(at)) for at in operations}
-            depth = len(_common([*ways.values()]))
-            last = next((at for at in reversed(operations) if len(ways[at]) > depth), -1)
-            self._last_modules[key] = last, depth, ways[last][depth] if last >= 0 else 0
+            enclosing = {at: self._enclosing_calls(self._scopes.item(at)) for at in operations}
+            depth = len(_common([*enclosing.values()]))
+            last = next((at for at in reversed(operations) if len(enclosing[at]) > depth), -1)
+            self._last_modules[key] = last, depth, enclosing[last][depth] if last >= 0 else 0
         last, depth, module = self._last_modules[key]
         return last > place and module not in self._enclosing_calls(self._scopes.item(place))[depth : depth + 1]
 
@@ -159,12 +159,12 @@ class Calls:
     def _parted(self, run: range, caller: int) -> list[int]:
         """Return where the calls in a run begin."""
         operations = [place for place in run if not self._is_leaf(place)]
-        ways = [self._enclosing_calls(self._scopes.item(place)) for place in operations]
-        around = _common(ways)
+        chains = [self._enclosing_calls(self._scopes.item(place)) for place in operations]
+        around = _common(chains)
         if around and not self._encloses(around, run, caller):
             return [run.start]
         depth = len(around)
-        called = [way[depth] if len(way) > depth else 0 for way in ways]
+        called = [chain[depth] if len(chain) > depth else 0 for chain in chains]
         if called and all(called):
             changes = [
                 place + 1 for place, one, other in zip(operations, called, called[1:], strict=False) if one != other
@@ -200,8 +200,8 @@ class Calls:
 
     def _module(self, scope: int, depth: int) -> str:
         """Return the module that was called at this depth on the path to a scope."""
-        way = self._enclosing_calls(scope)
-        call = self._module_call(way[depth]) if len(way) > depth else None
+        chain = self._enclosing_calls(scope)
+        call = self._module_call(chain[depth]) if len(chain) > depth else None
         return call.name if call is not None else ""
 
     def _enclosing_calls(self, scope: int) -> tuple[int, ...]:
@@ -211,15 +211,15 @@ class Calls:
             unknown.append(scope)
             call = self._module_call(scope)
             scope = call.parent if call is not None else 0
-        way = self._enclosing_by_scope[scope]
+        chain = self._enclosing_by_scope[scope]
         for inner in reversed(unknown):
-            way = self._enclosing_by_scope[inner] = (*way, inner)[:_DEEPEST]
-        return way
+            chain = self._enclosing_by_scope[inner] = (*chain, inner)[:_DEEPEST]
+        return chain
 
 
-def _common(ways: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def _common(chains: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the common prefix."""
-    low, high = min(ways, default=()), max(ways, default=())
+    low, high = min(chains, default=()), max(chains, default=())
     same = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), None)
     return low[: min(len(low), len(high)) if same is None else same]
 

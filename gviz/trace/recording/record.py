@@ -11,11 +11,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from itertools import count
 from pathlib import Path
+from threading import get_ident
 from types import TracebackType
-from typing import get_args
+from typing import ParamSpec, TypeVar, cast, get_args
 
 from gviz import argument_checks, emit
 from gviz.emit import Channel, Listener
@@ -28,13 +30,17 @@ from gviz.trace.file import bulk_statistics
 from gviz.trace.file import format as file_format
 from gviz.trace.file.paths import new_trace, refuse_other_file, remove_for_new, traces
 from gviz.trace.file.retention import Bounds, Until, bounds
-from gviz.trace.file.writer import Ending, TraceWriter, about
+from gviz.trace.file.writer import EndCondition, TraceWriter, about
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
 from gviz.trace.recording.source_text import read_source
 from gviz.values.value import Keep
 
 site.add_recorder(str(Path(__file__).parents[1]) + os.sep)
+
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,7 @@ class Recording(Displayed):
         self._replaces = replaces
         self.framework = framework
         self._kept = kept
-        self._beside: list[Callable[[Recording], AbstractContextManager[object]]] = []
+        self._contexts: list[Callable[[Recording], AbstractContextManager[object]]] = []
         self._lookups: list[Callable[[object], int]] = []
         self._announcers: list[Callable[[object], None]] = []
         self._through: Callable[[TraceWriter], Listener] = _straight
@@ -163,6 +169,8 @@ class Recording(Displayed):
         self._joined = ExitStack()  # exited by the closing thread: a framework may keep data per thread
 
     def __enter__(self) -> Recording:
+        if self.active:  # `attach` has entered it already
+            return self
         emit.refuse_second()  # before a file is created or removed
         try:
             self._begin()
@@ -182,7 +190,7 @@ class Recording(Displayed):
         kept, limit = self._kept, emit.limit_of(self._kept.keep, self._kept.limit)
         writer = self._writer = TraceWriter(
             self.path, about=about(self.framework), on_error=self._detached, bounds=kept.bounds, limit=limit,
-            ending=Ending(kept.until, self._ended) if kept.until else None, share=kept.share,
+            ending=EndCondition(kept.until, self._ended) if kept.until else None, share=kept.share,
         )  # fmt: skip
         self.channel = Channel(
             self._through(writer), limit=kept.limit, keep=kept.keep, handed_over=bulk_statistics.LARGEST,
@@ -199,13 +207,13 @@ class Recording(Displayed):
         self._open.enter_context(emit.listening(self.channel))
         self._open.enter_context(overhearing_warnings(self.channel))
         self._open.enter_context(overhearing(self.channel))
-        for listen in self._beside:
+        for listen in self._contexts:
             self._joined.enter_context(listen(self))
         self._open.enter_context(self._kept.window.watched(self.channel))
 
     def with_context(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Recording:
         """Enter a context when the recording starts, until it ends; used to record another framework."""
-        self._beside.append(listen)
+        self._contexts.append(listen)
         return self
 
     def join(self, context: AbstractContextManager[object]) -> None:
@@ -302,6 +310,8 @@ class Recording(Displayed):
 
     def _close(self, error: BaseException | None = None) -> None:
         try:
+            if error is not None and self._writer is not None and self.channel.before_failure is not None:
+                self.channel.before_failure(error)
             if self.active and (last_words := self.channel.last_words) is not None:
                 last_words()
             self._joined.close()
@@ -341,7 +351,7 @@ def record(
 ) -> Recording | NestedRecording:
     """Record a ``with`` block to a trace at `path`; without a path, to one in the user's cache folder.
 
-    Raises GvizError if the file exists, unless `force` is set. Records only gviz's own engine; users call
+    Raises GvizError if the file exists, unless `force` is set. Records only the built-in engine; users call
     `gviz.record`.
     """
     if _program is not None and emit.channel is _program.channel:
@@ -380,10 +390,49 @@ def mark(name: str) -> None:
     """
     argument_checks.text("name", name)
     begin_at(name)
+    for each in tuple(emit.before_marks):
+        each(name)
     channel = emit.channel
     if channel is not None:
         channel.emit(Marked(name))
     end_at(name)
+
+
+_in_iteration: set[int] = set()
+"""The threads that run an iteration which is a function call."""
+
+
+def iteration(fn: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Return a function whose calls are the iterations of the program, for use as a decorator.
+
+    A mark ``iteration N`` begins each call in a recording. Without a recording nothing changes. Under `gviz monitor`,
+    or with a budget, each call is one iteration. If an alarm is raised in a call and a snapshot of its state fits into
+    the budget, the state is restored, and the function is called again with the same arguments and recorded whole. The
+    caller gets that result. A call inside another one belongs to it. Raises GvizError unless `fn` is a function that
+    has run when its call returns.
+    """
+    if not callable(fn):
+        raise argument_checks.refused("fn", fn, "a function")
+    if any(is_kind(fn) for is_kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)):
+        why = "its call returns before it has run"
+        raise GvizError("an iteration cannot be an async function or a generator", why=why, exit_code=2)
+
+    @wraps(fn)
+    def call(*args: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+        thread = get_ident()
+        if thread in _in_iteration:
+            return fn(*args, **options)
+        _in_iteration.add(thread)
+        try:
+            if (run := emit.run_iteration) is not None:
+                return cast("_Result", run(fn, args, options))
+            if (channel := emit.channel) is not None:
+                mark(f"iteration {channel.next_iteration()}")
+            return fn(*args, **options)
+        finally:
+            _in_iteration.discard(thread)
+
+    return call
 
 
 class NestedRecording(Displayed):

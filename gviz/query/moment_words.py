@@ -22,7 +22,7 @@ MOMENTS: tuple[tuple[str, str], ...] = (
     ("error", "where the program failed, or a pass whose error it caught"),
     ("'NAME", "a mark, set by mark() in the program or by the debugger"),
     (
-        "#4, x, op:Mul, demo.py:4",
+        "#4, x, op:mul, demo.py:4",
         "the event that made this node; of several called x the last one made by now, else the next (from outside: the "
         "last), in every command that asks about one",
     ),

@@ -49,7 +49,7 @@ class FunctionBody:
         self._inputs = info.created.inputs
         newest = max((node for node, _ in self._inputs), default=0)
         self._new = list(nodes_between(timeline, newest, info))
-        self._made = {made.node: made for made in self._new if made.created.kind == "op"}
+        self._operations = {inner.node: inner for inner in self._new if inner.created.kind == "op"}
 
     @cached_property
     def ends(self) -> Mapping[int, Edge]:
@@ -74,11 +74,11 @@ class FunctionBody:
         waiting = list(nodes)
         while waiting:
             node = waiting.pop()
-            for edge in (*self._made[node].created.inputs, (node, 0)):
+            for edge in (*self._operations[node].created.inputs, (node, 0)):
                 new = {*self._makers(edge)} - nodes
                 nodes |= new
                 waiting += new
-        return [info for node, info in self._made.items() if node in nodes]
+        return [info for node, info in self._operations.items() if node in nodes]
 
     @cached_property
     def choices(self) -> Sequence[Mapping[Use, int]]:
@@ -118,8 +118,10 @@ class FunctionBody:
         node, _ = edge
         if not node or (edge in self._inputs and not self._is_written(edge)):
             return []
-        is_made = node in self._made and edge not in self._inputs and self._made[node].op.base_name not in _DRAWN
-        return [*([node] if is_made else ()), *self._writers_of(edge)]
+        is_inner = (
+            node in self._operations and edge not in self._inputs and self._operations[node].op.base_name not in _DRAWN
+        )
+        return [*([node] if is_inner else ()), *self._writers_of(edge)]
 
     def _is_written(self, edge: Edge) -> bool:
         """Return whether the function returned an input that it had written to (`mark_dirty`)."""
@@ -134,7 +136,7 @@ class FunctionBody:
     def _writers(self) -> Mapping[int, list[int]]:
         """By storage, the operations that wrote to it."""
         writers: defaultdict[int, list[int]] = defaultdict(list)
-        for node, info in self._made.items():
+        for node, info in self._operations.items():
             if (storage := written_storage(info)) and info.op.base_name not in _DRAWN:
                 writers[storage].append(node)
         return writers
