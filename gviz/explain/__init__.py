@@ -18,6 +18,6 @@ They share `outgoing_gradients` (what a backward rule sends, with numbers), `con
 A walk: ``gviz why x.grad`` reaches `why.answer` with the text ``x.grad``. `gviz.query` finds the node ``#1 x`` and the
 aspect ``grad``. `question` looks at the state of ``#1`` and returns the topic ``gradient``. Of the kinds with that
 topic the first ones decline (the gradient is not zero, the program did not write it), and `gradient_sources.grad_sum`
-answers: one line for each contribution, ``+= 3 from #4 y = Mul at demo.py:3: g * y = 1 * 3``, made by
+answers: one line for each contribution, ``+= 3 from #4 y = mul at demo.py:3: g * y = 1 * 3``, made by
 `outgoing_gradients`.
 """

@@ -49,8 +49,8 @@ def loss_at(timeline: Timeline, start: int) -> tuple[int, float] | None:
 
 def root_value(timeline: Timeline, start: int) -> float | None:
     """Return the value of the loss at which a pass began; see `loss_at`."""
-    found = loss_at(timeline, start)
-    return found[1] if found is not None else None
+    loss = loss_at(timeline, start)
+    return loss[1] if loss is not None else None
 
 
 def _number(timeline: Timeline, output: Edge, n: int) -> float | None:
@@ -78,19 +78,19 @@ def loss_values(timeline: Timeline) -> Iterator[float]:
 
 def loss_values_by_name(timeline: Timeline) -> dict[str, list[float]]:
     """Return the losses by name, if there are a few names and some repeat; else all under the empty name."""
-    found: dict[str, list[float]] = {}
+    by_name: dict[str, list[float]] = {}
     for root, value in _losses_in_order(timeline):
-        found.setdefault(timeline.info(root).title, []).append(value)
-    come_again = any(len(row) > 1 for row in found.values())
-    return found if come_again and 1 < len(found) <= _MOST_NAMES else {"": [*loss_values(timeline)]}
+        by_name.setdefault(timeline.info(root).title, []).append(value)
+    come_again = any(len(row) > 1 for row in by_name.values())
+    return by_name if come_again and 1 < len(by_name) <= _MOST_NAMES else {"": [*loss_values(timeline)]}
 
 
 def _losses_in_order(timeline: Timeline) -> Iterator[tuple[int, float]]:
     """Yield the node and the number at which each backward pass began, in order, if it is one known number."""
     for phase in timeline.phases:
-        found = loss_at(timeline, phase.start)
-        if found is not None:
-            yield found
+        loss = loss_at(timeline, phase.start)
+        if loss is not None:
+            yield loss
 
 
 def growing_losses(timeline: Timeline, n: int) -> Sequence[float]:

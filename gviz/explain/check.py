@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.errors import GvizError
-from gviz.events import BackwardFinished, GradCaptured, NodeCreated
+from gviz.events import BackwardFinished, GradAccumulated, GradCaptured, NodeCreated, ScopeEntered
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.grad_history import is_zero
-from gviz.explain.parameter_updates import never_found, steps_by
+from gviz.explain.parameter_updates import idle_parameters, steps_by
 from gviz.explain.program_errors import all_failures
 from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import Survey
@@ -21,14 +21,18 @@ from gviz.explain.tracking import ancestors
 from gviz.explain.why import answer, why, why_failure
 from gviz.query.name_lookup import NamedNodes
 from gviz.query_syntax.place import unreadable
-from gviz.system.cooperative_work import Driven, Far, finished
+from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.timeline import Timeline
 
 Level = Literal["error", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 MOST_NAMED = 5
-MOST_ASKED = 200
+MOST_EXPLAINED = 200
 """The most leaves that are examined one by one."""
+
+
+_NUMBER = re.compile(r"^#\d+ ")
+"""The number of a node before its name: in later iterations a line makes nodes of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,17 @@ class Checked:
     def heading(self) -> str:
         """Return the place, the level, the title, and the number of repetitions."""
         where = f"{self.finding.where}: " if self.finding.where else ""
-        named = ", ".join(self.others[:MOST_NAMED]) + (", …" if len(self.others) > MOST_NAMED else "")
+        others = self.others
+        if len(others) > MOST_NAMED:  # those of other iterations have the same name
+            others = tuple(other for other in others if not self._names(_NUMBER.sub("", other)))
+        named = ", ".join(others[:MOST_NAMED]) + (", …" if len(others) > MOST_NAMED else "")
         of = f": {named}" if named else ""
         more = f" (and {self.more} more on this line{of})" if self.more else ""
         return f"{where}{self.level}: {self.finding.text} [{self.finding.kind}]{more}"
+
+    def _names(self, other: str) -> bool:
+        """Return whether the title is about a node of that name: the same place in another iteration."""
+        return re.search(rf"#\d+ {re.escape(other)}(?![\w.])", self.finding.text) is not None
 
     def __str__(self) -> str:
         """Return the heading, and the facts below."""
@@ -63,21 +74,25 @@ def check(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> list[Checked]:
     return finished(checking(timeline, kinds))
 
 
-def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[Checked]]:
+def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> LongWork[list[Checked]]:
     """Compute `check` cooperatively."""
-    wanted = {kind.name: kind for kind in kinds}
+    kinds_by_name = {kind.name: kind for kind in kinds}
     kept: dict[tuple[object, ...], Checked] = {}
-    for found in findings(timeline):
-        if isinstance(found, Far):
-            yield found
+    for item in findings(timeline):
+        if isinstance(item, WorkProgress):
+            yield item
             continue
-        one = _checked(found) if found.kind in wanted else None
+        one = _checked(item) if item.kind in kinds_by_name else None
         if one is None:
             continue
         key = *_common(one), one.finding.node * (one.finding.at is None)
         kept[key] = _with_another(timeline, kept[key], one.finding) if key in kept else one
     constant = {_line(one.finding) for one in kept.values() if one.finding.kind == "one-element"}
     rest = [one for one in kept.values() if one.finding.kind not in _ZEROS or _line(one.finding) not in constant]
+    causes = [one.finding for one in rest if one.finding.kind in _CONSEQUENCES]
+    rest = [one for one in rest if not any(_follows(timeline, one.finding, cause) for cause in causes)]
+    masked = {_line(one.finding) for one in rest if one.finding.kind == "inverted-mask"}
+    rest = [one for one in rest if one.finding.kind != "nan-born" or _line(one.finding) not in masked]
     if any(one.finding.kind != "not-falling" for one in rest):  # the others are the reason, or may be
         rest = [one for one in rest if one.finding.kind != "not-falling"]
     return sorted(rest, key=lambda one: (LEVELS.index(one.level), one.finding.event))
@@ -85,6 +100,34 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[C
 
 _ZEROS = frozenset(["masked", "cancelled"])
 """Kinds that show where a gradient became zero. They add nothing where the result is constant anyway."""
+
+
+_CONSEQUENCES = {"inverted-mask": ("vanishing", "unchanged"), "unbounded-loss": ("exploding", "vanishing")}
+"""By kind: kinds that only show what follows from it, if their tensor lies on its path or in the same model call."""
+
+
+def _follows(timeline: Timeline, finding: Finding, cause: Finding) -> bool:
+    """Return whether a finding only shows what follows from another: its tensor lies on the path of the other's."""
+    if finding.kind not in _CONSEQUENCES[cause.kind] or not (finding.node and cause.node):
+        return False
+    of_finding, of_cause = ([one.node, *timeline.nodes.users(one.node)] for one in (finding, cause))
+    before = {*of_cause, *ancestors(timeline, *of_cause)}
+    if finding.node in before or cause.node in ancestors(timeline, finding.node):
+        return True
+    created = {node: timeline.info(node).created for node in (*of_finding, *before)}
+    stacks = {created[node].stack for node in before if created[node].kind == "op"}  # also those of other iterations
+    if any(created[node].kind == "op" and created[node].stack in stacks for node in of_finding):
+        return True
+    scopes = {event.scope: event for _, event in timeline.select((ScopeEntered,))}
+    models = [{_model(scopes, created[node].scope) for node in nodes} - {0} for nodes in (of_finding, of_cause)]
+    return bool(models[0] & models[1])
+
+
+def _model(scopes: Mapping[int, ScopeEntered], scope: int) -> int:
+    """Return the outermost module call around a module call; 0 outside of all modules."""
+    while scope in scopes and scopes[scope].parent in scopes:
+        scope = scopes[scope].parent
+    return scope if scope in scopes else 0
 
 
 def _line(finding: Finding) -> tuple[str, int] | None:
@@ -115,20 +158,20 @@ def _checked(finding: Finding) -> Checked | None:
     return Checked(finding, "note" if finding.suspected else kind.severity)
 
 
-def findings(timeline: Timeline) -> Iterator[Finding | Far]:
+def findings(timeline: Timeline) -> Iterator[Finding | WorkProgress]:
     """Yield every single finding in a recording. Some of them may be no more than facts.
 
     Between findings it yields its progress, often enough for a screen to stay responsive.
     """
     survey = Survey(timeline)
     for read in survey.reading():
-        yield Far("checking: reading event", read, survey.end)
+        yield WorkProgress("checking: reading event", read, survey.end)
     errors = list(map(why_failure, all_failures(survey.timeline)))
     yield from errors
     reported = {(one.kind, one.node) for error in errors for one in whole(error)}
     searches = [("leaves", _leaf_findings), *((kind.name, kind.find) for kind in KINDS if kind.find is not None)]
     for number, (name, find) in enumerate(searches, 1):
-        far = Far(f"checking: {name.replace('-', ' ')},", number, len(searches))
+        far = WorkProgress(f"checking: {name.replace('-', ' ')},", number, len(searches))
         yield far
         for one in find(survey):
             if one is None:
@@ -144,34 +187,49 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
     timeline, end = survey.timeline, survey.timeline.at(survey.end)
     last = {event.node: (seq, event) for seq, event in survey.accumulated}
     alive = list(survey.alive(survey.passes[-1][0]))
-    leaves = [made.node for made in alive if made.created.kind != "op" and made.created.requires_grad]
+    leaves = [record.node for record in alive if record.created.kind != "op" and record.created.requires_grad]
     failed = _before_failed_passes(survey)
     captured = {event.node for _, event in survey.select(GradCaptured)} - survey.skipped
     roots = {node for _, event in survey.passes for node, _ in event.roots}
     silent = [node for node in leaves if node not in {*last, *failed, *captured, *roots}]
     silent = [node for node in silent if not _is_for_some_gradients(survey, node)]
-    idle, held = never_found(timeline, survey.end), steps_by(timeline, survey.end).parameters
+    idle, stepped = idle_parameters(timeline, survey.end), steps_by(timeline, survey.end).parameters
     # an optimizer of a model that was replaced since: the finding about the new model's parameters names these
-    was_replaced = any(node not in held for node in last)
+    was_replaced = any(node not in stepped for node in last)
     replaced = idle if was_replaced else frozenset()
-    for node in silent[:MOST_ASKED]:
+    for node in silent[:MOST_EXPLAINED]:
         yield None
-        found = why(timeline, end, node, "grad")
-        untrained = _is_never_trained(found)
+        finding = why(timeline, end, node, "grad")
+        untrained = _is_never_trained(finding)
         is_of_other = bool(survey.optimized) and node not in survey.optimized
         # so does the finding about a new layer, if no module and no variable refers to the old one any more
         is_old = node in replaced or (was_replaced and _has_lost_its_name(survey, node))
-        of_old_model = found.kind == "unused" and is_old
-        if of_old_model or _is_taken_as_data(survey, found) or _is_of_no_call(survey, found):
+        of_old_model = finding.kind == "unused" and is_old
+        if of_old_model or _is_taken_as_data(survey, finding) or _is_of_no_call(survey, finding):
             continue
         if not (untrained and is_of_other):  # else it follows another model, as a target network does
-            yield replace(found, suspected=found.suspected or is_of_other or (untrained and node not in idle))
+            yield replace(finding, suspected=finding.suspected or is_of_other or (untrained and node not in idle))
     if survey.passes[-1][1].pass_nr in _failed(survey):
         return  # a program that stopped early: a single zero is no sign of a mistake
-    added = [made.node for made in alive if made.node in last]  # includes results on which requires_grad_() was called
-    for node in [node for node in added if is_zero(last[node][1].part)][:MOST_ASKED]:
+    # includes results on which requires_grad_() was called, but not those whose gradient became a part of the loss: the
+    # derivative of a gradient penalty by its own input is zero for a network of relus
+    again = {node for _, event in survey.passes if event.create_graph for node, _ in event.inputs} - survey.optimized
+    added = [record.node for record in alive if record.node in last and record.node not in again]
+    for node in [node for node in added if is_zero(last[node][1].part)][:MOST_EXPLAINED]:
         yield None
-        yield why(timeline, timeline.at(last[node][0]), node, "grad")
+        finding = why(timeline, timeline.at(last[node][0]), node, "grad")
+        if finding.kind != "cancelled" or not _is_offset(survey, node, last):
+            yield finding
+
+
+def _is_offset(survey: Survey, node: int, last: dict[int, tuple[int, GradAccumulated]]) -> bool:
+    """Return whether a bias cancels in a difference of two outputs, as in a ranking loss, and its weight does not."""
+    users = [survey.nodes[user] for user in survey.timeline.nodes.users(node) if user in survey.nodes]
+    factors = [one for user in users for one in survey.sources(user)]
+    factors += [source for one in factors for source in survey.sources(one)]  # a weight may be transposed
+    weights = {one.node for one in factors if len(one.shape) > 1 and one.node in last}
+    name = survey.timeline.info(node).name
+    return name.endswith("bias") and any(not is_zero(last[weight][1].part) for weight in weights)
 
 
 def _is_for_some_gradients(survey: Survey, node: int) -> bool:
@@ -195,23 +253,23 @@ def _failed(survey: Survey) -> set[int]:
     return {event.pass_nr for _, event in survey.select(BackwardFinished) if event.error}
 
 
-def _is_never_trained(found: Finding) -> bool:
+def _is_never_trained(finding: Finding) -> bool:
     """Return whether every path to the leaf ends where autograd is off, as for a copy that follows another model."""
-    ends = [part.text for part in found.parts]
-    return found.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)
+    ends = [part.text for part in finding.parts]
+    return finding.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)
 
 
 _ALL_PARAMETERS = re.compile(r"\bparameters\(|named_parameters\(|state_dict\(|stack_module_state\(|\b_parameters\b")
 
 
-def _is_taken_as_data(survey: Survey, found: Finding) -> bool:
+def _is_taken_as_data(survey: Survey, finding: Finding) -> bool:
     """Return whether a program takes all parameters of a model as data, and no optimizer has this one.
 
     ``{k: v.detach() for k, v in model.named_parameters()}`` is the form that `torch.func` expects.
     """
-    if found.kind != "cut" or found.node in survey.optimized or not found.parts:
+    if finding.kind != "cut" or finding.node in survey.optimized or not finding.parts:
         return False
-    cuts = [survey.nodes.get(part.node) for part in found.parts]
+    cuts = [survey.nodes.get(part.node) for part in finding.parts]
     return all(
         cut is not None
         and cut.created.untracked in ("detach", "data")
@@ -220,16 +278,16 @@ def _is_taken_as_data(survey: Survey, found: Finding) -> bool:
     )
 
 
-def _is_of_no_call(survey: Survey, found: Finding) -> bool:
+def _is_of_no_call(survey: Survey, finding: Finding) -> bool:
     """Return whether a parameter belongs to a template of copies: an uncalled model without an optimizer."""
-    is_of_other = bool(survey.optimized) and found.node not in survey.optimized
-    return found.kind == "unused" and is_of_other and _has_lost_its_name(survey, found.node)
+    is_of_other = bool(survey.optimized) and finding.node not in survey.optimized
+    return finding.kind == "unused" and is_of_other and _has_lost_its_name(survey, finding.node)
 
 
 def _has_lost_its_name(survey: Survey, node: int) -> bool:
     """Return whether no module that was called and no variable refers to a parameter."""
-    made = survey.nodes.get(node)
-    return made is not None and made.created.kind == "parameter" and node not in survey.timeline.nodes.named
+    record = survey.nodes.get(node)
+    return record is not None and record.created.kind == "parameter" and node not in survey.timeline.nodes.named
 
 
 _SEVERAL = re.compile(r",(?![^\[]*\])\s*")
@@ -250,8 +308,8 @@ def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list
     if place is not None:
         names, moment = NamedNodes(timeline), len(timeline) if n is None else n
         return [answer(names, one, moment) for one in places]
-    found = [why_failure(failure) for failure in all_failures(timeline)]
-    return found[-1:] or [one.finding for one in check(timeline)]
+    failures = [why_failure(failure) for failure in all_failures(timeline)]
+    return failures[-1:] or [one.finding for one in check(timeline)]
 
 
 # Several ranks: a finding that many of them have is reported once
@@ -269,10 +327,10 @@ class RankFinding:
     is_alike: bool = True
 
 
-def check_ranks(found: Sequence[Sequence[Checked]]) -> list[RankFinding]:
+def check_ranks(findings_of_ranks: Sequence[Sequence[Checked]]) -> list[RankFinding]:
     """Return the findings of each rank: the most severe first, then those that most ranks have."""
     kept: dict[tuple[object, ...], RankFinding] = {}
-    for rank, findings in enumerate(found):
+    for rank, findings in enumerate(findings_of_ranks):
         for one in findings:
             key = *_common(one), one.finding.text * (one.finding.at is None)
             first = kept.setdefault(key, RankFinding(one, ()))
@@ -287,7 +345,7 @@ def check_ranks(found: Sequence[Sequence[Checked]]) -> list[RankFinding]:
 # What was searched if nothing was found
 
 
-def nothing_found(timelines: Sequence[Timeline], kinds: int, ranks: str = "") -> str:
+def no_findings_text(timelines: Sequence[Timeline], kinds: int, ranks: str = "") -> str:
     """Return one line for a check without findings: the amount of data, the kinds, and what it cannot judge."""
     events = sum(map(len, timelines))
     left = "; ".join(dict.fromkeys(what for timeline in timelines for what in not_judged(timeline)))
@@ -301,13 +359,13 @@ def not_judged(timeline: Timeline) -> Iterator[str]:
     if "backward" not in phases:
         yield "gradients, as no backward pass ran"
     if not _has_arrays(timeline):
-        yield "single numbers, as most arrays were not kept (--values all)"
+        yield "what single elements were, as only statistics of most arrays were kept (--values all keeps them)"
     yield "whether the loss is the one you meant"
 
 
 def _has_arrays(timeline: Timeline) -> bool:
     """Return whether the elements of most values were stored: sums of rows, for example, need them."""
-    made = (event for _, event in timeline.select([NodeCreated]))
-    values = [output.value for event in made for output in event.outputs if output.value is not None]
+    creations = (event for _, event in timeline.select([NodeCreated]))
+    values = [output.value for event in creations for output in event.outputs if output.value is not None]
     kept = [value.data is not None or value.blob is not None for value in values if value.size > 1]
     return 2 * sum(kept) >= len(kept)

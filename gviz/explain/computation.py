@@ -227,8 +227,8 @@ def dropout_effect(timeline: Timeline, node: int) -> str:
     stats = None if known is None else known.statistics()
     if known is None or stats is None or not isinstance(p, float | int):
         return ""
-    made = created.first_value
-    what = "elements" if made is None or made.shape == known.shape else "channels"
+    result = created.first_value
+    what = "elements" if result is None or result.shape == known.shape else "channels"
     if p == 1:
         return "everything became 0 (p 1)"
     return f"{stats.zero} of {known.size} {what} became 0, the others times 1/(1 - p) = {number(1 / (1 - p))}"

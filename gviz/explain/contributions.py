@@ -16,7 +16,7 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import Losses, losses_of, pass_started, start_of_pass
-from gviz.explain.display_names import innermost, label, label_at, made_at, why_untracked
+from gviz.explain.display_names import at_text, innermost, label, label_at, why_untracked
 from gviz.explain.finding import Finding, Number
 from gviz.explain.formula import is_small, value_word
 from gviz.explain.hook_effects import source_hooks
@@ -44,7 +44,7 @@ def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Valu
     shown = tuple(contribution(timeline, part, known.get(part.source)) for part in parts[:MOST_PARTS])
     if total is not None and len(parts) > 1:
         pairs = zip(shown, parts, strict=False)
-        shown = tuple(with_agreement(timeline, found, part.value, total) for found, part in pairs)
+        shown = tuple(with_agreement(timeline, finding, part.value, total) for finding, part in pairs)
         if timeline.array(total) is None:
             unknown = f"how far they agree is not known: keep whole arrays with --values {total.nbytes}"
             shown = (*shown, Finding("not-stored", unknown))
@@ -66,7 +66,7 @@ def contribution(timeline: Timeline, part: Contribution, step: LoopStep | None =
 
 
 def origin(timeline: Timeline, part: Contribution) -> str:
-    """Return the node of a contribution and the rule that made it: ``#4 y = Mul at demo.py:3: g * x = 1 * 4``."""
+    """Return the node of a contribution and the rule that made it: ``#4 y = mul at demo.py:3: g * x = 1 * 4``."""
     sent = outgoing_of(timeline, part)
     arithmetic = f": {_arithmetic(sent, part.value)}" if sent.rule else ""
     return f"{label_at(timeline, part.source)}{arithmetic}"
@@ -84,7 +84,7 @@ def outgoing_of(timeline: Timeline, part: Contribution) -> OutgoingGradient:
     return timeline.once(outgoing_gradient, part.seq)
 
 
-def with_agreement(timeline: Timeline, found: Finding, part: Value, total: Value) -> Finding:
+def with_agreement(timeline: Timeline, finding: Finding, part: Value, total: Value) -> Finding:
     """Return the fact about a term of a sum, with its norm, its cosine to the sum, and the share of equal signs.
 
     The text mentions them only if the term has another direction than the sum and its elements are not shown.
@@ -92,14 +92,14 @@ def with_agreement(timeline: Timeline, found: Finding, part: Value, total: Value
     one, whole = timeline.array(part), timeline.array(total)
     size = norm(part)
     if size is None or part.size < 2:
-        return found
-    numbers = (*found.numbers, Number("norm", size, found.event))
+        return finding
+    numbers = (*finding.numbers, Number("norm", size, finding.event))
     if one is None or whole is None or one.shape != whole.shape or one.dtype.kind != "f" or bad_text(part):
-        return replace(found, numbers=numbers)
+        return replace(finding, numbers=numbers)
     cosine, same = _alike(one, whole)
-    numbers = (*numbers, Number("cosine to the sum", cosine, found.event), Number("same signs", same, found.event))
+    numbers = (*numbers, Number("cosine to the sum", cosine, finding.event), Number("same signs", same, finding.event))
     direction = "" if is_small(part) or not size else _direction(cosine)
-    return replace(found, text=found.text + direction, numbers=numbers)
+    return replace(finding, text=finding.text + direction, numbers=numbers)
 
 
 def _direction(cosine: float) -> str:
@@ -164,7 +164,7 @@ def loop_summary(timeline: Timeline, parts: Sequence[Contribution], known: Mappi
     (least, last), (most, first) = (pick(known_sizes, key=lambda pair: pair[0]) for pick in (min, max))
     info = timeline.info(first.source)
     text = (
-        f"{len(parts)} steps of a loop{made_at(info.frames)} sent to it: step {known[first.source].nth} most, "
+        f"{len(parts)} steps of a loop{at_text(info.frames)} sent to it: step {known[first.source].nth} most, "
         f"|g| {number(most)}; step {known[last.source].nth} least, |g| {number(least)}"
     )
     numbers = (Number("most", most, first.seq), Number("least", least, last.seq))
@@ -239,8 +239,8 @@ def _loss_finding(timeline: Timeline, loss: int, title: str, part: Array, seq: i
     """Return the share of one loss in the `total`; without a total, it is all of it."""
     value = capture(np.asarray(part), limit=part.nbytes)
     text = f"{'all' if total is None else share(value)} of it because of {title}"
-    found = Finding("by-loss", text, seq, loss, at=innermost(timeline.info(loss)))
-    return found if total is None else with_agreement(timeline, found, value, total)
+    finding = Finding("by-loss", text, seq, loss, at=innermost(timeline.info(loss)))
+    return finding if total is None else with_agreement(timeline, finding, value, total)
 
 
 def _split(loss_pass: _LossPass, node: int) -> _ByLoss:
@@ -252,21 +252,21 @@ def _split(loss_pass: _LossPass, node: int) -> _ByLoss:
 
 def _nodes_between(loss_pass: _LossPass, node: int) -> list[int]:
     """Return the nodes between the losses and a node that have sent something, in the order in which they ran."""
-    found: dict[int, int] = {}
+    seqs: dict[int, int] = {}
     waiting = [node, *loss_pass.losses.summing]
     while waiting:
         here = waiting.pop()
         for part in _parts(loss_pass, here):
             loss_pass.recorded[part.source][part.slot] = part
-            new = part.source and part.source not in found and part.source not in loss_pass.losses.summing
+            new = part.source and part.source not in seqs and part.source not in loss_pass.losses.summing
             if new and here in loss_pass.losses.summing:
                 raise GvizError("their sum is used elsewhere, too")
             if new:
-                found[part.source] = part.seq
+                seqs[part.source] = part.seq
                 waiting.append(part.source)
-        if len(found) > MOST_OPERATIONS:
+        if len(seqs) > MOST_OPERATIONS:
             raise GvizError(f"more than {MOST_OPERATIONS} operations lie between")
-    return sorted(found, key=found.__getitem__)
+    return sorted(seqs, key=seqs.__getitem__)
 
 
 def _parts(loss_pass: _LossPass, node: int) -> list[Contribution]:
@@ -276,13 +276,13 @@ def _parts(loss_pass: _LossPass, node: int) -> list[Contribution]:
 
 def _arrived_by_loss(loss_pass: _LossPass, node: int, output_nr: int) -> _ByLoss:
     """Return the share of each loss in what has arrived at one output of a node, over all edges."""
-    state, found = loss_pass.moment.state(node), _ByLoss()
+    state, sums_by_loss = loss_pass.moment.state(node), _ByLoss()
     for part in state.outputs[output_nr].parts if state is not None else ():
         of_sum = part.source in loss_pass.losses.uses.get(node, ())
         shares = {node: _array(loss_pass, part)} if of_sum else loss_pass.sent[part.source][part.slot]
         for loss, array in shares.items():
-            found[loss] = found[loss] + array if loss in found else array
-    return found
+            sums_by_loss[loss] = sums_by_loss[loss] + array if loss in sums_by_loss else array
+    return sums_by_loss
 
 
 def _sent_by_loss(loss_pass: _LossPass, source: int) -> dict[int, _ByLoss]:
@@ -374,8 +374,10 @@ def silent_uses(timeline: Timeline, node: int, parts: Sequence[Contribution]) ->
 
 def _is_use(timeline: Timeline, node: int, user: int) -> bool:
     """Return whether a node was made from another in a forward; a step of an optimizer only writes to it."""
-    made, own = timeline.info(user).created, timeline.info(node).created.outputs
-    return not made.during[0] and not (made.untracked and {o.storage for o in made.outputs} & {o.storage for o in own})
+    record, own = timeline.info(user).created, timeline.info(node).created.outputs
+    return not record.during[0] and not (
+        record.untracked and {o.storage for o in record.outputs} & {o.storage for o in own}
+    )
 
 
 def _lines_of_cuts(timeline: Timeline, window: range) -> list[set[int]]:
@@ -415,6 +417,6 @@ def _leading_to_pass(timeline: Timeline, start: int) -> set[int]:
 
 def _silent_finding(timeline: Timeline, cut: NodeInfo, silent: int, count: int) -> Finding:
     """Return how many uses the line of a cut cuts off: ``2 of 5 uses``."""
-    at = f"{label(timeline, cut.node)}{made_at(cut.frames)}: {why_untracked(cut.created)}"
+    at = f"{label(timeline, cut.node)}{at_text(cut.frames)}: {why_untracked(cut.created)}"
     text = f"{silent} of its {count} uses sent nothing: cut at {at}"
     return Finding("silent", text, cut.born, cut.node, at=innermost(cut))

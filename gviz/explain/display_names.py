@@ -9,7 +9,7 @@ from itertools import pairwise
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.events.operation_names import PRODUCTS, documented_name
 from gviz.explain.formula import is_small
-from gviz.explain.operation_sets import RESHAPING
+from gviz.explain.operation_sets import RESHAPING, RESHAPING_CALLS
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Moment, Timeline
@@ -17,6 +17,9 @@ from gviz.values.plain_text import abridged, clipped, clipped_name, file_line, f
 from gviz.values.value_text import CUT, short
 
 MAX_TITLE = 28
+LONGEST_CALL = 40
+"""The most characters of a function's name: more than ``binary_cross_entropy_with_logits`` has."""
+
 MAX_NAME = 80
 """Characters of a name in a sentence: a longer name is abridged to both ends."""
 
@@ -43,15 +46,14 @@ UNTRACKED = {
 
 
 def op_title(info: NodeInfo) -> str:
-    """Return the operation of a node: ``Mul``, ``Relu_``; a function that is no plain word as in a program: ``conv2d``.
+    """Return the operation of a node as it is called in PyTorch's documentation or in the program: ``mul``, ``conv2d``.
 
-    The last node of a call has the name of the function that was called, such as ``cross_entropy``. A node that only
-    reshapes its result, as in a ``linear`` of three dimensions, has its own name.
+    The last node of a call has the name of the function that was called, such as ``cross_entropy``, or ``flatten`` for
+    a ``view``. A node that only reshapes the result of another function, as in a ``linear`` of three dimensions, has
+    its own name.
     """
-    own = own_name(info)
-    name = shown(own if info.op.more or info.op.base_name in RESHAPING else public_name(info))
-    is_word = info.op.is_of_program or (name == info.op.name and len(name) > 1 and info.op.base_name.isalpha())
-    return name[:1].upper() + name[1:] if is_word else name
+    is_last = not info.op.more and (info.op.base_name not in RESHAPING or info.op.call in RESHAPING_CALLS)
+    return shown(public_name(info) if is_last else own_name(info))
 
 
 def public_name(info: NodeInfo) -> str:
@@ -75,7 +77,7 @@ def is_mask(created: NodeCreated) -> bool:
 
 
 def called(info: NodeInfo) -> str:
-    """Return a node without its number: ``b = Mul``, ``Mul``; a leaf by its name, or else by its kind."""
+    """Return a node without its number: ``b = mul``, ``mul``; a leaf by its name, or else by its kind."""
     name = abridged(info.name, MAX_NAME)
     if info.created.kind != "op":
         return name or ("mask" if is_mask(info.created) else info.created.kind)
@@ -83,7 +85,7 @@ def called(info: NodeInfo) -> str:
 
 
 def label(timeline: Timeline, node: int) -> str:
-    """Return a node for use in a sentence: ``#4 b = Mul``, ``#1 x``, ``#5 Add``."""
+    """Return a node for use in a sentence: ``#4 b = mul``, ``#1 x``, ``#5 add``."""
     return f"#{node} {called(timeline.info(node))}"
 
 
@@ -122,7 +124,7 @@ def output_called(info: NodeInfo, nr: int) -> str:
 
 
 def output_label(timeline: Timeline, node: int, nr: int) -> str:
-    """Return an output for use in a sentence: ``q of #2 p, q = Split``, ``output 1 of #5 Split``.
+    """Return an output for use in a sentence: ``q of #2 p, q = split``, ``output 1 of #5 split``.
 
     A single output is called by its node.
     """
@@ -130,13 +132,16 @@ def output_label(timeline: Timeline, node: int, nr: int) -> str:
     return " of ".join(filter(None, (output_called(info, nr), f"#{node} {called(info)}")))
 
 
-def title(info: NodeInfo) -> str:
-    """Return the title of a node's box: ``z = Add #8``, ``x leaf #1``, ``W param #2``."""
+def title(info: NodeInfo, width: int = MAX_TITLE) -> str:
+    """Return the title of a node's box: ``z = add #8``, ``x leaf #1``, ``W param #2``.
+
+    A name of more characters than the width is cut.
+    """
     kind = {"leaf": "leaf", "parameter": "param", "constant": "const"}.get(info.created.kind, "")
-    name = clipped_name(info.name, MAX_TITLE)
+    name = clipped_name(info.name, width)
     if kind:
         return f"{name} {'mask' if is_mask(info.created) else kind} #{info.node}".lstrip()
-    op = clipped(op_title(info), MAX_TITLE)
+    op = clipped(op_title(info), LONGEST_CALL)
     return f"{name} = {op} #{info.node}" if name else f"{op} #{info.node}"
 
 
@@ -189,7 +194,7 @@ def untracked_word(reason: str) -> str:
     return "no grad" if reason == "inputs" else clipped(reason, 9)
 
 
-def made_at(frames: tuple[Frame, ...]) -> str:
+def at_text(frames: tuple[Frame, ...]) -> str:
     """Return the place in the source, for use after "made": `` at demo.py:4``."""
     at = own_frame(frames)
     return f" at {file_line(at.path, at.line)}" if at is not None else ""
@@ -254,7 +259,7 @@ def _run_again(timeline: Timeline, end: int) -> bool:
     return any(before & after for before, after in pairwise(ran)) or (len(ran) > 1 and not any(ran))
 
 
-def made_in(timeline: Timeline, info: NodeInfo) -> str:
+def iteration_suffix(timeline: Timeline, info: NodeInfo) -> str:
     """Return in which iteration a node was made, or that it was before the loop: ``from iteration 2``."""
     if info.iteration == 0 and info.born < timeline.once(_loop_began, 0):
         return "made before the loop"
@@ -273,9 +278,9 @@ def _loop_began(timeline: Timeline, _: int) -> int:
 
 
 def label_at(timeline: Timeline, node: int) -> str:
-    """Return a node and the line that made it: ``#4 b = Mul at demo.py:4``."""
+    """Return a node and the line that made it: ``#4 b = mul at demo.py:4``."""
     info = timeline.info(node)
-    return f"#{node} {called(info)}{made_at(info.frames)}"
+    return f"#{node} {called(info)}{at_text(info.frames)}"
 
 
 def innermost(info: NodeInfo) -> Frame | None:

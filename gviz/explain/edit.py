@@ -8,6 +8,7 @@ function makes one kind of change and returns the `Edit`, or None.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches, unified_diff
@@ -96,11 +97,11 @@ class _Text:
 
     def at(self, line: int, column: int = -1) -> _Statement | None:
         """Return the innermost statement on a line; of several, the one at that column, or else the first."""
-        found = [one for one in self.statements if one.first <= line <= one.last]
-        there = [one for one in found if (one.node.lineno, one.node.col_offset) <= (line, column)]
+        candidates = [one for one in self.statements if one.first <= line <= one.last]
+        there = [one for one in candidates if (one.node.lineno, one.node.col_offset) <= (line, column)]
         if column >= 0 and there:
             return max(there, key=lambda one: (len(one.around), one.node.lineno, one.node.col_offset))
-        return max(found, key=lambda one: (len(one.around), -one.node.col_offset), default=None)
+        return max(candidates, key=lambda one: (len(one.around), -one.node.col_offset), default=None)
 
     def segment(self, node: ast.expr | ast.stmt) -> str:
         """Return the text of a node of the syntax tree. Several lines keep their indentation."""
@@ -109,6 +110,18 @@ class _Text:
         rows[-1] = rows[-1][: node.end_col_offset]
         rows[0] = rows[0][node.col_offset :]
         return b"\n".join(rows).decode()
+
+    def with_part(self, node: ast.expr, part: ast.expr, new: str) -> str:
+        """Return the text of a node with another text in the place of a part of it."""
+
+        def place(line: int, column: int) -> int:
+            before = (len(self.rows[at - 1].encode()) + 1 for at in range(node.lineno, line))
+            return sum(before) + column - node.col_offset
+
+        whole = self.segment(node).encode()
+        start = place(part.lineno, part.col_offset)
+        end = place(part.end_lineno or part.lineno, part.end_col_offset or part.col_offset)
+        return b"".join([whole[:start], new.encode(), whole[end:]]).decode()
 
     def instead(self, node: ast.expr | ast.stmt, text: str) -> Edit | None:
         """Return the edit that replaces a node of the syntax tree with a text."""
@@ -180,7 +193,7 @@ def _text(timeline: Timeline, at: Frame | None) -> _Text | None:
     return _parsed(at.path, text) if at is not None and text else None
 
 
-def _found(timeline: Timeline, at: Frame | None) -> tuple[_Text, _Statement] | None:
+def _statement_at(timeline: Timeline, at: Frame | None) -> tuple[_Text, _Statement] | None:
     text = _text(timeline, at)
     one = text.at(at.line, at.column) if text is not None and at is not None else None
     return (text, one) if text is not None and one is not None else None
@@ -197,10 +210,10 @@ def rewritten(
     `change` returns the new text of an expression that matches. With `every` all matching expressions of the statement
     are changed.
     """
-    found = _found(timeline, at)
-    if found is None or at is None:
+    source = _statement_at(timeline, at)
+    if source is None or at is None:
         return None
-    text, one = found
+    text, one = source
     known = change(text)
     parts = [*one.parts(ast.expr)]
     if every:
@@ -319,6 +332,23 @@ def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str,
     return rewritten(timeline, at, change)
 
 
+def keyword_if_training(timeline: Timeline, at: Frame | None, function: str, name: str, otherwise: str) -> Edit | None:
+    """Limit the value of a keyword of a call in a method to training: ``p if self.training else 0.0``."""
+    own = method_self(timeline, at)
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if isinstance(part, ast.Call) and _called(part) == function:
+                for keyword in part.keywords:
+                    if keyword.arg == name and "training" not in (value := text.segment(keyword.value)):
+                        return _with(text, part, keyword, f"{value} if {own}.training else {otherwise}")
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change) if own else None
+
+
 def _with(text: _Text, call: ast.Call, keyword: ast.keyword, value: str) -> str:
     """Return the text of a call with another value of a keyword."""
     arguments = [text.segment(one) for one in call.args]
@@ -338,6 +368,52 @@ def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edi
         def known(part: ast.expr) -> str | None:
             is_it = isinstance(part, ast.Name | ast.Attribute) and text.segment(part) == name
             return f"{name}{suffix}" if is_it and isinstance(getattr(part, "ctx", None), ast.Load) else None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def inverted(timeline: Timeline, at: Frame | None, name: str) -> Edit | None:
+    """Replace the first ``mask`` that an expression reads with ``~mask``; without that name, ``==`` with ``!=``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            is_it = isinstance(part, ast.Name | ast.Attribute) and text.segment(part) == name
+            if is_it and isinstance(getattr(part, "ctx", None), ast.Load):
+                return f"~{name}"
+            match part:
+                case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[right]) if not name:
+                    other = "!=" if isinstance(op, ast.Eq) else "=="
+                    return f"{text.segment(left)} {other} {text.segment(right)}"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def with_other_sign(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``a + b`` with ``a - b`` or the other way round, or leave out the minus of ``-a`` or ``-2 * a``."""
+    if at is None or at.column < 0:
+        return None
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not _is_at(part, at):
+                return None
+            match part:
+                case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+                    sign = "-" if isinstance(op, ast.Add) else "+"
+                    whole, first, last = text.segment(part), text.segment(left), text.segment(right)
+                    between = whole[len(first) : len(whole) - len(last)]
+                    is_plain = whole.startswith(first) and whole.endswith(last) and between.strip() in ("+", "-")
+                    return f"{first}{re.sub('[+-]', sign, between)}{last}" if is_plain else None
+                case ast.UnaryOp(op=ast.USub(), operand=operand):
+                    return text.segment(operand)
+                case ast.BinOp(left=ast.UnaryOp(op=ast.USub(), operand=operand) as left, op=ast.Mult() | ast.Div()):
+                    return text.with_part(part, left, text.segment(operand))
+            return None
 
         return known
 
@@ -399,19 +475,14 @@ def operand(timeline: Timeline, at: Frame | None, number: int, suffix: str) -> E
                     return None
             old = text.segment(pair[number])
             simple = isinstance(pair[number], ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-            new = f"{old if simple else f'({old})'}{suffix}"
-            whole, start = text.segment(part), text.segment(pair[0])
-            if number == 0:
-                return whole.replace(old, new, 1)
-            head, _, tail = whole.partition(start)
-            return f"{head}{start}{tail.replace(old, new, 1)}"
+            return text.with_part(part, pair[number], f"{old if simple else f'({old})'}{suffix}")
 
         return known
 
     return rewritten(timeline, at, change)
 
 
-def within(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> Edit | None:
+def argument_suffix(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> Edit | None:
     """Append a suffix to the argument of a function, or the object of a method: ``torch.log(x.clamp())``.
 
     Every call of the function in the statement gets it: in ``y * log(p) + (1 - y) * log(1 - p)`` either may fail next.
@@ -435,6 +506,91 @@ def within(timeline: Timeline, at: Frame | None, function: str, suffix: str) -> 
     return rewritten(timeline, at, change, every=True)
 
 
+def with_suffix(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edit | None:
+    """Append a suffix to a variable wherever a statement reads it: ``net(x.float())``."""
+
+    def change(_: _Text) -> Change:
+        return lambda part: (
+            f"{name}{suffix}"
+            if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load)
+            else None
+        )
+
+    return rewritten(timeline, at, change, every=True) if name else None
+
+
+def with_floor_division(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``n / 2`` with ``n // 2`` among the arguments of a statement."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.BinOp(op=ast.Div(), right=right):
+                    whole = text.with_part(part, right, "\0")
+                    between = whole.rindex("/", 0, whole.index("\0"))
+                    return f"{whole[:between]}/{whole[between:]}".replace("\0", text.segment(right))
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def with_parameters(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Append ``.parameters()`` to the first argument of an optimizer."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(value=value), args=[ast.Name() | ast.Attribute() as model, *_]):
+                    if not text.segment(value).endswith("optim"):
+                        return None
+                    return text.with_part(part, model, f"{text.segment(model)}.parameters()")
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def with_loss_made_first(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``nn.MSELoss(x, y)``, whose arguments are options, with ``nn.MSELoss()(x, y)``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and _called(part).endswith("Loss") and len(part.args) > 1):
+                return None
+            head = text.segment(part.func)
+            return f"{head}(){text.segment(part).removeprefix(head)}"
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def with_size(timeline: Timeline, at: Frame | None, kind: str, old: int, new: int) -> Edit | None:
+    """Change the first argument of the call that makes a module, if it is the number `old`: ``nn.Linear(676, 10)``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and _called(part) == kind):
+                return None
+            size = part.args[0] if part.args else next((one.value for one in part.keywords if one.arg in _SIZES), None)
+            if not (isinstance(size, ast.Constant) and size.value == old):
+                return None
+            return text.with_part(part, size, str(new))
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+_SIZES = {
+    "in_features", "in_channels", "num_features", "normalized_shape", "input_size", "embed_dim", "num_embeddings",
+}  # fmt: skip
+"""What the first argument of a layer is called."""
+
+
 def with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``torch.normal(mean, std)`` with ``(mean + std * torch.randn_like(mean))``, if the mean is a name."""
 
@@ -455,7 +611,7 @@ def with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
     return rewritten(timeline, at, change)
 
 
-def mean_of_kept(timeline: Timeline, at: Frame | None, mask: str) -> Edit | None:
+def divided_by_mask(timeline: Timeline, at: Frame | None, mask: str) -> Edit | None:
     """Replace ``(loss * mask).mean()`` with ``((loss * mask).sum() / mask.sum())``."""
 
     def change(text: _Text) -> Change:
@@ -545,10 +701,10 @@ def _is_method(call: ast.Call) -> bool:
 
 def before(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
     """Add a statement on a line of its own before another, or on the same line if that one is not the first there."""
-    found = _found(timeline, at)
-    if found is None:
+    source = _statement_at(timeline, at)
+    if source is None:
         return None
-    text, one = found
+    text, one = source
     if not text.is_alone(one):
         return text.instead(one.node, f"{statement}; {text.segment(one.node)}")
     rows = "".join(f"{row}\n" for row in text.rows[one.first - 1 : one.last])
@@ -557,22 +713,92 @@ def before(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
 
 def after(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
     """Add a statement on a line of its own after another."""
-    found = _found(timeline, at)
-    if found is None or getattr(found[1].node, "body", None):
+    source = _statement_at(timeline, at)
+    if source is None or getattr(source[1].node, "body", None):
         return None
-    text, one = found
+    text, one = source
     if not text.is_alone(one):
         return text.instead(one.node, f"{text.segment(one.node)}; {statement}")
     rows = "".join(f"{row}\n" for row in text.rows[one.first - 1 : one.last])
     return text.lines(one.first, one.last, f"{rows}{text.indent(one)}{statement}\n")
 
 
+def repeated_after(timeline: Timeline, at: Frame | None, earlier: Sequence[Frame]) -> tuple[list[str], Edit | None]:
+    """Return assignments before a statement of the same block as texts, and the edit that repeats these after it.
+
+    Nothing is repeated if one of the places is in another block, or in no assignment. Neither is an assignment that
+    would read another number the second time, as ``h = cell(x, h)`` does.
+    """
+    source = _statement_at(timeline, at)
+    if source is None or getattr(source[1].node, "body", None):
+        return [], None
+    text, one = source
+    found = [text.at(frame.line, frame.column) for frame in earlier if frame.path == text.path]
+    statements = {id(each.node): each for each in found if each is not None}
+    repeated = sorted(statements.values(), key=lambda each: each.first)
+    in_block = {id(node) for node in one.block}
+    if len(found) < len(earlier) or None in found or not text.is_alone(one):
+        return [], None
+    if any(id(each.node) not in in_block or not isinstance(each.node, ast.Assign) for each in repeated):
+        return [], None
+    if not repeated or repeated[-1].first >= one.first or _reads_what_follows([each.node for each in repeated]):
+        return [], None
+    texts = [text.segment(each.node) for each in repeated]
+    rows = "".join(f"{row}\n" for row in text.rows[one.first - 1 : one.last])
+    new = "".join(f"{text.indent(one)}{each}\n" for each in texts)
+    return texts, text.lines(one.first, one.last, rows + new)
+
+
+def _reads_what_follows(statements: Sequence[ast.stmt]) -> bool:
+    """Return whether one of the assignments reads a name that it, or a later one, assigns."""
+    assigned: set[str] = set()
+    for statement in reversed(statements):
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        for target in (part for one in targets for part in _changed_by(one)):
+            assigned.add(ast.unparse(target))
+        parts = [part for part in ast.walk(statement) if isinstance(part, ast.Name | ast.Attribute | ast.Subscript)]
+        if any(ast.unparse(part) in assigned for part in parts if isinstance(part.ctx, ast.Load)):
+            return True
+    return False
+
+
+def _changed_by(target: ast.expr) -> Iterator[ast.expr]:
+    """Yield what an assignment changes: each name of a tuple, and of ``h[0]`` also ``h``."""
+    match target:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for part in parts:
+                yield from _changed_by(part)
+        case ast.Starred(value=value):
+            yield from _changed_by(value)
+        case ast.Subscript(value=value):
+            yield from (target, value)
+        case _:
+            yield target
+
+
+def copied_state(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``net.state_dict()`` with a dictionary of copies, and ``p.detach()`` or ``p.data`` with a copy."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(attr="state_dict")):
+                    return f"{{key: value.clone() for key, value in {text.segment(part)}.items()}}"
+                case ast.Call(func=ast.Attribute(attr="detach")) | ast.Attribute(attr="data"):
+                    return f"{text.segment(part)}.clone()"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
 def removed(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Remove a statement from the program."""
-    found = _found(timeline, at)
-    if found is None or getattr(found[1].node, "body", None):
+    source = _statement_at(timeline, at)
+    if source is None or getattr(source[1].node, "body", None):
         return None
-    text, one = found
+    text, one = source
     return _without(text, one)
 
 
@@ -591,7 +817,7 @@ def _without(text: _Text, one: _Statement) -> Edit | None:
 
 def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool = False) -> Edit | None:
     """Move a statement behind another one of the same file, or with `ahead` before it."""
-    one, other = _found(timeline, at), _found(timeline, to)
+    one, other = _statement_at(timeline, at), _statement_at(timeline, to)
     if one is None or other is None or one[0] is not other[0] or one[1].node is other[1].node:
         return None
     text = one[0]
@@ -614,10 +840,10 @@ def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool
 
 def in_block(timeline: Timeline, at: Frame | None, head: str, statement: str = "", then: str = "") -> Edit | None:
     """Put a statement, or another in its place, into the block of a ``with``: ``with torch.no_grad():``."""
-    found = _found(timeline, at)
-    if found is None or getattr(found[1].node, "body", None) or not found[0].is_alone(found[1]):
+    source = _statement_at(timeline, at)
+    if source is None or getattr(source[1].node, "body", None) or not source[0].is_alone(source[1]):
         return None
-    text, one = found
+    text, one = source
     indent = text.indent(one)
     inner = [statement] if statement else [row[len(indent) :] for row in text.rows[one.first - 1 : one.last]]
     rows = [f"{indent}{head}\n", *(f"{indent}{' ' * STEP}{row}\n" for row in inner)]
@@ -626,10 +852,10 @@ def in_block(timeline: Timeline, at: Frame | None, head: str, statement: str = "
 
 def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit | None:
     """Move a statement from before a loop to the start of its body; the line `used` is in the loop."""
-    found, inner = _found(timeline, at), _found(timeline, used)
-    if found is None or inner is None or found[0] is not inner[0]:
+    source, inner = _statement_at(timeline, at), _statement_at(timeline, used)
+    if source is None or inner is None or source[0] is not inner[0]:
         return None
-    text, one = found
+    text, one = source
     loops = [part for part in inner[1].around if isinstance(part, ast.For | ast.While) and part.lineno > one.last]
     if not loops or getattr(one.node, "body", None) or loops[0].body[0].lineno == loops[0].lineno:
         return None
@@ -655,12 +881,43 @@ def without_option(timeline: Timeline, at: Frame | None, option: str) -> Edit | 
     return text.instead(call, f"{text.segment(call.func)}({', '.join(arguments)})")
 
 
+def keeping_none(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Remove ``set_to_none=False`` from a call of `zero_grad`."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if (
+                not isinstance(part, ast.Call)
+                or _called(part) != "zero_grad"
+                or len(part.args) + len(part.keywords) != 1
+            ):
+                return None
+            return f"{text.segment(part.func)}()"
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def indices_added(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``out[rows] += x`` with ``out.index_add_(0, rows, x)``."""
+    source = _statement_at(timeline, at)
+    match source[1].node if source is not None else None:
+        case ast.AugAssign(target=ast.Subscript(value=tensor, slice=rows), op=ast.Add() | ast.Sub() as op, value=value):
+            if source is None or isinstance(rows, ast.Tuple | ast.Slice):
+                return None
+            tensor_text, rows_text, added = (source[0].segment(part) for part in (tensor, rows, value))
+            sign = ", alpha=-1" if isinstance(op, ast.Sub) else ""
+            return statement_instead(timeline, at, f"{tensor_text}.index_add_(0, {rows_text}, {added}{sign})")
+    return None
+
+
 def statement_instead(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
     """Replace a statement with another."""
-    found = _found(timeline, at)
-    if found is None or getattr(found[1].node, "body", None):
+    source = _statement_at(timeline, at)
+    if source is None or getattr(source[1].node, "body", None):
         return None
-    return found[0].instead(found[1].node, statement)
+    return source[0].instead(source[1].node, statement)
 
 
 _IN_PLACE = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
@@ -671,19 +928,19 @@ def without_in_place(timeline: Timeline, at: Frame | None) -> Edit | None:
 
     A ``.data`` or ``.detach()`` of the target is removed.
     """
-    found = _found(timeline, at)
-    if found is None:
+    source = _statement_at(timeline, at)
+    if source is None:
         return None
-    text, one = found
+    text, one = source
     match one.node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=value, attr=attr)) as call) if attr.endswith(
             "_"
         ) and not attr.startswith("_"):
             match value:
-                case ast.Attribute(value=ast.Name() as held, attr="data"):
-                    value = held
-                case ast.Call(func=ast.Attribute(value=ast.Name() as held, attr="detach")):
-                    value = held
+                case ast.Attribute(value=ast.Name() as variable, attr="data"):
+                    value = variable
+                case ast.Call(func=ast.Attribute(value=ast.Name() as variable, attr="detach")):
+                    value = variable
             if not isinstance(value, ast.Name):
                 return None
             whole, head = text.segment(call), text.segment(call.func)
@@ -709,11 +966,11 @@ _SIGNS: dict[type[ast.operator], str] = {
 
 def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``w = torch.randn(4, requires_grad=True) * 0.1`` with ``w = (torch.randn(4) * 0.1).requires_grad_()``."""
-    found = _found(timeline, at)
-    value = getattr(found[1].node, "value", None) if found is not None else None
-    if found is None or not isinstance(found[1].node, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.expr):
+    source = _statement_at(timeline, at)
+    value = getattr(source[1].node, "value", None) if source is not None else None
+    if source is None or not isinstance(source[1].node, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.expr):
         return None
-    text = found[0]
+    text = source[0]
     calls = [
         (call, keyword)
         for call in ast.walk(value)
@@ -726,31 +983,46 @@ def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
     call, keyword = calls[0]
     inner = [text.segment(part) for part in call.args]
     inner += [f"{key.arg}={text.segment(key.value)}" for key in call.keywords if key.arg and key is not keyword]
-    made = f"{text.segment(call.func)}({', '.join(inner)})"
-    whole = text.segment(value).replace(text.segment(call), made, 1)
+    call_text = f"{text.segment(call.func)}({', '.join(inner)})"
+    whole = text.segment(value).replace(text.segment(call), call_text, 1)
     simple = isinstance(value, ast.Call | ast.Name | ast.Attribute | ast.Subscript)
     return text.instead(value, f"{whole if simple else f'({whole})'}.requires_grad_()")
 
 
+def parameter_last(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``nn.Parameter(torch.randn(4)).view(2, 2)`` with ``nn.Parameter(torch.randn(4).view(2, 2))``."""
+    source = _statement_at(timeline, at)
+    value = getattr(source[1].node, "value", None) if source is not None else None
+    if source is None or not isinstance(source[1].node, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.expr):
+        return None
+    calls = [call for call in ast.walk(value) if isinstance(call, ast.Call) and _called(call) == "Parameter"]
+    if len(calls) != 1 or len(calls[0].args) != 1 or calls[0].keywords or calls[0] is value:
+        return None
+    text, (call,) = source[0], calls
+    function, data = text.segment(call.func), text.segment(call.args[0])
+    inner = f"({data})" if isinstance(call.args[0], ast.BinOp | ast.UnaryOp) else data
+    return text.instead(value, f"{function}({text.segment(value).replace(text.segment(call), inner, 1)})")
+
+
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedStatement:
     """A statement that every iteration of a loop repeats: its line, and the edit that moves it before the loop."""
 
     at: Frame
     edit: Edit | None
 
 
-def made_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str) -> Repeated | None:
+def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str) -> RepeatedStatement | None:
     """Return the statement that assigns a call of a function to a name, in the innermost loop around a frame.
 
     A statement in a branch of the loop may run now and then only, and does not count. Neither does a call that reads
     what the loop assigns, since each iteration may need a call of its own.
     """
-    found = _found(timeline, at)
-    loops = [part for part in found[1].around if isinstance(part, ast.For | ast.While)] if found is not None else []
-    if found is None or at is None or not loops:
+    source = _statement_at(timeline, at)
+    loops = [part for part in source[1].around if isinstance(part, ast.For | ast.While)] if source is not None else []
+    if source is None or at is None or not loops:
         return None
-    text, loop = found[0], loops[-1]
+    text, loop = source[0], loops[-1]
     for one in text.statements:
         value = getattr(one.node, "value", None)
         if not isinstance(value, ast.Call) or _called(value) != function or name not in _names_of(one.node):
@@ -763,7 +1035,7 @@ def made_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str)
             indent = head[: len(head) - len(head.lstrip())]
             new = "".join(f"{row}\n" for row in [f"{indent}{text.segment(one.node)}", *rows])
             edit = text.lines(loop.lineno, one.last, new) if text.is_alone(one) else None
-            return Repeated(_frame(at, one.first, text), edit)
+            return RepeatedStatement(_frame(at, one.first, text), edit)
     return None
 
 
@@ -792,10 +1064,10 @@ _OFF = ("no_grad", "inference_mode")
 def switch_of(timeline: Timeline, frames: Sequence[Frame]) -> Switch | None:
     """Return the ``with`` block or decorator that switches gradients off, from the innermost call outwards."""
     for frame in frames:
-        found = _found(timeline, frame)
-        if found is None:
+        source = _statement_at(timeline, frame)
+        if source is None:
             continue
-        text, one = found
+        text, one = source
         for outer in reversed((*one.around, one.node)):
             if isinstance(outer, ast.With) and any(_switches(item.context_expr) for item in outer.items):
                 line = outer.lineno
@@ -807,6 +1079,18 @@ def switch_of(timeline: Timeline, frames: Sequence[Frame]) -> Switch | None:
                         line = decorator.lineno
                         return Switch(_frame(frame, line, text), "decorator", edit, f"@{text.segment(decorator)}")
                 break
+    return None
+
+
+def block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> Frame | None:
+    """Return the line of the innermost ``with`` block around a call stack that a function of this name opens."""
+    for frame in frames:
+        source = _statement_at(timeline, frame)
+        for outer in reversed(source[1].around) if source is not None else ():
+            if isinstance(outer, ast.With):
+                calls = [item.context_expr for item in outer.items if isinstance(item.context_expr, ast.Call)]
+                if any(_called(call) == function for call in calls):
+                    return _frame(frame, outer.lineno, source[0]) if source is not None else None
     return None
 
 
@@ -863,10 +1147,10 @@ def _until_the_end(text: _Text, one: _Statement) -> Edit | None:
 
 def receiver(timeline: Timeline, at: Frame | None, method: str) -> str:
     """Return ``opt`` for a line ``opt.step()``; empty for any other line."""
-    found = _found(timeline, at)
-    if found is None or getattr(found[1].node, "body", None):
+    source = _statement_at(timeline, at)
+    if source is None or getattr(source[1].node, "body", None):
         return ""
-    text, one = found
+    text, one = source
     for part in ast.walk(one.node):
         match part:
             case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as value, attr=name)) if name == method:
@@ -876,10 +1160,10 @@ def receiver(timeline: Timeline, at: Frame | None, method: str) -> str:
 
 def arguments(timeline: Timeline, at: Frame | None, method: str) -> list[str]:
     """Return the arguments of the first call of a method on a line: ``["opt"]`` for ``scaler.step(opt)``."""
-    found = _found(timeline, at)
-    if found is None:
+    source = _statement_at(timeline, at)
+    if source is None:
         return []
-    text, one = found
+    text, one = source
     calls = (part for part in ast.walk(one.node) if isinstance(part, ast.Call) and _called(part) == method)
     return [text.segment(part) for call in calls for part in call.args][:8]
 
@@ -904,10 +1188,10 @@ def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple
 
     The line is in the loop of the line that made them. The edit adds ``.item()``.
     """
-    found = _found(timeline, at)
-    if found is None:
+    source = _statement_at(timeline, at)
+    if source is None:
         return None
-    text, one = found
+    text, one = source
     loops = [part for part in one.around if isinstance(part, ast.For | ast.While)]
     for other in text.statements if loops else ():
         if loops[-1] not in other.around:
@@ -934,8 +1218,8 @@ def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple
 
 def method_self(timeline: Timeline, at: Frame | None) -> str:
     """Return the first parameter of the method that contains a line: ``self``; empty outside of classes."""
-    found = _found(timeline, at)
-    around = found[1].around if found is not None else ()
+    source = _statement_at(timeline, at)
+    around = source[1].around if source is not None else ()
     for outer, inner in pairwise(around):
         if isinstance(outer, ast.ClassDef) and isinstance(inner, ast.FunctionDef) and inner.args.args:
             return inner.args.args[0].arg
@@ -944,8 +1228,8 @@ def method_self(timeline: Timeline, at: Frame | None) -> str:
 
 def called_at(timeline: Timeline, at: Frame | None, *names: str) -> bool:
     """Return whether a line calls one of these functions or methods."""
-    found = _found(timeline, at)
-    return found is not None and any(_called(call) in names for call in found[1].parts(ast.Call))
+    source = _statement_at(timeline, at)
+    return source is not None and any(_called(call) in names for call in source[1].parts(ast.Call))
 
 
 def assignment(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
@@ -960,12 +1244,79 @@ def assignment(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
     return Frame(text.path, at.function, node.lineno, node.lineno, node.col_offset, -1)
 
 
+_ZEROS = ("zeros", "new_zeros", "zeros_like", "tensor")
+
+
+def zero_start(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
+    """Return the line that starts a name with zeros before the loop around a line that only replaces it.
+
+    None if the loop reads the name anywhere, or if nothing after the loop reads it.
+    """
+    source = _statement_at(timeline, at)
+    loops = (
+        [outer for outer in source[1].around if isinstance(outer, ast.For | ast.While)] if source is not None else []
+    )
+    if source is None or not loops or name not in _names_of(source[1].node):
+        return None
+    text, loop = source[0], loops[-1]
+    if name in _read(loop) or isinstance(source[1].node, ast.AugAssign):
+        return None
+    scope = _scope(text, source[1], name)
+    of_name = [one for one in text.statements if _scope(text, one, name) is scope]
+    if not any(one.first > (loop.end_lineno or loop.lineno) and name in _read(one.node) for one in of_name):
+        return None
+    starts = [one for one in of_name if one.first < loop.lineno and name in _names_of(one.node)]
+    value = getattr(starts[-1].node, "value", None) if starts else None
+    is_zero = isinstance(value, ast.Constant) and type(value.value) in (int, float) and not value.value
+    if isinstance(value, ast.Call) and _called(value) in _ZEROS:
+        number = value.args[0] if _called(value) == "tensor" and value.args else ast.Constant(0)
+        is_zero = isinstance(number, ast.Constant) and not number.value
+    return _frame(at, starts[-1].first, text) if is_zero and at is not None else None
+
+
+def plateaus_for_maxima(timeline: Timeline, at: Frame | None) -> Iterator[tuple[Frame, str, range, Edit | None]]:
+    """Yield each ``ReduceLROnPlateau(..., mode="max")`` of a file whose step gets a variable.
+
+    It comes with the variable, and the lines of its only assignment: ``val = -val`` would be a second one.
+    """
+    text = _text(timeline, at)
+    for one in text.statements if text is not None and at is not None else ():
+        match one.node:
+            case ast.Assign(targets=[target], value=ast.Call() as call) if _called(call) == "ReduceLROnPlateau":
+                modes = [key.value for key in call.keywords if key.arg == "mode"] or call.args[1:2]
+                if text is None or at is None or not modes or getattr(modes[0], "value", "") != "max":
+                    continue
+                schedule, edit = text.segment(target), text.instead(modes[0], '"min"')
+                for user in text.statements:
+                    metric = next(
+                        (part for call in user.parts(ast.Call) if (part := _metric(text, call, schedule))), ""
+                    )
+                    assignments = [
+                        other
+                        for other in text.statements
+                        if metric in _names_of(other.node) and _scope(text, other, metric) is _scope(text, user, metric)
+                    ]
+                    if len(assignments) == 1:
+                        lines = range(assignments[0].first, (assignments[0].node.end_lineno or 0) + 1)
+                        yield _frame(at, one.first, text), metric, lines, edit
+
+
+def _metric(text: _Text, call: ast.Call, schedule: str) -> str:
+    """Return the variable that the step of a schedule gets, as in ``schedule.step(loss.item())``; or else empty."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=value, attr="step")) if text.segment(value) == schedule:
+            metrics = call.args[:1] or [key.value for key in call.keywords if key.arg == "metrics"]
+            name = text.segment(metrics[0]).removesuffix(".item()") if metrics else ""
+            return name if name.isidentifier() else ""
+    return ""
+
+
 def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> Frame | None:
     """Return the last line between a frame and line `until` that writes to a parameter: ``nn.init.zeros_(p)``.
 
     The line refers to the parameter by its name, or as the variable of a loop over ``parameters()``.
     """
-    text, found = _text(timeline, at), None
+    text, frame = _text(timeline, at), None
     if text is None or at is None:
         return None
     for one in text.statements:
@@ -974,13 +1325,13 @@ def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> 
         for call in one.parts(ast.Call):
             target = _written_by(text, call)
             loops = [outer for outer in one.around if isinstance(outer, ast.For)]
-            in_turn = any(
+            is_loop_variable = any(
                 text.segment(loop.target).split(", ")[-1] == target and "parameters(" in text.segment(loop.iter)
                 for loop in loops
             )
-            if target and (in_turn or f".{name}".endswith(f".{target}") or f".{target}".endswith(f".{name}")):
-                found = _frame(at, one.first, text)
-    return found
+            if target and (is_loop_variable or f".{name}".endswith(f".{target}") or f".{target}".endswith(f".{name}")):
+                frame = _frame(at, one.first, text)
+    return frame
 
 
 def _written_by(text: _Text, call: ast.Call) -> str:
@@ -998,10 +1349,10 @@ def _written_by(text: _Text, call: ast.Call) -> str:
 
 def written_name(timeline: Timeline, at: Frame | None) -> str:
     """Return what a line writes to: ``self.emb.weight`` for ``nn.init.normal_(self.emb.weight)``; empty if nothing."""
-    found = _found(timeline, at)
-    if found is None:
+    source = _statement_at(timeline, at)
+    if source is None:
         return ""
-    text, one = found
+    text, one = source
     return next((name for call in one.parts(ast.Call) if (name := _written_by(text, call))), "")
 
 
@@ -1040,24 +1391,26 @@ _GENERATORS = (
 
 def generator_read(timeline: Timeline, at: Frame | None) -> Generator | None:
     """Return the generator that a line reads, if the last line before it that assigns its variable made one."""
-    found = _found(timeline, at)
-    if found is None or at is None:
+    source = _statement_at(timeline, at)
+    if source is None or at is None:
         return None
-    text, here = found
+    text, here = source
     for name in sorted(_read_by_head(here.node)):
         scope = _scope(text, here, name)
         of_name = [one for one in text.statements if one.first < here.first and _scope(text, one, name) is scope]
-        made = [one for one in of_name if name in _names_of(one.node)]
-        value = getattr(made[-1].node, "value", None) if made else None
+        assignments = [one for one in of_name if name in _names_of(one.node)]
+        value = getattr(assignments[-1].node, "value", None) if assignments else None
         if not (isinstance(value, ast.GeneratorExp) or (isinstance(value, ast.Call) and _called(value) in _GENERATORS)):
             continue
-        since = (one for one in of_name if made[-1].first < one.first)
+        since = (one for one in of_name if assignments[-1].first < one.first)
         first = next((one for one in since if name in _read_by_head(one.node)), None)
         inner = text.segment(value)
         if isinstance(value, ast.GeneratorExp):
             inner = inner[1:-1]
         edit = text.instead(value, f"list({inner})")
-        return Generator(name, _frame(at, made[-1].first, text), _frame(at, first.first, text) if first else None, edit)
+        return Generator(
+            name, _frame(at, assignments[-1].first, text), _frame(at, first.first, text) if first else None, edit
+        )
     return None
 
 
@@ -1141,8 +1494,8 @@ def numbers_read(timeline: Timeline, at: Frame | None) -> tuple[str, Frame] | No
 
 def keyword_or_argument(timeline: Timeline, at: Frame | None, function: str, number: int, name: str) -> set[str]:
     """Return the variables in one argument of a call on a line. The argument may be a keyword."""
-    found = _found(timeline, at)
-    for part in ast.walk(found[1].node) if found is not None else ():
+    source = _statement_at(timeline, at)
+    for part in ast.walk(source[1].node) if source is not None else ():
         if isinstance(part, ast.Call) and _called(part) == function:
             arguments = part.args[number : number + 1] + [one.value for one in part.keywords if one.arg == name]
             return {one.id for each in arguments for one in ast.walk(each) if isinstance(one, ast.Name)}
@@ -1163,8 +1516,8 @@ def discards_result(timeline: Timeline, at: Frame | None) -> bool:
 
     No variable has its result.
     """
-    found = _found(timeline, at)
-    match found[1].node if found is not None else None:
+    source = _statement_at(timeline, at)
+    match source[1].node if source is not None else None:
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))):
             return name.endswith("_") and not name.endswith("__")
         case ast.Assign(targets=[ast.Subscript(value=whole)]) | ast.AugAssign(target=ast.Subscript(value=whole)):
@@ -1190,14 +1543,14 @@ def function_around(timeline: Timeline, at: Frame | None, name: str) -> Function
         if not isinstance(part, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         known = "<lambda>" if isinstance(part, ast.Lambda) else part.name
-        if known == last and _is_within(part, at):
+        if known == last and _is_inside(part, at):
             names = [one.arg for one in (*part.args.posonlyargs, *part.args.args)]
             is_method = names[:1] in (["self"], ["cls"])
             return FunctionText(text.segment(part), next(iter(names[is_method:]), ""))
     return None
 
 
-def _is_within(part: ast.expr | ast.stmt, at: Frame) -> bool:
+def _is_inside(part: ast.expr | ast.stmt, at: Frame) -> bool:
     """Return whether the expression at a frame is a part of another. Unknown columns are those of the whole line."""
     start, end = (part.lineno, part.col_offset), (part.end_lineno or part.lineno, part.end_col_offset or 0)
     here = (at.line, at.column) if at.column >= 0 else (at.line, part.col_offset)
@@ -1248,10 +1601,10 @@ def called_lines(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[
 
 def calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
     """Yield the lines that only call one of these functions, in the block of the statement at a frame."""
-    found = _found(timeline, at)
-    if found is None or at is None:
+    source = _statement_at(timeline, at)
+    if source is None or at is None:
         return
-    text, here = found
+    text, here = source
     for one in here.block:
         is_call = isinstance(one, ast.Expr | ast.Assign) and isinstance(one.value, ast.Call)
         if is_call and any(isinstance(part, ast.Call) and _called(part) in names for part in ast.walk(one)):
@@ -1260,8 +1613,8 @@ def calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterato
 
 def target_of(timeline: Timeline, at: Frame | None) -> str:
     """Return the only name that a line assigns to; empty for any other line."""
-    found = _found(timeline, at)
-    match found[1].node if found is not None else None:
+    source = _statement_at(timeline, at)
+    match source[1].node if source is not None else None:
         case ast.Assign(targets=[ast.Name(id=name)]):
             return name
     return ""

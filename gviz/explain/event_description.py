@@ -35,9 +35,9 @@ from gviz.events import (
 from gviz.explain.computation import computation
 from gviz.explain.display_names import (
     MAX_NAME,
+    at_text,
     further_names,
     label,
-    made_at,
     output_called,
     output_label,
     phase_words,
@@ -66,7 +66,7 @@ def sentence(timeline: Timeline, n: int, since: int = 0) -> str:
 
 
 _NOW = ", now "
-_TOLD = 8
+_MOST_LISTED = 8
 """The most outputs of one node whose gradients a sentence mentions."""
 _BEFORE_THE_KEPT_PART = "from before the part that was kept"
 _STARTING = "starting: no tensors yet (importing PyTorch can take a few seconds)"
@@ -94,8 +94,8 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return _written(timeline, moment, event)
         case DataSet():
             return _set(timeline, moment, event)
-        case RequiresGradSet(requires_grad=wanted, stack=stack):
-            return f"requires_grad was set to {wanted}{made_at(timeline.stack(stack))}"
+        case RequiresGradSet(requires_grad=requires_grad, stack=stack):
+            return f"requires_grad was set to {requires_grad}{at_text(timeline.stack(stack))}"
         case SavedFreed():
             return "the tensors it had saved for backward were released"
         case NodeFreed():
@@ -184,12 +184,12 @@ def _stepped(moment: Moment, event: OptimizerStepped) -> str:
 
 def _created(timeline: Timeline, event: NodeCreated) -> str:
     computed = computation(timeline, event.node)
-    made = computed.text or ("without a value" if computed.result is None else short(computed.result))
+    result = computed.text or ("without a value" if computed.result is None else short(computed.result))
     if event.kind != "op":
         needs = ", requires a gradient" if event.requires_grad else ""
-        return f"{event.kind} {made}{needs}"
+        return f"{event.kind} {result}{needs}"
     cut = f" (not tracked: {why_untracked(event)})" if event.untracked else ""
-    return f"{made}{cut}"
+    return f"{result}{cut}"
 
 
 def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
@@ -246,8 +246,8 @@ def _written_output(timeline: Timeline, moment: Moment, owner: int, event: Stora
     pairs = zip(timeline.info(owner).created.outputs, state.outputs, strict=True)
     concerned = (
         (nr, now.value)
-        for nr, (made, now) in enumerate(pairs)
-        if made.storage == event.storage and now.value_seq == moment.n
+        for nr, (output, now) in enumerate(pairs)
+        if output.storage == event.storage and now.value_seq == moment.n
     )
     return next(concerned, (0, None))
 
@@ -309,9 +309,9 @@ def _grads(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> st
     info = timeline.info(node)
     texts = [
         f"{output_called(info, nr)} {short(grad) if grad is not None else None}".lstrip()
-        for nr, grad in enumerate(grads[:_TOLD])
+        for nr, grad in enumerate(grads[:_MOST_LISTED])
     ]
-    return ", ".join([*texts, *[f"{len(grads) - _TOLD} more"] * (len(grads) > _TOLD)])
+    return ", ".join([*texts, *[f"{len(grads) - _MOST_LISTED} more"] * (len(grads) > _MOST_LISTED)])
 
 
 def _of_one(timeline: Timeline, node: int, nr: int) -> str:

@@ -13,6 +13,9 @@ from typing import Literal
 
 from gviz.explain.finding import Finding
 from gviz.explain.findings import (
+    alarm,
+    attention_mask,
+    checkpoint,
     custom_function,
     data_layout,
     error,
@@ -20,12 +23,15 @@ from gviz.explain.findings import (
     in_place,
     loop,
     loss,
+    mismatch,
     nan,
     no_gradient,
     optimizer_step,
     parameters,
     second_backward,
+    second_derivatives,
     train_eval_mode,
+    unbounded_loss,
     value_sources,
     vanishing_exploding,
     zero_gradient,
@@ -82,6 +88,12 @@ KINDS: tuple[Kind, ...] = (
         find=in_place.lost_writes,
     ),
     Kind(
+        "duplicate-index",
+        "warning",
+        "an addition in place at an index with equal elements, which keeps only one term of each",
+        find=in_place.duplicate_index,
+    ),
+    Kind(
         "written-by-hook",
         "warning",
         "a hook that writes to the parameter that it gets, where its gradient was meant",
@@ -110,7 +122,13 @@ KINDS: tuple[Kind, ...] = (
         "given-gradient",
         "error",
         "backward got no gradient argument where it needs one, or one that does not fit",
-        explain=error.explain_given_gradient,
+        explain=error.explain_gradient_argument,
+    ),
+    Kind(
+        "mismatch",
+        "error",
+        "tensors whose shapes, numbers of features or dtypes do not fit together",
+        explain=mismatch.explain,
     ),
     Kind("failed", "error", "the program or a backward pass ended with any other error", explain=error.explain_other),
     Kind(
@@ -122,6 +140,7 @@ KINDS: tuple[Kind, ...] = (
         find=nan.first_bad_number,
     ),
     Kind("nan-born-backward", "error", "where a backward rule made a nan or inf", ("bad gradient",), nan.bad_gradient),
+    Kind("alarm", "warning", "an alarm of gviz monitor in an iteration that it did not record", find=alarm.alarms),
     Kind("nan-seed", "error", "a backward pass that started with a nan or inf"),
     Kind(
         "not-cleared",
@@ -163,7 +182,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "counted-again",
         "warning",
-        "a running sum of losses on which each backward pass counts the earlier losses again",
+        "a loss whose gradient counts twice: of a running sum, or alone and in a sum",
         find=loop.counted_again,
     ),
     Kind(
@@ -190,6 +209,18 @@ KINDS: tuple[Kind, ...] = (
         "a schedule that returns learning rates where factors are expected",
         find=optimizer_step.squared_rate,
     ),
+    Kind(
+        "plateau-mode",
+        "warning",
+        "a schedule that waits for a maximum, and gets a loss",
+        find=optimizer_step.plateau_mode,
+    ),
+    Kind(
+        "schedule-period",
+        "note",
+        "a cosine schedule that is stepped beyond its end, so that the learning rate rises again",
+        find=optimizer_step.cosine_rises,
+    ),
     Kind("requires-none", "fact", "a leaf that is frozen, or data", ("missing",), no_gradient.not_tracked),
     Kind("no-input-requires", "fact", "a result of tensors that require no gradient"),
     Kind("cleared", "fact", "a .grad that the program has set to None", ("missing",), no_gradient.cleared_grad),
@@ -213,12 +244,35 @@ KINDS: tuple[Kind, ...] = (
         find=no_gradient.checkpoints_without_graph,
     ),
     Kind(
+        "other-recomputation",
+        "warning",
+        "an operation in a checkpoint that gives other numbers when backward computes it again",
+        find=checkpoint.other_recomputation,
+    ),
+    Kind(
+        "idle-graph",
+        "note",
+        "gradients with create_graph=True on which no loss depends",
+        find=second_derivatives.idle_graph,
+    ),
+    Kind(
+        "cross-derivatives",
+        "note",
+        "a second derivative of the sum of several columns, of which one column is read",
+        find=second_derivatives.cross_derivatives,
+    ),
+    Kind(
         "drawn",
         "warning",
         "a random draw that sends no gradient to the parameters that it is drawn from",
         find=no_gradient.draws,
     ),
-    Kind("unused", "warning", "a leaf that requires a gradient and that no operation used"),
+    Kind(
+        "unused",
+        "warning",
+        "a leaf that requires a gradient and that no operation used",
+        find=second_derivatives.unused_arguments,
+    ),
     Kind(
         "not-reached",
         "warning",
@@ -282,6 +336,12 @@ KINDS: tuple[Kind, ...] = (
         "a gradient that becomes very large on its path to a leaf",
         find=vanishing_exploding.find_exploding,
     ),
+    Kind(
+        "unbounded-loss",
+        "warning",
+        "a loss that falls without bound, because a term of at least 0 is subtracted",
+        find=unbounded_loss.falls_without_bound,
+    ),
     Kind("broadcast", "warning", "shapes (n, 1) and (n,) that were broadcast to (n, n)", find=loss.broadcast),
     Kind(
         "one-element",
@@ -323,6 +383,18 @@ KINDS: tuple[Kind, ...] = (
         "a target that is a part of the window that the model gets, so that it can be copied",
         find=loss.target_in_input,
     ),
+    Kind(
+        "softmax-dim",
+        "note",
+        "attention weights that add up to one over another dimension than the one they are summed over",
+        find=loss.softmax_of_other_dim,
+    ),
+    Kind(
+        "inverted-mask",
+        "warning",
+        "an attention mask that shows only what comes later, or only the padding",
+        find=attention_mask.inverted_masks,
+    ),
     Kind("attached-target", "note", "a loss whose target depends on trained parameters", find=loss.attached_target),
     Kind(
         "reaches-other-part",
@@ -335,6 +407,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a state that a loop detaches in some steps between two passes",
         find=loop.partly_detached,
+    ),
+    Kind(
+        "last-term",
+        "note",
+        "a sum that starts with zeros and that a loop replaces, so that only its last term is used",
+        find=loop.last_term,
     ),
     Kind("cut-summand", "note", "a part of a loss without a path to trained parameters", find=loss.cut_summand),
     Kind(
@@ -350,6 +428,12 @@ KINDS: tuple[Kind, ...] = (
         find=train_eval_mode.trained_in_eval,
     ),
     Kind(
+        "frozen-statistics",
+        "note",
+        "a batch norm with frozen parameters that still updates its running statistics",
+        find=train_eval_mode.frozen_statistics,
+    ),
+    Kind(
         "initial-statistics",
         "warning",
         "a trained batch norm that evaluates with the statistics it was made with",
@@ -363,6 +447,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an embedding and an output layer that begin with one parameter and are trained apart",
         find=parameters.untied,
+    ),
+    Kind(
+        "frozen-moved",
+        "warning",
+        "a frozen parameter that momentum or weight decay moves, because its gradient is zeros and not None",
+        find=parameters.frozen_moved,
     ),
     Kind(
         "same-units",
@@ -387,6 +477,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "the padding row of an embedding that an initialization has filled",
         find=parameters.padding_filled,
+    ),
+    Kind(
+        "saved-by-reference",
+        "error",
+        "a state that was saved without a copy, changed with the model, and is restored onto itself",
+        find=parameters.restored_onto_itself,
     ),
     Kind("decayed", "note", "elements that a hook freezes and weight decay shrinks", find=parameters.decayed),
     Kind(

@@ -51,9 +51,11 @@ def value_word(value: Value | None, name: str) -> str:
 
 def shapes_in(text: str, values: Mapping[str, tuple[str, Value | None]]) -> str:
     """Return the shapes of the tensors that a formula or rule shows only by name: ``X (16,4), W (4,8)``."""
-    met = [values[name] for name, _ in _NAME.findall(text) if name in values]
+    operands = [values[name] for name, _ in _NAME.findall(text) if name in values]
     large = [
-        (name, value) for name, value in met if name and value is not None and value.size != 1 and not is_small(value)
+        (name, value)
+        for name, value in operands
+        if name and value is not None and value.size != 1 and not is_small(value)
     ]
     return ", ".join(dict.fromkeys(f"{name} {shape_text(value.shape)}" for name, value in large))
 

@@ -47,7 +47,7 @@ class NodeCheck:
     """
 
     node: int
-    found: Sequence[GradientCheck] = ()
+    checks: Sequence[GradientCheck] = ()
     kind: str = ""
     second: SecondOrder | None = None
     refusal: GvizError | None = None
@@ -55,7 +55,7 @@ class NodeCheck:
     @property
     def differs(self) -> bool:
         """Whether its gradients differ from finite differences, or its second derivatives are wrong."""
-        return any(one.differs.any() for one in self.found) or self.is_wrong_in_second
+        return any(one.differs.any() for one in self.checks) or self.is_wrong_in_second
 
     @property
     def is_wrong_in_second(self) -> bool:
@@ -67,9 +67,9 @@ class NodeCheck:
         """Why nothing of it could be tested; empty if something was."""
         if self.refusal is not None:
             return ": ".join(filter(None, [self.refusal.what, self.refusal.why]))
-        if not self.found:
+        if not self.checks:
             return "it sent no gradient to any input"
-        some = any(len(one.places) or not one.size for one in self.found)
+        some = any(len(one.places) or not one.size for one in self.checks)
         return "" if some else "small changes of its inputs give no numbers"
 
     @property
@@ -90,16 +90,18 @@ class NodeCheck:
 def check_node(timeline: Timeline, node: int, n: int) -> NodeCheck:
     """Return the check of a node's rule as it ran in the last pass up to moment `n`, or else in the first later one."""
     try:
-        found = check_gradients(timeline, node, n)
-        return NodeCheck(node, found, surrogate_kind(timeline, node, n, found), _second_order_of(timeline, node, found))
+        checks = check_gradients(timeline, node, n)
+        return NodeCheck(
+            node, checks, surrogate_kind(timeline, node, n, checks), _second_order_of(timeline, node, checks)
+        )
     except GvizError as refusal:
         return NodeCheck(node, refusal=refusal)
 
 
-def _second_order_of(timeline: Timeline, node: int, found: Sequence[GradientCheck]) -> SecondOrder | None:
+def _second_order_of(timeline: Timeline, node: int, checks: Sequence[GradientCheck]) -> SecondOrder | None:
     if not timeline.info(node).op.is_of_program:
         return None
-    return FIRST_ORDER_DIFFERS if any(one.differs.any() for one in found) else second_order(timeline, node)
+    return FIRST_ORDER_DIFFERS if any(one.differs.any() for one in checks) else second_order(timeline, node)
 
 
 _INTERRUPTED = GvizError("not tried: interrupted")
@@ -113,22 +115,22 @@ def interrupted_check(node: int) -> NodeCheck:
 def check_rows(timeline: Timeline, tried: NodeCheck) -> Iterator[str]:
     """Yield the results as rows. Details are indented."""
     name = label(timeline, tried.node)
-    if tried.why_not and not tried.found:
+    if tried.why_not and not tried.checks:
         hint = tried.refusal.hint if tried.refusal is not None and not tried.refusal.why else ""
         yield f"{name}: {tried.why_not}" + (f" ({hint})" if hint else "")
         return
     yield f"{name}: what it sent to each input, and by central differences in float64"
-    for one in tried.found:
+    for one in tried.checks:
         count = "" if len(one.places) == one.size else f" ({len(one.places)} of {one.size:,} elements)"
         yield f"  {one.slot} = {label(timeline, one.node)}{count}: {_agreement_words(one)}"
         if not one.agrees.all():
             yield from (f"    {row}" for row in _elements(one))
         if one.differs.any():
             yield from (f"    {sentence}" for sentence in mismatch_patterns(one))
-    for one in tried.found:
+    for one in tried.checks:
         if one.together:
-            yield f"  {one.slot} are one tensor: {_shared_input_words(tried.found, one)}"
-    if any(one.differs.any() for one in tried.found):
+            yield f"  {one.slot} are one tensor: {_shared_input_words(tried.checks, one)}"
+    if any(one.differs.any() for one in tried.checks):
         yield f"  {tried.kind}: {SURROGATES[tried.kind]}" if tried.kind else f"  {_WRONG}"
     if tried.second is not None:
         verdict = "are wrong" if tried.is_wrong_in_second else "were not tried"
@@ -138,9 +140,9 @@ def check_rows(timeline: Timeline, tried: NodeCheck) -> Iterator[str]:
 _WRONG = "the rule is wrong, or is meant to send something else in a way that is not known"
 
 
-def _shared_input_words(found: Sequence[GradientCheck], both: GradientCheck) -> str:
+def _shared_input_words(checks: Sequence[GradientCheck], both: GradientCheck) -> str:
     """Return how the inputs of `both` were distinguished."""
-    if any(one.node == both.node and not one.together for one in found):
+    if any(one.node == both.node and not one.together for one in checks):
         return "which of them an operation used is not recorded, and taken as it fits best"
     return "each alone is not tried, as which of them an operation used is not recorded"
 

@@ -45,7 +45,7 @@ class HookEffect:
         return self.ran.value is not None
 
     @property
-    def made_zero(self) -> bool:
+    def is_zeroing(self) -> bool:
         """Whether it returned zero for a gradient that is known not to have been zero."""
         before = self.before
         known = before is not None and before.is_known
@@ -161,7 +161,7 @@ def zeroing_hook(timeline: Timeline, node: int, pass_nr: int, upto: int) -> Hook
     """Return the hook that changed a nonzero gradient of a node to zero, or None."""
     outputs = range(len(timeline.info(node).created.outputs))
     effects = (effect for nr in outputs for effect in hooks_of(timeline, node, nr, pass_nr, upto))
-    return next((one for one in effects if one.made_zero), None)
+    return next((one for one in effects if one.is_zeroing), None)
 
 
 def zeroing_hook_after_rule(timeline: Timeline, part: Contribution) -> HookEffect | None:

@@ -71,7 +71,7 @@ def _memory(timeline: Timeline, end: int) -> Costs | None:
     by_node: Counter[int] = Counter()
     by_module: Counter[str] = Counter()
     for tensor in account.at(event):
-        node = tensor.made[0]
+        node = tensor.output[0]
         by_node[node] += tensor.nbytes
         scope = timeline.info(node).scope
         by_module.update(dict.fromkeys(accumulate(scope.split("."), "{}.{}".format) if scope else (), tensor.nbytes))

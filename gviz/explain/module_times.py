@@ -62,7 +62,7 @@ class ModuleTimes:
 
 def module_times(timeline: Timeline) -> ModuleTimes | None:
     """Return the times of the calls of the last timed iteration; None if no iteration was timed."""
-    every = timeline.recorded_iterations.times if timeline.recorded_iterations is not None else ()
+    every = timeline.recorded_iterations.timed_iterations if timeline.recorded_iterations is not None else ()
     if not every:
         return None
     like = [one for one in every if _structure(one) == _structure(every[-1])]

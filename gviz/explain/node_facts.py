@@ -109,10 +109,10 @@ def formula_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """Yield the operation with its numbers."""
     computed = _computed(view, state)
     if computed.formula:
-        yield Fact("formula", (Part(computed.brief), *shapes_behind(computed.shapes)))
+        yield Fact("formula", (Part(computed.brief), *shapes_suffix(computed.shapes)))
 
 
-def shapes_behind(shapes: str) -> Iterator[Part]:
+def shapes_suffix(shapes: str) -> Iterator[Part]:
     """Yield the shapes of the tensors that a formula or rule shows only by name, for use after it."""
     if shapes:
         yield Part(f"   {shapes}", "muted")
@@ -120,11 +120,11 @@ def shapes_behind(shapes: str) -> Iterator[Part]:
 
 def _computed(view: NodeView, state: NodeState) -> Computation:
     """Return the computation of its value. A replay of a captured graph or a run of a static one repeats it."""
-    made = view.info.created
-    if made.kind != "op" or not state.outputs:
+    created = view.info.created
+    if created.kind != "op" or not state.outputs:
         return computation(view.timeline, view.node)
     output = state.outputs[0]
-    is_own = output.written_by == view.node and output.version == made.outputs[0].version
+    is_own = output.written_by == view.node and output.version == created.outputs[0].version
     is_again = is_own and isinstance(view.timeline.event(output.value_seq), StorageWritten)  # else it has other data
     return computation(view.timeline, view.node, output.value_seq if is_again else 0)
 
@@ -269,13 +269,13 @@ def _saved_name(operand: Operand | None, name: str, node: int) -> str:
 
 def user_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """Yield the nodes that were made from it so far; whether there will be others is known only in a recording."""
-    found = view.timeline.nodes.users(view.node, view.moment.n)
+    users = view.timeline.nodes.users(view.node, view.moment.n)
 
     def named(user: int) -> Part:
         info = view.timeline.info(user)
         return Part(f"#{user} {clipped(info.name or op_title(info), 30)}", "key", info.born)
 
-    yield Fact("used by", tuple(listed(found, named)) if found else (_no_user(view),))
+    yield Fact("used by", tuple(listed(users, named)) if users else (_no_user(view),))
 
 
 def _no_user(view: NodeView) -> Part:
@@ -286,12 +286,12 @@ def _no_user(view: NodeView) -> Part:
 def place_facts(view: NodeView) -> Iterator[Fact]:
     """Yield the place in the source, the event, and the callers."""
     info = view.info
-    made = (Part("  "), event_part(info.born))
+    event = (Part("  "), event_part(info.born))
     if not info.frames:
-        yield Fact("at", (Part("an unknown place", "muted"), *made))
+        yield Fact("at", (Part("an unknown place", "muted"), *event))
         return
     first, *callers = info.frames
-    yield Fact("at", (Part(frame_text(first, view.room), "title"), *made))
+    yield Fact("at", (Part(frame_text(first, view.room), "title"), *event))
     for depth, frame in enumerate(callers[:LIST], 1):
         yield Fact("from", (Part(frame_text(frame, view.room - 5)),), 0, depth)
     if len(callers) > LIST:
@@ -328,7 +328,7 @@ IN_BRANCH = "not known in the branch"
 def incoming_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """Yield what has arrived in the latest pass, contribution by contribution."""
     for nr, output in enumerate(state.outputs if state.requires_grad else ()):
-        yield Fact(of_output("grad in", nr, state), (*own_name(view, nr), *_incoming_parts(view, output)), nr)
+        yield Fact(of_output("incoming", nr, state), (*own_name(view, nr), *_incoming_parts(view, output)), nr)
         if view.full or len(output.parts) > 1:
             yield from _contributions(view, nr, output)
 
@@ -407,7 +407,7 @@ def outgoing_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
     for sent in outgoing_gradients(view.timeline, view.moment, view.node):
         there = sent if view.branch is None else view.branch.get(sent.operand.slot)
         yield from _rule(sent, there)
-        if sent.part is not None and _is_told(sent.part):
+        if sent.part is not None and _is_known(sent.part):
             yield from _sum(sent, there)
         elif sent.part is not None:
             yield Fact(
@@ -415,7 +415,7 @@ def outgoing_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
             )
 
 
-def _is_told(value: Value) -> bool:
+def _is_known(value: Value) -> bool:
     """Return whether anything is known of its elements. Nothing is before a graph runs, or if they were not stored."""
     return not value.size or value.statistics() is not None
 
@@ -428,14 +428,14 @@ def _rule(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fa
         return
     here, branch = _numbers(sent), IN_BRANCH if there is None else _numbers(there)
     text = " = ".join(filter(None, [sent.summed, branch]))
-    yield Fact(name, (Part(text), *shapes_behind(sent.shapes)), slot)
+    yield Fact(name, (Part(text), *shapes_suffix(sent.shapes)), slot)
     if here != branch:
         yield Fact("recorded", (Part(here),), slot, 1)
 
 
 def _numbers(sent: OutgoingGradient) -> str:
     """Return the rule with numbers, and its result if that is few numbers."""
-    if sent.part is not None and not _is_told(sent.part):
+    if sent.part is not None and not _is_known(sent.part):
         return ""
     steps = [sent.numbers] if not sent.reduced and sent.numbers != sent.rule else []
     if sent.part is not None and sent.part.size <= FEW and short(sent.part) != sent.numbers:
@@ -445,15 +445,15 @@ def _numbers(sent: OutgoingGradient) -> str:
 
 def _sum(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fact]:
     """Yield ``incoming 1 += 3 -> 4  (2 of 2)``, and the recorded sum below it."""
-    slot, total = sent.operand.slot, _arrival(sent if there is None or there.part is None else there, sent.event)
+    slot, total = sent.operand.slot, _sum_parts(sent if there is None or there.part is None else there, sent.event)
     of = Part(f"  ({sent.nth} of {sent.expected})", "muted", close=f" ({sent.nth}/{sent.expected})")
     yield Fact("incoming", (*total, of) if sent.expected > 1 else total, slot, 2)
-    recorded = _arrival(sent, sent.event)
+    recorded = _sum_parts(sent, sent.event)
     if recorded != total:
         yield Fact("recorded", recorded, slot, 3)
 
 
-def _arrival(sent: OutgoingGradient, seq: int) -> tuple[Part, ...]:
+def _sum_parts(sent: OutgoingGradient, seq: int) -> tuple[Part, ...]:
     """Return the contribution and the sum to which it is added, with a link to the event of the recording."""
     assert sent.part is not None  # it has been sent
     if sent.before is None or sent.after is None:
@@ -491,7 +491,7 @@ class Section:
     news: Callable[[Moment, int], bool] = lambda moment, node: False
 
 
-def _once_made(facts: Callable[[NodeView, NodeState], Iterator[Fact]]) -> Facts:
+def _after_creation(facts: Callable[[NodeView, NodeState], Iterator[Fact]]) -> Facts:
     """Return a section that is empty before the node is made."""
     return lambda view: facts(view, view.state) if view.state is not None else iter(())
 
@@ -514,7 +514,7 @@ def _rule_state(state: NodeState) -> object:
     return (state.pass_nr, state.step) if state.step in ("running", "done", "failed") else ()
 
 
-def _is_made(moment: Moment, node: int) -> bool:
+def _exists(moment: Moment, node: int) -> bool:
     return isinstance(moment.event, NodeCreated)
 
 
@@ -524,20 +524,20 @@ def _sends(moment: Moment, node: int) -> bool:
 
 SECTIONS = (
     Section("to be made", unborn_facts),
-    Section("formula", _once_made(formula_facts), _of_state(_contents)),
-    Section("value", _once_made(value_facts), _of_state(_contents)),
-    Section("with", _once_made(operand_facts), _of_state(_contents)),
-    Section("args", _once_made(argument_facts)),
-    Section("kind", _once_made(kind_facts), _of_state(lambda state: state.requires_grad)),
-    Section("saved", _once_made(saved_facts), _of_state(lambda state: (state.saved, state.saved_freed))),
-    Section("used by", _once_made(user_facts), news=_is_made),
-    Section("grad in", _once_made(incoming_facts), _of_state(_arrivals)),
+    Section("formula", _after_creation(formula_facts), _of_state(_contents)),
+    Section("value", _after_creation(value_facts), _of_state(_contents)),
+    Section("with", _after_creation(operand_facts), _of_state(_contents)),
+    Section("args", _after_creation(argument_facts)),
+    Section("kind", _after_creation(kind_facts), _of_state(lambda state: state.requires_grad)),
+    Section("saved", _after_creation(saved_facts), _of_state(lambda state: (state.saved, state.saved_freed))),
+    Section("used by", _after_creation(user_facts), news=_exists),
+    Section("incoming", _after_creation(incoming_facts), _of_state(_arrivals)),
     Section(
         ".grad",
-        _once_made(grad_facts),
+        _after_creation(grad_facts),
         _of_state(lambda state: (state.requires_grad, [output.grad_seq for output in state.outputs])),
     ),
-    Section("to", _once_made(outgoing_facts), _of_state(_rule_state), _sends),
+    Section("to", _after_creation(outgoing_facts), _of_state(_rule_state), _sends),
     Section("at", place_facts),
     Section("in module", module_facts),
 )

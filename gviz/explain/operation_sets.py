@@ -81,6 +81,9 @@ LISTS = frozenset({"stack", "cat"})
 
 RESHAPING = frozenset({"view", "reshape", "squeeze", "unsqueeze", "expand", "_reshape_alias", "_unsafe_view"})
 
+RESHAPING_CALLS = RESHAPING | {"flatten", "unflatten", "ravel", "view_as", "reshape_as", "expand_as", "broadcast_to"}
+"""Functions that only reshape: a node of `RESHAPING` that such a call made has the call's name."""
+
 SAME_NUMBERS = RESHAPING | {
     "transpose", "t", "permute", "alias", "clone", "contiguous", "slice", "select", "getitem", "index",
     "to", "type", "float", "double", "half", "bfloat16",

@@ -121,7 +121,7 @@ def _read_rules(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) 
         **{name: value_word(value, called) for name, (called, value) in values.items()},
     }
     names = {operand.parameter: operand.name or value_word(operand.value, "") for operand in computed.operands}
-    names |= {"result": symbol(timeline, node), **_numbers_given(info, computed)}
+    names |= {"result": symbol(timeline, node), **_argument_words(info, computed)}
     common = broadcast_shape(info, [operand.value.shape if operand.value else None for operand in computed.operands])
     return tuple(
         _Rule(
@@ -159,7 +159,7 @@ def step_event(timeline: Timeline, moment: Moment, node: int) -> int:
     return 0
 
 
-def _numbers_given(info: NodeInfo, computed: Computation) -> dict[str, str]:
+def _argument_words(info: NodeInfo, computed: Computation) -> dict[str, str]:
     """Return the words for arguments that are numbers, ``exponent`` as 2, and for dimensions."""
     words = attribute_words(computed.attributes)
     numbers = [
@@ -268,7 +268,7 @@ def broadcast_shape(info: NodeInfo, shapes: Iterable[Shape | None]) -> Shape | N
     shape, or a write through a view, which meets only a part of it.
     """
     result = info.created.outputs[0].value if len(info.created.outputs) == 1 else None
-    if result is None or not 2 <= len(info.created.inputs) <= MOST_INPUTS or _meets_otherwise(info):
+    if result is None or not 2 <= len(info.created.inputs) <= MOST_INPUTS or _is_contraction(info):
         return None
     try:
         common = np.broadcast_shapes(*(shape for shape in shapes if shape is not None))
@@ -277,5 +277,5 @@ def broadcast_shape(info: NodeInfo, shapes: Iterable[Shape | None]) -> Shape | N
     return common if common == result.shape else None
 
 
-def _meets_otherwise(info: NodeInfo) -> bool:
+def _is_contraction(info: NodeInfo) -> bool:
     return info.op.grad_fn == "CopySlices" or "@" in info.op.formula or "matmul" in info.op.name.lower()

@@ -46,7 +46,7 @@ def _steps_by(timeline: Timeline, n: int) -> Steps:
     return Steps(len(steps), parameters, tuple(idle.values()), steps[-1][0] if steps else 0)
 
 
-def never_found(timeline: Timeline, n: int) -> frozenset[int]:
+def idle_parameters(timeline: Timeline, n: int) -> frozenset[int]:
     """Return the parameters of optimizers whose steps found no gradient at all by event `n`, any of the times."""
     steps = (timeline.event(seq) for seq in steps_by(timeline, n).idle)
     return frozenset(node for step in steps if isinstance(step, OptimizerStepped) for node in step.skipped)

@@ -9,12 +9,16 @@ from itertools import islice
 
 from gviz.events import BackwardFinished, Failed
 from gviz.explain.backward_passes import pass_started
+from gviz.explain.finding import Finding
 from gviz.explain.program_source import line_text
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import clipped, file_line, shown
 
 _LOOKED_AT = 1000
+MOST_READ = 10_000
+"""The characters of a message that are read."""
 """The number of nodes before an error that are searched."""
 
 
@@ -43,15 +47,20 @@ class Failure:
         return self.frames[0] if self.frames else None
 
     def says(self, pattern: str) -> bool:
-        """Return whether its class and message match a regular expression."""
-        return re.search(pattern, self.message, re.DOTALL) is not None
+        """Return whether its message matches a regular expression."""
+        return re.search(pattern, self.message[:MOST_READ], re.DOTALL) is not None
+
+    @property
+    def quoted(self) -> str:
+        """Return its class and message in one line, to the end: there PyTorch often says what to do."""
+        return f"{shown(self.error)}: {clipped(shown(' '.join(self.message[:MOST_READ].split())), 400)}"
 
     @property
     def line(self) -> str:
         """Return the text of the line that raised it, without its comment; empty if it is unknown."""
         return line_text(self.timeline, self.at).split("#")[0]
 
-    def made_before(self) -> Iterator[NodeInfo]:
+    def earlier_nodes(self) -> Iterator[NodeInfo]:
         """Yield the last nodes that were made before it, the latest first. Usually the error is about one of them."""
         born = self.timeline.nodes.born
         before = (node for node in reversed(self.timeline.nodes) if born(node) < self.seq)
@@ -77,8 +86,23 @@ def failure_at(timeline: Timeline, seq: int) -> Failure | None:
 
 def all_failures(timeline: Timeline) -> Iterator[Failure]:
     """Yield all errors: those that ended a pass and were caught, and those that ended the program."""
-    found = (failure_at(timeline, seq) for seq in timeline.errors)
-    return (failure for failure in found if failure is not None)
+    failures = (failure_at(timeline, seq) for seq in timeline.errors)
+    return (failure for failure in failures if failure is not None)
+
+
+def program_end(timeline: Timeline, n: int, after: int = 0) -> Failure | None:
+    """Return the error that ended the program by event `n`, and after another event; None if there is none."""
+    ends = [seq for seq in timeline.error_index.failures() if after < seq <= n]
+    return failure_at(timeline, ends[-1]) if ends else None
+
+
+def ended_first(failure: Failure, what: str, node: int = 0) -> Finding:
+    """Return the finding that an error ended the program before something happened: ``a backward pass``."""
+    at = f" at {file_line(failure.at.path, failure.at.line)}" if failure.at is not None else ""
+    text = f"the program ended with {shown(failure.error)}{at} before {what}"
+    message = Finding("message", failure.quoted, failure.seq)
+    fix = "mend the error first: why error, or gviz check, shows its cause"
+    return Finding("no-pass", text, failure.seq, node, (message,), fix, failure.at)
 
 
 def _failure_of_pass(timeline: Timeline, seq: int, event: BackwardFinished) -> Failure:

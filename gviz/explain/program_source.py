@@ -110,16 +110,18 @@ def names_in(part: ast.AST) -> set[str]:
 
 
 def update_in_place(text: str, name: str) -> str:
-    """Return ``w -= lr * w.grad`` for a line ``w = w - lr * w.grad``; empty for any other line."""
+    """Return ``w -= lr * w.grad`` for a line ``w = w - lr * w.grad``; empty for any other line.
+
+    The name may also be an attribute or an item, as ``params[name]``.
+    """
     try:
         (statement,) = syntax.program(text.strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     match statement:
-        case ast.Assign(
-            targets=[ast.Name(id=target)],
-            value=ast.BinOp(left=ast.Name(id=left), op=ast.Add() | ast.Sub() as op, right=right),
-        ) if target == left == name:
+        case ast.Assign(targets=[target], value=ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right)) if (
+            ast.unparse(target) == ast.unparse(left) == name
+        ):
             return f"{name} {'+' if isinstance(op, ast.Add) else '-'}= {ast.unparse(right)}"
     return ""
 

@@ -39,7 +39,7 @@ class Question:
         return replace(self, moment=moment, state=moment.state(self.node))
 
 
-def question(
+def node_question(
     timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0
 ) -> Question:
     """Return what to explain of an output of a node; without `aspect`, its most urgent topic.
@@ -61,17 +61,17 @@ def _topic(timeline: Timeline, moment: Moment, state: NodeState, output: OutputS
     bad = bool(bad_text(output.value))
     if aspect == "value" or (aspect is None and (bad or not _has_gradients(timeline, moment))):
         return "bad value" if bad else "value"
-    made = timeline.info(state.node).created.kind
+    kind = timeline.info(state.node).created.kind
     waits = moment.pass_nr and not output.parts and output.grad is None
-    if aspect is None and waits and (output.expected or made != "parameter"):
+    if aspect is None and waits and (output.expected or kind != "parameter"):
         return "value"  # the pass has not reached it
     gradient = output.incoming if output.grad is None else output.grad
     if bad_text(gradient):
         return "bad gradient"
-    if aspect is None and made == "op" and not moment.pass_nr and output.grad is None:
+    if aspect is None and kind == "op" and not moment.pass_nr and output.grad is None:
         return "value"  # no pass is running, and it keeps no gradient
-    asked_in_vain = output.grad is None and (aspect == "grad" or made != "op")
-    if not output.parts or (asked_in_vain and moment.pass_nr != state.pass_nr):
+    lacks_gradient = output.grad is None and (aspect == "grad" or kind != "op")
+    if not output.parts or (lacks_gradient and moment.pass_nr != state.pass_nr):
         return "missing" if output.grad is None else "gradient"
     return "gradient"
 

@@ -20,7 +20,7 @@ from gviz.values.value import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NodeRecord:
     """A node as it was made, by event `seq`; `op` is the name of its operation."""
 
     seq: int
@@ -63,7 +63,7 @@ class Survey:
         self.end = len(timeline)
         self._read_to = 0
         self._selected: dict[type[e.Event], _Events] = {kind: [] for kind in _READ}
-        self._nodes: dict[int, Made] = {}
+        self._nodes: dict[int, NodeRecord] = {}
         self._names: dict[int, str] = {}
 
     def reading(self) -> Iterator[int]:
@@ -73,7 +73,7 @@ class Survey:
             for seq, event in self.timeline.select(_READ, start, self._read_to + 1):
                 self._selected[type(event)].append((seq, event))
                 if isinstance(event, e.NodeCreated):
-                    self._nodes[event.node] = Made(seq, self._name(event.op), event)
+                    self._nodes[event.node] = NodeRecord(seq, self._name(event.op), event)
             yield self._read_to
 
     def _read(self) -> None:
@@ -92,20 +92,20 @@ class Survey:
         return cast("Iterator[tuple[int, E]]", selected)
 
     @property
-    def nodes(self) -> dict[int, Made]:
+    def nodes(self) -> dict[int, NodeRecord]:
         """Return every node, in order of creation."""
         if self._read_to < self.end:
             self._read()
         return self._nodes
 
     @cached_property
-    def by_op(self) -> dict[str, list[Made]]:
+    def by_op(self) -> dict[str, list[NodeRecord]]:
         """Return the nodes of each operation, by its name."""
-        found: defaultdict[str, list[Made]] = defaultdict(list)
-        for made in self.nodes.values():
-            if made.created.kind == "op":
-                found[made.op].append(made)
-        return found
+        by_op: defaultdict[str, list[NodeRecord]] = defaultdict(list)
+        for record in self.nodes.values():
+            if record.created.kind == "op":
+                by_op[record.op].append(record)
+        return by_op
 
     @cached_property
     def accumulated(self) -> list[tuple[int, e.GradAccumulated]]:
@@ -140,25 +140,25 @@ class Survey:
             scope = parent
         return scope
 
-    def alive(self, n: int) -> Iterator[Made]:
+    def alive(self, n: int) -> Iterator[NodeRecord]:
         """Yield the nodes that are still referenced at moment `n`."""
         freed = self.timeline.nodes.freed(n)
-        return (made for made in self.nodes.values() if made.seq <= n and made.node not in freed)
+        return (record for record in self.nodes.values() if record.seq <= n and record.node not in freed)
 
-    def ops(self, *names: str) -> Iterator[Made]:
+    def ops(self, *names: str) -> Iterator[NodeRecord]:
         """Yield the nodes of some operations, in order of creation."""
         return merge(*[self.by_op.get(name, ()) for name in names], key=attrgetter("seq"))
 
-    def sources(self, made: Made) -> Iterator[Made]:
+    def sources(self, record: NodeRecord) -> Iterator[NodeRecord]:
         """Yield the known inputs of a node."""
-        return (self.nodes[node] for node, _ in made.created.inputs if node in self.nodes)
+        return (self.nodes[node] for node, _ in record.created.inputs if node in self.nodes)
 
-    def unwrapped(self, made: Made) -> Made:
+    def unwrapped(self, record: NodeRecord) -> NodeRecord:
         """Return the original node of a view, a reshaping or a copy; or else the node itself."""
-        while made.op in SAME_NUMBERS and made.created.inputs and made.created.inputs[0][0] in self.nodes:
-            made = self.nodes[made.created.inputs[0][0]]
-        return made
+        while record.op in SAME_NUMBERS and record.created.inputs and record.created.inputs[0][0] in self.nodes:
+            record = self.nodes[record.created.inputs[0][0]]
+        return record
 
-    def at(self, made: Made) -> Frame | None:
+    def at(self, record: NodeRecord) -> Frame | None:
         """Return the line that made a node."""
-        return own_frame(self.timeline.stack(made.created.stack))
+        return own_frame(self.timeline.stack(record.created.stack))

@@ -50,11 +50,11 @@ WORTH = 0.1
 class SavedTensor:
     """A piece of memory that one or more nodes save for backward.
 
-    `made` is the output that owns it, `nbytes` is its size, and `savers` are the nodes that save it. It is kept from
+    `output` is the output that owns it, `nbytes` is its size, and `savers` are the nodes that save it. It is kept from
     event `start` until just before event `end`.
     """
 
-    made: Edge
+    output: Edge
     nbytes: int
     savers: tuple[int, ...]
     start: int
@@ -108,11 +108,11 @@ class SavedMemory:
                 elif (memory := _memory(timeline, edge, makers)) is not None:
                     savers[memory].append((node, since, last))
         for memory, users in savers.items():
-            made, nbytes, is_leaf = makers[memory]
+            output, nbytes, is_leaf = makers[memory]
             if nbytes and not is_leaf:
                 for first, until, holders in _merged(users):
                     if until > max(start, first):
-                        yield SavedTensor(made, nbytes, holders, max(start, first), until)
+                        yield SavedTensor(output, nbytes, holders, max(start, first), until)
 
     def _saved_by(self, info: NodeInfo) -> Iterator[Edge | None]:
         """Yield the outputs that a node saves; None for a tensor that only its operation knows."""
@@ -148,7 +148,7 @@ class SavedMemory:
         """
         kept: Counter[str] = Counter()
         for one in self.at(n):
-            kept.update(dict.fromkeys(_paths(self.timeline.info(one.made[0]).scope) or [""], one.nbytes))
+            kept.update(dict.fromkeys(_paths(self.timeline.info(one.output[0]).scope) or [""], one.nbytes))
         inside = sum(one.nbytes for one in self.at(n)) - kept[""]
         around = [path for path, size in kept.items() if path and size == inside]
         return Counter({path: size for path, size in kept.items() if size and path not in around[:-1]})
@@ -157,7 +157,7 @@ class SavedMemory:
         """Return the bytes at moment `n`, by the line of the program that made the tensor, if it is known."""
         kept: Counter[Frame] = Counter()
         for one in self.at(n):
-            if (line := innermost(self.timeline.info(one.made[0]))) is not None:
+            if (line := innermost(self.timeline.info(one.output[0]))) is not None:
                 kept[msgspec.structs.replace(line, function="", column=-1, end_column=-1)] += one.nbytes
         return kept
 
@@ -170,7 +170,7 @@ class SavedMemory:
         peak = self.peak[1]
         inside: defaultdict[str, list[SavedTensor]] = defaultdict(list)
         for one in self.tensors:
-            scopes = [self.timeline.info(node).scope for node in (one.made[0], *one.savers)]
+            scopes = [self.timeline.info(node).scope for node in (one.output[0], *one.savers)]
             for path in _paths(_common(scopes)):
                 inside[path].append(one)
         groups: defaultdict[str, list[str]] = defaultdict(list)
@@ -420,7 +420,7 @@ def memory_finding(timeline: Timeline, n: int) -> Finding:
             f"torch.utils.checkpoint around {what}: the peak falls to about {bytes_text(checkpoint.peak)}, and "
             f"{checkpoint.operations} operations run twice"
         )
-    return Finding("memory", text, event, kept[0].made[0], tuple(parts), fix, at, (Number("bytes", peak, event),))
+    return Finding("memory", text, event, kept[0].output[0], tuple(parts), fix, at, (Number("bytes", peak, event),))
 
 
 def _sections(account: SavedMemory, n: int) -> Iterator[Finding]:
@@ -450,7 +450,7 @@ def _share(size: int, total: int) -> str:
 
 
 def _tensor(timeline: Timeline, one: SavedTensor, total: int) -> Finding:
-    node, nr = one.made
+    node, nr = one.output
     value = timeline.nodes.created(node).outputs[nr].value
     shape = f" {shape_text(value.shape)}" if value is not None else ""
     by = ", ".join(label(timeline, saver) for saver in one.savers[:3])
@@ -524,7 +524,7 @@ def memory_data(timeline: Timeline, n: int) -> dict[str, object]:
         "modules": dict(account.by_module(event).most_common()),
         "lines": {file_line(line.path, line.line): size for line, size in account.by_line(event).most_common()},
         "tensors": [
-            {"node": one.made[0], "output": one.made[1], "bytes": one.nbytes, "saved_by": one.savers}
+            {"node": one.output[0], "output": one.output[1], "bytes": one.nbytes, "saved_by": one.savers}
             for one in account.at(event)
         ],
         "not_counted": {"unknown": account.unknown, "checkpointed": account.checkpointed},

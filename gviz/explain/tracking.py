@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from gviz.events import Warned
+from gviz.events import RequiresGradSet, Warned
 from gviz.explain.display_names import innermost, takes_shape
 from gviz.explain.edit import (
     Edit,
@@ -150,7 +150,15 @@ def loses_tracking(timeline: Timeline, node: int) -> bool:
     info, inputs = timeline.info(node), timeline.nodes.inputs_by_node.get(node, ())
     if info.created.untracked not in _LOSING or takes_shape(info):
         return False
-    return any(timeline.info(source).created.requires_grad for source in inputs)
+    return any(_required_grad(timeline, source, info.born) for source in inputs)
+
+
+def _required_grad(timeline: Timeline, node: int, n: int) -> bool:
+    """Return whether a tensor required a gradient at event `n`, since it was made or since ``requires_grad_()``."""
+    if timeline.info(node).created.requires_grad:
+        return True
+    later = (timeline.event(seq) for seq in reversed(timeline.events_of(node)) if seq < n)
+    return next((event.requires_grad for event in later if isinstance(event, RequiresGradSet)), False)
 
 
 def cuts_after(timeline: Timeline, node: int, window: range) -> Iterator[NodeInfo]:
@@ -184,8 +192,8 @@ def as_in(timeline: Timeline, iteration: Iteration, infos: Mapping[int, NodeInfo
 
     An iteration has only one picture.
     """
-    asked = [node for node, info in infos.items() if not info.created.requires_grad]
-    states = dict(zip(asked, timeline.at(iteration.end).states(asked), strict=True)) if asked else {}
+    nodes = [node for node, info in infos.items() if not info.created.requires_grad]
+    states = dict(zip(nodes, timeline.at(iteration.end).states(nodes), strict=True)) if nodes else {}
     return {node: as_at(info, states.get(node)) for node, info in infos.items()}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gviz.events import BackwardFinished, BackwardStarted, NodeCreated
 from gviz.explain.backward_passes import loss_at, start_of_pass
 from gviz.source.site import Frame
-from gviz.system.cooperative_work import Driven, Far, finished
+from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.graph_state import Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import bad_text, norm
@@ -37,8 +37,8 @@ class PassResult:
 
     `root` is the node at which the pass began (0: several, or not recorded), `loss` the one number of the loss, and
     `at` the line that called ``backward()``. `bad` are those of `received` with a nan or an infinity in their gradient.
-    If `asked` is true, the pass was for some inputs only, so others may well have none. `noun` is the word for the
-    leaves.
+    If `is_for_inputs` is true, the pass was for some inputs only, so others may well have none. `noun` is the word for
+    the leaves.
     """
 
     pass_nr: int
@@ -50,7 +50,7 @@ class PassResult:
     bad: tuple[int, ...]
     modules: tuple[ModuleGradient, ...]
     noun: Literal["parameter", "leaf"] = "parameter"
-    asked: bool = False
+    is_for_inputs: bool = False
 
     @property
     def verdict(self) -> str:
@@ -96,8 +96,8 @@ def _pass_result(timeline: Timeline, n: int) -> PassResult | None:
     number = loss[1] if loss is not None else None
     kinds = {timeline.info(node).created.kind for node in (*received, *missing)}
     noun: Literal["parameter", "leaf"] = "parameter" if "parameter" in kinds else "leaf"
-    asked = bool(began.inputs)
-    return PassResult(event.pass_nr, root, number, at, received, missing, bad, modules, noun, asked)
+    is_for_inputs = bool(began.inputs)
+    return PassResult(event.pass_nr, root, number, at, received, missing, bad, modules, noun, is_for_inputs)
 
 
 def root_of_pass(timeline: Timeline, pass_nr: int) -> int:
@@ -127,7 +127,7 @@ def trained_leaves(timeline: Timeline, n: int) -> tuple[int, ...]:
     """Return the leaves at moment `n` that require a gradient and are still referenced, in order of creation."""
     leaves = timeline.once(_leaves_of_iteration, timeline.iteration_at(n).index) if timeline.iterations else ()
     freed = timeline.nodes.freed(n)
-    return tuple(made.node for born, made in leaves if born <= n and made.node not in freed)
+    return tuple(created.node for born, created in leaves if born <= n and created.node not in freed)
 
 
 def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, NodeCreated], ...]:
@@ -137,16 +137,16 @@ def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, Nod
     is_leaf = np.isin(timeline.nodes.origins.op, _leaf_ops(timeline))
     births = [(timeline.nodes.born(node), node) for node in nodes[is_leaf].tolist()]
     near = [node for born, node in births if born <= first.end or here.start <= born <= here.end]
-    wanted = sorted({*near, *(set(timeline.nodes.of(here)) & {node for _, node in births})})
-    made = timeline.nodes.all_created(wanted)
-    return tuple((timeline.nodes.born(node), created) for node, created in made if created.requires_grad)
+    leaves = sorted({*near, *(set(timeline.nodes.of(here)) & {node for _, node in births})})
+    creations = timeline.nodes.all_created(leaves)
+    return tuple((timeline.nodes.born(node), created) for node, created in creations if created.requires_grad)
 
 
 def _leaf_ops(timeline: Timeline) -> list[int]:
     """Return the numbers of the operations that represent tensors which no operation made."""
     numbers, first = np.unique(timeline.nodes.origins.op, return_index=True)
-    made = (timeline.nodes.created(timeline.nodes[place]) for place in first.tolist())
-    return [number for number, created in zip(numbers.tolist(), made, strict=True) if created.kind != "op"]
+    creations = (timeline.nodes.created(timeline.nodes[place]) for place in first.tolist())
+    return [number for number, created in zip(numbers.tolist(), creations, strict=True) if created.kind != "op"]
 
 
 _Gradients = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[ModuleGradient, ...]]
@@ -159,7 +159,7 @@ def _gradients(timeline: Timeline, n: int) -> _Gradients:
     """
     nodes = trained_leaves(timeline, n)
     received, missing, bad = list[int](), list[int](), list[int]()
-    lengths, troubles = dict[str, list[float | None]](), dict[str, str]()
+    lengths, bad_kinds = dict[str, list[float | None]](), dict[str, str]()
     for node, state in zip(nodes, timeline.at(n).states(list(nodes)), strict=True):
         gradient = state.outputs[0].grad if state is not None and state.outputs else None
         if gradient is None:
@@ -168,10 +168,10 @@ def _gradients(timeline: Timeline, n: int) -> _Gradients:
         received.append(node)
         module = module_of(timeline, node)
         lengths.setdefault(module, []).append(norm(gradient))
-        if trouble := bad_text(gradient):
+        if bad_kind := bad_text(gradient):
             bad.append(node)
-            troubles.setdefault(module, trouble)
-    modules = [ModuleGradient(path, _together(parts), troubles.get(path, "")) for path, parts in lengths.items()]
+            bad_kinds.setdefault(module, bad_kind)
+    modules = [ModuleGradient(path, _together(parts), bad_kinds.get(path, "")) for path, parts in lengths.items()]
     modules.sort(key=lambda one: (not one.bad, one.length is None, -(one.length or 0.0)))
     return tuple(received), tuple(missing), tuple(bad), tuple(modules)
 
@@ -220,7 +220,7 @@ def progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> Progres
     return finished(reading_progress(timeline, n, most))
 
 
-def reading_progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> Driven[Progress]:
+def reading_progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> LongWork[Progress]:
     """Compute `progress` cooperatively."""
     n = n or len(timeline)
     phases = [phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= n]
@@ -229,7 +229,7 @@ def reading_progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) ->
     rows = list[dict[str, float | None]]()
     name = ""
     for at, phase in enumerate(chosen):
-        yield Far("reading backward pass", at, len(chosen))
+        yield WorkProgress("reading backward pass", at, len(chosen))
         end = _end_of(timeline, phase, n)
         if not end:
             continue

@@ -15,7 +15,7 @@ from gviz.explain.display_names import label, symbol
 from gviz.query.expressions import Evaluator
 from gviz.query_syntax import place as places
 from gviz.rerun.change_parser import parse_change, parse_target
-from gviz.system.cooperative_work import Driven, Far
+from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line, shown
@@ -82,7 +82,7 @@ def require_engine(timeline: Timeline) -> None:
     """Raise GvizError unless the built-in engine made the recording: only its operations can be run again."""
     if timeline.framework != "gviz.engine":
         raise GvizError(
-            f"only what gviz's own engine recorded can be run again; this is a trace of {shown(timeline.framework)}",
+            f"only recordings of the built-in engine can run again; this is a trace of {shown(timeline.framework)}",
             hint="gviz record --engine builtin SCRIPT",
             exit_code=2,
         )
@@ -94,7 +94,7 @@ _NAME, _NUMBER = 20, 24
 
 
 def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
-    """Yield what runs again, if that is not obvious: which iteration, what its passes add to, and what does not run."""
+    """Yield which of several iterations runs again, and the gradients that its passes add to."""
     if len(timeline.iterations) > 1:
         from gviz.compare.compared_iteration import Side
 
@@ -102,18 +102,17 @@ def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
         kept = [f"{label(timeline, node)} {short(grad, _NUMBER)}" for node, (grad, _) in side.kept.items() if grad]
         grads = f"; .grad before it: {', '.join(kept[:PLACES])}{' …' * (len(kept) > PLACES)}" if kept else ""
         yield f"iteration {iteration.number} of {timeline.iteration_count} is run again{grads}."
-    if _takes_numbers_out(timeline, iteration):
-        yield "numbers that the program took out of tensors, as .item(), an index, `if x:`, keep their recorded values."
 
 
-def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
-    """Return whether a file of the program that made the iteration's nodes takes numbers out of tensors."""
+def untraced_number_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
+    """Yield that numbers outside of tensors stay as recorded, if a file that made the nodes takes some out."""
     from gviz.explain.program_source import reads_tensors
 
     infos = [timeline.info(node) for node in timeline.nodes.of(iteration)]
     paths = {frame.path for info in infos for frame in info.frames}
     names = {info.name.rpartition(".")[2] for info in infos if info.name}
-    return any(reads_tensors(timeline.source(path) or "", names) for path in paths)
+    if any(reads_tensors(timeline.source(path) or "", names) for path in paths):
+        yield "numbers taken out of tensors (`.item()`, an index, `if x:`) keep their recorded values."
 
 
 def stop_sentences(timeline: Timeline, branch: Branch) -> Iterator[str]:
@@ -157,9 +156,9 @@ def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) ->
 
     before, after = Side(timeline, iteration.number), Side(Timeline(branch.log), 1)
     pairs = [(node, branch.numbers.get(node, 0)) for node in before.infos]
-    found = compare(before, after, SAME_NUMBERS, tuple([(x, y) for x, y in pairs if y in after.infos]))
+    comparison = compare(before, after, SAME_NUMBERS, tuple([(x, y) for x, y in pairs if y in after.infos]))
     rows: dict[int, list[str]] = {}
-    for one in found.without_gradients(branch.unknown).differences:
+    for one in comparison.without_gradients(branch.unknown).differences:
         if one.kind in ("value", "gradient"):
             old, new = [short(value, _NUMBER) if value is not None else "none" for value in one.values]
             rows.setdefault(one.pair[0], []).append(f"{one.kind} {old} -> {new}")
@@ -205,7 +204,7 @@ def curves(
     points: Sequence[tuple[float, str]],
     shows: Sequence[str],
     kept: Sequence[str] = (),
-) -> Driven[tuple[list[Curve], list[str]]]:
+) -> LongWork[tuple[list[Curve], list[str]]]:
     """Return the points of each expression, and the sentences about the first branch that stopped or went another way.
 
     A point is nan if its branch had to stop before it. Raises `GvizError` for an expression that is more than one
@@ -217,8 +216,8 @@ def curves(
     evaluator, end = Evaluator(timeline), iteration.end
     drawn: dict[str, list[tuple[float, float]]] = {text: [] for text in shows}
     why: list[str] = []
-    for done, (x, change) in enumerate(points):
-        yield Far("running again: point", done, len(points))
+    for count, (x, change) in enumerate(points):
+        yield WorkProgress("running again: point", count, len(points))
         branch = branch_of(timeline, iteration, [*kept, change])
         states = partial(BranchView(timeline, iteration, branch, (*kept, change)).states, n=end)
         for text, curve in drawn.items():

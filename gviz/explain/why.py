@@ -15,15 +15,17 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.contributions import MOST_PARTS, origin
-from gviz.explain.display_names import further_names, label, label_at, made_at
+from gviz.explain.display_names import at_text, further_names, label, label_at
 from gviz.explain.finding import Finding
 from gviz.explain.finding_kinds import KINDS, located
+from gviz.explain.findings.alarm import in_unrecorded_iteration
 from gviz.explain.findings.loop import alive_graphs
 from gviz.explain.grad_history import accumulation
-from gviz.explain.parameter_updates import all_options, why_nothing
-from gviz.explain.program_errors import Failure, all_failures, failure_at
-from gviz.explain.question import Question, question
+from gviz.explain.parameter_updates import all_options, steps_by, why_nothing
+from gviz.explain.program_errors import Failure, all_failures, ended_first, failure_at, program_end
+from gviz.explain.question import Question, node_question
 from gviz.explain.saved_memory import memory_finding
+from gviz.explain.training import trained_leaves
 from gviz.query.moment_lookup import event_at
 from gviz.query.name_lookup import NamedNodes, TookNoPart
 from gviz.query.node_lookup import node_at
@@ -40,49 +42,51 @@ from gviz.values.value_text import short
 def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0) -> Finding:
     """Explain the value or gradient of an output of a node; without `aspect`, its most urgent topic.
 
-    That is the error of this moment if it is about the node, or else the topic that `question` returns.
+    That is the error of this moment if it is about the node, or else the topic that `node_question` returns.
     """
     failure = failure_at(timeline, moment.n) if aspect is None else None
     if failure is not None and failure.node == node:
         return why_failure(failure)
-    asked = question(timeline, moment, node, aspect, output_nr)
+    question = node_question(timeline, moment, node, aspect, output_nr)
     for kind in KINDS:
-        if asked.topic in kind.topics and kind.answer is not None and (found := kind.answer(asked)) is not None:
+        if question.topic in kind.topics and kind.answer is not None and (finding := kind.answer(question)) is not None:
             head = label(timeline, node)
-            if found.text.startswith(head):
-                found = replace(found, text=_with_all_names(timeline, node) + found.text.removeprefix(head))
-            return _with_what_it_was(asked, found) if found.kind == "cleared" else found
-    raise AssertionError(asked.topic)  # the last kind of every topic always answers
+            if finding.text.startswith(head):
+                finding = replace(finding, text=_with_all_names(timeline, node) + finding.text.removeprefix(head))
+            return _with_what_it_was(question, finding) if finding.kind == "cleared" else finding
+    raise AssertionError(question.topic)  # the last kind of every topic always answers
 
 
 def _with_all_names(timeline: Timeline, node: int) -> str:
     """Return a node for use in the answer, with all its names.
 
-    ``#2 encoder.weight = decoder.weight`` is a tied weight, ``#9 x = out = Mul`` is from a function that returned its
+    ``#2 encoder.weight = decoder.weight`` is a tied weight, ``#9 x = out = mul`` is from a function that returned its
     `x`.
     """
     info, head = timeline.info(node), label(timeline, node)
-    own, is_made_by, op = head.partition(" = ") if info.created.kind == "op" else (head, "", "")
-    return " = ".join((own, *further_names(info.also))) + is_made_by + op
+    own, equals, op = head.partition(" = ") if info.created.kind == "op" else (head, "", "")
+    return " = ".join((own, *further_names(info.also))) + equals + op
 
 
-def _with_what_it_was(asked: Question, found: Finding) -> Finding:
+def _with_what_it_was(question: Question, finding: Finding) -> Finding:
     """Return the finding about a ``.grad`` that was set to None, with its last value and a question about it."""
-    before = asked.at(found.event - 1)
+    before = question.at(finding.event - 1)
     if before.state is None or before.output.grad is None:
-        return found
-    was = why(asked.timeline, before.moment, asked.node, "grad", asked.output_nr)
-    text = was.text.removeprefix(f"{_with_all_names(asked.timeline, asked.node)}: ")
-    return replace(found, parts=(replace(was, text=f"until then (--at {before.moment.n}) {text}"),))
+        return finding
+    was = why(question.timeline, before.moment, question.node, "grad", question.output_nr)
+    text = was.text.removeprefix(f"{_with_all_names(question.timeline, question.node)}: ")
+    return replace(finding, parts=(replace(was, text=f"until then (--at {before.moment.n}) {text}"),))
 
 
 def why_failure(failure: Failure) -> Finding:
     """Explain an error."""
-    found = next(found for kind in KINDS if kind.explain and (found := kind.explain(failure)) is not None)
-    return _with_the_missing(failure, found) if found.kind == "failed" and failure.says("NoneType") else found
+    finding = next(finding for kind in KINDS if kind.explain and (finding := kind.explain(failure)) is not None)
+    if finding.kind == "failed" and failure.says("NoneType"):
+        finding = _with_the_missing(failure, finding)
+    return in_unrecorded_iteration(failure.timeline, failure, finding)
 
 
-def _with_the_missing(failure: Failure, found: Finding) -> Finding:
+def _with_the_missing(failure: Failure, finding: Finding) -> Finding:
     """Return the finding about an error because of a None, with the reason for it.
 
     The reason is that of the first ``.grad`` on the line that is None.
@@ -96,8 +100,8 @@ def _with_the_missing(failure: Failure, found: Finding) -> Finding:
             continue
         missing = why(timeline, moment, node, "grad")
         text = f"{failure.ended} with {shown(failure.error)} because {shown(name)}.grad is None"
-        return replace(found, text=text, node=node, parts=(replace(located(missing), fix=""),), fix=missing.fix)
-    return found
+        return replace(finding, text=text, node=node, parts=(replace(located(missing), fix=""),), fix=missing.fix)
+    return finding
 
 
 def _node_of_module(names: NamedNodes, name: str, n: int) -> int:
@@ -129,16 +133,16 @@ def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if text.strip() == "memory" and not names.last("memory", len(names.timeline)):
         return memory_finding(names.timeline, n)
     if text.strip() == "error":
-        found, also = why_failure(_last_error(names, n)), names.hint_at_node("error")
-        return replace(found, text=f"{found.text} ({also})") if also else found
+        finding, also = why_failure(_last_error(names, n)), names.hint_at_node("error")
+        return replace(finding, text=f"{finding.text} ({also})") if also else finding
     failure = failure_at(names.timeline, n) if n and not text.strip() else None
     if failure is not None and not failure.node:
         return why_failure(failure)
     if (word := _of_words(names, text)) in _WORDS:
         return _WORDS[word](names, n)
-    if (part := _INDEXED.fullmatch(_asked_place(text))) is not None:
+    if (part := _INDEXED.fullmatch(_place_in_question(text))) is not None:
         return _indexed(names, part["place"], part["index"], n, selected)
-    place, aspect = split_aspect(_asked_place(text))
+    place, aspect = split_aspect(_place_in_question(text))
     try:
         node = node_at(names, place, n, selected, aspect)
     except TookNoPart as unknown:
@@ -150,10 +154,10 @@ def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     same = names.called(place, n) if place else []
     node = _before_the_last_pass(names.timeline, moment, node, same) if aspect == "grad" else node
     output_nr = names.output_nr(node, place, n)
-    found = why(names.timeline, moment, node, aspect, output_nr)
+    finding = why(names.timeline, moment, node, aspect, output_nr)
     if len(names.timeline.info(node).created.outputs) > 1 and not place.startswith("#"):
-        found = replace(found, text=f"{shown(place)} of {found.text}") if place else found
-    return replace(found, parts=(_namesakes(same, node, place), *found.parts)) if len(same) > 1 else found
+        finding = replace(finding, text=f"{shown(place)} of {finding.text}") if place else finding
+    return replace(finding, parts=(_namesakes(same, node, place), *finding.parts)) if len(same) > 1 else finding
 
 
 # Questions about a part of a gradient: ``emb.weight.grad[0]``, ``w.grad[1:3, 0]``
@@ -164,14 +168,14 @@ _MOST_SHOWN = 8
 
 def _indexed(names: NamedNodes, place: str, index: str, n: int, selected: int) -> Finding:
     """Return a part of a gradient: its value, and what each contribution has added there."""
-    found = answer(names, f"{place}.grad", n, selected)
-    timeline, node = names.timeline, found.node
+    finding = answer(names, f"{place}.grad", n, selected)
+    timeline, node = names.timeline, finding.node
     state = timeline.at(n).state(node) if node else None
     nr = names.output_nr(node, place, n) if node else 0
     output = state.outputs[nr] if state is not None else None
     total = (output.grad or output.incoming) if output is not None else None
     if output is None or total is None:
-        return found
+        return finding
     at = _index(index, total.shape)
     whole = f"{label(timeline, node)}: .grad[{index}]"
     array = timeline.array(total)
@@ -192,23 +196,23 @@ def _indexed(names: NamedNodes, place: str, index: str, n: int, selected: int) -
         else:
             text = f"+= {_part_text(sent[at])} from {origin(timeline, part)}"
         parts.append(Finding("contribution", text, part.seq, part.source))
-    hooks = [one for one in found.parts if one.kind == "hook"]
+    hooks = [one for one in finding.parts if one.kind == "hook"]
     return Finding("gradient", f"{whole} is {_part_text(array[at])}", output.grad_seq, node, (*parts, *hooks))
 
 
 def _index(text: str, shape: tuple[int, ...]) -> tuple[int | slice, ...]:
     """Return an index from its text, as whole numbers and ranges. Raises `GvizError` if it is outside of the shape."""
-    found: list[int | slice] = []
+    index: list[int | slice] = []
     for word, length in zip(text.split(","), (*shape, *[0] * len(text)), strict=False):
         numbers = [int(one) if one.strip() else None for one in word.split(":")]
         first = numbers[0]
         if len(numbers) == 1 and first is not None and -length <= first < length:
-            found.append(first)
+            index.append(first)
         elif len(numbers) in (2, 3) and length:
-            found.append(slice(*numbers))
+            index.append(slice(*numbers))
         else:
             raise GvizError(f"[{text}] is no index here", hint=f"its shape is {shape_text(shape)}", exit_code=2)
-    return tuple(found)
+    return tuple(index)
 
 
 def _part_text(part: Array | np.generic) -> str:
@@ -231,6 +235,8 @@ def _why_loss(names: NamedNodes, n: int) -> Finding:
     """Return the value of the loss at which the last backward pass by a moment began."""
     starts = [(seq, event) for seq, event in names.timeline.select((BackwardStarted,), 1, n + 1)]
     if not starts:
+        if (failure := program_end(names.timeline, n)) is not None:
+            return ended_first(failure, "a backward pass")
         raise names.no_such("backward pass", "loss")
     node, nr = starts[-1][1].roots[0]
     return why(names.timeline, names.timeline.at(n), node, "value", nr)
@@ -241,12 +247,14 @@ def _why_step(names: NamedNodes, n: int) -> Finding:
     timeline = names.timeline
     seq, step = next(reversed([*timeline.select((OptimizerStepped,), 1, n + 1)]), (0, None))
     if step is None:
+        if (failure := program_end(timeline, n)) is not None:
+            return ended_first(failure, "a step of an optimizer")
         raise names.no_such("step of an optimizer", "step")
     started = next((timeline.event(one.said) for one in timeline.contexts.steps_at(seq)), None)
     options = f" ({words})" if isinstance(started, OptimizerStarted) and (words := all_options(started)) else ""
     frames, count = timeline.stack(step.stack), len(step.parameters)
     moment = timeline.at(seq)
-    done = (
+    effect = (
         f"updated {count} parameter{'s' * (count != 1)}" if count else f"updated nothing: {why_nothing(moment, step)}"
     )
     parts = []
@@ -257,8 +265,27 @@ def _why_step(names: NamedNodes, n: int) -> Finding:
         parts.append(Finding("used", f"{label(timeline, node)} had the gradient {gradient}, is now {value}", seq, node))
     idle = step.skipped[:_MOST_SHOWN]
     parts += [Finding("idle", f"{label(timeline, node)} had no gradient", seq, node) for node in idle]
-    text = f"the step of {shown(step.kind)}{made_at(frames)}{options} {done}"
+    parts = [*_without_a_step(timeline, seq), *parts]
+    text = f"the step of {shown(step.kind)}{at_text(frames)}{options} {effect}"
     return Finding("stepped", text, seq, parts=tuple(parts), at=frames[0] if frames else None)
+
+
+def _without_a_step(timeline: Timeline, n: int) -> list[Finding]:
+    """Return one finding with the parameters that require a gradient, and had no step of an optimizer in the recording.
+
+    An optimizer without a step is not in the recording, so whether one has them is not known.
+    """
+    stepped = steps_by(timeline, len(timeline)).parameters
+    leaves = [node for node in trained_leaves(timeline, n) if timeline.info(node).created.kind == "parameter"]
+    states = zip(leaves, timeline.at(n).states(leaves), strict=True)
+    nodes = [node for node, state in states if state and state.requires_grad and node not in stepped]
+    if not nodes:
+        return []
+    count = f"{len(nodes)} parameter{'s' * (len(nodes) > 1)}"
+    named = ", ".join(label(timeline, node) for node in nodes[:_MOST_SHOWN]) + ", …" * (len(nodes) > _MOST_SHOWN)
+    return [
+        Finding("not-held", f"{count} had no step in this recording: {named}", timeline.nodes.born(nodes[0]), nodes[0])
+    ]
 
 
 def _why_no_gradient(names: NamedNodes, n: int) -> Finding:
@@ -292,7 +319,7 @@ def _took_no_part(timeline: Timeline, unknown: TookNoPart) -> Finding:
     )
     if parts and unknown.hint:
         first = timeline.info(unknown.others[0])
-        parts = (replace(parts[0], text=f"{unknown.hint}{made_at(first.frames)}, another tensor"), *parts[1:])
+        parts = (replace(parts[0], text=f"{unknown.hint}{at_text(first.frames)}, another tensor"), *parts[1:])
     fix = f"compute the loss with {shown(unknown.variable)}"
     fix += f", or ask for #{unknown.others[0]}.grad" if unknown.others else ""
     return Finding("took-no-part", text, parts=parts, fix=fix)
@@ -322,10 +349,10 @@ def _namesakes(same: list[int], node: int, name: str) -> Finding:
     return Finding("which", text, node=node)
 
 
-def _asked_place(text: str) -> str:
+def _place_in_question(text: str) -> str:
     """Return the place in what people type: ``is x.grad 8?`` is about ``x.grad``."""
-    asked = re.fullmatch(r"(?:is|are|was|has|does)\s+(?:the\s+)?(\S+?)(?:\s.*)?\??", text.strip())
-    return asked[1] if asked else text.strip()
+    match = re.fullmatch(r"(?:is|are|was|has|does)\s+(?:the\s+)?(\S+?)(?:\s.*)?\??", text.strip())
+    return match[1] if match else text.strip()
 
 
 def _first_bad_number(names: NamedNodes, word: str) -> Finding:
@@ -335,10 +362,10 @@ def _first_bad_number(names: NamedNodes, word: str) -> Finding:
 
 
 def _last_error(names: NamedNodes, n: int) -> Failure:
-    found = list(all_failures(names.timeline))
-    if not found:
+    failures = list(all_failures(names.timeline))
+    if not failures:
         raise names.no_such("error", "error")
-    return next((failure for failure in reversed(found) if failure.seq <= n), found[0])
+    return next((failure for failure in reversed(failures) if failure.seq <= n), failures[0])
 
 
 # The failure at a moment, for the debugger: its node, its cause and its remedy, next to PyTorch's own words
@@ -366,15 +393,15 @@ def diagnosis(timeline: Timeline, moment: Moment) -> Diagnosis | None:
     if failure is None:
         return None
 
-    found = why_failure(failure)
-    known = found.kind != "failed" or bool(found.fix)
-    related = tuple((part.text, part.event) for part in found.parts if part.event and part.event != moment.n)
+    finding = why_failure(failure)
+    known = finding.kind != "failed" or bool(finding.fix)
+    related = tuple((part.text, part.event) for part in finding.parts if part.event and part.event != moment.n)
     return Diagnosis(
         moment.n,
         shown(failure.error),
         shown(failure.message, lines=True),
         failure.node,
-        found.text if known else "",
-        found.fix,
+        finding.text if known else "",
+        finding.fix,
         related,
     )

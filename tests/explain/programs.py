@@ -1,6 +1,6 @@
 """Runs a program from a file under the engine (or real PyTorch) while it is recorded, as a user's script runs."""
 
-import os
+import fcntl
 import pickle
 import runpy
 import sys
@@ -111,13 +111,13 @@ class Checks:
         if folder not in self.known:
             folder.mkdir(parents=True, exist_ok=True)
             kept = folder / "outcome"
-            if not kept.exists():
-                timeline = record()
-                errors = [event.error for _, event in timeline.select((Failed,))]
-                sources = {name: timeline.source(name) for name in timeline.sources}
-                own = folder / f"outcome-{os.getpid()}"  # another worker may be at the same program
-                own.write_bytes(pickle.dumps(Outcome(path, check(timeline), errors, sources)))
-                own.replace(kept)
+            with (folder / "lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be at the same program
+                if not kept.exists():
+                    timeline = record()
+                    errors = [event.error for _, event in timeline.select((Failed,))]
+                    sources = {name: timeline.source(name) for name in timeline.sources}
+                    kept.write_bytes(pickle.dumps(Outcome(path, check(timeline), errors, sources)))
             self.known[folder] = pickle.loads(kept.read_bytes())
         return self.known[folder]
 
@@ -150,9 +150,9 @@ def _taken_out():
 
 def pytorch(recording):
     """Real PyTorch, listened to."""
-    from gviz.adapters.pytorch.attachment import Attached
+    from gviz.adapters.pytorch.attachment import Attachment
 
-    return Attached(recording.channel)
+    return Attachment(recording.channel)
 
 
 FRAMEWORKS = {"builtin": "gviz.engine", "torch": "torch"}

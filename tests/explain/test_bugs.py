@@ -10,20 +10,20 @@ from gviz.explain.recording_overview import Survey
 from gviz.explain.why import why
 
 ANSWERS = {
-    "optimizer_of_a_result": ("error", "failed", ["#2 image = Clone", "is no leaf", "image = (...).detach()"]),
+    "optimizer_of_a_result": ("error", "failed", ["#2 image = clone", "is not a leaf", "image = (...).detach()"]),
     "late_leaf_in_place": ("error", "leaf-in-place", ["image", "was to be changed in place", "torch.no_grad()"]),
     "in_place_saved": ("error", "changed-in-place", ["saved by SigmoidBackward0", ":6 at version 0", "to version 1"]),
     "given_gradient": ("error", "given-gradient", ["of shape (2,) for a tensor of shape (3,)"]),
     "second_backward": ("error", "second-backward", ["released by the first backward() at second_backward.py:7"]),
     "clipped_too_early": ("warning", "clipped-early", ["has nothing to clip", "between backward() and the update"]),
-    "critic_not_detached": ("error", "second-backward", ["fake = Tanh, which both use", "fake.detach()", "py:14, if"]),
+    "critic_not_detached": ("error", "second-backward", ["fake = tanh, which both use", "fake.detach()", "py:14, if"]),
     "carried_state": ("error", "carried-state", ["the edge that crosses", "h = h.detach()", ":14"]),
     "averaged_with_its_graph": ("error", "second-backward", ["with torch.no_grad(): around", ":12, if that is"]),
     "not_a_leaf": ("warning", "not-a-leaf", ["only leaves keep", "its gradient was [1 1]", "retain_grad()"]),
     "lost_leaf": ("warning", "rebound", ["the name w referred to the leaf #1 w at lost_leaf.py:5"]),
     "cut_by_numpy": ("warning", "cut", ["got no gradient: every path from", "with no autograd history", "numpy"]),
     "unused_parameter": ("warning", "unused", ["extra.weight", "was not used", "of the same shape, was used in"]),
-    "lost_by_argmax": ("error", "untracked-loss", ["lost first at", "Argmax", "indices have no gradient"]),
+    "lost_by_argmax": ("error", "untracked-loss", ["lost first at", "argmax", "indices have no gradient"]),
     "lost_in_no_grad": ("error", "untracked-loss", ["lost first at", "inside no_grad", "out of the no_grad block"]),
     "lost_in_inference_mode": ("error", "untracked-loss", ["lost first at", "out of the inference_mode block"]),
     "leaf_by_another_name": ("error", "leaf-in-place", ["#1 w was to be changed in place"]),
@@ -34,7 +34,7 @@ ANSWERS = {
             "a step of Adam updated #",
             "2.weight, but",
             "score = linear still needs it",
-            "compute the loss anew after it",
+            "compute the loss anew after it: score = judge(net(torch.randn(8, 2)))",
         ],
     ),
     "half_underflow": (
@@ -44,10 +44,10 @@ ANSWERS = {
     ),
     "part_assigned": ("error", "changed-in-place", ["write to a clone()", "with stack or cat"]),
     "leaf_in_place": ("error", "leaf-in-place", ["#1 w was to be changed in place", "torch.no_grad()"]),
-    "nan_in_backward": ("error", "nan-born-backward", ["backward rule of #2 root = Sqrt", "[0 2]", "before where()"]),
-    "inf_only": ("error", "nan-born", ["the first inf appears in #2 e = Exp", "[inf 2.718]", "spread through"]),
-    "nan_healed": ("note", "nan-born", ["the first nan appears in #3 ratio = Div", "reached no loss and no .grad"]),
-    "vanishing": ("warning", "vanishing", ["dies out", "Sigmoid", "30 times"]),
+    "nan_in_backward": ("error", "nan-born-backward", ["backward rule of #2 root = sqrt", "[0 2]", "before where()"]),
+    "inf_only": ("error", "nan-born", ["the first inf appears in #2 e = exp", "[inf 2.718]", "spread through"]),
+    "nan_healed": ("note", "nan-born", ["the first nan appears in #3 ratio = div", "reached no loss and no .grad"]),
+    "vanishing": ("warning", "vanishing", ["dies out", "sigmoid", "30 times"]),
     "exploding": ("warning", "exploding", ["blows up", "25 times"]),
     "dead_relu": ("warning", "dead-units", ["is off everywhere", "100% of its result is zero"]),
     "never_cleared": (
@@ -63,7 +63,7 @@ ANSWERS = {
     "masked_row": (
         "error",
         "nan-born",
-        ["masked_fill", "it became nan in", "Softmax", "leave one element of each row"],
+        ["masked_fill", "it became nan in", "softmax", "leave one element of each row"],
     ),
     "zero_start": ("warning", "masked", ["the gradient of #1 w is zero", "out at", "small random numbers"]),
     "leaf_without_a_name": (
@@ -100,7 +100,7 @@ ANSWERS = {
     "actor_under_no_grad": ("warning", "cut", ["inside no_grad", "move this line out of the no_grad block"]),
     "summand_cut": ("note", "cut-summand", ["is a part of #", "but brings no gradient", "leave detach() out"]),
     "detached_twice": ("warning", "cut", ["every path from", "detach cuts the graph here"]),
-    "first_order_by_mistake": ("warning", "cut", ["from #", "meta = Add is cut", "leave detach() out"]),
+    "first_order_by_mistake": ("warning", "cut", ["from #", "meta = add is cut", "leave detach() out"]),
     "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
 }
 """By program: how grave, which kind of finding, and what its words must say."""
@@ -195,5 +195,5 @@ def test_which_graphs_are_alive():
     assert found.text == f"4 graphs are alive at event {last_pass}"
     assert [part.numbers[0].value for part in found.parts] == [2, 2, 2, 2]
     assert [part.numbers[2].value for part in found.parts] == [0, 0, 0, 1]  # only the last was not gone through
-    assert "held by #9 loss = Sum at graph_kept.py:8" in found.parts[-1].text
+    assert "held by #9 loss = sum at graph_kept.py:8" in found.parts[-1].text
     assert alive_graphs(timeline, timeline.at(0)).text == "no graph is alive"

@@ -115,7 +115,7 @@ def test_where_a_rule_cannot_run_again_an_approximation_by_perturbation_is_offer
     ]
     assert "is not known: " in found.text
     assert found.fix.startswith("an approximation by perturbation: multiply #")
-    assert "second = Mean" in found.fix
+    assert "second = mean" in found.fix
 
 
 @pytest.mark.torch

@@ -49,7 +49,9 @@ def test_how_to_see_it_happen_keeps_what_was_asked_for(tmp_path):
     _, out, _ = gviz("check", *options, "--no-source", "--", "./-it's.py", "-3", cwd=tmp_path)
     command, _, rest = out.splitlines()[-1].removeprefix("to see it happen: ").partition(", then goto ")
     assert shlex.split(command) == ["gviz", "run", *options, "--no-source", "./-it's.py", "-3"]
-    assert int(rest) > 0
+    event, _, key = rest.partition("; ")
+    assert int(event) > 0
+    assert key == "! lists the findings"
 
 
 def test_a_finding_without_an_event_names_none(tmp_path):
@@ -57,6 +59,14 @@ def test_a_finding_without_an_event_names_none(tmp_path):
     assert how_to_open(program, 0) == "to see it happen: gviz run train.py"
     assert how_to_open(one, 0) == f"to see it happen: gviz open {tmp_path}/t.gviz"
     assert how_to_open(one, 7) == f"to see it happen: gviz open {tmp_path}/t.gviz --at 7"
+
+
+def test_an_error_before_the_first_tensor_offers_no_event(tmp_path, capsys):
+    (tmp_path / "train.py").write_text("x = = 1\n")
+    assert run_command(["check", "--engine", "builtin", str(tmp_path / "train.py")]) == 1
+    out = capsys.readouterr().out
+    assert "SyntaxError" in out
+    assert "goto" not in out
 
 
 def test_a_healthy_script_passes():
@@ -67,7 +77,7 @@ def test_a_healthy_script_passes():
 def test_a_question_about_a_script():
     code, out, _ = gviz("why", "--engine", "builtin", "w.grad", str(BUGS / "lost_leaf.py"), cwd=HERE)
     assert code == 0
-    assert out.startswith("#2 w = To is no leaf: only leaves keep their gradient in .grad, at lost_leaf.py:6")
+    assert out.startswith("#2 w = to is not a leaf: only leaves keep their gradient in .grad, at lost_leaf.py:6")
 
 
 def not_a_number():
@@ -118,6 +128,34 @@ def test_levels_and_kinds(trace, capsys):
     capsys.readouterr()
     assert run_command(["check", "--only", "reboundd", trace]) == 2
     assert "did you mean rebound?" in capsys.readouterr().err
+
+
+def test_notes_alone_name_the_option_that_counts_them(tmp_path, capsys):
+    script = tmp_path / "hook.py"
+    script.write_text(
+        "import torch\nw = torch.ones(2, requires_grad=True)\n"
+        "w.register_hook(lambda g: g * 0)\n(w * 2).sum().backward()\n"
+    )
+    assert run_command(["check", "--engine", "builtin", str(script)]) == 0
+    assert "1 note; the exit code is 0 (--fail-on note makes it 1)" in capsys.readouterr().out
+    assert run_command(["check", "--engine", "builtin", "--fail-on", "note", str(script)]) == 1
+    assert "exit code" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        ([f"#{n} y = dropout" for n in (3, 5)], "(and 2 more on this line: #3 y = dropout, #5 y = dropout)"),
+        ([f"#{n} y = dropout" for n in range(3, 12)], "(and 9 more on this line)"),
+        ([*(f"#{n} y = dropout" for n in range(3, 12)), "#12 z"], "(and 10 more on this line: #12 z)"),
+        ([f"#{n} z.y" for n in range(3, 9)], "(and 6 more on this line: #3 z.y, #4 z.y, #5 z.y, #6 z.y, #7 z.y, …)"),
+    ],
+)
+def test_nodes_of_one_name_in_many_iterations_are_counted_only(others, named):
+    one = Checked(
+        Finding("cut", "dropout is active at #1 y = dropout in a forward"), "note", len(others), tuple(others)
+    )
+    assert one.heading.endswith(f"[cut] {named}")
 
 
 def test_json_has_everything(trace, capsys):
@@ -278,7 +316,7 @@ def test_the_kinds_are_listed(capsys):
 
 def test_explain_without_a_place_says_what_is_wrong(trace, capsys):
     assert run_command(["explain", trace]) == 0
-    assert "is no leaf" in capsys.readouterr().out
+    assert "is not a leaf" in capsys.readouterr().out
     assert run_command(["explain", trace, "error"]) == 2
     assert run_command(["explain", trace, "ww"]) == 2
     assert "did you mean w?" in capsys.readouterr().err
@@ -322,7 +360,8 @@ def test_a_check_that_finds_nothing_says_what_it_looked_for_and_what_it_cannot_j
     options = ("--engine", "builtin", "--values", "none", "--only", "cut,unused")
     _, out, _ = gviz("check", *options, str(HEALTHY / "clipping.py"), cwd=HERE)
     assert (
-        "(2 kinds looked for; not judged: single numbers, as most arrays were not kept (--values all); whether" in out
+        "(2 kinds looked for; not judged: what single elements were, as only statistics of most arrays were kept "
+        "(--values all keeps them); whether" in out
     )
 
 

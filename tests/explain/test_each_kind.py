@@ -8,14 +8,17 @@ from recording import events_of, timeline_of
 
 import gviz
 import gviz.engine as torch
-from gviz.events import BackwardStarted, Failed, NodeCreated
+from gviz.events import BackwardStarted, Failed, Marked, NodeCreated, OptimizerStepped
 from gviz.explain.check import check
-from gviz.explain.finding import lines
+from gviz.explain.finding import Finding, lines
 from gviz.explain.findings._nan_operation import too_short
+from gviz.explain.findings.alarm import in_unrecorded_iteration
+from gviz.explain.program_errors import all_failures
 from gviz.explain.recording_overview import Survey
 from gviz.explain.why import why
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.trace.whole_iterations import RecordedIterations
 
 F = torch.nn.functional
 
@@ -255,13 +258,13 @@ def bad_seed():
         (attached_target, "attached-target", "note", "sends a gradient into its target"),
         (dropout_in_evaluation, "dropout-in-evaluation", "note", "model.eval()"),
         (shared_layer, "shared", "note", "one parameter in 2 modules"),
-        (one_layer_thrice, "shared", "note", "of one module that is 3 times in a list"),
+        (one_layer_thrice, "shared", "note", "to one module that a list contains 3 times"),
         (never_stepped, "never-stepped", "note", "no optimizer has updated it"),
         (trained(summed), "summed-loss", "note", "every gradient is 32 times that of the mean"),
         (trained(squares), "summed-loss", "note", "a learning rate 32 times smaller"),
-        (trained(F.mse_loss, rate=0.0), "unchanged", "warning", "2 steps of the optimizer have left"),
+        (trained(F.mse_loss, rate=0.0), "unchanged", "warning", "2 steps of the optimizer did not change"),
         (trained(F.mse_loss, rate=1e-30), "unchanged", "warning", "the change rounds away"),
-        (trained(F.mse_loss, rate=0.0, steps=1), "unchanged", "note", "a step of the optimizer has left"),
+        (trained(F.mse_loss, rate=0.0, steps=1), "unchanged", "note", "a step of the optimizer did not change"),
         (cleared_early, "cleared-early", "error", "this step finds no gradient: the .grad of #"),
         (cleared_early_to_zero, "cleared-early", "error", "zero_grad() before backward(), or after step()"),
         (loss_made_anew, "not-reached", "warning", "is a new tensor with no autograd history"),
@@ -385,7 +388,7 @@ def test_what_two_losses_of_one_step_share_is_not_called_carried():
         return w, v
 
     one = found(program)["second-backward"]
-    assert "fake = Tanh, which both use" in told(one)
+    assert "fake = tanh, which both use" in told(one)
     assert "fake.detach() at test_each_kind.py:" in told(one)
     assert "else retain_graph=True there" in told(one)
 
@@ -561,17 +564,29 @@ def test_what_becomes_of_a_nan_is_not_known_before_its_pass(growing, says):
 
 
 def test_contributions_that_cancel_are_told_as_they_are():
-    """The last bias of a critic: what one mean adds, the other takes away."""
+    def program():
+        shift, x = torch.zeros(1, requires_grad=True), torch.ones(3, 2)
+        ((x + shift).mean() - (x * 2 + shift).mean()).backward()
+        return shift
+
+    (one,) = found(program).values()
+    assert (one.finding.kind, one.level) == ("cancelled", "note")
+    assert "shift is zero: its 2 contributions cancel" in told(one)
+    assert [part.text[:6] for part in one.finding.parts] == ["+= -1 ", "+= 1 f"]
+
+
+def test_a_bias_that_cancels_while_its_weight_does_not_is_explained_only_if_asked():
+    """The last bias of a critic: what one mean adds, the other takes away, and nothing is wrong."""
 
     def program():
         critic, x = torch.nn.Linear(2, 1), torch.ones(3, 2)
         (critic(x).mean() - critic(x * 2).mean()).backward()
         return critic
 
-    (one,) = found(program).values()
-    assert (one.finding.kind, one.level) == ("cancelled", "note")
-    assert "bias is zero: its 2 contributions cancel" in told(one)
-    assert [part.text[:6] for part in one.finding.parts] == ["+= -1 ", "+= 1 f"]
+    assert found(program) == {}
+    timeline = Timeline(MemoryLog(events_of(program)))
+    bias = next(node for node in timeline.nodes if timeline.info(node).name.endswith("bias"))
+    assert why(timeline, timeline.at(len(timeline)), bias, "grad").kind == "cancelled"
 
 
 def test_contributions_that_cancel_further_up_are_told_there():
@@ -583,7 +598,7 @@ def test_contributions_that_cancel_further_up_are_told_there():
 
     (one,) = found(program).values()
     assert one.finding.kind == "cancelled"
-    assert "h = Exp is zero: its 2 contributions cancel" in told(one)
+    assert "h = exp is zero: its 2 contributions cancel" in told(one)
 
 
 def test_a_pass_that_takes_back_what_one_before_has_added():
@@ -623,7 +638,7 @@ def test_a_label_that_is_no_class_is_told_how_many_there_are(shape):
 
     events = [*events_of(program), Failed("IndexError", "Target 3 is out of bounds.", 0, 0, "")]
     (failure,) = [one.finding for one in check(Timeline(MemoryLog(events))) if one.finding.kind == "failed"]
-    assert failure.fix.startswith("labels lie from 0 to 2: the scores, #3 ")
+    assert failure.fix.startswith("use labels from 0 to 2: the scores, #3 ")
     assert failure.fix.endswith(", have 3 columns")
 
 
@@ -654,7 +669,7 @@ def test_more_of_one_kind_on_one_line_are_named():
 
     one = found(program)["dropout-in-evaluation"]
     assert one.more == 2
-    assert one.heading.endswith("(and 2 more on this line: #5 Dropout, #7 Dropout)")
+    assert one.heading.endswith("(and 2 more on this line: #5 dropout, #7 dropout)")
 
 
 @pytest.mark.parametrize(
@@ -853,3 +868,81 @@ def test_the_ends_of_losses_are_looked_up_once(monkeypatch):
     monkeypatch.setattr(Survey, "ops", counted)
     assert "swapped" in {one.finding.kind for one in check(timeline)}
     assert asked.count(("div",)) == 1
+
+
+def watched(*alarms, since=(), program=("train.py", "--lr", "0.1")):
+    """The checked alarms of a trace whose iterations 1 and 50 are whole."""
+    marks = [Marked("iteration 1"), Marked("alarm at iteration 40: the loss is nan"), Marked("iteration 50")]
+    log = MemoryLog([*marks[:1], *events_of(saturated), *marks[1:]])
+    log.recorded_iterations = RecordedIterations(
+        60, 1, ((1, 1), (50, 50)), (), alarms, last_good=since, program=program
+    )
+    return [one.finding for one in check(Timeline(log)) if one.finding.kind == "alarm"]
+
+
+def test_an_alarm_of_an_iteration_that_was_not_recorded_comes_with_a_command():
+    (alarm,) = watched((40, "the loss is nan"), since=(39,))
+    assert alarm.kind == "alarm"
+    assert alarm.text == "iteration 40: the loss is nan"
+    assert alarm.event > 1
+    assert alarm.fix == "gviz record --from-iteration 39 train.py --lr 0.1 (if the program sets its seeds)"
+
+
+def failed_in(finding, *events, whole=((1, 1), (50, 50))):
+    """A finding about the error that ended a monitored run in iteration 60, after `finding` by its tensors."""
+    events = [
+        Marked("iteration 50"), *events_of(lambda: torch.ones(2) * 2), OptimizerStepped("SGD", (), 0), *events,
+        Marked("alarm at iteration 60: the program failed with RuntimeError"),
+        Failed("RuntimeError", "shapes cannot be multiplied", 0, 0, ""),
+    ]  # fmt: skip
+    log = MemoryLog(events)
+    alarms = ((60, "the program failed with RuntimeError"),)
+    log.recorded_iterations = RecordedIterations(60, 1, whole, (), alarms, last_good=(59,), program=("train.py",))
+    timeline = Timeline(log)
+    assert [one.finding.kind for one in check(timeline)] == ["failed"]  # no alarm besides
+    (failure,) = all_failures(timeline)
+    return in_unrecorded_iteration(timeline, failure, finding)
+
+
+COMMAND = "record what led to it: gviz record --from-iteration 59 train.py (if the program sets its seeds)"
+
+
+def test_an_error_in_an_iteration_that_was_not_recorded_is_not_explained_by_tensors_of_another():
+    found = failed_in(Finding("mismatch", "x is (2,)", node=1))
+    assert found.text == "the program failed in iteration 60, which was not recorded"
+    assert found.fix == COMMAND
+    assert "shapes cannot be multiplied" in found.parts[0].text
+    assert not found.node
+
+
+def test_an_error_that_is_explained_without_tensors_names_its_iteration():
+    finding = Finding("failed", "the program failed")
+    assert failed_in(finding).parts[-1].text == f"iteration 60 was not recorded; {COMMAND}"
+
+
+def test_an_error_in_a_recorded_iteration_is_explained_by_its_tensors():
+    created = [event for event in events_of(lambda: torch.ones(16, 5)) if isinstance(event, NodeCreated)]
+    finding = Finding("mismatch", "x is (2,)", node=1)
+    later = [msgspec.structs.replace(event, node=1000) for event in created]
+    assert failed_in(finding, *later, whole=((60, 60),)) is finding
+
+
+def test_an_alarm_of_a_recorded_iteration_is_no_finding():
+    assert watched((1, "the loss is nan"), since=(1,)) == []
+
+
+@pytest.mark.parametrize("known", [{"since": ()}, {"since": (39,), "program": ()}])
+def test_an_alarm_without_a_known_program_has_no_command(known):
+    (alarm,) = watched((40, "the loss is nan"), **known)
+    assert alarm.fix == ""
+
+
+def test_later_alarms_are_parts_of_the_first():
+    (alarm,) = watched(*((at, "the loss is nan") for at in range(20, 30)), since=range(19, 29))
+    assert "--from-iteration 19 " in alarm.fix
+    assert [part.text for part in alarm.parts] == ["iteration 21: the loss is nan", "iteration 22: the loss is nan"]
+
+
+def test_control_characters_of_a_strange_trace_are_not_printed():
+    (alarm,) = watched((40, "\x1b[2J"), since=(39,), program=("\x1b]0;x\x07",))
+    assert "\x1b" not in alarm.text + alarm.fix

@@ -1,5 +1,6 @@
 """Fixes that are edits: what each kind of change writes, and that a program is right with the edit of its finding."""
 
+import re
 import sys
 from contextlib import nullcontext
 
@@ -35,6 +36,17 @@ def after(text, make, *arguments, line=1, **options):
 
 
 CHANGES = [
+    (edits.indices_added, [], "out[rows] += x\n", "out.index_add_(0, rows, x)\n"),
+    (edits.indices_added, [], "self.out[rows] -= x * 2\n", "self.out.index_add_(0, rows, x * 2, alpha=-1)\n"),
+    (edits.indices_added, [], "out[:, rows] += x\n", None),
+    (edits.indices_added, [], "out[1:3] += x\n", None),
+    (edits.indices_added, [], "out[rows] *= x\n", None),
+    (edits.parameter_last, [], "w = nn.Parameter(torch.randn(4)).view(2, 2)\n",
+     "w = nn.Parameter(torch.randn(4).view(2, 2))\n"),
+    (edits.parameter_last, [], "w = nn.Parameter(a - b).half()\n", "w = nn.Parameter((a - b).half())\n"),
+    (edits.parameter_last, [], "w = nn.Parameter(-a).half()\n", "w = nn.Parameter((-a).half())\n"),
+    (edits.parameter_last, [], "w = nn.Parameter(a)\n", None),
+    (edits.parameter_last, [], "w = nn.Parameter(a, requires_grad=False).half()\n", None),
     (edits.without_method, ["detach"], "h = f(x).detach()\n", "h = f(x)\n"),
     (edits.without_method, ["detach"], "h = f(x)\n", None),
     (edits.without_attribute, ["data"], "y = g(x.data, 1)  # why\n", "y = g(x, 1)  # why\n"),
@@ -50,9 +62,10 @@ CHANGES = [
     (edits.with_keyword, ["f", "a", "2"], "f(x, a=2)\n", None),
     (edits.wrapped, ["fake", ".detach()"], "loss = dis(fake).mean()\n", "loss = dis(fake.detach()).mean()\n"),
     (edits.wrapped, ["fake", ".detach()"], "fake = gen(z)\n", None),
-    (edits.within, ["log", ".clamp(min=1e-8)"], "y = torch.log(p * 2)\n", "y = torch.log((p * 2).clamp(min=1e-8))\n"),
-    (edits.within, ["log", ".clamp(min=1e-8)"], "y = p.log()\n", "y = p.clamp(min=1e-8).log()\n"),
-    (edits.within, ["log", ".clamp(min=1e-8)"], "y = a * torch.log(p) + b * torch.log(1 - p)\n",
+    (edits.argument_suffix, ["log", ".clamp(min=1e-8)"], "y = torch.log(p * 2)\n",
+     "y = torch.log((p * 2).clamp(min=1e-8))\n"),
+    (edits.argument_suffix, ["log", ".clamp(min=1e-8)"], "y = p.log()\n", "y = p.clamp(min=1e-8).log()\n"),
+    (edits.argument_suffix, ["log", ".clamp(min=1e-8)"], "y = a * torch.log(p) + b * torch.log(1 - p)\n",
      "y = a * torch.log(p.clamp(min=1e-8)) + b * torch.log((1 - p).clamp(min=1e-8))\n"),
     (edits.safe_where, [], "y = torch.where(x > 0, torch.log(x), 0)\n",
      "y = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0)\n"),
@@ -137,8 +150,35 @@ IN_LOOPS = [
 @pytest.mark.parametrize(("text", "expected"), IN_LOOPS)
 def test_what_a_loop_makes_anew_moves_before_it(text, expected):
     last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
-    made = edits.made_in_loop(Text(text), at(last), "opt", "Adam")
+    made = edits.assignment_in_loop(Text(text), at(last), "opt", "Adam")
     assert (made and (made.edit.applied(text) if made.edit else "")) == expected
+
+
+REPEATED = [
+    ("p = d(f)\nloss = b(p)\nopt.step()\nloss.backward()\n", [1, 2],
+     "p = d(f)\nloss = b(p)\nopt.step()\np = d(f)\nloss = b(p)\nloss.backward()\n"),
+    ("def f():\n    p = d(\n        f)\n    opt.step()\n", [2],
+     "def f():\n    p = d(\n        f)\n    opt.step()\n    p = d(\n        f)\n"),
+    ("if a:\n    p = d(f)\nopt.step()\n", [2], None),
+    ("p += d(f)\nopt.step()\n", [1], None),
+    ("opt.step()\np = d(f)\n", [2], None),
+    ("p = d(f); opt.step()\n", [1], None),
+    ("opt.step()\n", [], None),
+    ("h = cell(x, h)\nopt.step()\n", [1], None),
+    ("net.h = cell(x, net.h)\nopt.step()\n", [1], None),
+    ("p = d(h)\nh, c = cell(x, p)\nopt.step()\n", [1, 2], None),
+    ("p[0] = d(p[1])\nopt.step()\n", [1], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "earlier", "expected"), REPEATED)
+def test_assignments_are_repeated_after_a_statement_of_their_block(text, earlier, expected):
+    last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
+    texts, edit = edits.repeated_after(
+        Text(text), at(last, text.splitlines()[last - 1].index("opt")), [*map(at, earlier)]
+    )
+    assert (edit and edit.applied(text)) == expected
+    assert bool(texts) is (expected is not None)
 
 
 @pytest.mark.parametrize(
@@ -448,3 +488,27 @@ def test_gradients_that_stay_off_are_off_to_the_end_of_the_function_only(text, l
     found = edits.switched_off_for_good(Text(text), [PATH])
     assert found.at.line == line
     assert (found.edit and found.edit.applied(text)) == expected
+
+
+PLATEAU = "plateau = ReduceLROnPlateau(opt, MODE)\nfor _ in range(9):\n    val = f(x)\n    STEP\n"
+
+
+@pytest.mark.parametrize(
+    ("mode", "step", "name"),
+    [
+        ('mode="max"', "plateau.step(val)", "val"),
+        ("'max'", "plateau.step(metrics=val.item())", "val"),
+        ('mode="min"', "plateau.step(val)", ""),
+        ("patience=2", "plateau.step(val)", ""),
+        ('mode="max"', "other.step(val)", ""),
+        ('mode="max"', "plateau.step(-val)", ""),
+        ('mode="max"', "val = -val\n    plateau.step(val)", ""),
+    ],
+)
+def test_a_plateau_for_a_maximum_is_found_with_the_one_assignment_of_what_it_gets(mode, step, name):
+    text = PLATEAU.replace("MODE", mode).replace("STEP", step)
+    plateaus = list(edits.plateaus_for_maxima(Text(text), at(1)))
+    expected = [(1, name, range(3, 4))] * bool(name)
+    assert [(frame.line, metric, lines) for frame, metric, lines, _ in plateaus] == expected
+    mended = PLATEAU.replace("MODE", re.sub("['\"]max['\"]", '"min"', mode)).replace("STEP", step)
+    assert [edit.applied(text) for *_, edit in plateaus] == [mended] * bool(name)

@@ -14,12 +14,12 @@ def test_one_sentence_for_every_event():
     timeline = demo()
     said = [sentence(timeline, n) for n in range(len(timeline) + 1)]
     assert said[0] == "start of the recording, before event 1 of 33."
-    assert said[7] == "event 7, forward, node #4 b = Mul: 3 (x) * -6 (a) = -18."
+    assert said[7] == "event 7, forward, node #4 b = mul: 3 (x) * -6 (a) = -18."
     assert said[11] == "event 11, forward: the program wrote to stdout: loss -24.0."
-    assert said[19] == "event 19, backward, node #4 b = Mul: sends to #3 a = Mul: incoming 1 += 3, now 4 (2 of 2)."
+    assert said[19] == "event 19, backward, node #4 b = mul: sends to #3 a = mul: incoming 1 += 3, now 4 (2 of 2)."
     assert said[21] == (
-        "event 21, backward, node #4 b = Mul: its rule has run and sent -6 to #1 x (1 of 2); "
-        "to #3 a = Mul 1 += 3, now 4 (2 of 2)."
+        "event 21, backward, node #4 b = mul: its rule has run and sent -6 to #1 x (1 of 2); "
+        "to #3 a = mul 1 += 3, now 4 (2 of 2)."
     )
     assert said[31] == "event 31, backward, node #1 x: .grad was None, is now -14."
     assert all(text.endswith(".") and "\n" not in text for text in said)
@@ -42,8 +42,8 @@ def test_a_part_of_a_result_is_told_as_the_program_takes_it(path, text):
 
 def test_who_was_told_of_a_share_is_not_told_again():
     timeline = demo()
-    assert sentence(timeline, 21, since=20) == "event 21, backward, node #4 b = Mul: its rule has run."
-    assert sentence(timeline, 21, since=18).endswith("its rule has run and sent to #3 a = Mul 1 += 3, now 4 (2 of 2).")
+    assert sentence(timeline, 21, since=20) == "event 21, backward, node #4 b = mul: its rule has run."
+    assert sentence(timeline, 21, since=18).endswith("its rule has run and sent to #3 a = mul 1 += 3, now 4 (2 of 2).")
 
 
 @pytest.mark.parametrize(("rows", "said"), [

@@ -75,7 +75,7 @@ def test_a_hook_of_a_result_stands_below_what_its_rule_sent(engine, tmp_path):
 
     timeline = timeline_of(program, engine, tmp_path)
     words = "the hook reverse changed [6 16] to [-0.6 -1.6] (multiplied by -0.1)"
-    assert f"before that rule, {words} at #3 f = Mul" in answer(timeline, "x")
+    assert f"before that rule, {words} at #3 f = mul" in answer(timeline, "x")
     (found,) = check(timeline)
     assert (found.finding.kind, found.level) == ("changed-by-hook", "note")
     assert words in found.finding.parts[0].text
@@ -131,7 +131,7 @@ def test_a_hook_that_makes_zero_is_named_and_nothing_is_said_to_cancel(engine, h
     timeline = timeline_of(program, engine, tmp_path)
     text = answer(timeline, "x")
     assert "the gradient of #1 x is zero: the hook zeros makes it so" in text
-    assert "the hook zeros changed [3 3 3] to [0 0 0] at #2 y = Mul" in text
+    assert "the hook zeros changed [3 3 3] to [0 0 0] at #2 y = mul" in text
     assert {one.finding.kind for one in check(timeline)} == {"changed-by-hook"}
 
 

@@ -21,4 +21,4 @@ async def test_why_at_a_failure_on_the_screen():
     timeline = recorded("bugs", "carried_state")
     screen = await after(timeline, "e", at=len(timeline))
     rows = [plain(row) for row in screen._draw(80)]
-    assert "through #8 h = Tanh, carried over" in " ".join(" ".join(rows).split())
+    assert "through #8 h = tanh, carried over" in " ".join(" ".join(rows).split())

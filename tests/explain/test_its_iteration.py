@@ -1,6 +1,7 @@
 """What a backward pass has brought belongs to it: no view shows it as news of the next iteration."""
 
 import json
+import re
 
 import pytest
 from recording import timeline_of
@@ -13,7 +14,7 @@ from gviz.events import GradSet
 from gviz.explain.node_facts import NodeView, incoming_facts
 from gviz.render.forms.picture_json import render
 from gviz.render.page.changes import Changes, dressed
-from gviz.render.request import ExportOptions
+from gviz.render.picture_content import ExportOptions
 from gviz.render.scene import Options, scene, structure
 from gviz.trace.node_gradients import in_its_iteration
 
@@ -86,8 +87,8 @@ def test_what_a_pass_brought_is_over_once_the_grad_is_cleared(how):
     timeline = recorded(program)
     ((cleared, _),) = timeline.select((GradSet,), 1, len(timeline) + 1)
     before, after = ("\n".join(panel(timeline, n, 1)) for n in (cleared - 1, cleared))
-    assert "grad in 6" in before
-    assert "grad in none yet" in after
+    assert "incoming 6" in before
+    assert "incoming none yet" in after
     assert (
         box(scene(structure(timeline, timeline.iterations[0]), timeline, timeline.at(cleared)), "n1").rows[1].text
         == "·"
@@ -104,4 +105,4 @@ def test_a_graph_before_its_numbers_says_rules_and_no_arithmetic():
     said = "\n".join(panel(timeline, len(timeline), 2))
     assert "to #1 x: g * x\n" in said
     assert "2 of 2, without" in said
-    assert "g ()" not in said
+    assert re.search(r"\bg \(\)", said) is None

@@ -44,7 +44,7 @@ def test_an_error_because_of_a_none_says_why_it_is_none(engine):
     (found,) = answers(timeline, "error")
     assert found.text == "the program failed with TypeError because w.grad is None"
     told = "\n".join(rows(found))
-    assert f"w = Sub is no leaf: only leaves keep their gradient in .grad, at {place('lost_leaf_fails')}" in told
+    assert f"w = sub is not a leaf: only leaves keep their gradient in .grad, at {place('lost_leaf_fails')}" in told
     assert "the name w referred to the leaf" in told
     assert found.fix == "with torch.no_grad(): w -= lr * w.grad"
     assert len(rows(found)) <= 6
@@ -75,7 +75,7 @@ def test_after_the_pass_the_value_of_a_result_is_told_first(engine):
     timeline = recorded("loops", "lost_leaf_fails", engine)
     (found,) = answers(timeline, "h")
     first, which, *rest = rows(found)
-    assert first.startswith(f"#{found.node} h = Mul at lost_leaf_fails.py:8: ")
+    assert first.startswith(f"#{found.node} h = mul at lost_leaf_fails.py:8: ")
     assert which.startswith(f"this is #{found.node}, the last of 2 called h; #")
     assert rest[0] == "its gradient was [1 1]; .grad keeps it only after retain_grad()"
     assert rest[1].startswith("+= [1 1]")
@@ -141,7 +141,7 @@ def test_check_prints_few_lines_of_a_finding_and_all_when_asked(capsys):
     timeline = recorded("loops", "cut_in_many_places")
     found, given = check_ranks([check(timeline)]), Recordings((Path("t.gviz"),), (Rank(timeline),))
     for whole_of_it, cuts in ((False, 2), (True, 4)):
-        print_text(given, found, 1, whole=whole_of_it)
+        print_text(given, found, 1, whole=whole_of_it, fails=True)
         out = capsys.readouterr().out
         assert out.count("cut at") == cuts
         assert ("-v prints 5 more lines" in out) != whole_of_it
@@ -216,6 +216,6 @@ def test_what_was_made_once_is_not_to_be_detached_but_to_be_the_leaf(engine):
 def test_the_line_that_made_a_loss_a_number_is_named(engine):
     (found,) = answers(recorded("loops", "backward_of_a_number", engine), None)
     first, second, third = rows(found)
-    assert first == "backward was called on loss, which is a number and no tensor"
-    assert second == "it was made one at backward_of_a_number.py:8: loss = loss.item()"
+    assert first == "backward was called on loss, which is a number, not a tensor"
+    assert second == "it became a number at backward_of_a_number.py:8: loss = loss.item()"
     assert third.startswith("try: call backward() on the tensor, and give the number another name")

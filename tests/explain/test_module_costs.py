@@ -23,7 +23,7 @@ TRAINED = timeline_of(train)
 
 def timed(*calls, total=1000):
     one = TimedIteration(7, "cpu", total, calls, 0, 0)
-    recorded = RecordedIterations(9, 1, (), (), (), times=(one,))
+    recorded = RecordedIterations(9, 1, (), (), (), timed_iterations=(one,))
     timeline = SimpleNamespace(recorded_iterations=recorded, iteration_at=lambda n: SimpleNamespace(end=n))
     timeline.once = lambda question, about: question(timeline, about)
     return timeline

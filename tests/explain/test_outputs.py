@@ -20,9 +20,9 @@ def test_sentences_tell_every_output_by_its_name(engine):
     timeline = taken_apart(engine)
     told = "\n".join(sentence(timeline, n, since=n - 1) for n in range(1, len(timeline) + 1))
     assert "x cut along dim 0 = p [0 1 2 3], q [4 5], with x (6,)." in told
-    assert "Split: q is [1] of what the call gave." in told
+    assert "split: q is [1] of what the call gave." in told
     assert "[4 5] (q) * 3 = [12 15]." in told
-    assert "sends [3 3] to q of #2 p, q = Split." in told
+    assert "sends [3 3] to q of #2 p, q = split." in told
     assert "its gradient is complete, p [2 2 2 2], q [3 3], and its rule runs." in told
 
 
@@ -39,11 +39,11 @@ def test_the_node_panel_names_each_output_and_each_gradient(engine):
     timeline = taken_apart(engine)
     user = next(node for node in timeline.nodes if [2, 1] in map(list, timeline.info(node).created.inputs))
     rows, of_user = (list(plain_panel(timeline, len(timeline), node, 100)) for node in (2, user))
-    assert [row for row in rows if row.startswith(("value", "grad in"))] == [
+    assert [row for row in rows if row.startswith(("value", "incoming"))] == [
         "value 0 p  [0 1 2 3]  float32 (4,)",
         "value 1 q  [4 5]  float32 (2,)",
-        "grad in 0 p  [2 2 2 2]",
-        "grad in 1 q  [3 3]",
+        "incoming 0 p  [2 2 2 2]",
+        "incoming 1 q  [3 3]",
     ]
     assert "with   #2 q  [4 5]" in of_user
     assert "to #2 q: g * 3 = [1 1] * 3 = [3 3]" in of_user
@@ -53,8 +53,8 @@ def test_the_node_panel_names_each_output_and_each_gradient(engine):
 def test_the_tape_has_a_row_for_each_output(engine):
     timeline = taken_apart(engine)
     rows = [" ".join(row.split()) for row in plain_tape(timeline, len(timeline), 100)]
-    at = next(at for at, row in enumerate(rows) if "p, q = Split" in row)
-    assert rows[at].startswith("2 p, q = Split 1 [0 1 2 3] [2 2 2 2]")
+    at = next(at for at, row in enumerate(rows) if "p, q = split" in row)
+    assert rows[at].startswith("2 p, q = split 1 [0 1 2 3] [2 2 2 2]")
     assert rows[at + 1] == "q [4 5] [3 3]"
     assert len(rows) == 1 + len(timeline.nodes) + 2
     assert any(row.startswith("output 1 [3 4 5]") for row in rows)

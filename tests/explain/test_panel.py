@@ -58,9 +58,9 @@ def test_every_section_says_something_somewhere():
 
 
 def test_in_full_a_contribution_says_its_rule_and_its_event():
-    brief, full = (facts(demo(), 23, 1, full=full)["grad in"] for full in (False, True))
-    assert texts(brief)[1:] == ["+=: -6  from #4 b = Mul", "+=: -8  from #3 a = Mul"]
-    assert texts(full)[1] == "+=: -6  from #4 b = Mul at demo.py:6: g * a = 1 * -6 = -6, event 18"
+    brief, full = (facts(demo(), 23, 1, full=full)["incoming"] for full in (False, True))
+    assert texts(brief)[1:] == ["+=: -6  from #4 b = mul", "+=: -8  from #3 a = mul"]
+    assert texts(full)[1] == "+=: -6  from #4 b = mul at demo.py:6: g * a = 1 * -6 = -6, event 18"
     assert full[1].parts[-1].event == 18
 
 

@@ -36,7 +36,7 @@ def test_the_example_keeps_two_results_until_their_rules_have_run(tmp_path, engi
     sizes = [size for _, size in found.curve]
     assert sizes == [2 * KIB, 4 * KIB, 2 * KIB, 0]
     assert found.peak[1] == 4 * KIB
-    names = {found.timeline.info(one.made[0]).name: len(one.savers) for one in found.tensors}
+    names = {found.timeline.info(one.output[0]).name: len(one.savers) for one in found.tensors}
     assert names == {"h": 2, "z": 1}
     at_peak = {line.line: size for line, size in found.by_line(found.peak[0]).items()}
     assert at_peak == {8: 2 * KIB, 10: 2 * KIB}

@@ -1,6 +1,10 @@
 """Gradients that are wrong in silence: random draws, padding rows, masked means, left-out parameters, unused nan."""
 
 import pytest
+from recording import timeline_of
+
+import gviz.engine as torch
+from gviz.explain.formula import rule_text
 
 HEAD = """
 import torch
@@ -74,6 +78,11 @@ def test_a_draw_in_a_block_without_gradients_is_deliberate(kinds):
     assert "drawn" not in kinds(AUTOENCODER.replace("DRAW", block).replace("TERM", KL))
 
 
+def test_a_draw_while_gradients_are_switched_off_is_deliberate(kinds):
+    block = "0\n    torch.set_grad_enabled(False)\n    z = torch.normal(mu, std)\n    torch.set_grad_enabled(True)"
+    assert "drawn" not in kinds(AUTOENCODER.replace("DRAW", block).replace("TERM", KL))
+
+
 @pytest.mark.torch
 def test_a_sample_is_found_but_not_in_a_block_of_the_program(kinds):
     pytest.importorskip("torch")
@@ -87,6 +96,18 @@ def test_a_sample_is_found_but_not_in_a_block_of_the_program(kinds):
 @pytest.mark.parametrize("draw", ["mu + std * torch.randn_like(std)", "mu", "torch.normal(0.0, 1.0, (8, 2))"])
 def test_noise_and_draws_from_fixed_distributions_are_not(draw, kinds):
     assert "drawn" not in kinds(AUTOENCODER.replace("DRAW", draw).replace("TERM", KL))
+
+
+def test_a_parameter_on_both_sides_of_a_draw_makes_no_probability(kinds):
+    tied = AUTOENCODER.replace("(dec(z) - data)", "(z @ enc.weight[:2] - data)").replace("TERM", KL)
+    assert "drawn" in kinds(tied.replace("DRAW", "torch.normal(mu, std)"))
+
+
+def test_a_draw_from_data_with_many_paths_is_found_at_once(kinds):
+    """Sixty additions of a tensor to itself have 2 ** 60 paths."""
+    doubled = "torch.full((8, 2), 1e-20)\n    for _ in range(60):\n        std = std + std\n"
+    program = AUTOENCODER.replace("(0.5 * logvar).exp()\n", doubled)
+    assert "drawn" in kinds(program.replace("DRAW", "torch.normal(mu, std)").replace("TERM", KL))
 
 
 def test_a_draw_whose_probability_is_in_the_loss_is_deliberate(kinds):
@@ -124,7 +145,7 @@ def embedding(ids, targets, padding="0"):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_padding_row_between_tokens_is_a_token(engine, kinds):
     found = kinds(embedding(BETWEEN, "torch.full((12,), 3)"), engine)["padding-used"]
-    assert "index 0 is between other tokens 2 times" in texts(found)
+    assert "index 0 is between other tokens twice" in texts(found)
     assert "ignore_index" not in texts(found)
 
 
@@ -135,10 +156,50 @@ def test_a_padding_row_among_the_targets_is_a_token_or_to_be_ignored(kinds):
     assert "between" not in texts(found)
 
 
-def test_a_row_that_pads_is_not(kinds):
-    assert "padding-used" not in kinds(embedding(PADDED, "ids.reshape(-1), ignore_index=0"))
-    assert "padding-used" not in kinds(embedding(PADDED, "torch.full((12,), 3)"))
-    assert "padding-used" not in kinds(embedding(BETWEEN, "ids.reshape(-1)", "None"))
+@pytest.mark.parametrize(("padding", "words"), [(0, "except the padding row 0, "), (None, "")])
+def test_the_rule_of_an_embedding_leaves_out_its_padding_row(padding, words):
+    weight = torch.ones(3, 2, requires_grad=True)
+    timeline = timeline_of(
+        lambda: torch.nn.functional.embedding(torch.tensor([1, 0]), weight, padding_idx=padding).sum().backward()
+    )
+    info = next(info for info in map(timeline.info, timeline.nodes) if info.op.name == "embedding")
+    assert rule_text(info, 0) == f"g added at the rows indices, {words}0 elsewhere"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_row_that_pads_is_not(engine, kinds):
+    assert "padding-used" not in kinds(embedding(PADDED, "ids.reshape(-1), ignore_index=0"), engine)
+    assert "padding-used" not in kinds(embedding(PADDED, "torch.full((12,), 3)"), engine)
+    assert "padding-used" not in kinds(embedding(BETWEEN, "ids.reshape(-1)", "None"), engine)
+
+
+@pytest.mark.parametrize(
+    "frozen", ["emb.weight.requires_grad_(False)", "opt = torch.optim.SGD(fc.parameters(), lr=0.1)"]
+)
+def test_the_padding_row_of_an_embedding_that_does_not_learn_is_not(frozen, kinds):
+    program = embedding(BETWEEN, "ids.reshape(-1)")
+    assert "padding-used" in kinds(program)
+    assert "padding-used" not in kinds(program.replace("for epoch", f"{frozen}\nfor epoch"))
+
+
+def test_other_classes_than_the_rows_of_the_embedding_are_no_tokens(kinds):
+    classes = embedding(PADDED, "ids.reshape(-1) % 5").replace("nn.Linear(3, 6)", "nn.Linear(3, 5)")
+    assert "padding-used" not in kinds(classes.replace("(-1, 6)", "(-1, 5)"))
+
+
+def test_the_targets_of_another_model_are_not(kinds):
+    other = (
+        "for epoch in range(2):\n    F.cross_entropy(nn.Linear(2, 6)(torch.ones(12, 2)), ids.reshape(-1)).backward()"
+    )
+    program = embedding(PADDED, "torch.full((12,), 3)")
+    assert "padding-used" not in kinds(program.replace("for epoch in range(2):", other))
+
+
+@pytest.mark.parametrize(("padding", "count"), [(0, "3000 of the 9000 targets"), (1, "")])
+def test_targets_of_which_only_statistics_are_kept_are_counted_if_they_are_zero(padding, count, kinds):
+    ids = f"[[2, 3, {padding}]] * 3000"
+    found = kinds(embedding(ids, "ids.reshape(-1)", str(padding))).get("padding-used")
+    assert count in texts(found) if count else found is None
 
 
 def test_sequences_may_lie_along_either_dimension_of_the_indices(kinds):
@@ -210,6 +271,7 @@ def test_a_mask_that_is_filled_in_counts_what_it_leaves(engine, kinds):
         (COMPARED, "(losses * mask).mean(1).sum()"),
         (COMPARED, "(losses * mask).mean() / mask.mean()"),
         (COMPARED, "(losses * (losses > 1).float()).mean()"),
+        (COMPARED, "(losses * mask).mean() + (losses.pow(2) * (lengths[:, None] <= torch.arange(4)).float()).mean()"),
         (COMPARED, "(losses.pow(2) * torch.ones(4, 4).tril()[:3]).mean()"),
         ("torch.tensor([[1.], [0.], [1.]])", "(losses[:, :1] * mask).mean()"),
     ],

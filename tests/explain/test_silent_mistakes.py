@@ -15,6 +15,77 @@ torch.manual_seed(0)
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 
 MISTAKES = {
+    "weights of a state dict in a functional call": """
+from torch.func import functional_call
+net, scale = nn.Linear(3, 2), nn.Parameter(torch.tensor(1.0))
+opt = torch.optim.SGD([*net.parameters(), scale], lr=0.1)
+for i in range(3):
+    weights = net.state_dict()
+    loss = (functional_call(net, weights, (torch.randn(4, 3),)) * scale).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "momentum that moves a frozen layer": """
+net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+for i in range(6):
+    if i == 2:
+        net[0].requires_grad_(False)
+    loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    opt.zero_grad(set_to_none=False)
+    loss.backward()
+    opt.step()
+""",
+    "statistics of a frozen part": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU())
+        self.body.requires_grad_(False)
+        self.head = nn.Linear(4, 1)
+    def forward(self, x):
+        return self.head(self.body(x))
+net = Net()
+net.train()
+opt = torch.optim.SGD(net.head.parameters(), lr=0.1)
+for i in range(3):
+    loss = (net(torch.randn(6, 3)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "dropout of an attention in evaluation": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lift = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.lift(x)
+        return F.scaled_dot_product_attention(h, h, h, dropout_p=0.5)
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(2, 5, 4)
+for i in range(2):
+    loss = (net(x) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+net.eval()
+with torch.no_grad():
+    net(x)
+""",
+    "a reversal of the gradients of all heads": """
+body, one, other = nn.Linear(8, 16), nn.Linear(16, 1), nn.Linear(16, 1)
+opt = torch.optim.SGD([*body.parameters(), *one.parameters(), *other.parameters()], lr=0.1)
+for i in range(2):
+    h = torch.relu(body(torch.randn(40, 8)))
+    h.register_hook(lambda grad: grad * -0.3)
+    loss = (one(h) - 1).pow(2).mean() + (other(h) + 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "an array that is written before the use of its result": """
 x = torch.randn(3, requires_grad=True)
 h = x * 2
@@ -26,6 +97,17 @@ net = nn.Linear(4, 1)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for i in range(2):
     loss = (torch.softmax(net(torch.randn(6, 4)), -1) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a softmax over the single score of each element": """
+score, head = nn.Linear(4, 1, bias=False), nn.Linear(4, 1)
+opt = torch.optim.SGD([*score.parameters(), *head.parameters()], lr=0.1)
+x = torch.randn(6, 5, 4)
+for i in range(2):
+    weights = F.softmax(score(x) / 2, dim=-1)
+    loss = (head((weights * x).sum(1)) - 1).pow(2).mean()
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -690,6 +772,41 @@ for i in range(2):
 """,
 }
 EXPECTED = {
+    "weights of a state dict in a functional call": (
+        "warning",
+        "unused",
+        ["which is detached from it"],
+        "state_dict(keep_vars=True)",
+        "weights = net.state_dict()",
+    ),
+    "momentum that moves a frozen layer": (
+        "warning",
+        "frozen-moved",
+        ["moves ", "in 4 steps, though frozen", "zeros", "momentum 0.9"],
+        "set_to_none=True",
+        "opt.zero_grad(set_to_none=False)",
+    ),
+    "statistics of a frozen part": (
+        "note",
+        "frozen-statistics",
+        ["body.1 still change, though frozen", "3 batches"],
+        "eval()",
+        "net.train()",
+    ),
+    "dropout of an attention in evaluation": (
+        "note",
+        "dropout-in-evaluation",
+        ["dropout is active at", "under no_grad"],
+        "self.training",
+        "F.scaled_dot_product_attention",
+    ),
+    "a reversal of the gradients of all heads": (
+        "note",
+        "changed-by-hook",
+        ["turns round the gradient of", "all 2 uses"],
+        "view_as",
+        "h.register_hook",
+    ),
     "an array that is written before the use of its result": (
         "error",
         "changed-through-data",
@@ -703,6 +820,13 @@ EXPECTED = {
         ["its result is always 1", "(6,1)"],
         "sigmoid",
         "torch.softmax(",
+    ),
+    "a softmax over the single score of each element": (
+        "warning",
+        "one-element",
+        ["its result is always 1", "(6,5,1)"],
+        "dim=1, of size 5",
+        "F.softmax(",
     ),
     "a layer norm of one feature": (
         "warning",
@@ -774,7 +898,7 @@ EXPECTED = {
         "clipped-early",
         [
             "params is a generator that was already consumed",
-            "was made at program.py:9, and read to its end at program.py:10",
+            "was created at program.py:9, and read to its end at program.py:10",
         ],
         "params = list(...)",
         "clip_grad_norm_(params",
@@ -784,7 +908,7 @@ EXPECTED = {
         "failed",
         [
             "params is a generator that was already consumed",
-            "was made at program.py:9, and read to its end at program.py:10",
+            "was created at program.py:9, and read to its end at program.py:10",
         ],
         "params = list(...)",
         "second = ",
@@ -861,7 +985,7 @@ EXPECTED = {
         "clone()",
         "x.data.mul_",
     ),
-    "element set through data": ("error", "changed-through-data", ["h = Sigmoid"], "clone()", "h.data[0]"),
+    "element set through data": ("error", "changed-through-data", ["h = sigmoid"], "clone()", "h.data[0]"),
     "dropout by a function": (
         "note",
         "dropout-in-evaluation",
@@ -886,12 +1010,12 @@ EXPECTED = {
     "value as its own target": (
         "note",
         "attached-target",
-        ["into its target", "y = Add"],
+        ["into its target", "y = add"],
         "detach()",
         "y = r + 0.9",
     ),
     "temporal difference": ("note", "attached-target", ["into its target"], "detach()", "td = r"),
-    "best action as target": ("note", "attached-target", ["target = Add"], "detach()", "target = r"),
+    "best action as target": ("note", "attached-target", ["target = add"], "detach()", "target = r"),
     "untied by assign": ("warning", "untied", ["out.weight begins as a copy of", "emb.weight"], "tie them again", ""),
     "untied by deepcopy": ("warning", "untied", ["out.weight begins as a copy of", "emb.weight"], "tie them again", ""),
     "loss of a list": (
@@ -967,7 +1091,7 @@ EXPECTED = {
     "replicas that begin apart": (
         "note",
         "replicas-apart",
-        ["get the same gradient, but have different values", "began with different values"],
+        ["get the same gradient, but have different values", "started with different values"],
         "load_state_dict",
         "nets = [",
     ),
@@ -1044,7 +1168,7 @@ EXPECTED = {
     "a loss that grows": (
         "note",
         "not-falling",
-        ["loss = Sum grows in 30 passes", "1 of 1 parameters"],
+        ["loss = sum grows in 30 passes", "1 of 1 parameters"],
         "a smaller learning rate",
         "loss = (w",
     ),
@@ -1120,8 +1244,63 @@ EXPECTED = {
         "ws = [",
     ),
 }
-ONLY_TORCH = {"clipped before unscale_", "a target that is longer than its input"}
+ONLY_TORCH = {
+    "clipped before unscale_",
+    "a target that is longer than its input",
+    "weights of a state dict in a functional call",
+}
 HEALTHY = {
+    "a frozen layer without gradients": """
+net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+for i in range(6):
+    if i == 2:
+        net[0].requires_grad_(False)
+    loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a batch norm whose critic is frozen for a step of the generator": """
+G, D = nn.Linear(3, 4), nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.LeakyReLU(0.2), nn.Linear(4, 1))
+opt_g, opt_d = torch.optim.SGD(G.parameters(), lr=0.1), torch.optim.SGD(D.parameters(), lr=0.1)
+for i in range(3):
+    fake = G(torch.randn(6, 3))
+    real = F.softplus(-D(torch.randn(6, 4))).mean() + F.softplus(D(fake.detach())).mean()
+    opt_d.zero_grad()
+    real.backward()
+    opt_d.step()
+    D.requires_grad_(False)
+    loss = F.softplus(-D(fake)).mean()
+    opt_g.zero_grad()
+    loss.backward()
+    opt_g.step()
+    D.requires_grad_(True)
+""",
+    "a ranking loss, in which the bias cancels, with a gradient penalty": """
+net = nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for i in range(3):
+    a, b = torch.randn(6, 4), torch.randn(6, 4)
+    mid = ((a + b) / 2).requires_grad_(True)
+    (slope,) = torch.autograd.grad(net(mid).sum(), mid, create_graph=True)
+    loss = net(a).mean() - net(b).mean() + (slope.norm(dim=1) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "attention over a single key": """
+q, k, v = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+opt = torch.optim.SGD([*q.parameters(), *k.parameters(), *v.parameters()], lr=0.1)
+x = torch.randn(6, 5, 4)
+for length in (1, 3):
+    memory = torch.randn(6, length, 4)
+    scores = torch.softmax(q(x) @ k(memory).transpose(1, 2), dim=-1)
+    loss = (scores @ v(memory) - x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a reverse divergence from a teacher": """
 net = nn.Linear(4, 3)
 teacher = torch.randn(6, 3).log_softmax(1)
@@ -2279,3 +2458,136 @@ def test_a_layer_that_is_never_called_is_unused(engine, checks):
     (one,) = checks.of_text(HEAD + UNCALLED, engine).found
     assert one.finding.kind == "unused"
     assert one.more == 1
+
+
+ATTENTION = """
+q, v = nn.Linear(6, 6), nn.Linear(6, 6)
+opt = torch.optim.SGD([*q.parameters(), *v.parameters()], lr=0.1)
+x = torch.randn(2, 5, 6)
+weights = WEIGHTS
+out = PRODUCT
+loss = out.pow(2).mean()
+loss.backward()
+opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("weights", "product", "is_wrong"),
+    [
+        ("torch.softmax(q(x) @ x.transpose(1, 2), dim=1)", "weights @ v(x)", True),
+        ("F.dropout(torch.softmax(q(x) @ x.transpose(1, 2), dim=-2), 0.1)", "torch.bmm(weights, v(x))", True),
+        ("torch.softmax(q(x) @ x.transpose(1, 2), dim=-1)", "weights @ v(x)", False),
+        ("torch.softmax(q(x) @ x.transpose(1, 2), dim=1)", "weights.transpose(1, 2) @ v(x)", False),
+        ("torch.softmax(q(x) @ x.transpose(1, 2), dim=1)", "(weights / weights.sum(-1, keepdim=True)) @ v(x)", False),
+        ("torch.softmax(q(x), dim=1)", "v(x) @ weights.transpose(1, 2)", False),
+        ("torch.softmax(q(x), dim=1)", "weights * v(x)", False),
+    ],
+)
+def test_weights_of_a_product_add_up_over_what_it_sums(engine, weights, product, is_wrong, checks):
+    text = "import torch\nfrom torch import nn\nF = nn.functional\ntorch.manual_seed(0)\n"
+    text += ATTENTION.replace("WEIGHTS", weights).replace("PRODUCT", product)
+    kinds = {one.finding.kind: one.finding for one in checks.of_text(text, engine).found}
+    assert ("softmax-dim" in kinds) is is_wrong
+    if is_wrong:
+        assert "dim=-1" in str(kinds["softmax-dim"].edit)
+        mended = kinds["softmax-dim"].edit.applied(text)
+        assert "softmax-dim" not in {one.finding.kind for one in checks.of_text(mended, engine).found}
+
+
+TOKENS = """
+emb, out = nn.Embedding(9, 6), nn.Linear(6, 9)
+opt = torch.optim.SGD([*emb.parameters(), *out.parameters()], lr=0.1)
+data = torch.randint(0, 9, (400,))
+for step in range(4):
+    x = data[step * 50:step * 50 + SIZE].view(4, -1)
+    y = TARGET
+    loss = F.cross_entropy(out(emb(x)).flatten(0, 1), y.flatten())
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("target", "size", "is_copied"),
+    [
+        ("data[step * 50:step * 50 + SIZE].clone()", 20, True),
+        ("data[step * 50 + 1:step * 50 + SIZE + 1]", 20, False),
+        ("x.flip(1)", 20, False),
+        ("x if step else x.flip(1)", 20, False),
+        ("torch.zeros(SIZE, dtype=torch.int64)", 20, False),
+        ("x\n    x = y = torch.full((4, 5), 3)", 20, False),
+    ],
+)
+def test_labels_that_are_the_tokens_of_the_input_can_be_copied(engine, target, size, is_copied, checks):
+    text = "import torch\nfrom torch import nn\nF = nn.functional\ntorch.manual_seed(0)\n"
+    text += TOKENS.replace("TARGET", target).replace("SIZE", str(size))
+    kinds = {one.finding.kind: one.finding for one in checks.of_text(text, engine).found}
+    assert ("target-in-input" in kinds) is is_copied
+    assert not is_copied or "in each of 4 passes" in str(kinds["target-in-input"])
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("call", "is_found"), [("F.dropout(x, 0.5)", True), ("F.dropout(x, 0.5, training = True)", False)]
+)
+def test_dropout_that_is_switched_on_in_words_is_deliberate(engine, call, is_found, checks):
+    text = f"""
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 1)
+
+    def forward(self, x):
+        x = self.fc(x)
+        return {call.replace("F.", "nn.functional.")}
+
+
+net = Net()
+net(torch.ones(3, 4)).sum().backward()
+net.eval()
+with torch.no_grad():
+    net(torch.ones(3, 4))
+"""
+    assert ("dropout-in-evaluation" in {one.finding.kind for one in checks.of_text(text, engine).found}) is is_found
+
+
+SCHEDULE = """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+sched = torch.optim.lr_scheduler.SCHEDULER
+for epoch in range(4):
+    for batch in range(5):
+        opt.zero_grad(); net(torch.ones(2, 3)).pow(2).mean().backward(); opt.step()
+        BATCH
+    EPOCH
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("scheduler", "in_batch", "in_epoch", "is_found"),
+    [
+        ("CosineAnnealingLR(opt, T_max=4)", "sched.step()", "", True),
+        ("CosineAnnealingLR(opt, T_max=20)", "sched.step()", "", False),
+        ("CosineAnnealingLR(opt, T_max=4)", "", "sched.step()", False),
+        (
+            "CosineAnnealingWarmRestarts(opt, 12) if opt else torch.optim.lr_scheduler.CosineAnnealingLR(opt, 12)",
+            "sched.step()",
+            "",
+            False,
+        ),
+        ("StepLR(opt, 4)", "sched.step()", "", False),
+    ],
+)
+def test_a_cosine_schedule_that_is_stepped_beyond_its_end(engine, scheduler, in_batch, in_epoch, is_found, checks):
+    text = "import torch\nfrom torch import nn\nF = nn.functional\ntorch.manual_seed(0)\n"
+    text += SCHEDULE.replace("SCHEDULER", scheduler).replace("BATCH", in_batch).replace("EPOCH", in_epoch or "pass")
+    found = {one.finding.kind: one.finding for one in checks.of_text(text, engine).found}
+    assert ("schedule-period" in found) is is_found
+    if is_found:
+        assert "ends after 4 steps" in found["schedule-period"].text
+        assert found["schedule-period"].at.line == 8

@@ -41,8 +41,8 @@ def test_each_line_that_cuts_tells_how_many_uses_it_cuts_off():
     told = silent(timeline_of(program))
     uses = [text.partition(" at test_")[0] for text in told]
     assert uses == [
-        "1 of its 4 uses sent nothing: cut at #7 Detach",
-        "2 of its 4 uses sent nothing: cut at #9 Data",
+        "1 of its 4 uses sent nothing: cut at #7 detach",
+        "2 of its 4 uses sent nothing: cut at #9 data",
     ]
 
 

@@ -70,6 +70,20 @@ def test_names_that_do_not_fit_lose_their_middles_and_stay_distinct(names):
 
 
 def test_a_short_name_stays_whole_next_to_a_long_one():
-    assert titled("{} was changed in place, but {} needs it", f"#1 {LONG}", "#2 out = Mul").endswith(
-        "#2 out = Mul needs it"
+    assert titled("{} was changed in place, but {} needs it", f"#1 {LONG}", "#2 out = mul").endswith(
+        "#2 out = mul needs it"
     )
+
+
+@pytest.mark.torch
+def test_an_error_about_one_of_several_views_names_the_view_that_it_numbers(checks):
+    text = """
+import torch
+x = torch.randn(4, 4, requires_grad=True) * 2
+scale, moved = x.chunk(2, 1)
+scale = scale.tanh()
+moved *= scale.exp()
+"""
+    (one,) = checks.of_text(text, "torch").found
+    assert "moved of #" in one.finding.text
+    assert "chunk, cannot be changed in place" in one.finding.text

@@ -13,6 +13,7 @@ on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("to
     ("name", "steps", "before"),
     [
         ("eval_left_on", "4 steps", "up to this step it was in training mode"),
+        ("eval_for_one_step", "a step", "up to this step it was in training mode"),
         ("never_in_training_mode", "3 steps", "it was never in training mode"),
     ],
 )

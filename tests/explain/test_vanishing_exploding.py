@@ -49,7 +49,7 @@ def test_six_layers_are_enough_to_name_it(engine):
     at = f"six_sigmoids.py:{line_of(HERE / 'loops' / 'six_sigmoids.py')}"
     assert first.text.endswith(at)  # of the forward the last sigmoid, of the way back the first
     assert one.finding.where == at
-    assert "by Sigmoid, 6 times, first at six_sigmoids.py" in factor.text
+    assert "by sigmoid, 6 times, first at six_sigmoids.py" in factor.text
     assert "relu instead of sigmoid" in one.finding.fix
     assert len(list(lines(one.finding))) <= 6
 

@@ -108,7 +108,7 @@ def test_another_root_is_no_cut():
     found = checked(timeline, asked(timeline, "w", "grad"))
     assert found.kind == "not-reached"
     assert "#2 w was used in #4 aside" in told(found)
-    assert "aside = Mul" in told(found)
+    assert "aside = mul" in told(found)
 
 
 def test_what_is_used_in_an_evaluation_is_asked_about_its_training():
@@ -188,7 +188,7 @@ def test_what_a_gradient_was_until_it_was_cleared_is_told_with_its_moment():
     (was,) = found.parts
     moment = int(re.match(r"until then \(--at (\d+)\) .grad is 3", was.text)[1])
     assert timeline.at(moment).state(node_of(timeline, "x")).outputs[0].grad is not None
-    assert "+= 3 from #3 Mul" in told(found)
+    assert "+= 3 from #3 mul" in told(found)
 
 
 def test_a_gradient_that_never_was_is_not_one_that_was_cleared():
@@ -492,7 +492,7 @@ def test_a_gradient_is_taken_apart_by_loss():
     assert [part.kind for part in found.parts] == ["accumulated", "accumulated", "contribution"]
     first, second, last = (part.text for part in found.parts)
     assert first.startswith("[3 3] was there before, from backward pass 1 of #")
-    assert "fit = Sum" in first
+    assert "fit = sum" in first
     assert second.startswith("[2 4] was there before, from backward pass 2 of #")
     assert last.startswith("+= [5 5]")
     assert "[10 12]" in found.text
@@ -588,6 +588,29 @@ def test_questions_without_a_place_and_several_places(engine, tmp_path):
         answers(timeline, "emb.weight.grad[9]")
 
 
+HELD = """
+import torch
+from torch import nn
+body, head, frozen = nn.Linear(3, 2), nn.Linear(2, 1), nn.Linear(2, 1).requires_grad_(False)
+opt = torch.optim.SGD(body.parameters(), lr=0.1)
+for i in range(2):
+    h = body(torch.ones(1, 3))
+    loss = (head(h) + frozen(h)).sum()
+    loss.backward()
+    opt.step()
+other = torch.optim.SGD(head.parameters(), lr=0.1)
+"""
+
+
+@on_both_engines
+def test_a_step_names_the_parameters_without_a_step_in_the_recording(engine, tmp_path):
+    (step,) = answers(recorded_text(HELD, tmp_path, engine), "step")
+    (held,) = [part for part in step.parts if part.kind == "not-held"]
+    assert re.fullmatch(r"2 parameters had no step in this recording: #\d+ head.weight, #\d+ head.bias", held.text)
+    (step,) = answers(recorded_text(f"{HELD}other.step()\n", tmp_path, engine), "step")
+    assert not [part for part in step.parts if part.kind == "not-held"]
+
+
 def test_a_tensor_that_is_called_as_a_question_is_asked_about():
     def program():
         loss = torch.tensor(2.0, requires_grad=True) * 3
@@ -595,5 +618,5 @@ def test_a_tensor_that_is_called_as_a_question_is_asked_about():
         return loss
 
     (found,) = answers(timeline_of(program), "loss")
-    assert "Mul" in found.text
+    assert "mul" in found.text
     assert "= 6" in found.text

@@ -12,7 +12,7 @@ import numpy as np
 from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Computation, computation
 from gviz.explain.contributions import arriving_gradient, outgoing_of
-from gviz.explain.display_names import innermost, label, made_at, symbol
+from gviz.explain.display_names import at_text, innermost, label, symbol
 from gviz.explain.finding import Finding
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import MASKING, NONFINITE_ELEMENTWISE, SAME_NUMBERS, SOFTMAXES
@@ -31,7 +31,7 @@ Named = tuple[str, Value | None]
 """A name in a formula or rule, and its value."""
 
 
-def made_at_element(timeline: Timeline, info: NodeInfo) -> str:
+def element_text(timeline: Timeline, info: NodeInfo) -> str:
     """Return the first bad element that an operation made, and its inputs; empty if unknown or visible anyway."""
     computed = computation(timeline, info.node)
     if not _is_by_element(info) or (not computed.shapes and _is_to_be_seen(computed.result)):
@@ -50,7 +50,7 @@ def sent_at_element(timeline: Timeline, part: Contribution) -> str:
     return _element_words(timeline, part.value, [(name, known[name]) for name in _words(sent.rule) if name in known])
 
 
-def made_of(timeline: Timeline, node: int) -> str:
+def formula_text(timeline: Timeline, node: int) -> str:
     """Return the formula of a node, its result, and the known properties of arrays that it shows only by name."""
     computed = computation(timeline, node)
     large = ", ".join(dict.fromkeys(f"{name} {short(value)}" for name, value in _in_shapes(computed)))
@@ -83,8 +83,8 @@ def _element_words(timeline: Timeline, bad: Value | None, operands: Iterable[Nam
     if array is None or array.size < 2 or array.dtype.kind != "f":
         return ""
     place = _first_bad(array)
-    met = [(name, _element_at(timeline, value, array, place)) for name, value in operands]
-    texts = [f"{name} is {number(element)}" for name, element in met if element is not None]
+    elements = [(name, _element_at(timeline, value, array, place)) for name, value in operands]
+    texts = [f"{name} is {number(element)}" for name, element in elements if element is not None]
     if place is None or not texts:
         return ""
     which = "at" if np.count_nonzero(~np.isfinite(array)) == 1 else "the first at"
@@ -235,10 +235,24 @@ def too_short(timeline: Timeline, node: int) -> str:
         if info.op.base_name != "ctc_loss" or attrs.get("zero_infinity") or not any(map(bad_text, results)):
             continue
         if isinstance(lengths, tuple | list) and isinstance(targets, tuple | list):
-            for has, needs in zip(lengths, targets, strict=False):
-                if isinstance(has, int) and isinstance(needs, int) and needs > has:
-                    return f"a target has {needs} labels, and its input {has} steps: no path fits"
+            pairs = [
+                (needs - has, needs, has)
+                for has, needs in zip(lengths, targets, strict=False)
+                if isinstance(has, int) and isinstance(needs, int)
+            ]
+            over, needs, has = max(pairs, default=(0, 0, 0))
+            if over > 0:
+                return f"a target has {needs} labels, and its input {has} steps: no path fits"
+            if pairs and _is_finite(timeline, info):  # an infinite loss of finite probabilities has no other reason
+                return "a target has too many labels for its input: equal ones in a row need a step between"
     return ""
+
+
+def _is_finite(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether the first input of an operation has finite numbers only."""
+    source = next((source for source, _ in info.created.inputs), 0)
+    value = timeline.info(source).created.first_value if source else None
+    return value is not None and value.statistics() is not None and not bad_text(value)
 
 
 _NEAR_LOSS = 6
@@ -327,7 +341,7 @@ _LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64
 
 
 def usual_fix(
-    info: NodeInfo, made: Value | None, operands: Iterable[Value | None], *, diverging: bool = False, line: str = ""
+    info: NodeInfo, result: Value | None, operands: Iterable[Value | None], *, diverging: bool = False, line: str = ""
 ) -> str:
     """Return what to write instead of an operation that has made a bad value from these operands.
 
@@ -335,24 +349,24 @@ def usual_fix(
     """
     op, operands = info.op.base_name, list(operands)
     if info.created.kind != "op":
-        if is_beyond(info, made, line):
+        if is_beyond(info, result, line):
             return _SMALLER
-        narrow = made is not None and made.dtype == "float16" and "inf" in bad_text(made)
+        narrow = result is not None and result.dtype == "float16" and "inf" in bad_text(result)
         return _NARROW if narrow else _DATA
     if op in MASKING:
         return _MASKED
-    if op in ("std", "var") and made is not None and [value.size for value in operands[:1] if value] == [made.size]:
+    if op in ("std", "var") and result is not None and [value.size for value in operands[:1] if value] == [result.size]:
         return _OF_ONE
     at_zero = op in _AT_ZERO or (op == "pow" and any(map(_has_zero, operands)))
-    is_nan = made is None or "nan" in bad_text(made)
+    is_nan = result is None or "nan" in bad_text(result)
     too_large = op not in _FIXES and any(map(_is_huge, operands))
-    if op in _ROOTS and made is not None and is_nan and any(map(_has_negative, operands)):
+    if op in _ROOTS and result is not None and is_nan and any(map(_has_negative, operands)):
         return _ROOTS[op]
-    if made is None or at_zero or op == "exp" or (is_nan and not too_large):
+    if result is None or at_zero or op == "exp" or (is_nan and not too_large):
         return _FIXES.get(op, _OTHER)
     if diverging:
         return DIVERGING
-    return f"keep its result small enough for {made.dtype}: {_OF_SIZE}"
+    return f"keep its result small enough for {result.dtype}: {_OF_SIZE}"
 
 
 SAFE_INPUT = "make the input safe before where(): x = torch.where(condition, x, 1.0), then where(condition, f(x), 0)"
@@ -360,7 +374,7 @@ _NEAR_WHERE = 3
 """The most operations between an undefined result and the ``where`` that hides it."""
 
 
-def is_behind_where(timeline: Timeline, node: int) -> bool:
+def is_branch_of_where(timeline: Timeline, node: int) -> bool:
     """Return whether the result of an operation is a branch of a ``where``.
 
     The ``where`` hides it in forward but not in backward.
@@ -383,16 +397,16 @@ _BY_SCALER = (
 )
 
 
-def overflow(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) -> str:
+def overflow(info: NodeInfo, result: Value | None, operands: Iterable[Value | None]) -> str:
     """Return that elements exceed the largest number of float16 or bfloat16; empty without an overflow."""
-    stats = made.statistics() if made is not None else None
-    if made is None or stats is None or made.dtype not in _SHORT or not stats.inf or stats.nan:
+    stats = result.statistics() if result is not None else None
+    if result is None or stats is None or result.dtype not in _SHORT or not stats.inf or stats.nan:
         return ""
     if info.created.kind != "op" or (info.op.base_name in _AT_ZERO | {"pow"} and any(map(_has_zero, operands))):
         return ""
-    share = f"{100 * stats.inf / made.size:.3g}% of its elements" if made.size > 1 else "it"
-    verb = "overflow" if made.size > 1 else "overflows"
-    return f"{share} {verb} {made.dtype}, whose largest number is {number(_LARGEST[made.dtype], 5)}"
+    share = f"{100 * stats.inf / result.size:.3g}% of its elements" if result.size > 1 else "it"
+    verb = "overflow" if result.size > 1 else "overflows"
+    return f"{share} {verb} {result.dtype}, whose largest number is {number(_LARGEST[result.dtype], 5)}"
 
 
 def overflow_fix(*, backward: bool, scale: float) -> str:
@@ -407,16 +421,16 @@ def is_of_size(remedy: str) -> bool:
     return remedy == DIVERGING or remedy.endswith(_OF_SIZE)
 
 
-def is_beyond(info: NodeInfo, made: Value | None, line: str) -> bool:
+def is_beyond(info: NodeInfo, result: Value | None, line: str) -> bool:
     """Return whether a bad value is one number that float16 cannot represent, unless the line writes an infinity."""
     one = (
         "inf" not in line.lower()
         and info.created.kind == "constant"
-        and made is not None
-        and made.dtype == "float16"
-        and made.shape == ()
+        and result is not None
+        and result.dtype == "float16"
+        and result.shape == ()
     )
-    return one and "inf" in bad_text(made)
+    return one and "inf" in bad_text(result)
 
 
 def _is_huge(value: Value | None) -> bool:
@@ -456,7 +470,7 @@ def parameter_leap(timeline: Timeline, node: int, n: int) -> Finding | None:
     step = step_of(timeline, leaf, seq)
     frames, kind = (timeline.stack(step.stack), shown(step.kind)) if step is not None else ((), "optimizer")
     text = (
-        f"the step of {kind}{made_at(frames)} took {label(timeline, leaf)} from rms {number(before)} to {number(after)}"
+        f"the step of {kind}{at_text(frames)} took {label(timeline, leaf)} from rms {number(before)} to {number(after)}"
     )
     return Finding("leapt", text, seq, leaf, at=frames[0] if frames else None)
 

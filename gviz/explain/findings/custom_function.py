@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +16,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.explain.display_names import innermost, label, symbol, titled
 from gviz.explain.finding import Finding
-from gviz.explain.recording_overview import Made, Survey
+from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
 from gviz.trace.graph_state import UNKNOWN_OP
@@ -43,16 +44,58 @@ _FEW = 4
 
 def wrong_rule(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first call of each function whose backward differs from finite differences."""
-    calls: defaultdict[int, list[Made]] = defaultdict(list)
-    for made in survey.nodes.values():
-        if _is_of_program(survey.timeline, made.created):
-            calls[made.created.op].append(made)
+    calls: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for record in survey.nodes.values():
+        if _is_of_program(survey.timeline, record.created):
+            calls[record.created.op].append(record)
     for function in calls.values():
         yield None
-        yield next(filter(None, (_wrong_call(survey, made) for made in function[:_CALLS])), None)
+        yield next(filter(None, (_wrong_call(survey, record) for record in function[:_CALLS])), None)
+    yield from _kept_signs(survey)
 
 
-def wrong_rules_behind(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
+# A function that is called a reversal of the gradient, and that sends it on with its sign
+
+_REVERSAL = re.compile(r"grad\w*revers(?!ib)|revers(?!ib)\w*grad|revgrad|gradrev|reverse_?layer", re.IGNORECASE)
+
+
+def _kept_signs(survey: Survey) -> Iterator[Finding | None]:
+    """Yield functions with a name such as ``GradReverse`` that send what arrives on with its sign."""
+    timeline = survey.timeline
+    ours = {record.node: record for record in survey.nodes.values() if _is_of_program(timeline, record.created)}
+    named = {node: record for node, record in ours.items() if _REVERSAL.search(timeline.op(record.created.op).name)}
+    arrived: dict[int, Value | None] = {}
+    reported: set[int] = set()
+    for seq, event in timeline.select((e.StepStarted, e.GradFlowed)) if named else ():
+        if isinstance(event, e.StepStarted) and event.node in named:
+            arrived[event.node] = next(iter(event.grads), None)
+        elif isinstance(event, e.GradFlowed) and (record := named.get(event.source)) is not None:
+            factor = _positive_factor(arrived.get(record.node), event.part)
+            if factor and record.created.op not in reported:
+                reported.add(record.created.op)
+                yield _sign_finding(survey, record, seq, factor)
+
+
+def _positive_factor(arrived: Value | None, sent: Value) -> float:
+    """Return the positive number by which a gradient was multiplied; 0 if there is none, or it is negative."""
+    before, after = (value.statistics() if value is not None else None for value in (arrived, sent))
+    if before is None or after is None or arrived is None or arrived.shape != sent.shape or not before.rms:
+        return 0.0
+    factor = after.rms / before.rms
+    ends = (before.min, after.min), (before.max, after.max)
+    kept = all(isclose(factor * was, now, rel_tol=1e-3, abs_tol=1e-6 * factor * before.rms) for was, now in ends)
+    return factor if kept and not isclose(before.min, -before.max, rel_tol=1e-2) else 0.0
+
+
+def _sign_finding(survey: Survey, record: NodeRecord, seq: int, factor: float) -> Finding:
+    text = titled("{} keeps the sign of the gradient, and does not reverse it", label(survey.timeline, record.node))
+    part = Finding("tried", f"its backward sent {number(factor)} times what arrived", seq, record.node)
+    fix = "return the negative from backward, if the name of the function is right: -grad, or -ctx.scale * grad"
+    at = _backward_line(survey, record, seq)
+    return Finding("wrong-rule", text, seq, record.node, (part,), fix, at, suspected=True)
+
+
+def suspect_rules(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
     """Yield the functions by moment `n` that most likely sent something wrong towards a node."""
     names = itertools.takewhile(lambda op: op is not UNKNOWN_OP, map(timeline.op, itertools.count(1)))
     if not any(op.is_of_program for op in names):
@@ -112,48 +155,48 @@ def _is_stored(value: Value | None) -> bool:
     return value is None or value.data is not None or value.blob is not None
 
 
-def _wrong_call(survey: Survey, made: Made) -> Finding | None:
+def _wrong_call(survey: Survey, record: NodeRecord) -> Finding | None:
     """Return what is wrong with a call; None if nothing is, or if the recording does not show it."""
-    if _wrong_input(survey, made, _ELEMENTS) is None:
+    if _wrong_input(survey, record, _ELEMENTS) is None:
         return None
-    found = _wrong_input(survey, made, _MORE_ELEMENTS)
-    return None if found is None else _rule_finding(survey, made, found)
+    wrong_input = _wrong_input(survey, record, _MORE_ELEMENTS)
+    return None if wrong_input is None else _rule_finding(survey, record, wrong_input)
 
 
-def _wrong_input(survey: Survey, made: Made, elements: int) -> GradientCheck | None:
+def _wrong_input(survey: Survey, record: NodeRecord, elements: int) -> GradientCheck | None:
     """Return the first input that most likely got a wrong gradient, tested at this many of its elements."""
     from gviz.rerun.finite_differences import check_gradients  # imports the engine, which few answers need
     from gviz.rerun.surrogates import surrogate_kind
 
     try:
-        compared = check_gradients(survey.timeline, made.node, survey.end, elements, _MOST_WORK)
+        compared = check_gradients(survey.timeline, record.node, survey.end, elements, _MOST_WORK)
     except GvizError:  # it was not stored, cannot be run on its own, or no pass went through it
         return None
     wrong = next((one for one in compared if one.is_decisive and np.isfinite(one.recorded).all()), None)
-    return None if wrong is None or surrogate_kind(survey.timeline, made.node, survey.end, compared) else wrong
+    return None if wrong is None or surrogate_kind(survey.timeline, record.node, survey.end, compared) else wrong
 
 
-def _rule_finding(survey: Survey, made: Made, one: GradientCheck) -> Finding:
+def _rule_finding(survey: Survey, record: NodeRecord, one: GradientCheck) -> Finding:
     from gviz.rerun.finite_differences import common_factor, mismatch_patterns
 
     timeline, wrong = survey.timeline, one.differs
     sent, expected = one.recorded[wrong], one.differences[wrong]
-    name, to = shown(timeline.op(made.created.op).name), shown(symbol(timeline, one.node))
+    name, to = shown(timeline.op(record.created.op).name), shown(symbol(timeline, one.node))
     factor = common_factor(one)
     says = "a wrong gradient to"
     if factor is not None and factor < 0:
         says = "the gradient with the other sign to" if factor == -1 else f"{number(factor)} times the gradient to"
     elif factor:
         says = f"{number(factor)} times the gradient to"
-    text = titled(f"the backward of {{}} sends {says} {{}}", label(timeline, made.node), to)
+    text = titled(f"the backward of {{}} sends {says} {{}}", label(timeline, record.node), to)
     size = f"it sends {_numbers(sent)}, where small changes of {to} show {_numbers(expected)}"
     size += _factor_words(factor, one.shape) if factor else ""
     rows = (size, f"{wrong.sum()} of the {len(wrong)} elements tried differ", *mismatch_patterns(one))
     parts = tuple(Finding("tried", row) for row in rows)
-    fix = f"mend {name}.backward, if this is not intended; gradcheck #{made.node} in the debugger shows more"
-    step = _last_step(survey, made)
-    at = _backward_line(survey, made, step)
-    return Finding("wrong-rule", text, step, made.node, parts, fix, at, suspected=not factor)
+    fix = f"mend {name}.backward, if this is not intended; gradcheck #{record.node} in the debugger shows more"
+    step = _last_step(survey, record)
+    at = _backward_line(survey, record, step)
+    return Finding("wrong-rule", text, step, record.node, parts, fix, at, suspected=not factor)
 
 
 def _factor_words(factor: float, shape: tuple[int, ...]) -> str:
@@ -172,16 +215,16 @@ def _numbers(array: Array) -> str:
     return few[0] if len(array) == 1 else f"[{' '.join(few)}{' …' if len(array) > _FEW else ''}]"
 
 
-def _last_step(survey: Survey, made: Made) -> int:
+def _last_step(survey: Survey, record: NodeRecord) -> int:
     """Return the event with which its backward ran for the last time."""
-    events = reversed(survey.timeline.events_of(made.node))
+    events = reversed(survey.timeline.events_of(record.node))
     return next(seq for seq in events if isinstance(survey.timeline.event(seq), e.StepStarted))
 
 
-def _backward_line(survey: Survey, made: Made, step: int) -> Frame | None:
+def _backward_line(survey: Survey, record: NodeRecord, step: int) -> Frame | None:
     """Return the last line that its backward ran in a step, or else the line that called its forward."""
     timeline = survey.timeline
-    ran = innermost(timeline.info(made.node))
+    ran = innermost(timeline.info(record.node))
     for _, event in timeline.select((e.NodeCreated, e.StepFinished), step):
         if not isinstance(event, e.NodeCreated):
             break

@@ -8,7 +8,7 @@ from math import prod
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, as_permuted, permutation
 from gviz.explain.finding import Finding
-from gviz.explain.recording_overview import Made, Survey
+from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.values.number_text import shape_text
 
 _VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
@@ -21,16 +21,16 @@ def mixed_rows(survey: Survey) -> Iterator[Finding | None]:
     views that the program itself calls are reported: a layer of a library orders its dimensions on purpose.
     """
     seen: set[int] = set()
-    for made in survey.ops(*_VIEWS):
-        source = next(survey.sources(made), None)
-        if source is None or made.created.stack in seen or made.created.during[0]:
+    for record in survey.ops(*_VIEWS):
+        source = next(survey.sources(record), None)
+        if source is None or record.created.stack in seen or record.created.during[0]:
             continue
         yield None
-        order = _meant_order(source.shape, made.shape)
-        edit = as_permuted(survey.timeline, survey.at(made), order) if order else None
+        order = _meant_order(source.shape, record.shape)
+        edit = as_permuted(survey.timeline, survey.at(record), order) if order else None
         if edit is not None:
-            seen.add(made.created.stack)
-            yield _mixed_finding(survey, made, source, order, edit)
+            seen.add(record.created.stack)
+            yield _mixed_finding(survey, record, source, order, edit)
 
 
 def _meant_order(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
@@ -45,12 +45,14 @@ def _meant_order(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, 
     return (1, 0, *range(2, len(before))) if after in glued else ()
 
 
-def _mixed_finding(survey: Survey, made: Made, source: Made, order: tuple[int, ...], edit: Edit) -> Finding:
+def _mixed_finding(
+    survey: Survey, record: NodeRecord, source: NodeRecord, order: tuple[int, ...], edit: Edit
+) -> Finding:
     timeline = survey.timeline
-    shapes = shape_text(source.shape), shape_text(made.shape)
-    text = titled(f"{{}} views {shapes[0]} as {shapes[1]}: its rows are mixed", label(timeline, made.node))
+    shapes = shape_text(source.shape), shape_text(record.shape)
+    text = titled(f"{{}} views {shapes[0]} as {shapes[1]}: its rows are mixed", label(timeline, record.node))
     moved = f"the sizes are those of permute{order}, but a view of {label_at(timeline, source.node)} moves no element"
     part = Finding("operand", moved, source.seq, source.node)
     fix = f"{permutation(order)} before it, and reshape instead of view"
-    at = survey.at(made)
-    return Finding("mixed-rows", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)
+    at = survey.at(record)
+    return Finding("mixed-rows", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)

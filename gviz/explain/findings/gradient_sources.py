@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from dataclasses import replace
 from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet, HookRan
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.contributions import by_loss, contribution, contributions, silent_uses, with_agreement
-from gviz.explain.display_names import innermost, label, label_at, made_at, titled
+from gviz.explain.display_names import at_text, innermost, label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan import suspected_source
 from gviz.explain.findings.optimizer_step import unused_gradient
@@ -46,37 +47,37 @@ Added = tuple[int, GradAccumulated]
 """The event of a pass's addition to a ``.grad``."""
 
 
-def sent_contribution(asked: Question) -> Finding:
+def sent_contribution(question: Question) -> Finding:
     """Return what the node sends in this event."""
-    event = asked.moment.event
+    event = question.moment.event
     assert isinstance(event, GradFlowed)
-    return contribution(asked.timeline, Contribution(event.source, event.slot, event.part, asked.moment.n))
+    return contribution(question.timeline, Contribution(event.source, event.slot, event.part, question.moment.n))
 
 
-def incoming_sum(asked: Question) -> Finding | None:
+def incoming_sum(question: Question) -> Finding | None:
     """Return what has arrived so far in a pass, as a sum."""
-    timeline, output = asked.timeline, asked.output
+    timeline, output = question.timeline, question.output
     if output.grad is not None:
         return None
     missing = output.expected - len(output.parts)
     still = f", {missing} of {output.expected} contributions have not arrived yet" if missing > 0 else ""
-    kept = "" if asked.info.created.kind != "op" else "; .grad keeps it only after retain_grad()"
-    text = f"{label(timeline, asked.node)}: the gradient is {grad(output.incoming)}{still}{kept}"
-    parts = (*contributions(timeline, output.parts), *_hooks(asked))
-    return Finding("incoming", text, output.parts[-1].seq, asked.node, parts, at=innermost(asked.info))
+    kept = "" if question.info.created.kind != "op" else "; .grad keeps it only after retain_grad()"
+    text = f"{label(timeline, question.node)}: the gradient is {grad(output.incoming)}{still}{kept}"
+    parts = (*contributions(timeline, output.parts), *_hooks(question))
+    return Finding("incoming", text, output.parts[-1].seq, question.node, parts, at=innermost(question.info))
 
 
-def grad_sum(asked: Question) -> Finding | None:
+def grad_sum(question: Question) -> Finding | None:
     """Return the ``.grad`` of a node as a sum."""
-    timeline, node, output = asked.timeline, asked.node, asked.output
+    timeline, node, output = question.timeline, question.node, question.output
     if output.grad is None:
         return None
-    silent = silent_uses(timeline, node, output.parts) if asked.info.created.kind != "op" else ()
+    silent = silent_uses(timeline, node, output.parts) if question.info.created.kind != "op" else ()
     of_losses = by_loss(timeline, node, output.parts, output.incoming)
-    parts = (*silent, *of_losses, *contributions(timeline, output.parts, output.incoming), *_hooks(asked))
-    text, at = f"{label(timeline, node)}: .grad is {grad(output.grad)}", innermost(asked.info)
+    parts = (*silent, *of_losses, *contributions(timeline, output.parts, output.incoming), *_hooks(question))
+    text, at = f"{label(timeline, node)}: .grad is {grad(output.grad)}", innermost(question.info)
     before = accumulation(timeline, node, output)
-    unused = unused_gradient(timeline, node, asked.moment.n) if asked.info.created.kind != "op" else None
+    unused = unused_gradient(timeline, node, question.moment.n) if question.info.created.kind != "op" else None
     if before is not None:
         earlier = passes_added(timeline, node, output.grad_seq)[:-1]
         if len(earlier) > FEW_PASSES:
@@ -85,17 +86,17 @@ def grad_sum(asked: Question) -> Finding | None:
             parts = (*_earlier_passes(timeline, node, output.grad, earlier, before), *parts)
     if unused is not None:
         parts = (replace(unused, fix=""), *parts)
-    reached = before is not None and not has_stepped(timeline, asked.moment.n)
+    reached = before is not None and not has_stepped(timeline, question.moment.n)
     fix = _CLEAR if before is not None and (unused is None or reached) else unused.fix if unused is not None else ""
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
 
 
-def _hooks(asked: Question) -> Iterator[Finding]:
+def _hooks(question: Question) -> Iterator[Finding]:
     """Yield the hooks that received the sum of the contributions, in the pass that brought them."""
-    parts = asked.output.parts
+    parts = question.output.parts
     if parts:
-        pass_nr = asked.timeline.at(parts[-1].seq).pass_nr
-        yield from hook_findings(asked.timeline, asked.node, asked.output_nr, pass_nr, asked.moment.n)
+        pass_nr = question.timeline.at(parts[-1].seq).pass_nr
+        yield from hook_findings(question.timeline, question.node, question.output_nr, pass_nr, question.moment.n)
 
 
 def turning_hooks(survey: Survey) -> Iterator[Finding | None]:
@@ -116,14 +117,39 @@ def turning_hooks(survey: Survey) -> Iterator[Finding | None]:
         seen.add(key)
         effect = next(one for one in hooks_of(timeline, ran.node, ran.output_nr, ran.pass_nr, seq) if one.seq == seq)
         factor = effect.factor(timeline)
-        if effect.made_zero or effect.is_opposite(timeline) or (factor is not None and factor < 0):
-            does = "makes zero of" if effect.made_zero else "turns round"
+        if factor is None:
+            factor = _statistics_factor(effect.before, effect.after)
+        if effect.is_zeroing or effect.is_opposite(timeline) or (factor is not None and factor < 0):
+            does = "makes zero of" if effect.is_zeroing else "turns round"
             text = titled(f"the hook {{}} {does} the gradient of {{}}", shown(ran.name), label(timeline, ran.node))
-            at, parts = effect.at(timeline) or innermost(info), (hook_finding(timeline, effect),)
-            yield Finding("changed-by-hook", text, seq, ran.node, parts, HOOK_FIX, at, suspected=True)
+            at, fix = effect.at(timeline) or innermost(info), HOOK_FIX
+            parts: tuple[Finding, ...] = (hook_finding(timeline, effect),)
+            uses = [user for user in timeline.nodes.users(ran.node) if timeline.info(user).created.requires_grad]
+            if len(uses) > 1:
+                named = ", ".join(label_at(timeline, use) for use in uses[:_MOST_USES]) + ", …" * (
+                    len(uses) > _MOST_USES
+                )
+                parts = (
+                    *parts,
+                    Finding("elsewhere", f"it changes the gradients of all {len(uses)} uses: {named}", seq),
+                )
+                fix = "hook a tensor that only one use gets, h = x.view_as(x), if the others are to keep their gradient"
+            yield Finding("changed-by-hook", text, seq, ran.node, parts, fix, at, suspected=True)
 
 
 _MOST_JUDGED = 100
+_MOST_USES = 3
+
+
+def _statistics_factor(before: Value | None, after: Value | None) -> float | None:
+    """Return a negative factor that turns all statistics of one value into those of another; None if there is none."""
+    was, became = (value.statistics() if value is not None and value.size > 1 else None for value in (before, after))
+    if was is None or became is None or was.rms == 0 or not math.isfinite(was.rms) or was.zero != became.zero:
+        return None
+    factor = -became.rms / was.rms
+    pairs = ((was.max, became.min), (was.min, became.max), (was.mean, became.mean))
+    near = all(math.isclose(factor * old, new, rel_tol=1e-3, abs_tol=1e-4 * became.rms) for old, new in pairs)
+    return factor if near and not math.isclose(was.max, -was.min, rel_tol=1e-3) else None
 
 
 def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
@@ -143,7 +169,7 @@ def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
         first, last = runs[0][1], runs[-1][0]
         names = shown(first.name), label(timeline, node)
         text = titled(f"the hook {{}} of {{}} ran {len(runs)} times in one backward pass", *names)
-        often = Finding("hook", f"it was registered as often{made_at(frames)}", last, node)
+        often = Finding("hook", f"it was registered as often{at_text(frames)}", last, node)
         fix = "register it once, before the loop, or remove() the handle after each pass"
         numbers = (Number("hooks", len(runs), last),)
         at = frames[0] if frames else None
@@ -183,7 +209,7 @@ def _further_passes(timeline: Timeline, node: int, earlier: Sequence[Added]) -> 
 
 
 def pass_words(timeline: Timeline, pass_nr: int) -> str:
-    """Return ``backward pass 1 of #7 loss = Mean at train.py:9``."""
+    """Return ``backward pass 1 of #7 loss = mean at train.py:9``."""
     started = pass_started(timeline, pass_nr)
     roots = started.roots if started is not None else ()
     return f"backward pass {pass_nr}" + (f" of {label_at(timeline, roots[0][0])}" if roots and roots[0][0] else "")
@@ -192,34 +218,34 @@ def pass_words(timeline: Timeline, pass_nr: int) -> str:
 # A contribution of a pass that is not in the ``.grad``
 
 
-def not_added(asked: Question) -> Finding | None:
+def not_added(question: Question) -> Finding | None:
     """Return the finding about a ``.grad`` to which the last pass that reached the node has not added.
 
     It shows how the ``.grad`` was made, and what has arrived.
     """
-    pass_nr, output = _later_pass(asked), asked.output
+    pass_nr, output = _later_pass(question), question.output
     if output.grad is None or not pass_nr:
         return None
-    then = asked.at(output.grad_seq)
-    made = changed_by_program(then) or grad_sum(then)
-    parts = (*contributions(asked.timeline, output.parts), *_hooks(asked))
-    last = output.parts[-1].seq if parts else start_of_pass(asked.timeline, pass_nr)
-    missing = Finding("incoming", _not_yet(asked, pass_nr), last, asked.node, parts)
-    return replace(made, parts=(missing, *made.parts)) if made is not None else None
+    then = question.at(output.grad_seq)
+    finding = changed_by_program(then) or grad_sum(then)
+    parts = (*contributions(question.timeline, output.parts), *_hooks(question))
+    last = output.parts[-1].seq if parts else start_of_pass(question.timeline, pass_nr)
+    missing = Finding("incoming", _not_yet(question, pass_nr), last, question.node, parts)
+    return replace(finding, parts=(missing, *finding.parts)) if finding is not None else None
 
 
-def _later_pass(asked: Question) -> int:
+def _later_pass(question: Question) -> int:
     """Return the pass of the node's state if it began after the ``.grad`` was set, or else 0."""
-    pass_nr = asked.state.pass_nr if asked.state is not None else 0
-    return pass_nr if 0 < asked.output.grad_seq < start_of_pass(asked.timeline, pass_nr) else 0
+    pass_nr = question.state.pass_nr if question.state is not None else 0
+    return pass_nr if 0 < question.output.grad_seq < start_of_pass(question.timeline, pass_nr) else 0
 
 
-def _not_yet(asked: Question, pass_nr: int) -> str:
+def _not_yet(question: Question, pass_nr: int) -> str:
     """Return what has arrived from a pass that has not added it, and why it has not."""
-    timeline, parts = asked.timeline, asked.output.parts
+    timeline, parts = question.timeline, question.output.parts
     which = pass_words(timeline, pass_nr)
-    arrived = f"{grad(asked.output.incoming)} has arrived in {which}"
-    ends = timeline.select((BackwardFinished,), start_of_pass(timeline, pass_nr), asked.moment.n + 1)
+    arrived = f"{grad(question.output.incoming)} has arrived in {which}"
+    ends = timeline.select((BackwardFinished,), start_of_pass(timeline, pass_nr), question.moment.n + 1)
     end = next((event for _, event in ends if event.pass_nr == pass_nr), None)
     if not parts:
         return f"{which} has {'not come to it yet' if end is None else 'brought nothing to it'}{_failed(end)}"
@@ -240,30 +266,32 @@ MOST_WRITES = 3
 _WIDTH = 80
 
 
-def changed_by_program(asked: Question) -> Finding | None:
+def changed_by_program(question: Question) -> Finding | None:
     """Return the effect of the writes since the last pass on the numbers, and the origin of the numbers before them."""
-    timeline, output = asked.timeline, asked.output
+    timeline, output = question.timeline, question.output
     if output.grad is None or not output.grad_seq or not isinstance(timeline.event(output.grad_seq), GradSet):
         return None
-    filled, writes = writes_since_pass(timeline, asked.node, output.grad_seq)
+    filled, writes = writes_since_pass(timeline, question.node, output.grad_seq)
     if not writes:
-        return grad_sum(asked.at(filled)) if filled else _set_before_recording(asked)
+        return grad_sum(question.at(filled)) if filled else _set_before_recording(question)
     last = writes[-1]
     how = f"changed {len(writes)} times, last" if len(writes) > 1 else write_effect(timeline, last, brief=bool(filled))
     origin = f"backward made it {grad(writes[0].before)}, and then " if filled else ""
-    text = f"{label(timeline, asked.node)}: .grad is {grad(output.grad)}: {origin}it was {how}{made_at(last.frames)}"
+    text = f"{label(timeline, question.node)}: .grad is {grad(output.grad)}: {origin}it was {how}{at_text(last.frames)}"
     parts = (
-        *_write_findings(timeline, asked.node, writes),
+        *_write_findings(timeline, question.node, writes),
         *suspected_source(timeline, last),
-        *_before_writes(asked, filled),
+        *_before_writes(question, filled),
     )
-    return Finding("assigned", text, last.seq, asked.node, parts, at=last.at or innermost(asked.info))
+    return Finding("assigned", text, last.seq, question.node, parts, at=last.at or innermost(question.info))
 
 
-def _set_before_recording(asked: Question) -> Finding:
+def _set_before_recording(question: Question) -> Finding:
     """Return the finding about a ``.grad`` that is older than the recording."""
-    text = f"{label(asked.timeline, asked.node)}: .grad is {grad(asked.output.grad)}, set before it was recorded"
-    return Finding("assigned", text, asked.output.grad_seq, asked.node, at=innermost(asked.info))
+    text = (
+        f"{label(question.timeline, question.node)}: .grad is {grad(question.output.grad)}, set before it was recorded"
+    )
+    return Finding("assigned", text, question.output.grad_seq, question.node, at=innermost(question.info))
 
 
 def _write_findings(timeline: Timeline, node: int, writes: list[GradWrite]) -> Iterator[Finding]:
@@ -272,13 +300,13 @@ def _write_findings(timeline: Timeline, node: int, writes: list[GradWrite]) -> I
         yield Finding("more", f"{len(writes) - MOST_WRITES} writes before these")
     for write in writes[-MOST_WRITES:]:
         line = line_text(timeline, write.at).strip()
-        words = (f"{write_effect(timeline, write)}{made_at(write.frames)}" if len(writes) > 1 else "", line)
+        words = (f"{write_effect(timeline, write)}{at_text(write.frames)}" if len(writes) > 1 else "", line)
         if text := ": ".join(filter(None, words)):
             yield Finding("write", clipped(text, _WIDTH), write.seq, node, at=write.at)
 
 
-def _before_writes(asked: Question, filled: int) -> Iterator[Finding]:
+def _before_writes(question: Question, filled: int) -> Iterator[Finding]:
     """Yield the result of backward before the program wrote to it."""
-    if filled and (found := grad_sum(asked.at(filled))) is not None:
-        value = asked.at(filled).output.grad
-        yield replace(found, text=f"before that it was {grad(value)}, from backward", fix="")
+    if filled and (finding := grad_sum(question.at(filled))) is not None:
+        value = question.at(filled).output.grad
+        yield replace(finding, text=f"before that it was {grad(value)}, from backward", fix="")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gviz.events import (
+    BackwardStarted,
     DataSet,
     Edge,
     HookRan,
@@ -19,12 +20,15 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.backward_passes import pass_started
-from gviz.explain.display_names import innermost, label, label_at, made_at, titled
+from gviz.explain.display_names import at_text, innermost, label, label_at, output_label, titled
 from gviz.explain.edit import (
+    Edit,
     FunctionText,
     discards_result,
     function_around,
     in_block,
+    indices_added,
+    repeated_after,
     without_in_place,
     without_option,
     wrapped,
@@ -33,11 +37,13 @@ from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
 from gviz.explain.program_errors import Failure
-from gviz.explain.recording_overview import Made, Survey
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
+from gviz.values.value import Value
 
 _CHANGED = r"modified by an inplace operation"
 
@@ -51,13 +57,13 @@ def explain_saved(failure: Failure) -> Finding | None:
     if not failure.says(_CHANGED):
         return None
     timeline = failure.timeline
-    found = _write_of(timeline, failure) if failure.node else None
-    if found is None:
+    saved_write = _write_of(timeline, failure) if failure.node else None
+    if saved_write is None:
         text = "a tensor that backward needs was changed in place after it had been saved"
         return Finding("changed-in-place", text, failure.seq, failure.node, fix=_FIX, at=failure.at)
-    (holder, version), seq, write = found
+    (holder, version), seq, write = saved_write
     saver = timeline.info(failure.node)
-    saved = f"saved by {saver.op.grad_fn or label(timeline, saver.node)}{made_at(saver.frames)} at version {version}"
+    saved = f"saved by {saver.op.grad_fn or label(timeline, saver.node)}{at_text(saver.frames)} at version {version}"
     saved_part = Finding("saved", saved, saver.born, saver.node, at=innermost(saver))
     by_node = writer_of(write)
     owner = _owner(timeline, (holder, 0))
@@ -72,10 +78,12 @@ def explain_saved(failure: Failure) -> Finding | None:
             label(timeline, owner),
             *names,
         )
-        wrote = f"updated by the step{made_at(frames)} to version {write.version}"
+        wrote = f"updated by the step{at_text(frames)} to version {write.version}"
         at = frames[0] if frames else failure.at
         parts = (saved_part, Finding("write", wrote, seq, owner, at=at))
-        return Finding("changed-in-place", text, seq, owner, parts, _STEP_FIX, at)
+        anew, edit = _made_anew(failure, seq, at)
+        fix = f"compute the loss anew after it: {'; '.join(anew)}" if edit is not None else _STEP_FIX
+        return Finding("changed-in-place", text, seq, owner, parts, fix, at, edit=edit)
     writer = timeline.info(by_node) if by_node in timeline.nodes else None
     text = titled("{} was changed in place, " + needs, label(timeline, holder), *names)
     wrote = f"changed by {label_at(timeline, by_node)} to version {write.version}" if writer else "changed"
@@ -83,6 +91,36 @@ def explain_saved(failure: Failure) -> Finding | None:
     at = innermost(writer) if writer else failure.at
     edit = without_in_place(timeline, at) or without_option(timeline, at, "inplace")
     return Finding("changed-in-place", text, seq, holder, parts, _fix(writer), at, edit=edit)
+
+
+def _made_anew(failure: Failure, seq: int, at: Frame | None) -> tuple[list[str], Edit | None]:
+    """Return the assignments between the parameters that a step updated and the loss, and the edit that repeats these.
+
+    These are what the failed pass needs with the new parameters, as ``pred = D(fake)`` and ``loss = bce(pred, ones)``.
+    """
+    timeline = failure.timeline
+    step = next((timeline.event(one.end) for one in timeline.contexts.steps_at(seq) if one.end), None)
+    begun = next(reversed([event for _, event in timeline.select((BackwardStarted,), seq, failure.seq)]), None)
+    if not isinstance(step, OptimizerStepped) or begun is None or at is None or len(begun.roots) != 1:
+        return [], None
+    root, _ = begun.roots[0]
+    behind = {root, *ancestors(timeline, root)}
+    uses = set(step.parameters)
+    for node in sorted(behind):  # inputs are older than what uses them
+        uses |= {node} if uses.intersection(timeline.nodes.inputs_by_node.get(node, ())) else set()
+    made = (timeline.info(node) for node in sorted(uses & behind) if timeline.nodes.born(node) < seq)
+    stacks = (info.frames for info in made if info.created.kind == "op")
+    of_function = (
+        next((one for one in frames if (one.path, one.function) == (at.path, at.function)), None) for frames in stacks
+    )
+    frames = list(of_function)
+    known = [one for one in dict.fromkeys(frames) if one is not None]
+    texts, edit = repeated_after(timeline, at, known) if known and None not in frames else ([], None)
+    is_short = len(texts) <= _MOST_REPEATED and all(len(text) <= _LONGEST_REPEATED for text in texts)
+    return (texts, edit) if is_short else ([], None)
+
+
+_MOST_REPEATED, _LONGEST_REPEATED = 3, 80
 
 
 def _owner(timeline: Timeline, output: Edge) -> int:
@@ -96,7 +134,7 @@ def _owner(timeline: Timeline, output: Edge) -> int:
         node, nr = base, 0
 
 
-_STEP_FIX = "run this backward pass before the step, or compute the loss anew after it"
+_STEP_FIX = "compute the loss anew after it; or run this backward pass before the step, which then uses both gradients"
 
 
 def _write_of(timeline: Timeline, failure: Failure) -> tuple[Edge, int, Write] | None:
@@ -108,8 +146,8 @@ def _write_of(timeline: Timeline, failure: Failure) -> tuple[Edge, int, Write] |
     shape, version = (pattern.search(failure.message) for pattern in (_NAMED_SHAPE, _NAMED_VERSION))
     born = timeline.at(timeline.info(failure.node).born)
 
-    def mismatch(found: tuple[Edge, int, Write]) -> tuple[bool, bool]:
-        (holder, at_version), _, _ = found
+    def mismatch(saved_write: tuple[Edge, int, Write]) -> tuple[bool, bool]:
+        (holder, at_version), _, _ = saved_write
         state = born.state(holder)
         values = [output.value for output in state.outputs if output.value is not None] if state is not None else []
         shapes = [str(list(value.shape)) for value in values]
@@ -177,9 +215,9 @@ def explain_leaf(failure: Failure) -> Finding | None:
 def _leaves(timeline: Timeline) -> Iterator[int]:
     """Yield leaves, the latest first, including tensors that began to require a gradient later."""
     created, later = timeline.select([NodeCreated]), timeline.select([RequiresGradSet])
-    made = [(n, event.node) for n, event in created if event.kind != "op" and event.requires_grad]
+    leaves = [(n, event.node) for n, event in created if event.kind != "op" and event.requires_grad]
     switched = [(n, event.node) for n, event in later if event.requires_grad]
-    return (node for _, node in sorted([*made, *switched], reverse=True))
+    return (node for _, node in sorted([*leaves, *switched], reverse=True))
 
 
 def _names(failure: Failure) -> set[str]:
@@ -211,13 +249,13 @@ def changed_unseen(survey: Survey) -> Iterator[Finding | None]:
         if source is None or source.created.kind != "op" or timeline.nodes.users(alias.node):
             continue  # what reads it as a tensor is recorded
         for user in timeline.nodes.users(source.node):
-            made = survey.nodes.get(user)
-            if made is None or made.seq < alias.seq or made.op not in _COMPUTED_AGAIN or tried >= _MOST_COMPUTED:
+            record = survey.nodes.get(user)
+            if record is None or record.seq < alias.seq or record.op not in _COMPUTED_AGAIN or tried >= _MOST_COMPUTED:
                 continue
             yield None
             tried += 1
             if _gives_another_result(timeline, timeline.info(user)):
-                yield _unseen_finding(survey, alias, source, made)
+                yield _unseen_finding(survey, alias, source, record)
                 break
 
 
@@ -236,11 +274,11 @@ def _gives_another_result(timeline: Timeline, info: NodeInfo) -> bool:
     return not np.allclose(again, recorded, rtol=1e-2, atol=1e-2 * size, equal_nan=True)
 
 
-def _unseen_finding(survey: Survey, alias: Made, source: Made, made: Made) -> Finding:
+def _unseen_finding(survey: Survey, alias: NodeRecord, source: NodeRecord, record: NodeRecord) -> Finding:
     timeline, at = survey.timeline, survey.at(alias)
     text = titled("{} was changed through an array that shares its memory", label(timeline, source.node))
-    used = f"{label_at(timeline, made.node)} used other numbers than recorded: autograd sees no write through numpy"
-    part = Finding("used", used, made.seq, made.node, at=survey.at(made))
+    used = f"{label_at(timeline, record.node)} used other numbers than recorded: autograd sees no write through numpy"
+    part = Finding("used", used, record.seq, record.node, at=survey.at(record))
     fix = "write to a copy: .numpy().copy(), or with an operation of the tensor, which autograd counts"
     return Finding("changed-through-data", text, alias.seq, source.node, (part,), fix, at)
 
@@ -253,9 +291,9 @@ def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
     yield from changed_unseen(survey)
     timeline = survey.timeline
     tracked = {  # only tracked tensors: a layer updates its running statistics in this way
-        made.node
-        for made in survey.nodes.values()
-        if made.created.untracked == "data" and any(source.created.requires_grad for source in survey.sources(made))
+        record.node
+        for record in survey.nodes.values()
+        if record.created.untracked == "data" and any(source.created.requires_grad for source in survey.sources(record))
     }
     for seq, event in survey.select(StorageWritten) if tracked else ():
         yield None
@@ -275,7 +313,7 @@ def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
             yield _data_finding(survey, seq, writer, *used)
 
 
-def _writes_to(survey: Survey, writer: Made, tracked: set[int]) -> bool:
+def _writes_to(survey: Survey, writer: NodeRecord, tracked: set[int]) -> bool:
     """Return whether an operation wrote to one of these tensors, or to a part of one."""
     while writer.created.inputs and not writer.created.requires_grad:
         node = writer.created.inputs[0][0]
@@ -287,22 +325,24 @@ def _writes_to(survey: Survey, writer: Made, tracked: set[int]) -> bool:
     return False
 
 
-def _saving(survey: Survey, storage: int, seq: int) -> Iterator[Made]:
+def _saving(survey: Survey, storage: int, seq: int) -> Iterator[NodeRecord]:
     """Yield the operations that had saved a tensor in some memory when it was written to."""
     holds = {
-        (made.node, nr)
-        for made in survey.nodes.values()
-        if made.seq < seq
-        for nr, output in enumerate(made.created.outputs)
+        (record.node, nr)
+        for record in survey.nodes.values()
+        if record.seq < seq
+        for nr, output in enumerate(record.created.outputs)
         if output.storage == storage
     }
     users = {user for node, _ in holds for user in survey.timeline.nodes.users(node, seq)}
-    for made in (survey.nodes[node] for node in sorted({*users, *(node for node, _ in holds)}) if node in survey.nodes):
-        op = survey.timeline.op(made.created.op)
-        slots = op.slots if len(op.slots) == len(made.created.inputs) else ()
-        kept = any(name in op.saved and edge in holds for name, edge in zip(slots, made.created.inputs, strict=False))
-        if made.created.requires_grad and (kept or ("result" in op.saved and (made.node, 0) in holds)):
-            yield made
+    for record in (
+        survey.nodes[node] for node in sorted({*users, *(node for node, _ in holds)}) if node in survey.nodes
+    ):
+        op = survey.timeline.op(record.created.op)
+        slots = op.slots if len(op.slots) == len(record.created.inputs) else ()
+        kept = any(name in op.saved and edge in holds for name, edge in zip(slots, record.created.inputs, strict=False))
+        if record.created.requires_grad and (kept or ("result" in op.saved and (record.node, 0) in holds)):
+            yield record
 
 
 def _ran_after(timeline: Timeline, node: int, seq: int) -> int:
@@ -311,27 +351,29 @@ def _ran_after(timeline: Timeline, node: int, seq: int) -> int:
     return next((n for n in later if isinstance(timeline.event(n), StepStarted)), 0)
 
 
-def _is_restored(survey: Survey, made: Made, storage: int, n: int) -> bool:
+def _is_restored(survey: Survey, record: NodeRecord, storage: int, n: int) -> bool:
     """Return whether some memory that an operation saved holds the same numbers again at event `n`.
 
     A check of gradients by finite differences changes each element and restores it.
     """
-    edges = [(made.node, 0), *made.created.inputs]
+    edges = [(record.node, 0), *record.created.inputs]
     known = ((survey.nodes[node], nr) for node, nr in edges if node in survey.nodes)
-    held = [(one.node, nr) for one, nr in known if one.created.outputs[nr].storage == storage]
-    values = [(survey.timeline.memory_value(*edge, made.seq), survey.timeline.memory_value(*edge, n)) for edge in held]
+    outputs = [(one.node, nr) for one, nr in known if one.created.outputs[nr].storage == storage]
+    values = [
+        (survey.timeline.memory_value(*edge, record.seq), survey.timeline.memory_value(*edge, n)) for edge in outputs
+    ]
     return bool(values) and all(
         before is not None and after is not None and before.data is not None and before.data == after.data
         for before, after in values
     )
 
 
-def _data_finding(survey: Survey, seq: int, writer: Made, saved: Made, used: int) -> Finding:
+def _data_finding(survey: Survey, seq: int, writer: NodeRecord, saved: NodeRecord, used: int) -> Finding:
     timeline = survey.timeline
     info, how = timeline.info(writer.node), "through .data"
     started = pass_started(timeline, timeline.at(used).pass_nr)
     text = titled("a tensor that {} saved for backward was changed " + how, label(timeline, saved.node))
-    at = made_at(timeline.stack(started.stack)) if started is not None else ""
+    at = at_text(timeline.stack(started.stack)) if started is not None else ""
     unseen = f"backward{at} used the new numbers: autograd does not notice a write {how}"
     part = Finding("used", unseen, used, saved.node)
     fix = "write to a clone(), or without .data inside torch.no_grad(): autograd then reports what backward needs"
@@ -357,20 +399,20 @@ def lost_writes(survey: Survey) -> Iterator[Finding | None]:
         if writer.created.kind != "op" or owner is writer or not owner.created.inputs:
             continue
         yield None
-        at, made = survey.at(writer), survey.at(owner)
-        if at is None or made is None or (at.path, at.line) != (made.path, made.line):
+        at, origin = survey.at(writer), survey.at(owner)
+        if at is None or origin is None or (at.path, at.line) != (origin.path, origin.line):
             continue
         if discards_result(timeline, at) and not _is_used_later(survey, event.storage, at):
             seen.add(writer.created.stack)
             yield _lost_finding(survey, seq, writer, owner)
 
 
-def _first_of_each_memory(survey: Survey) -> dict[int, Made]:
+def _first_of_each_memory(survey: Survey) -> dict[int, NodeRecord]:
     """Return the node that made each memory. A write has the memory of its input."""
-    owners: dict[int, Made] = {}
-    for made in survey.nodes.values():
-        for output in made.created.outputs:
-            owners.setdefault(output.storage, made)
+    owners: dict[int, NodeRecord] = {}
+    for record in survey.nodes.values():
+        for output in record.created.outputs:
+            owners.setdefault(output.storage, record)
     return owners
 
 
@@ -378,7 +420,7 @@ def _is_used_later(survey: Survey, storage: int, at: Frame) -> bool:
     """Return whether a tensor in a memory has a name, is the root of a pass, or is used on another line."""
     timeline = survey.timeline
     holders = {
-        made.node for made in survey.nodes.values() if any(one.storage == storage for one in made.created.outputs)
+        record.node for record in survey.nodes.values() if any(one.storage == storage for one in record.created.outputs)
     }
     users = {user for node in holders for user in timeline.nodes.users(node)}
     places = [survey.at(survey.nodes[node]) for node in holders | users if node in survey.nodes]
@@ -387,7 +429,7 @@ def _is_used_later(survey: Survey, storage: int, at: Frame) -> bool:
     return is_elsewhere or any(timeline.info(node).name or node not in freed for node in holders)
 
 
-def _lost_finding(survey: Survey, seq: int, writer: Made, owner: Made) -> Finding:
+def _lost_finding(survey: Survey, seq: int, writer: NodeRecord, owner: NodeRecord) -> Finding:
     timeline, source = survey.timeline, next(survey.sources(owner), None)
     name = shown(timeline.op(writer.created.op).name)
     text = titled(f"{name} writes to {{}}, a new tensor that nothing uses", label(timeline, owner.node))
@@ -433,7 +475,7 @@ def written_by_hook(survey: Survey) -> Iterator[Finding | None]:
             f"the hook {shown(ran.name)} writes to {{}} itself, not to its gradient", label(timeline, ran.node)
         )
         registered = timeline.stack(ran.stack) if ran.stack else ()
-        then = f"a hook after accumulation gets the parameter; it was registered{made_at(registered)}"
+        then = f"a hook after accumulation gets the parameter; it was registered{at_text(registered)}"
         part = Finding("hook", then, seq, ran.node, at=registered[0] if registered else None)
         fix = "write to its .grad in the hook, or use register_hook, whose hook gets the gradient"
         edit = wrapped(timeline, at, function.parameter, ".grad") if function.parameter else None
@@ -442,8 +484,8 @@ def written_by_hook(survey: Survey) -> Iterator[Finding | None]:
 
 def _written_inside(survey: Survey, ran: HookRan, start: int, end: int) -> tuple[int, Frame, FunctionText] | None:
     """Return the first write to the memory of a leaf by its hook between two events, with its line and the hook."""
-    made, timeline = survey.nodes.get(ran.node), survey.timeline
-    storages = {output.storage for output in made.created.outputs} if made is not None else set()
+    record, timeline = survey.nodes.get(ran.node), survey.timeline
+    storages = {output.storage for output in record.created.outputs} if record is not None else set()
     for seq, event in timeline.select((StorageWritten,), start, end):
         writer = survey.nodes.get(event.node) if event.storage in storages else None
         at = survey.at(writer) if writer is not None and writer.created.kind == "op" else None
@@ -454,3 +496,67 @@ def _written_inside(survey: Survey, ran: HookRan, start: int, end: int) -> tuple
         if function is not None:
             return seq, at, function
     return None
+
+
+# ``out[rows] += x`` where a row occurs twice: each element of `x` starts from the old number, and the last one wins
+
+
+def duplicate_index(survey: Survey) -> Iterator[Finding | None]:
+    """Yield additions at an index with equal elements, each line once: all but one of their terms are lost."""
+    seen: set[int] = set()
+    for record in survey.ops("index_put", "setitem", "index_copy"):
+        if record.created.stack in seen or not record.created.requires_grad or len(record.created.inputs) != 3:
+            continue
+        yield None
+        (target, _), (value, _), index = record.created.inputs
+        total, written = survey.nodes.get(value), survey.nodes.get(target)
+        if total is None or written is None or total.op not in ("add", "sub"):
+            continue
+        read = next((one for one in survey.sources(total) if one.created.inputs == ((target, 0), index)), None)
+        if read is None or dict(record.created.attrs).get("accumulate"):
+            continue
+        if terms := _lost_terms(survey, written, index):
+            seen.add(record.created.stack)
+            fits = _fits_index_add(survey, total, read, index)
+            yield _duplicate_finding(survey, record, index, terms, fits_index_add=fits)
+
+
+def _lost_terms(survey: Survey, written: NodeRecord, index: Edge) -> str:
+    """Return how many elements of an index repeat an earlier one, as ``1 term is lost``; empty if none is known to.
+
+    Without its numbers: an index of more elements than the longest dimension has some more than once.
+    """
+    value = _index_value(survey, index)
+    if value is None or value.dtype not in _INDICES or not written.shape:
+        return ""
+    array = survey.timeline.array(value)
+    count = value.size - (len(np.unique(array)) if array is not None else max(written.shape))
+    lost = f"{count} term is lost" if count == 1 else f"{count} terms are lost"
+    return "" if count < 1 else lost if array is not None else f"at least {lost}"
+
+
+def _index_value(survey: Survey, index: Edge) -> Value | None:
+    record = survey.nodes.get(index[0])
+    outputs = record.created.outputs if record is not None else ()
+    return outputs[index[1]].value if index[1] < len(outputs) else None
+
+
+def _fits_index_add(survey: Survey, total: NodeRecord, read: NodeRecord, index: Edge) -> bool:
+    """Return whether ``index_add_`` does the same: for an index of one dimension, and a tensor of the rows' shape."""
+    value = _index_value(survey, index)
+    added = [one for one in survey.sources(total) if one is not read]
+    is_tensor = len(added) == 1 and len(total.created.inputs) == 2 and added[0].shape == total.shape
+    return value is not None and len(value.shape) == 1 and is_tensor
+
+
+_INDICES = ("int64", "int32", "int16", "int8", "uint8")
+
+
+def _duplicate_finding(survey: Survey, record: NodeRecord, index: Edge, terms: str, *, fits_index_add: bool) -> Finding:
+    timeline, at = survey.timeline, survey.at(record)
+    text = titled("an addition at {} loses terms: its elements repeat", output_label(timeline, *index))
+    each = f"{terms}: of the terms with one index only the last is added"
+    part = Finding("dropped", each, record.seq, record.node, at=at)
+    fix = "out.index_add_(0, index, x), or scatter_add_, which add up all terms with one index"
+    edit = indices_added(timeline, at) if fits_index_add else None
+    return Finding("duplicate-index", text, record.seq, record.node, (part,), fix, at, edit=edit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -10,18 +11,20 @@ from itertools import pairwise
 from math import isfinite, sqrt
 from statistics import fmean
 
-from gviz.events import BackwardStarted, NodeCreated, OptimizerStepped
+from gviz.events import BackwardStarted, GradAccumulated, GradSet, NodeCreated, OptimizerStepped
 from gviz.events.optimizer_options import option_text
-from gviz.explain.backward_passes import loss_at
-from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import kept_by, without_method
+from gviz.explain.backward_passes import loss_at, losses_of
+from gviz.explain.display_names import at_text, innermost, label, label_at, titled
+from gviz.explain.edit import kept_by, removed, without_method, zero_start
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import options_of
-from gviz.explain.recording_overview import Made, Survey
+from gviz.explain.program_source import line_text
+from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text, number
+from gviz.values.plain_text import file_line, shown
 from gviz.values.value_text import norm
 
 # Graphs of many iterations that are alive at once, because a result of each is kept
@@ -32,22 +35,33 @@ MOST_ALIVE = 3
 
 def kept_graphs(survey: Survey) -> Iterator[Finding]:
     """Yield lines with tracked results from more than `MOST_ALIVE` iterations that are alive at the end."""
-    if len(survey.timeline.iterations) <= MOST_ALIVE or any(counted_again(survey)):
+    if len(survey.timeline.iterations) <= MOST_ALIVE or any(_running_sums(survey)):
         return
     last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # after it the program frees everything
     in_use = _in_use(survey)
-    tracked = (made for made in survey.alive(last_pass) if made.created.kind == "op" and made.created.requires_grad)
-    alive = [made for made in tracked if made.node not in in_use]
-    by_line: defaultdict[int, dict[int, Made]] = defaultdict(dict)
-    for made in alive:
-        by_line[made.created.stack][survey.timeline.iteration_at(made.seq).index] = made
+    tracked = (
+        record for record in survey.alive(last_pass) if record.created.kind == "op" and record.created.requires_grad
+    )
+    alive = [record for record in tracked if record.node not in in_use and not _is_of_gradcheck(survey, record)]
+    by_line: defaultdict[int, dict[int, NodeRecord]] = defaultdict(dict)
+    for record in alive:
+        by_line[record.created.stack][survey.timeline.iteration_at(record.seq).index] = record
     last = max(
         (one for one in by_line.values() if len(one) > MOST_ALIVE),
-        key=lambda line: max(made.seq for made in line.values()),
+        key=lambda line: max(record.seq for record in line.values()),
         default=None,
     )
     if last is not None:
         yield _kept_finding(survey, list(last.values()), alive)
+
+
+_GRADCHECK = re.compile(r"\bgrad(grad)?check\(")
+
+
+def _is_of_gradcheck(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a line that calls `gradcheck` made a node: it keeps its graphs until it returns."""
+    frames = survey.timeline.stack(record.created.stack)
+    return any(_GRADCHECK.search(line_text(survey.timeline, frame)) for frame in frames)
 
 
 def _in_use(survey: Survey) -> set[int]:
@@ -60,24 +74,26 @@ def _in_use(survey: Survey) -> set[int]:
     return {node for node, state in zip(reached, states, strict=True) if state is not None and not state.pass_nr}
 
 
-def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Finding:
+def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecord]) -> Finding:
     timeline = survey.timeline
     first, last = roots[0], roots[-1]
-    states = timeline.at(last.seq).states([made.node for made in alive])
+    states = timeline.at(last.seq).states([record.node for record in alive])
     saved = [state for state in states if state is not None and state.saved == "held"]
-    size = sum(made.value.nbytes for made in alive if made.value is not None)
+    size = sum(record.value.nbytes for record in alive if record.value is not None)
     info = timeline.info(last.node)
     text = titled(f"{len(roots)} graphs are alive at once: results as {{}} are kept", label(timeline, last.node))
-    held = f"{len(alive)} nodes with results of {bytes_text(size)}, saved tensors of {len(saved)} of them still held"
+    memory = f"{len(alive)} nodes with results of {bytes_text(size)}, saved tensors of {len(saved)} of them still held"
     parts = (
-        Finding("alive", held, last.seq, last.node),
+        Finding("alive", memory, last.seq, last.node),
         Finding(
             "since", f"the oldest is {label_at(timeline, first.node)}, of event {first.seq}", first.seq, first.node
         ),
     )
     fix = "keep the number, not the tensor: losses.append(loss.item()), total += loss.item(), or loss.detach()"
     numbers = (Number("graphs alive", len(roots), last.seq), Number("nodes alive", len(alive), last.seq))
-    kept = kept_by(timeline, innermost(info), [info.name for info in map(timeline.info, (made.node for made in alive))])
+    kept = kept_by(
+        timeline, innermost(info), [info.name for info in map(timeline.info, (record.node for record in alive))]
+    )
     if not any(state is not None and state.pass_nr for state in states):
         fix = f"with torch.no_grad(): around it, as no backward goes through it; or {fix}"
     at, edit = kept if kept is not None else (innermost(info), None)
@@ -88,6 +104,12 @@ def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Findi
 
 
 def counted_again(survey: Survey) -> Iterator[Finding]:
+    """Yield losses whose gradient counts more than once: of a running sum, or of a pass of their own and of a sum."""
+    yield from _running_sums(survey)
+    yield from _counted_alone_and_in_a_sum(survey)
+
+
+def _running_sums(survey: Survey) -> Iterator[Finding]:
     """Yield calls of backward whose loss contains the loss of an earlier pass of the same call.
 
     It is reported only if both passes add to the same ``.grad``. A program that clears it in between asks for the
@@ -131,6 +153,110 @@ def _again_finding(
     return Finding("counted-again", text, seq, root, (part,), fix, at, numbers)
 
 
+# A loss with a backward pass of its own that is also a term of the loss of the next pass: its gradient counts twice
+
+
+def _counted_alone_and_in_a_sum(survey: Survey) -> Iterator[Finding]:
+    """Yield calls of backward on a loss that another pass goes through, too, as a term of its sum.
+
+    The sum may come before or after the term alone. It is a mistake only if one step then uses both gradients of a
+    parameter. A program that wants the length of one gradient clears it before the next pass, or calls `autograd.grad`.
+    """
+    pairs, reported = _alone_and_in_a_sum(survey), set[int]()
+    passes_of: defaultdict[int, set[int]] = defaultdict(set)  # parameter -> the passes whose gradients its .grad has
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped) if pairs else ():
+        match event:
+            case GradAccumulated(node=node, pass_nr=nr) if node in survey.optimized:
+                passes_of[node].add(nr)
+                first, second = pairs.get(nr, (None, None))
+                if first is None or second is None or first.pass_nr not in passes_of[node] or first.stack in reported:
+                    continue
+                reported.add(first.stack)
+                yield _twice_finding(survey.timeline, first, seq, second, node)
+            case GradSet(node=node):
+                passes_of.pop(node, None)
+            case OptimizerStepped(parameters=parameters):
+                for node in parameters:
+                    passes_of.pop(node, None)
+
+
+def _alone_and_in_a_sum(survey: Survey) -> dict[int, tuple[BackwardStarted, BackwardStarted]]:
+    """Return the later pass of a term alone and of a sum with it, by its number: both passes, the earlier one first."""
+    own: dict[int, BackwardStarted] = {}
+    of_sum: dict[int, BackwardStarted] = {}  # by a term of the sum
+    pairs: dict[int, tuple[BackwardStarted, BackwardStarted]] = {}
+    for _, event in survey.passes:
+        if event.create_graph or event.inputs or len(event.roots) != 1:
+            continue
+        root, _ = event.roots[0]
+        if root not in survey.nodes:
+            continue
+        losses = losses_of(survey.timeline, [root])
+        terms = losses.uses if losses is not None else {}
+        before = next((own[loss] for loss in terms if loss in own), None) or of_sum.get(root)
+        if before is not None:
+            pairs[event.pass_nr] = before, event
+        own[root] = event
+        of_sum |= dict.fromkeys(terms, event)
+    return pairs
+
+
+def _twice_finding(timeline: Timeline, first: BackwardStarted, seq: int, second: BackwardStarted, leaf: int) -> Finding:
+    (loss, _), (root, _) = first.roots[0], second.roots[0]
+    again, at = timeline.stack(second.stack), next(iter(timeline.stack(first.stack)), None)
+    fix = "zero_grad() before the second backward(), or autograd.grad() if the first gradient is only looked at"
+    edit = None
+    if (losses := losses_of(timeline, [loss])) is not None and root in losses.uses:
+        loss, root, at = root, loss, again[0] if again else at  # the sum came first: the pass of the term is too much
+        fix, edit = "leave out this backward(): the sum already has this gradient", removed(timeline, at)
+    text = titled("{} counts twice: alone, and as a term of {}", label(timeline, loss), label(timeline, root))
+    both = f"{label(timeline, leaf)} has both gradients: backward{at_text(again)} adds to that of the first"
+    part = Finding("root", both, seq, leaf, at=again[0] if again else None)
+    return Finding("counted-again", text, seq, loss, (part,), fix, at, edit=edit)
+
+
+# A sum that starts with zeros before a loop, and that each turn replaces instead of adding to it
+
+
+def last_term(survey: Survey) -> Iterator[Finding | None]:
+    """Yield names that start with zeros and that each turn of a loop replaces, if only the last result is used."""
+    timeline = survey.timeline
+    unused: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for record in survey.nodes.values():
+        created = record.created
+        is_result = created.kind == "op" and created.requires_grad and not created.during[0]
+        if is_result and not timeline.nodes.users(record.node):
+            unused[created.stack].append(record)
+    roots = {node for _, event in survey.passes for node, _ in event.roots}
+    for first in (records[0] for records in unused.values() if not roots & {one.node for one in records}):
+        yield None
+        info = timeline.info(first.node)
+        lines = ((frame, zero_start(timeline, frame, info.name)) for frame in info.frames if info.name.isidentifier())
+        at, start = next(((frame, start) for frame, start in lines if start is not None), (None, None))
+        used = _used_in_its_place(survey, first, info.name) if start is not None else None
+        if start is not None and used is not None:
+            yield _last_finding(survey, first, used, at, start)
+
+
+def _used_in_its_place(survey: Survey, first: NodeRecord, name: str) -> NodeRecord | None:
+    """Return the later result of the same call and name that something uses."""
+    timeline = survey.timeline
+    later = (record for record in survey.ops(first.op) if first.seq < record.seq)
+    used = (
+        record for record in later if record.created.stack == first.created.stack and timeline.nodes.users(record.node)
+    )
+    return next((record for record in used if timeline.info(record.node).name == name), None)
+
+
+def _last_finding(survey: Survey, first: NodeRecord, used: NodeRecord, at: Frame | None, start: Frame) -> Finding:
+    timeline, name = survey.timeline, shown(survey.timeline.info(first.node).name)
+    text = titled(f"only the last {name} of a loop is used: {{}} is not", label(timeline, first.node))
+    begins = f"{name} starts with zeros at {file_line(start.path, start.line)}, and each turn replaces it"
+    part = Finding("dropped", f"{begins}; {label_at(timeline, used.node)} is used", used.seq, used.node, at=start)
+    fix = f"add to it, if it is a sum: {name} = {name} + ..., or {name}.append(...) and torch.stack after the loop"
+    return Finding("last-term", text, first.seq, first.node, (part,), fix, at, suspected=True)
+
+
 # The graphs that are alive at a moment, and the results that keep them alive
 
 MOST_GRAPHS = 20
@@ -140,9 +266,9 @@ def alive_graphs(timeline: Timeline, moment: Moment) -> Finding:
     """Return the tracked results that are not freed, by the iteration that made them."""
     graphs: defaultdict[int, list[NodeCreated]] = defaultdict(list)
     freed = timeline.nodes.freed(moment.n)
-    for node, made in timeline.nodes.all_created([node for node in timeline.nodes if node not in freed]):
-        if made.kind == "op" and made.requires_grad and timeline.nodes.born(node) <= moment.n:
-            graphs[timeline.iteration_at(timeline.nodes.born(node)).index].append(made)
+    for node, created in timeline.nodes.all_created([node for node in timeline.nodes if node not in freed]):
+        if created.kind == "op" and created.requires_grad and timeline.nodes.born(node) <= moment.n:
+            graphs[timeline.iteration_at(timeline.nodes.born(node)).index].append(created)
     parts = [_graph(timeline, moment, index, nodes) for index, nodes in sorted(graphs.items())]
     count = len(parts)
     text = (
@@ -154,12 +280,12 @@ def alive_graphs(timeline: Timeline, moment: Moment) -> Finding:
 
 def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreated]) -> Finding:
     """Return one iteration's nodes, with the last result that no living node uses: it keeps the others alive."""
-    here = {made.node for made in nodes}
-    roots = [made for made in nodes if not here & set(timeline.nodes.users_by_node.get(made.node, ()))]
+    here = {created.node for created in nodes}
+    roots = [created for created in nodes if not here & set(timeline.nodes.users_by_node.get(created.node, ()))]
     root = roots[-1] if roots else nodes[-1]
-    states = moment.states([made.node for made in nodes])
+    states = moment.states([created.node for created in nodes])
     count = sum(state is not None and state.saved == "held" for state in states)
-    size = sum(made.first_value.nbytes for made in nodes if made.first_value is not None)
+    size = sum(created.first_value.nbytes for created in nodes if created.first_value is not None)
     born = timeline.nodes.born(root.node)
     number = timeline.iterations[index].number
     text = (
@@ -188,37 +314,42 @@ def unused_losses(survey: Survey) -> Iterator[Finding]:
         return
     roots = {node for _, event in survey.passes for node, _ in event.roots if node in survey.nodes}
     lines = [losses for losses in _by_line(survey, roots) if len(losses) > _FEWEST]
-    gone_through = {*ancestors(survey.timeline, *roots), *roots} if lines else set()
+    used_nodes = {*ancestors(survey.timeline, *roots), *roots} if lines else set()
     for losses in lines:
-        used = [made for made in losses if made.node in gone_through]
-        unused = [made for made in losses if made.node not in gone_through]
+        used = [record for record in losses if record.node in used_nodes]
+        unused = [record for record in losses if record.node not in used_nodes]
         fewest = max(_FEWEST, _TIMES * (len(used) - 1))
-        if len(unused) >= fewest and not _are_choices(survey, unused, gone_through):
+        if len(unused) >= fewest and not _are_choices(survey, unused, used_nodes):
             yield _unused_finding(survey, unused, used)
 
 
-def _by_line(survey: Survey, roots: set[int]) -> Iterable[list[Made]]:
+def _by_line(survey: Survey, roots: set[int]) -> Iterable[list[NodeRecord]]:
     """Return, for each line that made the root of a pass, the scalars that the line made."""
-    found: defaultdict[int, list[Made]] = defaultdict(list)
+    lines: defaultdict[int, list[NodeRecord]] = defaultdict(list)
     stacks = {survey.nodes[root].created.stack for root in roots} - {0}
-    for made in survey.nodes.values():
-        if made.created.stack in stacks and _may_be_a_loss(made):
-            found[made.created.stack].append(made)
-    return found.values()
+    for record in survey.nodes.values():
+        if record.created.stack in stacks and _may_be_a_loss(record):
+            lines[record.created.stack].append(record)
+    return lines.values()
 
 
-def _are_choices(survey: Survey, unused: list[Made], gone_through: set[int]) -> bool:
+def _are_choices(survey: Survey, unused: list[NodeRecord], used_nodes: set[int]) -> bool:
     """Return whether the losses share operations with one that was used: the program has chosen among them."""
-    shared = (node for made in unused[-_LOOKED_AT:] for node in ancestors(survey.timeline, made.node))
-    return any(node in gone_through and survey.nodes[node].created.kind == "op" for node in shared)
+    shared = (node for record in unused[-_LOOKED_AT:] for node in ancestors(survey.timeline, record.node))
+    return any(node in used_nodes and survey.nodes[node].created.kind == "op" for node in shared)
 
 
-def _may_be_a_loss(made: Made) -> bool:
-    return made.created.kind == "op" and made.created.requires_grad and made.value is not None and made.value.size == 1
+def _may_be_a_loss(record: NodeRecord) -> bool:
+    return (
+        record.created.kind == "op"
+        and record.created.requires_grad
+        and record.value is not None
+        and record.value.size == 1
+    )
 
 
-def _unused_finding(survey: Survey, unused: list[Made], used: list[Made]) -> Finding:
-    timeline, first, last = survey.timeline, unused[0], max(used, key=lambda made: made.node)
+def _unused_finding(survey: Survey, unused: list[NodeRecord], used: list[NodeRecord]) -> Finding:
+    timeline, first, last = survey.timeline, unused[0], max(used, key=lambda record: record.node)
     info, count = timeline.info(last.node), len(unused) + len(used)
     text = f"backward goes through {len(used)} of {count} losses"
     others = f"{label(timeline, first.node)} and {len(unused) - 1} others have brought no gradient to anything"
@@ -238,9 +369,9 @@ _CUTS = ("detach", "data")
 class _Use:
     """A use of `state` by `user`, through `cut` if that detached it."""
 
-    state: Made
-    cut: Made | None
-    user: Made
+    state: NodeRecord
+    cut: NodeRecord | None
+    user: NodeRecord
 
 
 def partly_detached(survey: Survey) -> Iterator[Finding | None]:
@@ -265,21 +396,21 @@ def partly_detached(survey: Survey) -> Iterator[Finding | None]:
     yield from _detached_each_step(survey, partly)
 
 
-def _cuts(survey: Survey) -> Iterator[Made]:
+def _cuts(survey: Survey) -> Iterator[NodeRecord]:
     """Yield the operations that detach a result."""
-    for made in survey.nodes.values():
-        if made.created.untracked in _CUTS and any(_is_state(source) for source in survey.sources(made)):
-            yield made
+    for record in survey.nodes.values():
+        if record.created.untracked in _CUTS and any(_is_state(source) for source in survey.sources(record)):
+            yield record
 
 
-def _is_state(made: Made) -> bool:
-    return made.created.kind == "op" and made.created.requires_grad and not made.created.during[0]
+def _is_state(record: NodeRecord) -> bool:
+    return record.created.kind == "op" and record.created.requires_grad and not record.created.during[0]
 
 
-def _of_line(survey: Survey, state: Made, window: range) -> Iterator[Finding]:
+def _of_line(survey: Survey, state: NodeRecord, window: range) -> Iterator[Finding]:
     line = state.created.stack, state.created.op
-    same = [made for made in survey.ops(state.op) if (made.created.stack, made.created.op) == line]
-    uses = [one for made in same if made.seq in window for one in _state_uses(survey, made, window)]
+    same = [record for record in survey.ops(state.op) if (record.created.stack, record.created.op) == line]
+    uses = [one for record in same if record.seq in window for one in _state_uses(survey, record, window)]
     for cut in reversed([one for one in uses if one.cut is not None]):
         same_uses = [one for one in uses if _place(one) == _place(cut)]
         attached = [one for one in same_uses if one.cut is None]
@@ -288,7 +419,7 @@ def _of_line(survey: Survey, state: Made, window: range) -> Iterator[Finding]:
             return
 
 
-def _state_uses(survey: Survey, state: Made, window: range) -> Iterator[_Use]:
+def _state_uses(survey: Survey, state: NodeRecord, window: range) -> Iterator[_Use]:
     """Yield the users of a state in a window, directly or after one cut."""
     for user in _users(survey, state, window):
         if user.created.untracked in _CUTS:
@@ -297,9 +428,9 @@ def _state_uses(survey: Survey, state: Made, window: range) -> Iterator[_Use]:
             yield _Use(state, None, user)
 
 
-def _users(survey: Survey, made: Made, window: range) -> Iterator[Made]:
+def _users(survey: Survey, record: NodeRecord, window: range) -> Iterator[NodeRecord]:
     users = (
-        survey.nodes[user] for user in survey.timeline.nodes.users_by_node.get(made.node, ()) if user in survey.nodes
+        survey.nodes[user] for user in survey.timeline.nodes.users_by_node.get(record.node, ()) if user in survey.nodes
     )
     return (user for user in users if user.seq in window)
 
@@ -337,7 +468,7 @@ def _detached_each_step(survey: Survey, partly: set[int]) -> Iterator[Finding | 
     Lines at the call stacks `partly` detach it at some steps only.
     """
     timeline, starts = survey.timeline, [seq for seq, _ in survey.passes]
-    lines: defaultdict[tuple[int, int], list[Made]] = defaultdict(list)
+    lines: defaultdict[tuple[int, int], list[NodeRecord]] = defaultdict(list)
     for cut in _cuts(survey):
         lines[cut.created.stack, bisect_left(starts, cut.seq)].append(cut)
     reported = {*partly}
@@ -361,7 +492,7 @@ def _detached_each_step(survey: Survey, partly: set[int]) -> Iterator[Finding | 
 _FEWEST_DETACHED = 2
 
 
-def _each_step_finding(survey: Survey, cuts: list[Made], states: list[Made]) -> Finding:
+def _each_step_finding(survey: Survey, cuts: list[NodeRecord], states: list[NodeRecord]) -> Finding:
     timeline, last = survey.timeline, cuts[-1]
     at = innermost(timeline.info(last.node))
     text = titled(f"{{}} is detached at each of {len(cuts)} steps before backward", label(timeline, states[-1].node))

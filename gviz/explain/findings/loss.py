@@ -11,10 +11,11 @@ import numpy as np
 
 from gviz.events import Output
 from gviz.explain.display_names import innermost, label, label_at, titled, why_cut
-from gviz.explain.edit import mean_of_kept, operand, renamed_call, with_keyword, without_call, wrapped
+from gviz.explain.edit import divided_by_mask, operand, renamed_call, with_keyword, without_call, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
 from gviz.explain.operation_sets import (
+    DROPOUTS,
     ELEMENTWISE_PAIRS,
     LISTS,
     LOSSES,
@@ -24,7 +25,7 @@ from gviz.explain.operation_sets import (
     SOFTMAXES,
 )
 from gviz.explain.program_source import called_function
-from gviz.explain.recording_overview import Made, Survey
+from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
@@ -34,42 +35,107 @@ from gviz.values.value import Array, Value
 
 
 def broadcast(survey: Survey) -> Iterator[Finding | None]:
-    """Yield elementwise operations where neither input has the shape of the result."""
-    for made in survey.ops(*ELEMENTWISE_PAIRS):
+    """Yield elementwise operations where neither input has the shape of the result, or a vector meets the columns."""
+    yield from _by_column(survey)
+    for record in survey.ops(*ELEMENTWISE_PAIRS):
         yield None
-        pair = [_before_widening(survey, source) for source in survey.sources(made)][:2]
-        if len(pair) != 2 or not made.created.requires_grad:
+        pair = [_before_widening(survey, source) for source in survey.sources(record)][:2]
+        if len(pair) != 2 or not record.created.requires_grad:
             continue
-        if len(made.shape) == 2 and made.shape[0] != made.shape[1]:
+        if len(record.shape) == 2 and record.shape[0] != record.shape[1]:
             continue
         if _column_and_row(*(source.shape for source in pair)):
-            yield _broadcast_finding(survey, made, pair)
-        elif made.op in _DIFFERENCES and _is_one_target_for_each(survey, made, *pair):
-            yield _target_finding(survey, made, *pair)
+            yield _broadcast_finding(survey, record, pair)
+        elif record.op in _DIFFERENCES and _is_one_target_for_each(survey, record, *pair):
+            yield _target_finding(survey, record, *pair)
+
+
+# A number for each sample against images whose width happens to be the number of samples
+
+
+def _by_column(survey: Survey) -> Iterator[Finding | None]:
+    """Yield products of images with a vector that was looked up by an index of samples, and meets their columns.
+
+    ``alpha[t] * x`` with ``t`` of shape (16,) and ``x`` of shape (16,1,16,16) raises no error. The index is one of
+    samples if the program makes another one for each batch.
+    """
+    timeline, seen = survey.timeline, set[int]()
+    are_samples: dict[int, bool] = {}  # by the call stack of an index
+    for record in survey.ops("mul", "div", "add", "sub", "rsub"):
+        shape = record.shape
+        if record.created.stack in seen or len(shape) < _IMAGES or shape[0] != shape[-1] or shape[0] < 2:
+            continue
+        yield None
+        pair = list(survey.sources(record))[:2]
+        vector = next((one for one in pair if one.shape == shape[-1:]), None)
+        images = next((one for one in pair if one.shape == shape), None)
+        index = _looked_up_by(survey, vector) if vector is not None else None
+        if vector is None or images is None or index is None:
+            continue
+        stack = index.created.stack
+        if stack not in are_samples:
+            are_samples[stack] = _is_of_samples(survey, index)
+        if not are_samples[stack]:
+            continue
+        seen.add(record.created.stack)
+        names = label(timeline, vector.node), label(timeline, images.node)
+        text = titled(f"{{}} {shape_text(vector.shape)} meets the columns of {{}} {shape_text(shape)}", *names)
+        by = f"it has one number for each element of {label_at(timeline, index.node)}, which is another in each batch"
+        part = Finding("operand", f"{by}; shapes are matched from the right", index.seq, index.node)
+        fix = f"if it belongs to the rows of the batch: .view({', '.join(['-1', *['1'] * (len(shape) - 1)])})"
+        yield Finding("broadcast", text, record.seq, record.node, (part,), fix, survey.at(record), suspected=True)
+
+
+_IMAGES = 3
+"""The least rank of a batch of rows with columns."""
+
+
+def _looked_up_by(survey: Survey, vector: NodeRecord) -> NodeRecord | None:
+    """Return the index of whole numbers by which a vector, or what it is computed from, was looked up in a table."""
+    record: NodeRecord | None = vector
+    while record is not None and record.shape == vector.shape and not record.created.requires_grad:
+        sources = [one for one in survey.sources(record) if one.shape]
+        if record.op in _LOOKUPS and len(sources) == 2:
+            index = sources[1]
+            is_whole = index.value is not None and "int" in index.value.dtype
+            return index if index.shape == vector.shape and is_whole else None
+        record = sources[0] if len(sources) == 1 else None
+    return None
+
+
+_LOOKUPS = ("getitem", "index", "gather", "index_select", "take")
+
+
+def _is_of_samples(survey: Survey, index: NodeRecord) -> bool:
+    """Return whether the line that made an index has made one with other numbers, too, and one that is no order."""
+    alike = (record for record in survey.nodes.values() if record.created.stack == index.created.stack)
+    values = {(value.data, value.stats): value for record in alike if (value := record.value) is not None}
+    arrays = [array for value in values.values() if (array := survey.timeline.array(value)) is not None]
+    return len(values) > 1 and any(sorted(array.tolist()) != list(range(array.size)) for array in arrays)
 
 
 _DIFFERENCES = {"sub", *LOSSES_OF_PAIRS}
 
 
-def _is_one_target_for_each(survey: Survey, made: Made, one: Made, other: Made) -> bool:
+def _is_one_target_for_each(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> bool:
     """Check whether a column or a row of data is the target of every element of a square matrix of predictions.
 
     Data of that shape in a normalization is computed from the matrix itself, and requires a gradient as it does.
     """
     data, trained = sorted((one, other), key=lambda each: each.created.requires_grad)
-    if len(made.shape) != 2 or len({*made.shape}) != 1 or trained.shape != made.shape:
+    if len(record.shape) != 2 or len({*record.shape}) != 1 or trained.shape != record.shape:
         return False
-    n = made.shape[0]
+    n = record.shape[0]
     if data.shape not in ((n, 1), (n,)) or n < 2:
         return False
     if data.created.requires_grad or data.created.kind == "parameter" or trained.created.kind != "op":
         return False
-    users = [survey.timeline.info(node) for node in survey.timeline.nodes.users(made.node)]
-    is_error = made.op != "sub" or any(user.op.base_name in ("pow", "square", "abs") for user in users)
+    users = [survey.timeline.info(node) for node in survey.timeline.nodes.users(record.node)]
+    is_error = record.op != "sub" or any(user.op.base_name in ("pow", "square", "abs") for user in users)
     return is_error and trained.node not in ancestors(survey.timeline, data.node)
 
 
-def _target_finding(survey: Survey, made: Made, one: Made, other: Made) -> Finding:
+def _target_finding(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> Finding:
     """Return the finding about one target for several predictions: most likely scores of classes."""
     timeline = survey.timeline
     data, trained = sorted((one, other), key=lambda each: each.created.requires_grad)
@@ -79,13 +145,13 @@ def _target_finding(survey: Survey, made: Made, one: Made, other: Made) -> Findi
     each = f"the shapes broadcast: each target is compared with {n} predictions"
     part = Finding("operand", each, data.seq, data.node)
     fix = "a target of the shape of the prediction; for classes cross_entropy, which takes one index for each row"
-    return Finding("broadcast", text, made.seq, made.node, (part,), fix, survey.at(made), suspected=True)
+    return Finding("broadcast", text, record.seq, record.node, (part,), fix, survey.at(record), suspected=True)
 
 
-def _before_widening(survey: Survey, made: Made) -> Made:
+def _before_widening(survey: Survey, record: NodeRecord) -> NodeRecord:
     """Return the argument of a loss function before it was expanded."""
-    source = next(survey.sources(made), None) if made.op == "expand" else None
-    return made if source is None else _before_widening(survey, source)
+    source = next(survey.sources(record), None) if record.op == "expand" else None
+    return record if source is None else _before_widening(survey, source)
 
 
 def _column_and_row(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -93,19 +159,19 @@ def _column_and_row(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return len(row) == 1 and row[0] > 1 and column == (row[0], 1)
 
 
-def _broadcast_finding(survey: Survey, made: Made, pair: list[Made]) -> Finding:
+def _broadcast_finding(survey: Survey, record: NodeRecord, pair: list[NodeRecord]) -> Finding:
     timeline = survey.timeline
     one, other = (shape_text(source.shape) for source in pair)
     n = max(chain.from_iterable(source.shape for source in pair))
-    text = titled(f"{{}}: {one} with {other} becomes ({n},{n})", label(timeline, made.node))
+    text = titled(f"{{}}: {one} with {other} becomes ({n},{n})", label(timeline, record.node))
     left, right = (f"{label(timeline, source.node)} is {shape_text(source.shape)}" for source in pair)
     every = f"{left} and {right}: every element meets every other"
     parts = (Finding("operand", every, pair[0].seq, pair[0].node),)
     fix = "squeeze(-1) the column, or unsqueeze(-1) the row, so that both have the same shape"
-    at = innermost(timeline.info(made.node))
+    at = innermost(timeline.info(record.node))
     column = next((nr for nr, source in enumerate(pair) if len(source.shape) == 2), 0)
     edit = operand(timeline, at, column, ".squeeze(-1)")
-    return Finding("broadcast", text, made.seq, made.node, parts, fix, at, edit=edit)
+    return Finding("broadcast", text, record.seq, record.node, parts, fix, at, edit=edit)
 
 
 # A sum over the batch: its gradients are larger than those of the mean by the batch size
@@ -119,21 +185,21 @@ def summed_loss(survey: Survey) -> Iterator[Finding]:
     timeline = survey.timeline
     training = {event.pass_nr for _, event in survey.accumulated if event.node in survey.optimized}
     roots = dict.fromkeys(node for _, event in survey.passes if event.pass_nr in training for node, _ in event.roots)
-    for made in (survey.nodes[node] for node in roots if node in survey.nodes):
-        source = next(survey.sources(made), None)
-        if source is None or not _adds_up(made) or not source.shape or source.shape[0] < FEWEST_ROWS:
+    for record in (survey.nodes[node] for node in roots if node in survey.nodes):
+        source = next(survey.sources(record), None)
+        if source is None or not _adds_up(record) or not source.shape or source.shape[0] < FEWEST_ROWS:
             continue
         rows = source.shape[0]
-        text = titled(f"{{}} adds up {rows} rows, and does not take their mean", label(timeline, made.node))
+        text = titled(f"{{}} adds up {rows} rows, and does not take their mean", label(timeline, record.node))
         size = f"it adds up {shape_text(source.shape)}: every gradient is {rows} times that of the mean"
         part = Finding("operand", size, source.seq, source.node)
         fix = f"mean() or reduction='mean'; if the sum is meant, a learning rate {rows} times smaller"
-        at, numbers = innermost(timeline.info(made.node)), (Number("rows", rows, source.seq),)
-        yield Finding("summed-loss", text, made.seq, made.node, (part,), fix, at, numbers, suspected=True)
+        at, numbers = innermost(timeline.info(record.node)), (Number("rows", rows, source.seq),)
+        yield Finding("summed-loss", text, record.seq, record.node, (part,), fix, at, numbers, suspected=True)
 
 
-def _adds_up(made: Made) -> bool:
-    return not made.shape and (made.op == "sum" or dict(made.created.attrs).get("reduction") == "sum")
+def _adds_up(record: NodeRecord) -> bool:
+    return not record.shape and (record.op == "sum" or dict(record.created.attrs).get("reduction") == "sum")
 
 
 # A softmax of a softmax: cross_entropy takes logits
@@ -149,23 +215,23 @@ _TWICE = {
 def softmax_twice(survey: Survey) -> Iterator[Finding]:
     """Yield operations that take logits and got probabilities."""
     timeline = survey.timeline
-    for made in survey.ops(*_TWICE):
-        first = next(survey.sources(made), None)
+    for record in survey.ops(*_TWICE):
+        first = next(survey.sources(record), None)
         before = survey.unwrapped(first) if first is not None else None
-        if before is None or before.op not in _TWICE[made.op]:
+        if before is None or before.op not in _TWICE[record.op]:
             continue
-        if made.op == before.op == "log_softmax":  # the second log_softmax changes nothing
+        if record.op == before.op == "log_softmax":  # the second log_softmax changes nothing
             continue
-        names = label(timeline, made.node), label(timeline, before.node)
+        names = label(timeline, record.node), label(timeline, before.node)
         text = titled("{} takes logits, but gets {}", *names)
         first_at = innermost(timeline.info(before.node))
         part = Finding(
             "first", f"{label_at(timeline, before.node)} took it first", before.seq, before.node, at=first_at
         )
         fix = f"give it the input of that {before.op}: cross_entropy and the losses with logits apply it themselves"
-        at = innermost(timeline.info(made.node))
+        at = innermost(timeline.info(record.node))
         edit = without_call(timeline, survey.at(before), before.op)
-        yield Finding("softmax-twice", text, made.seq, made.node, (part,), fix, at, edit=edit)
+        yield Finding("softmax-twice", text, record.seq, record.node, (part,), fix, at, edit=edit)
 
 
 # nll_loss or ctc_loss of an input that is no log probability of its classes
@@ -179,10 +245,10 @@ _SLACK = 0.01
 
 def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
     """Yield losses whose input is above 0 somewhere, or sums to one along another dimension than the classes."""
-    for made in survey.ops(*_LOSSES):
-        first = next(survey.sources(made), None)
+    for record in survey.ops(*_LOSSES):
+        first = next(survey.sources(record), None)
         finding = (
-            (_too_great(survey, made, first) or _along_other_dimension(survey, made, first))
+            (_too_great(survey, record, first) or _wrong_dimension(survey, record, first))
             if first is not None
             else None
         )
@@ -195,102 +261,102 @@ def _kl_of_probabilities(survey: Survey) -> Iterator[Finding]:
     """Yield ``kl_div`` whose first argument has probabilities. The operations that it consists of are recorded."""
     yield from _cross_terms(survey)
     products = _by_line(survey.ops("mul"))
-    for made in survey.ops("div", "mean", "sum", "sub"):
-        if "log_target" not in dict(made.created.attrs):
+    for record in survey.ops("div", "mean", "sum", "sub"):
+        if "log_target" not in dict(record.created.attrs):
             continue
-        for product in products.get(made.created.stack, ()):
-            if not product.seq < made.seq:
+        for product in products.get(record.created.stack, ()):
+            if not product.seq < record.seq:
                 continue
             tracked = [one for one in survey.sources(product) if one.created.requires_grad]
-            is_input = len(tracked) == 1 and not _is_kl_target(survey, tracked[0], made)
-            found = _too_great(survey, made, tracked[0]) if is_input else None
-            if found is not None:
-                yield found
+            is_input = len(tracked) == 1 and not _is_kl_target(survey, tracked[0], record)
+            finding = _too_great(survey, record, tracked[0]) if is_input else None
+            if finding is not None:
+                yield finding
                 break
 
 
-def _is_kl_target(survey: Survey, made: Made, end: Made) -> bool:
+def _is_kl_target(survey: Survey, record: NodeRecord, end: NodeRecord) -> bool:
     """Return whether a node is the target of the ``kl_div`` that ends with another node: of its ``xlogy``, too."""
-    users = (survey.nodes[node] for node in survey.timeline.nodes.users(made.node) if node in survey.nodes)
+    users = (survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes)
     return any(user.op == "xlogy" and user.created.stack == end.created.stack for user in users)
 
 
-def _by_line(nodes: Iterable[Made]) -> dict[int, list[Made]]:
+def _by_line(nodes: Iterable[NodeRecord]) -> dict[int, list[NodeRecord]]:
     """Return nodes by the call that made them, in order."""
-    lines: defaultdict[int, list[Made]] = defaultdict(list)
-    for made in nodes:
-        lines[made.created.stack].append(made)
+    lines: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for record in nodes:
+        lines[record.created.stack].append(record)
     return lines
 
 
 def _cross_terms(survey: Survey) -> Iterator[Finding]:
     """Yield the same on the built-in engine: ``xlogy(target, target) - target * input``."""
     of_line = _by_line(survey.nodes.values()) if survey.by_op.get("xlogy") else {}
-    for made in survey.ops("sub"):
-        pair = list(survey.sources(made))[:2]
+    for record in survey.ops("sub"):
+        pair = list(survey.sources(record))[:2]
         if [one.op for one in pair] != ["xlogy", "mul"]:
             continue
         targets = {node for node, _ in pair[0].created.inputs}
-        given = [one for one in survey.sources(pair[1]) if one.node not in targets]
-        if len(targets) == len(given) == 1 and given[0].created.requires_grad:
-            line = of_line[made.created.stack]
-            found = _too_great(survey, max(line, key=lambda one: one.seq), given[0])
-            if found is not None and not any("log_target" in dict(one.created.attrs) for one in line):
-                yield found
+        inputs = [one for one in survey.sources(pair[1]) if one.node not in targets]
+        if len(targets) == len(inputs) == 1 and inputs[0].created.requires_grad:
+            line = of_line[record.created.stack]
+            finding = _too_great(survey, max(line, key=lambda one: one.seq), inputs[0])
+            if finding is not None and not any("log_target" in dict(one.created.attrs) for one in line):
+                yield finding
 
 
-def _too_great(survey: Survey, made: Made, first: Made) -> Finding | None:
+def _too_great(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding | None:
     stats = first.value.statistics() if first.value is not None else None
     if stats is None or not stats.max > _SLACK:  # nan: no element is finite
         return None
-    before, loss = survey.unwrapped(first), label(survey.timeline, made.node)
+    before, loss = survey.unwrapped(first), label(survey.timeline, record.node)
     names = loss, label(survey.timeline, before.node)
     if before.op in _PROBABILITIES:
         text = titled("{} takes log-probabilities, but {} has probabilities", *names)
-        fix = f"log_softmax in the place of {before.op}{_instead(made, ', or cross_entropy of what went into it')}"
+        fix = f"log_softmax in the place of {before.op}{_instead(record, ', or cross_entropy of what went into it')}"
     else:
         text = titled("{} takes log-probabilities, but {} has numbers above 0", *names)
-        fix = f"log_softmax before it{_instead(made, ', or cross_entropy, which takes scores as they are')}"
+        fix = f"log_softmax before it{_instead(record, ', or cross_entropy, which takes scores as they are')}"
     most = f"{label_at(survey.timeline, before.node)} reaches {number(stats.max)}, and no such logarithm is above 0"
     part = Finding("operand", most, first.seq, first.node, at=innermost(survey.timeline.info(before.node)))
-    found = _log_probability_finding(survey, made, text, part, fix)
-    return replace(found, edit=renamed_call(survey.timeline, survey.at(before), "softmax", "log_softmax"))
+    finding = _log_probability_finding(survey, record, text, part, fix)
+    return replace(finding, edit=renamed_call(survey.timeline, survey.at(before), "softmax", "log_softmax"))
 
 
-def _instead(made: Made, loss: str) -> str:
+def _instead(record: NodeRecord, loss: str) -> str:
     """Return another loss that takes this input; empty for ctc_loss and kl_div, which have no such alternative."""
-    return "" if made.op in ("ctc_loss", "kl_div") else loss
+    return "" if record.op in ("ctc_loss", "kl_div") else loss
 
 
-def _along_other_dimension(survey: Survey, made: Made, first: Made) -> Finding | None:
+def _wrong_dimension(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding | None:
     first = _of_rows(survey, first)
     before = _of_rows(survey, next(survey.sources(first), first)) if first.op == "log" else first
     rank, dim = len(before.shape), dict(before.created.attrs).get("dim")
-    if made.op in ("ctc_loss", "kl_div") or before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
+    if record.op in ("ctc_loss", "kl_div") or before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
         return None
     classes, dim, timeline = min(1, rank - 1), dim % rank, survey.timeline
     if dim == classes:
         return None
-    text = titled(f"{{}} has its classes in dimension {classes}, but gets those of {dim}", label(timeline, made.node))
+    text = titled(f"{{}} has its classes in dimension {classes}, but gets those of {dim}", label(timeline, record.node))
     cause = f"{label_at(timeline, before.node)} makes probabilities that add up to 1 along dimension {dim}"
     at = survey.at(before)
     part = Finding("operand", cause, before.seq, before.node, at=at)
     edit = with_keyword(timeline, at, before.op, "dim", str(classes))
-    found = _log_probability_finding(survey, made, text, part, f"{before.op}(..., dim={classes})")
-    return replace(found, at=at or found.at, edit=edit)
+    finding = _log_probability_finding(survey, record, text, part, f"{before.op}(..., dim={classes})")
+    return replace(finding, at=at or finding.at, edit=edit)
 
 
-def _of_rows(survey: Survey, made: Made) -> Made:
+def _of_rows(survey: Survey, record: NodeRecord) -> NodeRecord:
     """Return the node whose rows or copy a node is, with the same dimensions."""
-    source = next(survey.sources(made), None) if made.op in _ROWS else None
-    if source is None or len(source.shape) != len(made.shape):
-        return made
+    source = next(survey.sources(record), None) if record.op in _ROWS else None
+    if source is None or len(source.shape) != len(record.shape):
+        return record
     return _of_rows(survey, source)
 
 
-def _log_probability_finding(survey: Survey, made: Made, text: str, part: Finding, fix: str) -> Finding:
-    at = innermost(survey.timeline.info(made.node))
-    return Finding("no-log-probabilities", text, made.seq, made.node, (part,), fix, at)
+def _log_probability_finding(survey: Survey, record: NodeRecord, text: str, part: Finding, fix: str) -> Finding:
+    at = innermost(survey.timeline.info(record.node))
+    return Finding("no-log-probabilities", text, record.seq, record.node, (part,), fix, at)
 
 
 # A softmax or a normalization over one element: its result does not depend on it
@@ -299,33 +365,53 @@ def _log_probability_finding(survey: Survey, made: Made, text: str, part: Findin
 def one_element(survey: Survey) -> Iterator[Finding | None]:
     """Yield lines whose softmax or normalization is always over one element.
 
-    Attention over a sequence of one key is such a softmax, too, and has more than two dimensions.
+    Attention over a sequence of one key is such a softmax, too. It is left out: its input is a product of two results.
+    One score for each element of a sequence comes from a layer with one output.
     """
-    lines: defaultdict[int, list[Made]] = defaultdict(list)
-    for made in survey.ops(*SOFTMAXES, "native_layer_norm"):
+    lines: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for record in survey.ops(*SOFTMAXES, "native_layer_norm"):
         yield None
-        if made.created.requires_grad:
-            lines[made.created.stack].append(made)
+        if record.created.requires_grad:
+            lines[record.created.stack].append(record)
     for each in lines.values():
-        if all(map(_is_of_one, each)):
-            yield _one_element_finding(survey.timeline, each[0])
+        if all(_is_of_one(survey, record) for record in each):
+            yield _one_element_finding(survey, each[0])
 
 
-def _is_of_one(made: Made) -> bool:
-    attrs, shape = dict(made.created.attrs), made.shape
-    if made.op == "native_layer_norm":
+def _is_of_one(survey: Survey, record: NodeRecord) -> bool:
+    attrs, shape = dict(record.created.attrs), record.shape
+    if record.op == "native_layer_norm":
         sizes = attrs.get("normalized_shape")
         return isinstance(sizes, tuple | list) and bool(sizes) and all(size == 1 for size in sizes)
     dim = attrs.get("dim")
-    return isinstance(dim, int) and len(shape) == 2 and -2 <= dim < 2 and shape[dim] == 1
+    if not isinstance(dim, int) or len(shape) < 2 or not -len(shape) <= dim < len(shape) or shape[dim] != 1:
+        return False
+    return len(shape) == 2 or (dim % len(shape) == len(shape) - 1 and _is_layer_output(survey, record))
 
 
-def _one_element_finding(timeline: Timeline, made: Made) -> Finding:
-    always, fix = _OF_ONE[made.op]
-    text = titled(f"{{}} is over one element each: its result is always {always}", label(timeline, made.node))
-    shape = f"it has the shape {shape_text(made.shape)}: what goes in does not matter, and gets no gradient"
-    part = Finding("size", shape, made.seq, made.node)
-    return Finding("one-element", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
+def _is_layer_output(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether the input of an operation is the product of data and a parameter."""
+    product = next(iter(survey.sources(record)), None)
+    while product is not None and product.op not in _WEIGHTED | {"linear"}:
+        if product.op not in SAME_NUMBERS | {"add", "mul", "div"}:
+            return False
+        product = next(iter(survey.sources(product)), None)
+    leaves = map(survey.unwrapped, survey.sources(product)) if product is not None else ()
+    return any(leaf.created.kind != "op" and leaf.created.requires_grad for leaf in leaves)
+
+
+def _one_element_finding(survey: Survey, record: NodeRecord) -> Finding:
+    timeline, (always, fix) = survey.timeline, _OF_ONE[record.op]
+    at, edit = innermost(timeline.info(record.node)), None
+    competing = [dim for dim, size in enumerate(record.shape) if dim and size > 1]
+    if len(record.shape) > 2 and len(competing) == 1:
+        dim = competing[0]
+        fix = f"the dimension over which the scores compete: dim={dim}, of size {record.shape[dim]}"
+        edit = with_keyword(timeline, at, record.op, "dim", f"{dim}")
+    text = titled(f"{{}} is over one element each: its result is always {always}", label(timeline, record.node))
+    shape = f"it has the shape {shape_text(record.shape)}: what goes in does not matter, and gets no gradient"
+    part = Finding("size", shape, record.seq, record.node)
+    return Finding("one-element", text, record.seq, record.node, (part,), fix, at, edit=edit)
 
 
 _OF_ONE = {
@@ -343,18 +429,18 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
     """Yield losses whose second argument requires a gradient as well."""
     timeline = survey.timeline
     yield from _swapped(survey)
-    for made in survey.ops(*LOSSES_OF_PAIRS):
-        pair = list(survey.sources(made))[:2]
+    for record in survey.ops(*LOSSES_OF_PAIRS):
+        pair = list(survey.sources(record))[:2]
         if len(pair) == 2 and all(source.created.requires_grad and source.created.kind == "op" for source in pair):
             target = survey.unwrapped(pair[1])
-            names = label(timeline, made.node), label(timeline, target.node)
+            names = label(timeline, record.node), label(timeline, target.node)
             text = titled("{} sends a gradient into its target, {}", *names)
-            made_by = Finding("target", f"the target is {label_at(timeline, target.node)}", target.seq, target.node)
-            at = innermost(timeline.info(made.node))
+            part = Finding("target", f"the target is {label_at(timeline, target.node)}", target.seq, target.node)
+            at = innermost(timeline.info(record.node))
             edit = operand(timeline, at, 1, ".detach()") if pair[0] is not pair[1] else None
             fix = _DETACH_TARGET
-            parts = (made_by,)
-            yield Finding("attached-target", text, made.seq, target.node, parts, fix, at, suspected=True, edit=edit)
+            parts = (part,)
+            yield Finding("attached-target", text, record.seq, target.node, parts, fix, at, suspected=True, edit=edit)
     yield from _bootstrapped_targets(survey)
 
 
@@ -363,25 +449,27 @@ def _swapped(survey: Survey) -> Iterator[Finding]:
 
     ``kl_div`` is left out: with a trained target it is the reverse divergence, which may be intended.
     """
-    timeline, ends = survey.timeline, dict[int, Made]()
-    for made in survey.ops("div"):
-        if "label_smoothing" in dict(made.created.attrs):
-            ends.setdefault(made.created.stack, made)
-    for made in survey.ops("binary_cross_entropy", "binary_cross_entropy_with_logits", "mul"):
-        pair = list(survey.sources(made))[:2]
-        if made.op == "mul":
-            pair = _of_cross_entropy(survey, made, pair, ends.get(made.created.stack))
+    timeline, ends = survey.timeline, dict[int, NodeRecord]()
+    for record in survey.ops("div"):
+        if "label_smoothing" in dict(record.created.attrs):
+            ends.setdefault(record.created.stack, record)
+    for record in survey.ops("binary_cross_entropy", "binary_cross_entropy_with_logits", "mul"):
+        pair = list(survey.sources(record))[:2]
+        if record.op == "mul":
+            pair = _of_cross_entropy(survey, record, pair, ends.get(record.created.stack))
         if len(pair) < 2 or pair[0].created.requires_grad or not pair[1].created.requires_grad:
             continue
         text = "the target of this loss is trained and its input is data: they are swapped"
         target = f"the target is {label_at(timeline, pair[1].node)}, the input {label_at(timeline, pair[0].node)}"
         part = Finding("target", target, pair[1].seq, pair[1].node)
-        at = innermost(timeline.info(made.node))
+        at = innermost(timeline.info(record.node))
         fix = "pass the prediction first, and the target second"
-        yield Finding("swapped", text, made.seq, pair[1].node, (part,), fix, at)
+        yield Finding("swapped", text, record.seq, pair[1].node, (part,), fix, at)
 
 
-def _of_cross_entropy(survey: Survey, product: Made, pair: list[Made], end: Made | None) -> list[Made]:
+def _of_cross_entropy(
+    survey: Survey, product: NodeRecord, pair: list[NodeRecord], end: NodeRecord | None
+) -> list[NodeRecord]:
     """Return input and target of a cross_entropy with probabilities as targets, by its product; empty for another one.
 
     PyTorch does not record the log_softmax of data: there, the input is known from the last operation of the call,
@@ -408,10 +496,10 @@ def _bootstrapped_targets(survey: Survey) -> Iterator[Finding]:
     data that is added.
     """
     timeline = survey.timeline
-    for made in survey.ops("sub"):
-        pair = list(survey.sources(made))[:2]
+    for record in survey.ops("sub"):
+        pair = list(survey.sources(record))[:2]
         tracked = [one for one in pair if one.created.requires_grad and one.created.kind == "op"]
-        users = (timeline.info(node) for node in timeline.nodes.users(made.node))
+        users = (timeline.info(node) for node in timeline.nodes.users(record.node))
         if len(tracked) < 2 or not any(user.op.base_name in _ERRORS for user in users):
             continue
         targets = [one for one in pair if _adds_data(survey, survey.unwrapped(one))]
@@ -419,29 +507,29 @@ def _bootstrapped_targets(survey: Survey) -> Iterator[Finding]:
             continue
         target = survey.unwrapped(targets[0])
         prediction = survey.unwrapped(pair[1] if targets[0] is pair[0] else pair[0])
-        names = label(timeline, made.node), label(timeline, target.node)
+        names = label(timeline, record.node), label(timeline, target.node)
         text = titled("{} sends a gradient into its target, {}", *names)
         same = f"the target comes from the parameters that also make {label_at(timeline, prediction.node)}"
         parts = (Finding("target", same, prediction.seq, prediction.node),)
         at, number = innermost(timeline.info(target.node)), 0 if targets[0] is pair[0] else 1
-        edit = operand(timeline, survey.at(made), number, ".detach()")
+        edit = operand(timeline, survey.at(record), number, ".detach()")
         fix = _DETACH_TARGET
-        yield Finding("attached-target", text, made.seq, target.node, parts, fix, at, suspected=True, edit=edit)
+        yield Finding("attached-target", text, record.seq, target.node, parts, fix, at, suspected=True, edit=edit)
 
 
-def _adds_data(survey: Survey, made: Made) -> bool:
+def _adds_data(survey: Survey, record: NodeRecord) -> bool:
     """Return whether a node is the sum of data, with one element for each row, and a trained tensor."""
-    sources = list(survey.sources(made))
+    sources = list(survey.sources(record))
     data = [one for one in sources if not one.created.requires_grad and one.created.kind != "parameter"]
-    return made.op == "add" and len(sources) == 2 and len(data) == 1 and bool(data[0].shape)
+    return record.op == "add" and len(sources) == 2 and len(data) == 1 and bool(data[0].shape)
 
 
-def _are_calls_of_one_model(survey: Survey, one: Made, other: Made) -> bool:
+def _are_calls_of_one_model(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
     """Return whether two nodes come from the same parameters and from no common result, as two calls of a model do."""
     inputs = [{one.node, *ancestors(survey.timeline, one.node)}, {other.node, *ancestors(survey.timeline, other.node)}]
     common = [survey.nodes[node] for node in inputs[0] & inputs[1] if node in survey.nodes]
-    trained = [made for made in common if made.created.requires_grad]
-    return bool(trained) and all(made.created.kind != "op" for made in trained)
+    trained = [record for record in common if record.created.requires_grad]
+    return bool(trained) and all(record.created.kind != "op" for record in trained)
 
 
 # A loss that reaches the parameters of another part, which has a loss of its own: an advantage that is not detached
@@ -455,31 +543,31 @@ def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
     ``(log_prob * (ret - value)).mean() + (ret - value).pow(2).mean()`` trains the critic by the first term, too.
     """
     timeline, seen = survey.timeline, set[int]()
-    for made in survey.ops("mul"):
-        if made.created.stack in seen or len(seen) > _MOST_PRODUCTS:
+    for record in survey.ops("mul"):
+        if record.created.stack in seen or len(seen) > _MOST_PRODUCTS:
             continue
         yield None
-        pair = [one for one in survey.sources(made) if one.created.requires_grad and one.created.kind == "op"]
-        if len(pair) != 2:
+        pair = [one for one in survey.sources(record) if one.created.requires_grad and one.created.kind == "op"]
+        if len(pair) != 2 or any(one.created.during[0] for one in pair):  # a gradient is used: by a meta-learner
             continue
-        seen.add(made.created.stack)
+        seen.add(record.created.stack)
         inputs = [{one.node, *ancestors(timeline, one.node)} for one in pair]
         trained = [_trained(survey, nodes) for nodes in inputs]
         if not all(trained) or trained[0] & trained[1]:
             continue
         for one, nodes, parameters in zip(pair, inputs, trained, strict=True):
             own = _own_error(survey, nodes)
-            if own is not None and not _own_error_of(survey, nodes, made):
-                yield _reaching_finding(survey, made, one, own, len(parameters))
+            if own is not None and not _own_error_of(survey, nodes, record):
+                yield _reaching_finding(survey, record, one, own, len(parameters))
                 break
 
 
 def _trained(survey: Survey, nodes: set[int]) -> set[int]:
-    found = (survey.nodes[node].created for node in nodes if node in survey.nodes)
-    return {created.node for created in found if created.kind != "op" and created.requires_grad}
+    creations = (survey.nodes[node].created for node in nodes if node in survey.nodes)
+    return {created.node for created in creations if created.kind != "op" and created.requires_grad}
 
 
-def _own_error(survey: Survey, nodes: set[int]) -> Made | None:
+def _own_error(survey: Survey, nodes: set[int]) -> NodeRecord | None:
     """Return an error of one of these results against data: the square or the like of a difference."""
     for node in sorted(nodes, reverse=True):
         if node not in survey.nodes or survey.nodes[node].created.kind != "op":
@@ -495,24 +583,24 @@ def _own_error(survey: Survey, nodes: set[int]) -> Made | None:
     return None
 
 
-def _own_error_of(survey: Survey, nodes: set[int], made: Made) -> bool:
+def _own_error_of(survey: Survey, nodes: set[int], record: NodeRecord) -> bool:
     """Return whether the error is made from the product itself: then there is only one loss."""
     own = _own_error(survey, nodes)
-    return own is not None and made.node in {own.node, *ancestors(survey.timeline, own.node)}
+    return own is not None and record.node in {own.node, *ancestors(survey.timeline, own.node)}
 
 
-def _reaching_finding(survey: Survey, made: Made, one: Made, own: Made, count: int) -> Finding:
-    timeline, at = survey.timeline, survey.at(made)
+def _reaching_finding(survey: Survey, record: NodeRecord, one: NodeRecord, own: NodeRecord, count: int) -> Finding:
+    timeline, at = survey.timeline, survey.at(record)
     name = timeline.info(one.node).name
-    names = label(timeline, made.node), label(timeline, one.node)
+    names = label(timeline, record.node), label(timeline, one.node)
     text = titled("{} sends a gradient into {}, which has its own loss", *names)
-    behind = f"the {count} parameters" if count > 1 else "the parameter"
-    said = f"{label_at(timeline, own.node)} trains {behind} behind it, too"
-    part = Finding("beside", said, own.seq, own.node, at=survey.at(own))
+    trained = f"the {count} parameters" if count > 1 else "the parameter"
+    trains = f"{label_at(timeline, own.node)} trains {trained} behind it, too"
+    part = Finding("beside", trains, own.seq, own.node, at=survey.at(own))
     what = f"{name}.detach()" if name.isidentifier() else "detach() it"
     fix = f"{what} in this product, if this loss is not to train what makes it"
     edit = wrapped(timeline, at, name, ".detach()") if name.isidentifier() else None
-    return Finding("reaches-other-part", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)
+    return Finding("reaches-other-part", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
 
 
 # A softmax whose rows were masked afterwards: they no longer add up to one
@@ -522,28 +610,28 @@ _WEIGHTED = {"matmul", "bmm", "mm", "mv", "einsum"}
 
 def masked_after_softmax(survey: Survey) -> Iterator[Finding | None]:
     """Yield products of a softmax and a mask of zeros and ones that serve as weights, with rows below one."""
-    for made in survey.ops("mul", "masked_fill", "where"):
+    for record in survey.ops("mul", "masked_fill", "where"):
         yield None
-        sources = list(survey.sources(made))
+        sources = list(survey.sources(record))
         softmax = next((one for one in map(survey.unwrapped, sources) if one.op == "softmax"), None)
-        if softmax is None or softmax.shape != made.shape or not made.created.requires_grad:
+        if softmax is None or softmax.shape != record.shape or not record.created.requires_grad:
             continue
         masks = [one for one in sources if not one.created.requires_grad]
-        if masks and _weights(survey, made) and (lost := _lost_weight(survey, softmax, made)):
-            yield _masked_finding(survey, softmax, made, lost)
+        if masks and _weights(survey, record) and (lost := _lost_weight(survey, softmax, record)):
+            yield _masked_finding(survey, softmax, record, lost)
 
 
-def _weights(survey: Survey, made: Made) -> bool:
+def _weights(survey: Survey, record: NodeRecord) -> bool:
     """Return whether a node is a factor of a matrix product, as attention weights are, not divided by its sum."""
-    users = [survey.nodes[node] for node in survey.timeline.nodes.users(made.node) if node in survey.nodes]
+    users = [survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes]
     if any(user.op in ("sum", "div", "norm", "softmax") for user in users):
         return False
     return any(user.op in _WEIGHTED or (user.op in RESHAPING and _weights(survey, user)) for user in users)
 
 
-def _lost_weight(survey: Survey, softmax: Made, made: Made) -> str:
+def _lost_weight(survey: Survey, softmax: NodeRecord, record: NodeRecord) -> str:
     """Return ``8 of 10 rows add up to 0.2 .. 0.81``; empty if all rows add up to one, or are masked as a whole."""
-    array = survey.timeline.array(made.value) if made.value is not None else None
+    array = survey.timeline.array(record.value) if record.value is not None else None
     before = survey.timeline.array(softmax.value) if softmax.value is not None else None
     dim = dict(softmax.created.attrs).get("dim")
     if array is None or before is None or array.shape != before.shape or not isinstance(dim, int):
@@ -557,19 +645,67 @@ def _lost_weight(survey: Survey, softmax: Made, made: Made) -> str:
     return f"{below.size} of {sums.size} rows add up to {low if low == high else f'{low} .. {high}'}, not to 1"
 
 
-def _masked_finding(survey: Survey, softmax: Made, made: Made, lost: str) -> Finding:
+def _masked_finding(survey: Survey, softmax: NodeRecord, record: NodeRecord, lost: str) -> Finding:
     timeline = survey.timeline
-    names = label(timeline, made.node), label(timeline, softmax.node)
+    names = label(timeline, record.node), label(timeline, softmax.node)
     text = titled("{} masks the weights of {} after the softmax", *names)
-    part = Finding("sum", lost, made.seq, made.node)
+    part = Finding("sum", lost, record.seq, record.node)
     fix = "mask the scores before it: scores.masked_fill(~mask, -inf), or divide each row by its sum"
-    return Finding("masked-after-softmax", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
+    return Finding(
+        "masked-after-softmax", text, record.seq, record.node, (part,), fix, innermost(timeline.info(record.node))
+    )
+
+
+# A softmax over another dimension than the one over which its weights are summed
+
+
+def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:
+    """Yield a softmax that is the left factor of a matrix product, and does not add up to one along its rows.
+
+    A product sums over the last dimension of its left factor. Weights that are divided or transposed before it are
+    left out.
+    """
+    seen = set[int]()
+    for record in survey.ops("softmax"):
+        yield None
+        dim, rank = dict(record.created.attrs).get("dim"), len(record.shape)
+        if not isinstance(dim, int) or rank < 2 or dim % rank == rank - 1 or record.created.stack in seen:
+            continue
+        if record.shape[-1] < 2 or (product := _left_of_product(survey, record)) is None:
+            continue
+        seen.add(record.created.stack)
+        timeline = survey.timeline
+        text = titled(
+            "{} adds up to 1 over dim {}, but its product sums over the last", label(timeline, record.node), f"{dim}"
+        )
+        part = Finding("used", f"{label_at(timeline, product.node)} is that product", product.seq, product.node)
+        at = survey.at(record)
+        fix = "softmax over the dimension of what is attended to: dim=-1"
+        edit = with_keyword(timeline, at, "softmax", "dim", "-1")
+        yield Finding("softmax-dim", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
+
+
+def _left_of_product(survey: Survey, record: NodeRecord) -> NodeRecord | None:
+    """Return the matrix product whose left factor is this node, at once or after a dropout or a change of its batch."""
+    for node in survey.timeline.nodes.users(record.node):
+        user = survey.nodes.get(node)
+        if user is None or not user.created.inputs or user.created.inputs[0][0] != record.node:
+            continue
+        if user.op in ("matmul", "bmm", "mm"):
+            return user
+        keeps_rows = user.op in DROPOUTS or user.op in {*RESHAPING, "expand", "mul"}
+        if keeps_rows and user.shape[-2:] == record.shape[-2:]:
+            product = _left_of_product(survey, user)
+            if product is not None:
+                return product
+    return None
 
 
 # A term of a loss that sends no gradient, because its path to the parameters is cut
 
 _SUMMING = {"add", "sub", *LISTS}
-_ON_THE_WAY = {"sum", "mean", "mul", "div", "neg", *RESHAPING}
+_CARRYING_ONE_TERM = {"sum", "mean", "mul", "div", "neg", *RESHAPING}
+"""Operations whose result is one term of a loss if their input is."""
 _MOST_SUMMANDS = 200
 """The most terms of one loss that are examined."""
 
@@ -577,46 +713,46 @@ _MOST_SUMMANDS = 200
 def cut_summand(survey: Survey) -> Iterator[Finding | None]:
     """Yield, for each line that makes the root of a pass, the terms that were made from parameters and are cut."""
     roots = [survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes]
-    for root in {made.created.stack: made for made in roots}.values():
+    for root in {record.created.stack: record for record in roots}.values():
         yield None
-        for made, others in _untracked_summands(survey, root):
-            lost = _cut_behind(survey, made, others)
+        for record, others in _untracked_summands(survey, root):
+            lost = _cut_of_term(survey, record, others)
             if lost:
-                yield _summand_finding(survey, root, made, lost)
+                yield _summand_finding(survey, root, record, lost)
 
 
-def _untracked_summands(survey: Survey, root: Made) -> Iterator[tuple[Made, list[Made]]]:
+def _untracked_summands(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, list[NodeRecord]]]:
     """Yield the untracked terms of a loss, each with the tracked ones next to it."""
     waiting, seen = [root], {root.node}
     while waiting and len(seen) < _MOST_SUMMANDS:
-        made = waiting.pop()
-        sources = list(survey.sources(made))
+        record = waiting.pop()
+        sources = list(survey.sources(record))
         tracked = [source for source in sources if source.created.requires_grad]
-        if made.op in _SUMMING:
+        if record.op in _SUMMING:
             yield from ((one, tracked) for one in sources if tracked and _is_result(one))
-        elif made.op not in _ON_THE_WAY or len(tracked) != 1:
+        elif record.op not in _CARRYING_ONE_TERM or len(tracked) != 1:
             continue
         waiting += [source for source in tracked if source.node not in seen]
         seen.update(source.node for source in tracked)
 
 
-def _is_result(made: Made) -> bool:
-    return made.created.kind == "op" and not made.created.requires_grad
+def _is_result(record: NodeRecord) -> bool:
+    return record.created.kind == "op" and not record.created.requires_grad
 
 
-def _cut_behind(survey: Survey, made: Made, others: list[Made]) -> int:
+def _cut_of_term(survey: Survey, record: NodeRecord, others: list[NodeRecord]) -> int:
     """Return where the path from the parameters to a term is cut.
 
     It is 0 if there is no cut, or if the term was made from the other terms. Such a term may be deliberate:
     ``x + (y - x).detach()``, ``x - x.max().detach()``.
     """
     timeline = survey.timeline
-    before = [made.node, *ancestors(timeline, made.node)]
+    before = [record.node, *ancestors(timeline, record.node)]
     if any(one.node in before for one in others):
         return 0
     lost = (node for node in before if loses_tracking(timeline, node))
-    found = next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
-    return found or next((node for node in before if _is_taken_gradient(timeline, node)), 0)
+    cut = next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
+    return cut or next((node for node in before if _is_taken_gradient(timeline, node)), 0)
 
 
 def _is_taken_gradient(timeline: Timeline, node: int) -> bool:
@@ -632,10 +768,10 @@ def _gradients_taken(timeline: Timeline, _: int) -> dict[Value, int]:
     return gradients_taken(timeline)
 
 
-def _summand_finding(survey: Survey, root: Made, made: Made, lost: int) -> Finding:
+def _summand_finding(survey: Survey, root: NodeRecord, record: NodeRecord, lost: int) -> Finding:
     timeline = survey.timeline
     cut = timeline.info(lost)
-    names = label(timeline, made.node), label(timeline, root.node)
+    names = label(timeline, record.node), label(timeline, root.node)
     text = titled("{} is a part of {}, but brings no gradient", *names)
     part = Finding("cut", f"cut at {label_at(timeline, lost)}: {why_cut(cut)}", cut.born, lost, at=innermost(cut))
     how = mend(timeline, cut)
@@ -645,7 +781,7 @@ def _summand_finding(survey: Survey, root: Made, made: Made, lost: int) -> Findi
         part, fix = Finding("copied", text_taken, cut.born, lost, at=innermost(cut)), CREATE_GRAPH
         edit = with_keyword(timeline, innermost(cut), "grad", "create_graph", "True")
     at = how.at or innermost(cut)
-    return Finding("cut-summand", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)
+    return Finding("cut-summand", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
 
 
 # Targets outside of what a loss takes: 0 and 1 where it takes -1 and 1, or the other way round
@@ -670,67 +806,67 @@ def wrong_targets(survey: Survey) -> Iterator[Finding | None]:
     """
     timeline, seen = survey.timeline, set[int]()
     known: dict[tuple[int, str], str] = {}
-    for made in survey.nodes.values():
-        created = made.created
+    for record in survey.nodes.values():
+        created = record.created
         if created.kind != "op" or created.stack in seen or created.during[0]:
             continue
-        target = _target_of(survey, made)
+        target = _target_of(survey, record)
         if target is None or target.created.requires_grad or not target.shape:
             continue
         yield None
-        name = made.op if made.op in _OF_ONE_OPERATION else _loss_called(survey, made, known)
+        name = record.op if record.op in _OF_ONE_OPERATION else _loss_called(survey, record, known)
         if name not in _SIGNS and name not in _SHARES:
             continue
-        found = _target_of_signs(survey, target) if name in _SIGNS else _target_of_shares(survey, target)
-        if found is not None:
+        wording = _target_of_signs(survey, target) if name in _SIGNS else _target_of_shares(survey, target)
+        if wording is not None:
             seen.add(created.stack)
-            yield _wrong_target_finding(timeline, made, target, name, *found)
+            yield _wrong_target_finding(timeline, record, target, name, *wording)
 
 
 _OF_ONE_OPERATION = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss"}
 """Losses of these tables that are recorded as one operation, whose second input is the target."""
 
 
-def _target_of(survey: Survey, made: Made) -> Made | None:
+def _target_of(survey: Survey, record: NodeRecord) -> NodeRecord | None:
     """Return the input of an operation that is the target, if the operation may be of one of these losses.
 
     Other losses are recorded as the operations that they consist of. PyTorch's recording adds the target to the inputs
     of the last one, which has the margin as an attribute. The built-in engine compares the target with a number
     (``cosine_embedding_loss``, ``hinge_embedding_loss``) or negates it (``margin_ranking_loss``).
     """
-    inputs = [survey.nodes.get(node) for node, _ in made.created.inputs]
-    if made.op in _OF_ONE_OPERATION:
-        return inputs[1] if made.created.requires_grad and len(inputs) > 1 else None
-    if "margin" in dict(made.created.attrs):
-        return inputs[-1] if made.created.requires_grad and len(inputs) > 1 else None
-    if made.op in ("eq", "ne", "neg") and inputs:
-        wanted = "mul" if made.op == "neg" else "where"
-        users = (survey.nodes.get(user) for user in survey.timeline.nodes.users(made.node))
-        here = [user for user in users if user is not None and user.created.stack == made.created.stack]
-        return inputs[0] if any(user.op == wanted and user.created.requires_grad for user in here) else None
-    pair = [one for one in inputs if one is not None] if made.op == "mul" and made.created.requires_grad else []
+    inputs = [survey.nodes.get(node) for node, _ in record.created.inputs]
+    if record.op in _OF_ONE_OPERATION:
+        return inputs[1] if record.created.requires_grad and len(inputs) > 1 else None
+    if "margin" in dict(record.created.attrs):
+        return inputs[-1] if record.created.requires_grad and len(inputs) > 1 else None
+    if record.op in ("eq", "ne", "neg") and inputs:
+        user_op = "mul" if record.op == "neg" else "where"
+        users = (survey.nodes.get(user) for user in survey.timeline.nodes.users(record.node))
+        here = [user for user in users if user is not None and user.created.stack == record.created.stack]
+        return inputs[0] if any(user.op == user_op and user.created.requires_grad for user in here) else None
+    pair = [one for one in inputs if one is not None] if record.op == "mul" and record.created.requires_grad else []
     if len(pair) == 2 and any(one.op == "logsigmoid" for one in pair):  # multilabel_soft_margin_loss
-        data = [one for one in pair if one.op != "logsigmoid" and one.created.stack != made.created.stack]
+        data = [one for one in pair if one.op != "logsigmoid" and one.created.stack != record.created.stack]
         return data[0] if data else None
     return None
 
 
-def _loss_called(survey: Survey, made: Made, known: dict[tuple[int, str], str]) -> str:
+def _loss_called(survey: Survey, record: NodeRecord, known: dict[tuple[int, str], str]) -> str:
     """Return the function of these tables that made a node, by the call on its line or by its module.
 
     `known` has the answers for the call stacks and kinds of modules so far.
     """
-    scope = survey.scopes.get(made.created.scope)
-    key = made.created.stack, scope.kind if scope is not None else ""
+    scope = survey.scopes.get(record.created.scope)
+    key = record.created.stack, scope.kind if scope is not None else ""
     if key not in known:
         losses = {**_SIGNS, **_SHARES}
         of_module = next((name for name, kind in losses.items() if kind == key[1]), "")
-        called = "" if of_module else called_function(survey.timeline, survey.at(made))
+        called = "" if of_module else called_function(survey.timeline, survey.at(record))
         known[key] = of_module or (called if called in losses else "")
     return known[key]
 
 
-def _target_of_signs(survey: Survey, target: Made) -> tuple[str, str, str, str] | None:
+def _target_of_signs(survey: Survey, target: NodeRecord) -> tuple[str, str, str, str] | None:
     """Return the words about a target that has zeros and ones only."""
     stats = target.value.statistics() if target.value is not None else None
     size = target.value.size if target.value is not None else 0
@@ -740,7 +876,7 @@ def _target_of_signs(survey: Survey, target: Made) -> tuple[str, str, str, str] 
     return "1 and -1", "0 and 1", counted, " * 2 - 1"
 
 
-def _target_of_shares(survey: Survey, target: Made) -> tuple[str, str, str, str] | None:
+def _target_of_shares(survey: Survey, target: NodeRecord) -> tuple[str, str, str, str] | None:
     """Return the words about a target with elements below 0 or above 1."""
     stats = target.value.statistics() if target.value is not None else None
     if stats is None or not (stats.min < -_SLACK or stats.max > 1 + _SLACK):
@@ -751,14 +887,21 @@ def _target_of_shares(survey: Survey, target: Made) -> tuple[str, str, str, str]
 
 
 def _wrong_target_finding(
-    timeline: Timeline, made: Made, target: Made, name: str, takes: str, gets: str, counted: str, change: str
+    timeline: Timeline,
+    record: NodeRecord,
+    target: NodeRecord,
+    name: str,
+    takes: str,
+    gets: str,
+    counted: str,
+    change: str,
 ) -> Finding:
     text = f"{name} takes targets of {takes}, but gets {gets}"
-    at, named = innermost(timeline.info(made.node)), timeline.info(target.node).name
+    at, named = innermost(timeline.info(record.node)), timeline.info(target.node).name
     part = Finding("target", f"{label_at(timeline, target.node)}: {counted}", target.seq, target.node)
     fix = f"give it {named or 'the target'}{change}" if change else "targets from 0 to 1, or another loss"
     edit = wrapped(timeline, at, named, change) if change and named.isidentifier() else None
-    return Finding("wrong-targets", text, made.seq, made.node, (part,), fix, at, edit=edit)
+    return Finding("wrong-targets", text, record.seq, record.node, (part,), fix, at, edit=edit)
 
 
 # A target that is a part of the input of the model: it can be copied
@@ -767,18 +910,19 @@ def _wrong_target_finding(
 def target_in_input(survey: Survey) -> Iterator[Finding | None]:
     """Yield targets that are one place in the windows of a series that the model gets, in the same memory.
 
-    A target that is a column of other data may be a small exercise.
+    A target that is a column of other data may be a small exercise. Labels of tokens are `copied_tokens`.
     """
+    yield from copied_tokens(survey)
     timeline, seen = survey.timeline, set[int]()
     roots = {node for _, event in survey.passes for node, _ in event.roots}
-    for made in survey.ops("sub", *LOSSES_OF_PAIRS):
-        pair = list(survey.sources(made))[:2]
+    for record in survey.ops("sub", *LOSSES_OF_PAIRS):
+        pair = list(survey.sources(record))[:2]
         data = [one for one in pair if not one.created.requires_grad and one.shape]
         tracked = [one for one in pair if one.created.requires_grad and one.created.kind == "op"]
-        if made.created.stack in seen or len(data) != 1 or len(tracked) != 1 or not roots:
+        if record.created.stack in seen or len(data) != 1 or len(tracked) != 1 or not roots:
             continue
         yield None
-        seen.add(made.created.stack)
+        seen.add(record.created.stack)
         target = data[0].created.outputs[0]  # a tensor with a shape has an output
         for node in ancestors(timeline, tracked[0].node):
             source = survey.nodes.get(node)
@@ -787,8 +931,61 @@ def target_in_input(survey: Survey) -> Iterator[Finding | None]:
             if source.created.outputs[0].storage != target.storage:
                 continue
             if (column := _column_of(source.created.outputs[0], target)) is not None:
-                yield _in_input_finding(survey, made, data[0], source, *column)
+                yield _in_input_finding(survey, record, data[0], source, *column)
                 break
+
+
+_FEWEST_TOKENS, _FEWEST_BY_STATISTICS = 8, 3
+"""The fewest tokens of a pass; the fewest passes, if only statistics are known, which another order shares."""
+
+
+def copied_tokens(survey: Survey) -> Iterator[Finding | None]:
+    """Yield labels of a cross entropy that are, in every pass, the indices that an embedding of the model got."""
+    timeline, pairs = survey.timeline, list[tuple[NodeRecord, NodeRecord, NodeRecord]]()
+    for record in survey.ops("nll_loss", "nll_loss2d", "cross_entropy"):
+        yield None
+        sources = list(survey.sources(record))
+        labels = next((one for one in sources if "int" in (one.value.dtype if one.value else "")), None)
+        if labels is None or labels.value is None or not record.created.requires_grad:
+            continue
+        if labels.value.size < _FEWEST_TOKENS:
+            return
+        indices = (
+            source
+            for node in ancestors(timeline, record.node)
+            if (one := survey.nodes.get(node)) is not None and one.op == "embedding"
+            for source in survey.sources(one)
+        )
+        same = next((one for one in indices if _are_equal(timeline, one, labels.value)), None)
+        if same is None:
+            return
+        pairs.append((record, labels, same))
+    if not pairs:
+        return
+    record, labels, same = pairs[0]
+    is_known = labels.value is not None and timeline.array(labels.value) is not None
+    if not is_known and len(pairs) < _FEWEST_BY_STATISTICS:
+        return
+    how = "are what the model gets, token by token" if is_known else "have the numbers that the model gets"
+    text = titled(f"the labels of {{}} {how}", label(timeline, record.node))
+    often = f"in each of {len(pairs)} passes" if len(pairs) > 1 else "in the one pass"
+    equals = "equals" if is_known else "has the same least, largest and mean number as"
+    equal = f"{label_at(timeline, labels.node)} {equals} {label(timeline, same.node)} {often}"
+    part = Finding("target", equal, labels.seq, labels.node)
+    fix = "to predict the next token, labels one place later: x, y = tokens[:, :-1], tokens[:, 1:]"
+    yield Finding("target-in-input", text, record.seq, record.node, (part,), fix, survey.at(labels), suspected=True)
+
+
+def _are_equal(timeline: Timeline, one: NodeRecord, given: Value) -> bool:
+    """Return whether two tensors of whole numbers are equal; if they were not kept, whether their statistics are."""
+    value = one.value
+    if value is None or value.size != given.size or "int" not in value.dtype:
+        return False
+    own, other = timeline.array(value), timeline.array(given)
+    if own is not None and other is not None:
+        return bool((own.ravel() == other.ravel()).all()) and len(np.unique(own)) > 1
+    stats = value.statistics()
+    return stats is not None and stats == given.statistics() and stats.min < stats.max
 
 
 def _column_of(whole: Output, part: Output) -> tuple[int, int] | None:
@@ -799,32 +996,34 @@ def _column_of(whole: Output, part: Output) -> tuple[int, int] | None:
     if whole.value is None or part.value is None or whole.strides is None or part.strides is None:
         return None
     shape, strides = whole.value.shape, whole.strides
-    wanted = [(size, step) for size, step in zip(part.value.shape, part.strides, strict=True) if size > 1]
+    layout = [(size, step) for size, step in zip(part.value.shape, part.strides, strict=True) if size > 1]
     for dim in range(1, len(shape)):
         rest = [(n, s) for at, (n, s) in enumerate(zip(shape, strides, strict=True)) if at != dim and n > 1]
         index, left = divmod(part.offset - whole.offset, strides[dim]) if strides[dim] else (0, 1)
         is_window = strides[dim] in [step for _, step in rest]  # neighbours overlap
-        if is_window and shape[dim] > 2 and rest == wanted and not left and 0 <= index < shape[dim]:
+        if is_window and shape[dim] > 2 and rest == layout and not left and 0 <= index < shape[dim]:
             return dim, index
     return None
 
 
-def _in_input_finding(survey: Survey, made: Made, target: Made, source: Made, dim: int, index: int) -> Finding:
+def _in_input_finding(
+    survey: Survey, record: NodeRecord, target: NodeRecord, source: NodeRecord, dim: int, index: int
+) -> Finding:
     timeline = survey.timeline
-    text = titled("the target of {} is a part of what the model gets", label(timeline, made.node))
+    text = titled("the target of {} is a part of what the model gets", label(timeline, record.node))
     place = f"[{', '.join([':'] * dim + [str(index)])}]"
     same = f"{label_at(timeline, target.node)} is {label(timeline, source.node)}{place}, in the same memory"
     part = Finding("target", f"{same}: the model can copy it", target.seq, target.node)
     named = next((one for one in _views_of(survey, target) if survey.timeline.info(one.node).name), target)
     fix = "a target that is not in the input: for the next step of a series one place later"
-    return Finding("target-in-input", text, made.seq, made.node, (part,), fix, survey.at(named), suspected=True)
+    return Finding("target-in-input", text, record.seq, record.node, (part,), fix, survey.at(named), suspected=True)
 
 
-def _views_of(survey: Survey, made: Made) -> Iterator[Made]:
+def _views_of(survey: Survey, record: NodeRecord) -> Iterator[NodeRecord]:
     """Yield the tensors that a view was made from, one after the other."""
-    while made.op in SAME_NUMBERS and (source := next(survey.sources(made), None)) is not None:
-        made = source
-        yield made
+    while record.op in SAME_NUMBERS and (source := next(survey.sources(record), None)) is not None:
+        record = source
+        yield record
 
 
 # The mean of a masked loss that also counts the masked elements
@@ -840,26 +1039,34 @@ _OF_ELEMENTS = {"nll_loss", "nll_loss2d", "cross_entropy", "kl_div", "pow", "squ
 
 
 def masked_mean(survey: Survey) -> Iterator[Finding | None]:
-    """Yield means of a loss for each element that a mask has set to zero in part; each line once."""
+    """Yield means of a loss for each element that a mask has set to zero in part; each line once.
+
+    Two means whose masks keep what the other leaves out, as of positive and negative samples, are the terms of a loss.
+    """
     seen: set[int] = set()
-    for made in survey.ops("mean"):
-        if made.created.stack in seen or not made.created.requires_grad or made.shape:
+    candidates: list[tuple[NodeRecord, NodeRecord, NodeRecord, tuple[int, int]]] = []
+    for record in survey.ops("mean"):
+        if record.created.stack in seen or not record.created.requires_grad or record.shape:
             continue
-        product = survey.unwrapped(next(survey.sources(made), made))
+        product = survey.unwrapped(next(survey.sources(record), record))
         if product.op not in ("mul", "masked_fill"):
             continue
         yield None
-        seen.add(made.created.stack)
+        seen.add(record.created.stack)
         sources = list(survey.sources(product))
         losses = [one for one in sources if one.created.requires_grad]
         masks = [one for one in sources if not one.created.requires_grad and one.shape]
         if len(losses) == len(masks) == 1 and survey.unwrapped(losses[0]).op in _OF_ELEMENTS:
-            kept = _kept_by(survey, masks[0], is_fill=product.op == "masked_fill")
-            if kept is not None and _is_part_of_loss(survey, made):
-                yield _masked_mean_finding(survey, made, losses[0], masks[0], kept)
+            kept = _kept_count(survey, masks[0], is_fill=product.op == "masked_fill")
+            if kept is not None and _is_part_of_loss(survey, record):
+                candidates.append((record, losses[0], masks[0], kept))
+    counts = [kept for *_, kept in candidates]
+    for record, loss, mask, (count, size) in candidates:
+        if (size - count, size) not in counts:
+            yield _masked_mean_finding(survey, record, loss, mask, (count, size))
 
 
-def _kept_by(survey: Survey, mask: Made, *, is_fill: bool) -> tuple[int, int] | None:
+def _kept_count(survey: Survey, mask: NodeRecord, *, is_fill: bool) -> tuple[int, int] | None:
     """Return how many elements a mask keeps, and of how many; None if it keeps all or none, or is no such mask."""
     value = mask.value
     stats = value.statistics() if value is not None else None
@@ -868,12 +1075,12 @@ def _kept_by(survey: Survey, mask: Made, *, is_fill: bool) -> tuple[int, int] | 
     ones = value.size - stats.zero
     if abs(stats.mean * value.size - ones) > 1e-3 * value.size:
         return None
-    behind = [survey.nodes[node] for node in ancestors(survey.timeline, mask.node) if node in survey.nodes]
-    if any(one.created.requires_grad or one.op in ("tril", "triu") for one in (mask, *behind)):
+    sources = [survey.nodes[node] for node in ancestors(survey.timeline, mask.node) if node in survey.nodes]
+    if any(one.created.requires_grad or one.op in ("tril", "triu") for one in (mask, *sources)):
         return None
     array = survey.timeline.array(value)
     ends_rows = array is not None and _ends_rows(array.astype(bool) ^ is_fill)
-    if not ends_rows and not any(one.op in _COMPARISONS for one in _made_from(survey, mask)):
+    if not ends_rows and not any(one.op in _COMPARISONS for one in _conversions(survey, mask)):
         return None
     return (stats.zero if is_fill else ones), value.size
 
@@ -886,9 +1093,9 @@ def _ends_rows(kept: Array) -> bool:
     return bool((rows[:, 1:] <= rows[:, :-1]).all()) and len(np.unique(rows.sum(axis=1))) > 1
 
 
-def _made_from(survey: Survey, made: Made) -> Iterator[Made]:
-    """Yield a mask, and what it is a conversion, a view, or a combination of."""
-    waiting, seen = [made], {made.node}
+def _conversions(survey: Survey, record: NodeRecord) -> Iterator[NodeRecord]:
+    """Yield a mask, and the masks that it converts, views or combines."""
+    waiting, seen = [record], {record.node}
     while waiting:
         one = waiting.pop()
         yield one
@@ -900,20 +1107,20 @@ def _made_from(survey: Survey, made: Made) -> Iterator[Made]:
 _CONVERTING = {"float", "to", "type_as", "double", "half", "bool", "logical_not", "logical_and", "bitwise_and"}
 
 
-def _is_part_of_loss(survey: Survey, made: Made) -> bool:
+def _is_part_of_loss(survey: Survey, record: NodeRecord) -> bool:
     """Return whether a pass began at a mean, or at a sum or a multiple of it.
 
     A quotient by another result, such as the mean of the mask, may normalize it.
     """
     roots = {node for _, event in survey.passes for node, _ in event.roots}
-    nodes, waiting, seen = survey.timeline.nodes, [made.node], {made.node}
+    nodes, waiting, seen = survey.timeline.nodes, [record.node], {record.node}
     while waiting:
         node = waiting.pop()
         if node in roots:
             return True
         for user in nodes.users(node):
             one = survey.nodes.get(user)
-            if one is None or user in seen or one.op not in {*_SUMMING, *_ON_THE_WAY}:
+            if one is None or user in seen or one.op not in {*_SUMMING, *_CARRYING_ONE_TERM}:
                 continue
             others = [source for source in survey.sources(one) if source.node not in seen]
             if one.op not in ("div", "mul") or not any(source.created.kind == "op" for source in others):
@@ -922,18 +1129,20 @@ def _is_part_of_loss(survey: Survey, made: Made) -> bool:
     return False
 
 
-def _masked_mean_finding(survey: Survey, made: Made, loss: Made, mask: Made, kept: tuple[int, int]) -> Finding:
+def _masked_mean_finding(
+    survey: Survey, record: NodeRecord, loss: NodeRecord, mask: NodeRecord, kept: tuple[int, int]
+) -> Finding:
     timeline, (count, size) = survey.timeline, kept
-    text = titled("{} also counts the elements that the mask sets to 0", label(timeline, made.node))
+    text = titled("{} also counts the elements that the mask sets to 0", label(timeline, record.node))
     named = label(timeline, mask.node)
     part = Finding(
         "mask", f"{named} keeps {count} of {size} elements: the loss is {number(count / size, 3)} of their mean",
-        made.seq, made.node,
+        record.seq, record.node,
     )  # fmt: skip
     name = timeline.info(mask.node).name
     divisor = f"{name}.sum()" if name.isidentifier() else "mask.sum()"
     fix = f".sum() / {divisor} instead of .mean()"
-    at = innermost(timeline.info(made.node))
-    is_factor = next(survey.sources(made), made).op == "mul" and mask.shape == loss.shape
-    edit = mean_of_kept(timeline, at, name) if is_factor and name.isidentifier() else None
-    return Finding("masked-mean", text, made.seq, made.node, (part,), fix, at, suspected=True, edit=edit)
+    at = innermost(timeline.info(record.node))
+    is_factor = next(survey.sources(record), record).op == "mul" and mask.shape == loss.shape
+    edit = divided_by_mask(timeline, at, name) if is_factor and name.isidentifier() else None
+    return Finding("masked-mean", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)

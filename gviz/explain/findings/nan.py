@@ -5,7 +5,7 @@ contribution, from a written tensor to its writer. Each step is earlier in time,
 rule or a write that made a bad number from good ones.
 
 Example. ``loss`` is nan. Its input ``p * p.log()`` is nan, whose input ``p.log()`` is -inf, whose input ``p`` has a 0.
-The inf first appears in ``log``; "it became nan in ``Mul``" is a fact on the path.
+The inf first appears in ``log``; "it became nan in ``mul``" is a fact on the path.
 
 Limits. The walk ends where the recording does: at the start of a kept part, or next to unrecorded modules. Then the
 finding says so. An infinity in a mask is deliberate and is not reported.
@@ -38,8 +38,8 @@ from gviz.events import (
 from gviz.explain.backward_passes import growing_losses, loss_scale, pass_started, row_text
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
-from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at, own_frame, titled
-from gviz.explain.edit import Edit, safe_where, with_keyword, within
+from gviz.explain.display_names import at_text, innermost, iteration_called, label, label_at, own_frame, titled
+from gviz.explain.edit import Edit, argument_suffix, safe_where, with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.findings._nan_operation import (
     DIVERGING,
@@ -47,12 +47,12 @@ from gviz.explain.findings._nan_operation import (
     NO_LABELS,
     SAFE_INPUT,
     TOO_SHORT,
-    is_behind_where,
+    element_text,
+    formula_text,
     is_beyond,
+    is_branch_of_where,
     is_of_size,
     is_written,
-    made_at_element,
-    made_of,
     meeting_numbers,
     no_labels,
     overflow,
@@ -64,6 +64,7 @@ from gviz.explain.findings._nan_operation import (
     usual_fix,
     written_fix,
 )
+from gviz.explain.findings.alarm import command_before, resumed_at
 from gviz.explain.grad_history import GradWrite, write_at
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS
 from gviz.explain.parameter_updates import is_unseen, step_of, step_words
@@ -80,33 +81,37 @@ from gviz.values.value import Value
 from gviz.values.value_text import BAD, bad_text, short
 
 
-def bad_value(asked: Question) -> Finding | None:
+def bad_value(question: Question) -> Finding | None:
     """Return the origin of a bad value: back over bad inputs, writes in place, and through the ``.grad`` of a leaf.
 
     If the node sends a bad gradient at this moment, return the origin of that.
     """
-    if asked.topic == "sent":
-        return _bad_contribution(asked)
-    first = _first_in_a_row(asked)
-    if first == asked.node:
-        return trace_back(asked.timeline, ("value", asked.node, asked.moment.n))
-    born = asked.timeline.nodes.born(first)
-    found = trace_back(asked.timeline, ("value", first, born))
-    if asked.timeline.dropped.replaces(born):
-        return found
-    return replace(found, parts=(_since(asked, first), *found.parts))
+    if question.topic == "sent":
+        return _bad_contribution(question)
+    first = _first_in_a_row(question)
+    if first == question.node:
+        return trace_back(question.timeline, ("value", question.node, question.moment.n))
+    born = question.timeline.nodes.born(first)
+    finding = trace_back(question.timeline, ("value", first, born))
+    if question.timeline.dropped.replaces(born):
+        return finding
+    return replace(finding, parts=(_since(question, first), *finding.parts))
 
 
-def _first_in_a_row(asked: Question) -> int:
+def _first_in_a_row(question: Question) -> int:
     """Return the first bad node in the unbroken row of bad nodes that the line of this node made.
 
     A mask is infinite on purpose: the row begins after the last mask.
     """
-    timeline, origins, place = asked.timeline, asked.timeline.nodes.origins, asked.timeline.nodes.place_of(asked.node)
-    if asked.info.created.kind != "op" or not asked.info.created.stack:
-        return asked.node
+    timeline, origins, place = (
+        question.timeline,
+        question.timeline.nodes.origins,
+        question.timeline.nodes.place_of(question.node),
+    )
+    if question.info.created.kind != "op" or not question.info.created.stack:
+        return question.node
     same = (origins.stack[:place] == origins.stack[place]) & (origins.op[:place] == origins.op[place])
-    first, masks = asked.node, _is_a_mask(timeline, asked.node)
+    first, masks = question.node, _is_a_mask(timeline, question.node)
     for earlier in reversed(same.nonzero()[0].tolist()):
         node = timeline.nodes[earlier]
         outputs = timeline.info(node).created.outputs
@@ -116,28 +121,30 @@ def _first_in_a_row(asked: Question) -> int:
     return first
 
 
-def _since(asked: Question, first: int) -> Finding:
-    timeline, born = asked.timeline, asked.timeline.nodes.born(first)
+def _since(question: Question, first: int) -> Finding:
+    timeline, born = question.timeline, question.timeline.nodes.born(first)
     nth = bisect_right(timeline.iterations, born, key=attrgetter("start"))
-    bad = "nan" if "nan" in bad_text(asked.output.value) else "inf"
-    if timeline.info(first).iteration == asked.info.iteration:
-        text = f"{label(timeline, asked.node)} is {bad}, and what its line makes is nan or inf each time since #{first}"
+    bad = "nan" if "nan" in bad_text(question.output.value) else "inf"
+    if timeline.info(first).iteration == question.info.iteration:
+        text = (
+            f"{label(timeline, question.node)} is {bad}, and what its line makes is nan or inf each time since #{first}"
+        )
     else:
         since = f"{iteration_called(timeline)} {nth}"
-        text = f"{label(timeline, asked.node)} is {bad} each time since {since}; the first is #{first}"
+        text = f"{label(timeline, question.node)} is {bad} each time since {since}; the first is #{first}"
     return Finding("since", text, born, first, at=innermost(timeline.info(first)))
 
 
-def bad_gradient(asked: Question) -> Finding:
+def bad_gradient(question: Question) -> Finding:
     """Return the origin of a bad gradient: back over bad contributions, to the rule or value that made the first."""
-    return trace_back(asked.timeline, ("grad", asked.node, asked.moment.n))
+    return trace_back(question.timeline, ("grad", question.node, question.moment.n))
 
 
-def _bad_contribution(asked: Question) -> Finding | None:
-    event = asked.moment.event
+def _bad_contribution(question: Question) -> Finding | None:
+    event = question.moment.event
     if not isinstance(event, GradFlowed) or not bad_text(event.part):
         return None
-    return trace_back(asked.timeline, ("grad", event.node, asked.moment.n))
+    return trace_back(question.timeline, ("grad", event.node, question.moment.n))
 
 
 def first_bad_number(survey: Survey) -> Iterator[Finding]:
@@ -152,10 +159,10 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
     if first is None and timeline.cut_off:  # by the nan with which it would have ended
         first = _place_of(timeline, len(timeline))
     if first is not None:
-        found = trace_back(timeline, first)
-        yield found
-        if found.fix not in (DIVERGING, LEAPT):  # one cause of all that follows
-            yield from _further_sources(survey, skipped, found)
+        finding = trace_back(timeline, first)
+        yield finding
+        if finding.fix not in (DIVERGING, LEAPT):  # one cause of all that follows
+            yield from _further_sources(survey, skipped, finding)
     elif seq:
         stopped = trace_back(timeline, _place_of(timeline, seq))
         if skipped and (stopped.kind == "nan-born-backward" or not stopped.text.startswith(_FIRST_NAN)):
@@ -189,12 +196,12 @@ def _further_sources(survey: Survey, skipped: frozenset[int], first: Finding) ->
         and not _is_a_mask(timeline, node)
     )
     backward = (trace_back(timeline, place) for place in places if place[0] == "grad")
-    for found in chain(forward, backward):
-        if found.at is None or found.at in seen or found.kind not in ("nan-born", "nan-born-backward"):
+    for finding in chain(forward, backward):
+        if finding.at is None or finding.at in seen or finding.kind not in ("nan-born", "nan-born-backward"):
             continue
-        if found.kind == "nan-born" or not any(_is_on_line(found.at, at) for at in seen):
-            seen.add(found.at)
-            yield replace(found, text=found.text.replace("the first ", "another ", 1))
+        if finding.kind == "nan-born" or not any(_is_on_line(finding.at, at) for at in seen):
+            seen.add(finding.at)
+            yield replace(finding, text=finding.text.replace("the first ", "another ", 1))
 
 
 def _is_on_line(at: Frame, other: Frame | None) -> bool:
@@ -229,8 +236,13 @@ def _skipped_passes(survey: Survey) -> frozenset[int]:
 
 
 def _is_used(survey: Survey, steps: list[tuple[int, OptimizerStepped]], node: int, seq: int) -> bool:
-    """Return whether a step has changed a parameter before its ``.grad``, which is bad since an event, was cleared."""
+    """Return whether a step has changed a parameter before its ``.grad``, which is bad since an event, was cleared.
+
+    If the parameter itself is already bad, no step can be seen to change it; then earlier ones have.
+    """
     timeline = survey.timeline
+    if bad_text(timeline.memory_value(node, 0, seq)):
+        return True
     later = (n for n in timeline.events_of(node) if n > seq)
     changes = ((n, change) for n in later if isinstance(change := timeline.event(n), GradSet))
     cleared = next((n for n, change in changes if change.how in ("none", "zero")), len(timeline) + 1)
@@ -249,8 +261,8 @@ def _reached(survey: Survey, skipped: frozenset[int]) -> Iterator[Place]:
         if isinstance(event, BackwardStarted | GradAccumulated) and event.pass_nr in skipped:
             continue
         match event:
-            case GradAccumulated(node=node, part=given) | GradCaptured(node=node, value=given):
-                if bad_text(given):
+            case GradAccumulated(node=node, part=gradient) | GradCaptured(node=node, value=gradient):
+                if bad_text(gradient):
                     yield "grad", node, seq
             case BackwardStarted():
                 roots = (node for node, nr in event.roots if node in survey.timeline.nodes)
@@ -271,7 +283,8 @@ def _place_of(timeline: Timeline, seq: int) -> Place:
             return "grad", getattr(event, "node", 0), seq
 
 
-_TESTS = {"isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian"}
+_NAN_AWARE = {"isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian"}
+"""Functions that programs call because they expect nan."""
 
 
 def _is_looked_for(timeline: Timeline, node: int) -> bool:
@@ -286,7 +299,7 @@ def _is_looked_for(timeline: Timeline, node: int) -> bool:
         for user in timeline.nodes.users(waiting.pop()):
             info = timeline.info(user)
             with_itself = info.op.base_name in ("eq", "ne") and len({*info.created.inputs}) == 1
-            if info.op.base_name in _TESTS or (with_itself and len(info.created.inputs) == 2):  # nan != nan
+            if info.op.base_name in _NAN_AWARE or (with_itself and len(info.created.inputs) == 2):  # nan != nan
                 return True
             written = [*_views(timeline, info.created.inputs[0][0])] if info.op.name.endswith("_") else []
             carried = [user, *written] if written or info.op.base_name in SAME_NUMBERS else []
@@ -336,13 +349,13 @@ def trace_back(timeline: Timeline, place: Place) -> Finding:
     path: list[Place] = []
     while True:
         aspect, node, n = place
-        found = _older(timeline, place) or (
+        source = _older(timeline, place) or (
             _back_from_value(timeline, node, n) if aspect == "value" else _back_from_gradient(timeline, node, n)
         )
         path.append(place)
-        if isinstance(found, Finding):
-            return replace(found, parts=(*found.parts, *path_findings(timeline, path)))
-        place = found
+        if isinstance(source, Finding):
+            return replace(source, parts=(*source.parts, *path_findings(timeline, path)))
+        place = source
 
 
 def _older(timeline: Timeline, place: Place) -> Finding | None:
@@ -374,8 +387,10 @@ def _back_from_value(timeline: Timeline, node: int, n: int) -> Finding | Place:
     info = timeline.info(node)
     if leaf := dict(info.created.attrs).get("grad_of", 0):
         return "grad", int(leaf), n
-    made = not timeline.dropped.replaces(info.born) and any(bad_text(output.value) for output in info.created.outputs)
-    return _back_from_operation(timeline, node) if made else _back_from_write(timeline, node, n)
+    was_born_bad = not timeline.dropped.replaces(info.born) and any(
+        bad_text(output.value) for output in info.created.outputs
+    )
+    return _back_from_operation(timeline, node) if was_born_bad else _back_from_write(timeline, node, n)
 
 
 def _back_from_operation(timeline: Timeline, node: int, excluded: int = 0) -> Finding | Place:
@@ -392,9 +407,9 @@ def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
         return Finding("nan-born", since, timeline.info(node).born, node)
     writer, seq = output.written_by, output.value_seq
     if not is_unseen(timeline, node, writer):
-        found = _back_from_operation(timeline, writer, node)
+        source = _back_from_operation(timeline, writer, node)
         before = timeline.memory_value(node, 0, seq - 1)
-        return ("value", node, seq - 1) if isinstance(found, Finding) and bad_text(before) else found
+        return ("value", node, seq - 1) if isinstance(source, Finding) and bad_text(before) else source
     owner = writer or node
     return _earlier(timeline, owner, seq) or _updated(timeline, owner, seq, output.value)
 
@@ -411,14 +426,23 @@ def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
 def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Finding:
     """Return the finding about an update that made a bad value from good numbers."""
     step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node, "value")
+    if step is None and (iteration := resumed_at(timeline, seq)):
+        return _made_in_a_gap(timeline, node, seq, iteration, value)
     frames = timeline.stack(step.stack) if step is not None else ()
-    by = f"updated by {step_words(timeline, node, seq)}{made_at(frames)}" if step is not None else "updated in place"
+    by = f"updated by {step_words(timeline, node, seq)}{at_text(frames)}" if step is not None else "updated in place"
     text = titled(f"{_first(value)} when {{}} is updated", label(timeline, node))
     parts = (Finding("used", by, seq, node), *(_numbers_before(node, output) if output is not None else ()))
     remedy = LEAPT if step is not None else ""
     if value is not None and value.dtype == "float16":
         remedy = _IN_HALF
     return Finding("nan-born", text, seq, node, parts, remedy, frames[0] if frames else None)
+
+
+def _made_in_a_gap(timeline: Timeline, node: int, seq: int, iteration: int, value: Value | None) -> Finding:
+    """Return the finding about a bad value that was there when the recording continued at an iteration."""
+    name = label(timeline, node)
+    text = titled(f"{_first(value)} before iteration {iteration:,}, while nothing was recorded: in {{}}", name)
+    return Finding("nan-born", text, seq, node, fix=command_before(timeline, iteration))
 
 
 _IN_HALF = "keep the parameters in float32, as autocast does; or a larger eps: 1e-8 is 0 in float16"
@@ -453,13 +477,15 @@ def _of_unused_elements(timeline: Timeline, node: int, part: Contribution, origi
     If untracked operations of the program made the nan, it is about them: their inputs can be mended. For data it is
     about the rule.
     """
-    made = timeline.info(origin.node).created if origin.kind == "nan-born" and origin.node else None
-    if made is None or made.kind != "op" or made.requires_grad:
+    created = timeline.info(origin.node).created if origin.kind == "nan-born" and origin.node else None
+    if created is None or created.kind != "op" or created.requires_grad:
         return replace(_rule(timeline, node, part), fix=_LEFT_OUT, edit=None)
     user = timeline.info(part.source)
     rule = f"the loss does not use these elements, but the backward rule of {label_at(timeline, part.source)}"
-    met = Finding("rule", f"{rule} multiplies them by a gradient: 0 * nan", part.seq, part.source, at=innermost(user))
-    return replace(origin, parts=(*origin.parts[:1], met, *origin.parts[1:]))
+    product = Finding(
+        "rule", f"{rule} multiplies them by a gradient: 0 * nan", part.seq, part.source, at=innermost(user)
+    )
+    return replace(origin, parts=(*origin.parts[:1], product, *origin.parts[1:]))
 
 
 _LEFT_OUT = "leave the nan out before the operation: f(x[ok]) instead of f(x)[ok]; its gradient is 0 * nan"
@@ -510,20 +536,20 @@ def _written_by_program(timeline: Timeline, node: int, seq: int) -> Finding:
         return Finding("nan-born", text, seq, node)
     text = titled(f"{_first(write.after)} in the .grad of {{}}, where it is written", label(timeline, node))
     row = clipped(line_text(timeline, write.at).strip(), 120)
-    line = Finding("write", f"written{made_at(write.frames)}: {row}", seq, node, at=write.at)
+    line = Finding("write", f"written{at_text(write.frames)}: {row}", seq, node, at=write.at)
     return Finding("nan-born", text, seq, node, (line, *suspected_source(timeline, write)), at=write.at)
 
 
 def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
     """Yield another bad ``.grad`` that the same line wrote to: the number may come from there."""
-    beside = bad_grad_of_same_call(timeline, write)
-    if beside is not None:
-        bad = bad_text(grad_left(timeline.event(beside.filled)))
-        text = f"the same line wrote to the .grad of {label(timeline, beside.node)}, which held {bad}"
-        born = trace_back(timeline, ("grad", beside.node, beside.filled))
+    other = bad_grad_of_same_call(timeline, write)
+    if other is not None:
+        bad = bad_text(grad_left(timeline.event(other.filled)))
+        text = f"the same line wrote to the .grad of {label(timeline, other.node)}, which held {bad}"
+        born = trace_back(timeline, ("grad", other.node, other.filled))
         origin = (replace(born, text=f"{born.text}, at {born.where}" if born.where else born.text),)
-        may = "" if beside.sure else ": it may have come from there"
-        yield Finding("beside", f"{text}{may}", beside.filled, beside.node, origin if beside.sure else ())
+        may = "" if other.sure else ": it may have come from there"
+        yield Finding("beside", f"{text}{may}", other.filled, other.node, origin if other.sure else ())
 
 
 def _bad_operand(timeline: Timeline, node: int, excluded: int = 0) -> int:
@@ -548,20 +574,20 @@ def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
 
 def _born(timeline: Timeline, node: int) -> Finding:
     info = timeline.info(node)
-    made = info.created.first_value
-    where = made_at_element(timeline, info)
-    how = (computation(timeline, node).without_shapes if where else made_of(timeline, node)) or _data_words(
-        timeline, info, made
+    result = info.created.first_value
+    where = element_text(timeline, info)
+    how = (computation(timeline, node).without_shapes if where else formula_text(timeline, node)) or _data_words(
+        timeline, info, result
     )
     numbers = Finding("computed", f"{where}{': ' * bool(where)}{how}", info.born, node)
     if _is_blind(timeline, node):
-        text = titled(f"{_first(made)} in {{}}, or before it", label(timeline, node))
+        text = titled(f"{_first(result)} in {{}}, or before it", label(timeline, node))
         older = Finding("older", "it may be older: not all that went into it was recorded", info.born, node)
         return Finding("nan-born", text, info.born, node, (numbers, older), RECORD_ALL, innermost(info))
-    text = titled(f"{_first(made)} in {{}}{_share(made)}", label(timeline, node))
+    text = titled(f"{_first(result)} in {{}}{_share(result)}", label(timeline, node))
     if info.op.base_name not in MASKING and (remedy := written_fix(timeline, node)):
-        met = meeting_numbers(timeline, node)
-        numbers = replace(numbers, text=f"{numbers.text}{f': {met}' * bool(met)}")
+        meeting = meeting_numbers(timeline, node)
+        numbers = replace(numbers, text=f"{numbers.text}{f': {meeting}' * bool(meeting)}")
         return Finding("nan-born", text, info.born, node, (numbers,), remedy, innermost(info))
     if reason := no_labels(timeline, node):
         part = Finding("computed", reason, info.born, node)
@@ -570,20 +596,20 @@ def _born(timeline: Timeline, node: int) -> Finding:
         part, at = Finding("computed", reason, info.born, node), innermost(info)
         edit = with_keyword(timeline, at, "ctc_loss", "zero_infinity", "True")
         return Finding("nan-born", text, info.born, node, (part, numbers), TOO_SHORT, at, edit=edit)
-    remedy = _fix(timeline, info, made)
+    remedy = _fix(timeline, info, result)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
     leap = parameter_leap(timeline, node, info.born) if is_of_size(remedy) else None
-    beyond = overflow(info, made, (operand.value for operand in computation(timeline, node).operands))
+    beyond = overflow(info, result, (operand.value for operand in computation(timeline, node).operands))
     facts = (numbers, *grown, *((Finding("overflow", beyond, info.born, node),) if beyond else ()))
     if leap is not None:
         return Finding("nan-born", text, info.born, node, (*facts, leap), LEAPT, innermost(info))
     if beyond and remedy != DIVERGING:
         remedy = overflow_fix(backward=False, scale=1)
-    elif made is not None and made.dtype == "float16" and (steps := timeline.contexts.steps_at(info.born)):
+    elif result is not None and result.dtype == "float16" and (steps := timeline.contexts.steps_at(info.born)):
         step = timeline.event(steps[0].said)
         kind = step.kind if isinstance(step, OptimizerStarted | OptimizerStepped) else "optimizer"
         facts, remedy = (*facts, Finding("used", f"in the step of {shown(kind)}", info.born, node)), _IN_HALF
-    elif is_behind_where(timeline, node):
+    elif is_branch_of_where(timeline, node):
         remedy = SAFE_INPUT
     edit = _edit(timeline, info, remedy)
     return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info), edit=edit)
@@ -594,12 +620,12 @@ def _edit(timeline: Timeline, info: NodeInfo, remedy: str) -> Edit | None:
     at, op = innermost(info), info.op.base_name
     if remedy == SAFE_INPUT:
         return safe_where(timeline, at)
-    return within(timeline, at, op, ".clamp(min=1e-8)") if op in ("log", "log2", "log10") else None
+    return argument_suffix(timeline, at, op, ".clamp(min=1e-8)") if op in ("log", "log2", "log10") else None
 
 
-def _data_words(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
+def _data_words(timeline: Timeline, info: NodeInfo, result: Value | None) -> str:
     """Return a description of a bad value that no operation made."""
-    if is_beyond(info, made, line_text(timeline, innermost(info))):
+    if is_beyond(info, result, line_text(timeline, innermost(info))):
         return "it is a number beyond float16, which has none above 65504"
     return f"it is {info.created.kind} data"
 
@@ -628,7 +654,7 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     if beyond and not blind:
         facts = (facts[0], Finding("overflow", beyond, part.seq, part.source), *facts[1:])
         remedy = overflow_fix(backward=True, scale=loss_scale(timeline, timeline.at(part.seq).pass_nr))
-    elif not blind and is_behind_where(timeline, part.source):
+    elif not blind and is_branch_of_where(timeline, part.source):
         remedy = SAFE_INPUT
     edit = _edit(timeline, info, remedy)
     return Finding("nan-born-backward", text, part.seq, part.source, facts, remedy, innermost(info), edit=edit)
@@ -642,14 +668,14 @@ def _is_blind(timeline: Timeline, node: int) -> bool:
 
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
     """Return the inputs of the node."""
-    how, text = computation(timeline, node), made_of(timeline, node)
+    how, text = computation(timeline, node), formula_text(timeline, node)
     return (Finding("computed", f"forward it was {text}", how.event, node),) if text else ()
 
 
-def _fix(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
+def _fix(timeline: Timeline, info: NodeInfo, result: Value | None) -> str:
     operands = (operand.value for operand in computation(timeline, info.node).operands)
     line = line_text(timeline, innermost(info))
-    return usual_fix(info, made, operands, diverging=bool(growing_losses(timeline, info.born)), line=line)
+    return usual_fix(info, result, operands, diverging=bool(growing_losses(timeline, info.born)), line=line)
 
 
 _FIRST_NAN = "the first nan"
@@ -749,11 +775,11 @@ def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
 def bad_grad_of_same_call(timeline: Timeline, write: GradWrite) -> _OtherGrad | None:
     """Return another bad ``.grad`` of the same call that went into a write, surely or possibly."""
     event = expect(timeline, write.seq, GradSet)
-    found = [
+    others = [
         _OtherGrad(node, filled, _is_norm_of(timeline, write, filled) and _in_one_call(timeline, write, at))
         for node, filled, at in _written_alike(timeline, event, write.seq)
     ]
-    return next((one for one in found if one.sure), found[0] if found and bad_text(write.after) else None)
+    return next((one for one in others if one.sure), others[0] if others and bad_text(write.after) else None)
 
 
 def _written_alike(timeline: Timeline, write: GradSet, seq: int) -> Iterator[tuple[int, int, int]]:
@@ -853,7 +879,7 @@ def _carried(timeline: Timeline, path: list[Place]) -> Iterator[Finding]:
         if aspect == "grad" and source != node and isinstance(write, GradSet) and grad_source(timeline, n):
             frames = timeline.stack(write.stack)
             line = line_text(timeline, frames[0] if frames else None).strip()
-            text = f"from the .grad of {label(timeline, source)} to that of others{made_at(frames)}: {line}"
+            text = f"from the .grad of {label(timeline, source)} to that of others{at_text(frames)}: {line}"
             yield Finding("carried", clipped(text, 120), n, node, at=frames[0] if frames else None)
 
 

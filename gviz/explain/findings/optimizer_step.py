@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from math import isfinite, log2, prod
 
 from gviz.events import (
@@ -26,32 +27,35 @@ from gviz.events import (
 )
 from gviz.events.optimizer_options import options_in
 from gviz.explain.backward_passes import loss_scale, pass_started
-from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at, titled
+from gviz.explain.display_names import at_text, innermost, iteration_called, label, label_at, titled
 from gviz.explain.edit import (
     Edit,
     after,
     arguments,
     assignment,
+    assignment_in_loop,
     before,
     called_lines,
     calls_in_block,
     divided,
     generator_read,
     in_block,
-    made_in_loop,
     moved,
     optimizer_named,
+    parameter_last,
+    plateaus_for_maxima,
     receiver,
     removed,
     statement_instead,
 )
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import used_up
+from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.grad_history import is_zero
 from gviz.explain.operation_sets import LOSSES
 from gviz.explain.parameter_updates import Steps, all_frozen, next_step, options_of, steps_by, why_nothing, write_place
 from gviz.explain.program_source import called_function, line_text, update_in_place
-from gviz.explain.recording_overview import Made, Survey
+from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
@@ -95,7 +99,7 @@ def unused_gradient(timeline: Timeline, node: int, n: int) -> Finding | None:
     steps, info = steps_by(timeline, n), timeline.info(node)
     if node in steps.parameters or _is_a_loss(timeline, node, added[0][1]):
         return None
-    if info.created.kind != "parameter" and (_is_asked_for(timeline, node, n) or _is_copy(timeline, node, steps)):
+    if info.created.kind != "parameter" and (_is_grad_input(timeline, node, n) or _is_copy(timeline, node, steps)):
         return None
     if steps.count:
         return _not_in_optimizer(timeline, info, added, steps)
@@ -105,7 +109,7 @@ def unused_gradient(timeline: Timeline, node: int, n: int) -> Finding | None:
     return _never_updated(timeline, info, added) if recomputed is None else recomputed
 
 
-def _is_asked_for(timeline: Timeline, node: int, n: int) -> bool:
+def _is_grad_input(timeline: Timeline, node: int, n: int) -> bool:
     """Return whether the program takes derivatives with respect to a leaf by autograd.grad, and needs no ``.grad``."""
     return any(isinstance(timeline.event(seq), GradCaptured) for seq in timeline.events_of(node) if seq <= n)
 
@@ -140,38 +144,69 @@ def _not_in_optimizer(
 ) -> Finding | None:
     """Return the finding about optimizers with other parameters: surely a mistake if one of them has no gradient."""
     name, seq = label(timeline, info.node), added[0][0]
+    if (result := _result_in_its_place(timeline, info)) is not None:
+        return _not_registered(timeline, info, result, added, steps)
     if not steps.idle:
         if info.created.kind != "parameter" and not _piles_up(timeline, [event for _, event in added]):
             return None
         text = titled("{} gets a gradient, but no optimizer has updated it", name)
-        held, born = _held_without(timeline, steps, added), innermost(info)
+        fact, born = _other_parameters(timeline, steps, added), innermost(info)
         remedy = "pass it to an optimizer, too (layers in a list need nn.ModuleList)"
-        if held.at is not None and born is not None and held.at.path == born.path and held.at.line < born.line:
+        if fact.at is not None and born is not None and fact.at.path == born.path and fact.at.line < born.line:
             remedy = "make the optimizer of all parameters() after this line"
         if info.created.kind != "parameter":
             remedy = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
         fix = f"{remedy}, or freeze it with requires_grad_(False)"
-        is_certain = len(added) > 1 and _is_behind_trained(timeline, info, steps)
-        return Finding("never-stepped", text, seq, info.node, (held,), fix, born, suspected=not is_certain)
-    if info.created.kind != "parameter" and _is_made_again(timeline, info):
+        is_certain = len(added) > 1 and _follows_trained(timeline, info, steps)
+        return Finding("never-stepped", text, seq, info.node, (fact,), fix, born, suspected=not is_certain)
+    if info.created.kind != "parameter" and _is_made_in_several_iterations(timeline, info):
         return None  # a loss that each iteration makes anew: the finding is that it reaches no parameter
     step = timeline.event(steps.idle[-1])
     assert isinstance(step, OptimizerStepped)
     frames, kind = timeline.stack(step.stack), shown(step.kind)
     text = titled("{} gets a gradient, but no optimizer holds it", name)
     others = f"{label_at(timeline, step.skipped[0])} and others" if step.skipped else "other parameters"
-    idle = f"the step of {kind}{made_at(frames)} found no gradient: it holds {others}"
+    idle = f"the step of {kind}{at_text(frames)} found no gradient: it holds {others}"
     at = frames[0] if frames else None
     fix = "make the optimizer after the model is as it stays, of that model's parameters()"
     parts = (Finding("idle", idle, steps.idle[-1], at=at),)
-    made = assignment(timeline, at, receiver(timeline, at, "step"))
+    construction = assignment(timeline, at, receiver(timeline, at, "step"))
     born = innermost(info)
-    is_later = made is not None and born is not None and made.path == born.path and made.line < born.line
-    edit = moved(timeline, made, born) if is_later else None
-    return Finding("never-stepped", text, seq, info.node, parts, fix, born if is_later else made or born, edit=edit)
+    is_later = (
+        construction is not None
+        and born is not None
+        and construction.path == born.path
+        and construction.line < born.line
+    )
+    edit = moved(timeline, construction, born) if is_later else None
+    return Finding(
+        "never-stepped", text, seq, info.node, parts, fix, born if is_later else construction or born, edit=edit
+    )
 
 
-def _held_without(timeline: Timeline, steps: Steps, added: Sequence[tuple[int, GradAccumulated]]) -> Finding:
+def _result_in_its_place(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
+    """Return the named result that the line of a nameless parameter made from it, if nothing else uses the parameter.
+
+    ``self.token = nn.Parameter(torch.randn(d)).view(1, 1, d)`` keeps the result of ``view``, which is no parameter.
+    """
+    users = [timeline.info(user) for user in timeline.nodes.users(info.node)]
+    if info.created.kind != "parameter" or len(users) != 1 or not users[0].name:
+        return None
+    leaf = nameless_leaf(timeline, users[0])
+    return users[0] if leaf is not None and leaf.node == info.node else None
+
+
+def _not_registered(
+    timeline: Timeline, info: NodeInfo, result: NodeInfo, added: list[tuple[int, GradAccumulated]], steps: Steps
+) -> Finding:
+    """Return the finding about an attribute that holds a result of a parameter, so that no module has the parameter."""
+    text = titled("{} is no parameter: it is computed from one", label(timeline, result.node))
+    fact, at = _other_parameters(timeline, steps, added), innermost(result)
+    edit = parameter_last(timeline, at)
+    return Finding("never-stepped", text, added[0][0], info.node, (fact,), PARAMETER_LAST, at, edit=edit)
+
+
+def _other_parameters(timeline: Timeline, steps: Steps, added: Sequence[tuple[int, GradAccumulated]]) -> Finding:
     """Return the fact that the latest optimizer step updates other parameters, with the line that makes the optimizer.
 
     It adds what has arrived at the leaf in the meantime."""
@@ -179,17 +214,18 @@ def _held_without(timeline: Timeline, steps: Steps, added: Sequence[tuple[int, G
     assert isinstance(step, OptimizerStepped)
     frames = timeline.stack(step.stack)
     at = frames[0] if frames else None
-    made = assignment(timeline, at, receiver(timeline, at, "step")) or at
+    construction = assignment(timeline, at, receiver(timeline, at, "step")) or at
     count = len(step.parameters) + len(step.skipped)
     others = f"{count} other parameter{'s' * (count != 1)}"
     latest = added[-1][1]
     total = latest.value or latest.part
     passes = f"{len(added)} passes" if len(added) > 1 else "one pass"
-    text = f"{shown(step.kind)}{made_at((made,) if made else ())} holds {others}; its .grad is {grad(total, _ROOM)}"
-    return Finding("held", f"{text} after {passes}", steps.last, at=made)
+    place = at_text((construction,) if construction else ())
+    text = f"{shown(step.kind)}{place} holds {others}; its .grad is {grad(total, _ROOM)}"
+    return Finding("held", f"{text} after {passes}", steps.last, at=construction)
 
 
-def _is_made_again(timeline: Timeline, info: NodeInfo) -> bool:
+def _is_made_in_several_iterations(timeline: Timeline, info: NodeInfo) -> bool:
     """Return whether the line that made a leaf has made another one in another iteration."""
     origins, nodes = timeline.nodes.origins, timeline.nodes
     alike = (origins.stack == info.created.stack).nonzero()[0].tolist() if info.created.stack else []
@@ -197,7 +233,7 @@ def _is_made_again(timeline: Timeline, info: NodeInfo) -> bool:
     return len(set(ends)) > 1
 
 
-def _is_behind_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool:
+def _follows_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool:
     """Return whether trained parameters come before this one on the way to the loss, as with a replaced head.
 
     A program that trains only a head on an unchanged model may have frozen nothing.
@@ -236,10 +272,10 @@ def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
         return None
     at, name = innermost(update), shown(update.name)
     text = titled("{} stays as it was: its update makes a new tensor", label(timeline, info.node))
-    made = f"{label_at(timeline, update.node)} is that tensor, and nothing uses it"
+    new_tensor = f"{label_at(timeline, update.node)} is that tensor, and nothing uses it"
     in_place = update_in_place(line_text(timeline, at), update.name)
     fix = f"with torch.no_grad(): {clipped(in_place, 80)}" if in_place else f"with torch.no_grad(): {name or 'it'} -= …"
-    parts = (Finding("recomputed", made, update.born, update.node, at=at),)
+    parts = (Finding("recomputed", new_tensor, update.born, update.node, at=at),)
     edit = in_block(timeline, at, "with torch.no_grad():", in_place) if in_place else None
     return Finding("never-stepped", text, seq, info.node, parts, fix, at, edit=edit)
 
@@ -249,8 +285,8 @@ def _computed_updates(timeline: Timeline, node: int) -> list[NodeInfo]:
     owners = timeline.nodes.origins.gradient_of
     latest = [timeline.nodes[place] for place in (owners == node).nonzero()[0][-1:].tolist()]
     scaled = {user for gradient in latest for user in timeline.nodes.users(gradient)}
-    made = map(timeline.info, sorted({*scaled, *(user for one in scaled for user in timeline.nodes.users(one))}))
-    return [info for info in made if node in {source for source, _ in info.created.inputs}]
+    infos = map(timeline.info, sorted({*scaled, *(user for one in scaled for user in timeline.nodes.users(one))}))
+    return [info for info in infos if node in {source for source, _ in info.created.inputs}]
 
 
 def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]]) -> Finding | None:
@@ -399,7 +435,7 @@ def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Fin
     started = pass_started(timeline, event.pass_nr)
     frames = timeline.stack(started.stack) if started is not None else ()
     text = titled(f"the .grad of {{}} still held the gradient{since}", name)
-    added = f"{_brief(had)} was there, and backward{made_at(frames)} added {_brief(event.part)}: {_brief(event.value)}"
+    added = f"{_brief(had)} was there, and backward{at_text(frames)} added {_brief(event.part)}: {_brief(event.value)}"
     parts = (
         Finding("sum", f"{added}{_how_often(timeline, times)}", seq, event.node),
         Finding("accumulated", "backward had brought it here", leaf.filled, event.node),
@@ -469,8 +505,8 @@ def _of_another_loss(survey: Survey) -> Iterator[Finding | None]:
                 mixed = next((node for node in after if _comes_after(survey, node, sums[node][2])), 0)
                 if mixed:
                     reported.add(stack)
-                    found = _other_loss_finding(timeline, event, mixed, *sums[mixed])
-                    yield replace(found, suspected=not _cuts_path(timeline, sums[mixed][1], sums[mixed][2]))
+                    finding = _other_loss_finding(timeline, event, mixed, *sums[mixed])
+                    yield replace(finding, suspected=not _cuts_path(timeline, sums[mixed][1], sums[mixed][2]))
                 passes = {filled[node][1].pass_nr for node in parameters if node in filled}
                 for node in parameters:
                     for known in (filled, left, sums):
@@ -530,10 +566,10 @@ def _other_loss_finding(
     roots = first.roots if first is not None else ()
     of = label(timeline, roots[0][0]) if roots and roots[0][0] in timeline.nodes else "another loss"
     text = titled("the .grad of {} still held the gradient of {}", label(timeline, node), of)
-    added = f"{_brief(left.event.part)} was there from backward{made_at(places[0])}, for another optimizer"
+    added = f"{_brief(left.event.part)} was there from backward{at_text(places[0])}, for another optimizer"
     parts = (
         Finding("sum", f"{added}; {_brief(event.part)} was added: {_brief(event.value)}", seq, node),
-        Finding("used", f"the step{made_at(timeline.stack(step.stack))} uses the sum", seq, node),
+        Finding("used", f"the step{at_text(timeline.stack(step.stack))} uses the sum", seq, node),
     )
     frames = timeline.stack(step.stack)
     at, name = (places[1][0] if places[1] else None), receiver(timeline, frames[0] if frames else None, "step")
@@ -563,7 +599,7 @@ def repeated_step(survey: Survey) -> Iterator[Finding | None]:
                 used.pop(node, None)
             case OptimizerStepped(parameters=parameters, raised="", stack=stack) if parameters:
                 before = {used.get(node, 0) for node in parameters}
-                if 0 not in before and not any(_is_within(timeline, seq, other) for other in before):
+                if 0 not in before and not any(_is_nested_step(timeline, seq, other) for other in before):
                     first.setdefault(stack, (seq, max(before)))
                     counts[stack] += 1
                 used |= {node: seq for node in parameters if node in used}
@@ -571,7 +607,7 @@ def repeated_step(survey: Survey) -> Iterator[Finding | None]:
         yield _repeated_finding(survey, seq, earlier, counts[stack])
 
 
-def _is_within(timeline: Timeline, seq: int, earlier: int) -> bool:
+def _is_nested_step(timeline: Timeline, seq: int, earlier: int) -> bool:
     """Return whether the step that event `seq` ends began before event `earlier`, the end of another."""
     return any(step.said < earlier for step in timeline.contexts.steps_at(seq))
 
@@ -585,7 +621,7 @@ def _repeated_finding(survey: Survey, seq: int, earlier: int, count: int) -> Fin
     at, first = (next(iter(timeline.stack(event.stack)), None) for event in (step, before))
     often = f", {count} times" if count > 1 else ""
     text = f"this step uses gradients that an earlier step has used{often}"
-    since = f"no backward has run since the step{made_at(timeline.stack(before.stack))} used the .grad of"
+    since = f"no backward has run since the step{at_text(timeline.stack(before.stack))} used the .grad of"
     part = Finding("used", f"{since} {label(timeline, node)}", earlier, node)
     same = at is not None and first is not None and (at.path, at.line) == (first.path, first.line)
     fix = "one step() after each backward()"
@@ -609,15 +645,15 @@ def new_optimizer(survey: Survey) -> Iterator[Finding | None]:
         (seq, first), at = each[0], next(iter(timeline.stack(stack)), None)
         if len(each) < _PASSES or len({event.parameters for _, event in each}) > 1 or not _keeps(timeline, seq, first):
             continue
-        made = made_in_loop(timeline, at, receiver(timeline, at, "step"), first.kind)
-        if made is None:
+        construction = assignment_in_loop(timeline, at, receiver(timeline, at, "step"), first.kind)
+        if construction is None:
             continue
         text = f"the loop makes a new {shown(first.kind)} before each of {len(each)} steps"
-        lost = f"each step{made_at(timeline.stack(stack))} starts without the running averages of earlier steps"
+        lost = f"each step{at_text(timeline.stack(stack))} starts without the running averages of earlier steps"
         part = Finding("used", lost, seq, first.parameters[0])
         fix = "make the optimizer once, before the loop"
         numbers = (Number("steps", len(each)),)
-        yield Finding("new-optimizer", text, seq, 0, (part,), fix, made.at, numbers, edit=made.edit)
+        yield Finding("new-optimizer", text, seq, 0, (part,), fix, construction.at, numbers, edit=construction.edit)
 
 
 def _keeps(timeline: Timeline, seq: int, step: OptimizerStepped) -> bool:
@@ -666,11 +702,11 @@ def left_over(survey: Survey) -> Iterator[Finding]:
 
 def cleared_early(survey: Survey) -> Iterator[Finding | None]:
     """Yield steps whose gradients were all cleared just before, or else passes whose gradients no step uses."""
-    found = False
+    has_finding = False
     for one in _cleared_before_step(survey):
         yield one
-        found |= one is not None
-    if not found:
+        has_finding |= one is not None
+    if not has_finding:
         yield from _unused_passes(survey)
 
 
@@ -713,14 +749,14 @@ def _cleared_finding(
         Finding("accumulated", f"backward had brought the .grad of {name} here", filled[node], node),
         Finding(
             "cleared",
-            f"it was cleared{_cleared_at(timeline, cleared)}; the step{made_at(frames)} came before another backward",
+            f"it was cleared{_cleared_at(timeline, cleared)}; the step{at_text(frames)} came before another backward",
             cleared,
             node,
         ),
     )
     fix = "zero_grad() before backward(), or after step()"
     event, last = timeline.event(cleared), frames[0] if frames else None
-    if any(cleared < made.seq < seq and made.created.requires_grad for made in survey.nodes.values()):
+    if any(cleared < record.seq < seq and record.created.requires_grad for record in survey.nodes.values()):
         call = next((timeline.stack(one.stack) for start, one in survey.passes if start > seq), ())
         fix = "step() after backward(): it runs between the forward and backward that it is to follow"
         edit = moved(timeline, last, call[0]) if call else None
@@ -731,7 +767,7 @@ def _cleared_finding(
 
 def _cleared_at(timeline: Timeline, cleared: int) -> str:
     event = timeline.event(cleared)
-    return (made_at(timeline.stack(event.stack)) if isinstance(event, GradSet) else "") or " here"
+    return (at_text(timeline.stack(event.stack)) if isinstance(event, GradSet) else "") or " here"
 
 
 # Passes whose gradients were cleared before any step, while steps use the gradients of other passes
@@ -790,7 +826,7 @@ def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int])
     """Return a finding about one call of backward, if most of its gradients between steps are cleared unused."""
     timeline = survey.timeline
     steps = [seq for seq, _ in survey.select(OptimizerStepped)]
-    unused = [one for one in site if one.cleared and not one.is_used and not _meets_a_step(one, steps)]
+    unused = [one for one in site if one.cleared and not one.is_used and not _has_step(one, steps)]
     between = [one for one in unused if updates and updates[0] < one.start < updates[-1]]
     is_single = len(site) == len(unused) == len(updates) == 1 and site[0].start < updates[0]
     if not is_single and (not between or 2 * len(unused) < len(site)):
@@ -805,10 +841,10 @@ def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int])
     at = next(iter(timeline.stack(again.stack)), None) if isinstance(again, GradSet) else None
     use = next(seq for seq in updates if seq > cleared)
     step = next((timeline.event(one.said) for one in timeline.contexts.steps_at(use)), timeline.event(use))
-    by = made_at(timeline.stack(step.stack)) if isinstance(step, OptimizerStarted | OptimizerStepped) else ""
+    by = at_text(timeline.stack(step.stack)) if isinstance(step, OptimizerStarted | OptimizerStepped) else ""
     often = f"{len(unused)} of {len(site)} pass{'es' * (len(site) != 1)}"
     text = f"gradients are cleared before a step uses them, in {often}"
-    brought = f"backward{made_at(frames)} brought the .grad of {label(timeline, node)}"
+    brought = f"backward{at_text(frames)} brought the .grad of {label(timeline, node)}"
     parts = (
         Finding("accumulated", f"{brought}; it is cleared{_cleared_at(timeline, cleared)}", first.filled[node], node),
         Finding("used", f"the step{by} used only what came after", use),
@@ -824,7 +860,7 @@ def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int])
     return Finding("cleared-early", text, cleared, node, parts, fix, at, numbers, suspected=is_single, edit=edit)
 
 
-def _meets_a_step(one: _UnusedPass, steps: list[int]) -> bool:
+def _has_step(one: _UnusedPass, steps: list[int]) -> bool:
     """Return whether an optimizer stepped before the clearing: the pass was for that step, whatever it found."""
     at = bisect_right(steps, one.start)
     return at < len(steps) and steps[at] < min(one.cleared.values())
@@ -1071,7 +1107,7 @@ def _late_finding(timeline: Timeline, node: int, seq: int, step: int) -> Finding
     frames, stepped = timeline.stack(event.stack), timeline.stack(before.stack)
     text = "gradients are clipped after the step, and cleared before another uses them"
     part = Finding(
-        "used", f"the step{made_at(stepped)} used the .grad of {label(timeline, node)} unclipped", step, node
+        "used", f"the step{at_text(stepped)} used the .grad of {label(timeline, node)} unclipped", step, node
     )
     at, last = (next(iter(one), None) for one in (frames, stepped))
     edit = moved(timeline, at, last, ahead=True)
@@ -1098,7 +1134,7 @@ def summed_passes(survey: Survey) -> Iterator[Finding | None]:
     roots = [survey.nodes.get(node) for group in groups for event in group for node, _ in event.roots[:1]]
     if len(groups) < 2 or len(counts) != 1 or len(calls) != 1 or min(counts) < 2:
         return
-    if any(made is None or not _is_mean(made) for made in roots) or not _adds_up(survey, groups[0]):
+    if any(record is None or not _is_mean(record) for record in roots) or not _adds_up(survey, groups[0]):
         return
     (count,), (call,) = counts, calls
     frames, last = timeline.stack(call), roots[0]
@@ -1113,8 +1149,10 @@ def summed_passes(survey: Survey) -> Iterator[Finding | None]:
     yield Finding("summed-passes", text, last.seq, last.node, (part,), fix, at, numbers, suspected=True, edit=edit)
 
 
-def _is_mean(made: Made) -> bool:
-    return made.op == "mean" or (made.op in LOSSES and dict(made.created.attrs).get("reduction", "mean") == "mean")
+def _is_mean(record: NodeRecord) -> bool:
+    return record.op == "mean" or (
+        record.op in LOSSES and dict(record.created.attrs).get("reduction", "mean") == "mean"
+    )
 
 
 def _adds_up(survey: Survey, group: list[BackwardStarted]) -> bool:
@@ -1163,35 +1201,35 @@ def uneven_means(survey: Survey) -> Iterator[Finding | None]:
         if isinstance(event, BackwardStarted):
             group.append(event)
             continue
-        losses: list[Made] = []
+        losses: list[NodeRecord] = []
         if len({started.stack for started in group}) == 1:
-            losses = [made for started in group if (made := _mean_of_targets(survey, started)) is not None]
+            losses = [record for started in group if (record := _mean_of_targets(survey, started)) is not None]
         is_known = bool(losses) and len(losses) == len(group) and _have_one_factor(survey, group, losses)
-        counts = [count for made in losses if (count := _counted_targets(timeline, made))] if is_known else []
+        counts = [count for record in losses if (count := _counted_targets(timeline, record))] if is_known else []
         if counts and len(counts) == len(group) and max(counts) > _UNEVEN * min(counts) and _adds_up(survey, group):
             yield _uneven_finding(survey, group[-1], losses, counts)
             return
         group = []
 
 
-def _mean_of_targets(survey: Survey, started: BackwardStarted) -> Made | None:
+def _mean_of_targets(survey: Survey, started: BackwardStarted) -> NodeRecord | None:
     """Return the mean of a loss over classes at which a pass began, also if it was divided by the number of parts."""
-    made = survey.nodes.get(started.roots[0][0]) if len(started.roots) == 1 else None
-    while made is not None and made.op in ("div", "mul") and not made.shape:
-        made = next((one for one in survey.sources(made) if one.created.requires_grad), None)
-    is_mean = made is not None and dict(made.created.attrs).get("reduction", "mean") in ("mean", 1)
-    return made if made is not None and is_mean and made.op in _OVER_CLASSES else None
+    record = survey.nodes.get(started.roots[0][0]) if len(started.roots) == 1 else None
+    while record is not None and record.op in ("div", "mul") and not record.shape:
+        record = next((one for one in survey.sources(record) if one.created.requires_grad), None)
+    is_mean = record is not None and dict(record.created.attrs).get("reduction", "mean") in ("mean", 1)
+    return record if record is not None and is_mean and record.op in _OVER_CLASSES else None
 
 
-def _have_one_factor(survey: Survey, group: Sequence[BackwardStarted], losses: Sequence[Made]) -> bool:
+def _have_one_factor(survey: Survey, group: Sequence[BackwardStarted], losses: Sequence[NodeRecord]) -> bool:
     """Return whether all passes began at the same multiple of their loss, by the numbers of both.
 
     A program may weight each part by its number of targets.
     """
     factors = list[float]()
-    for started, made in zip(group, losses, strict=True):
+    for started, record in zip(group, losses, strict=True):
         root = survey.nodes[started.roots[0][0]]
-        values = [*started.seeds[:1], root.value, made.value]
+        values = [*started.seeds[:1], root.value, record.value]
         stats = [value.statistics() for value in values if value is not None and value.size == 1]
         sizes = [one.mean if one is not None else 0.0 for one in stats]
         if len(sizes) < 2 or not all(isfinite(size) and size for size in sizes):
@@ -1205,15 +1243,17 @@ _SAME_FACTOR = 0.02
 _OVER_CLASSES = ("nll_loss", "nll_loss2d", "cross_entropy", "nll_loss_nd")
 
 
-def _counted_targets(timeline: Timeline, made: Made) -> int:
+def _counted_targets(timeline: Timeline, record: NodeRecord) -> int:
     """Return the number of targets that count; 0 if they are unknown."""
-    values = [timeline.memory_value(node, nr, made.seq) for node, nr in made.created.inputs[1:2] if node]
+    values = [timeline.memory_value(node, nr, record.seq) for node, nr in record.created.inputs[1:2] if node]
     array = timeline.array(values[0]) if values and values[0] is not None else None
-    ignored = dict(made.created.attrs).get("ignore_index", -100)
+    ignored = dict(record.created.attrs).get("ignore_index", -100)
     return int((array != ignored).sum()) if array is not None else 0
 
 
-def _uneven_finding(survey: Survey, started: BackwardStarted, losses: Sequence[Made], counts: Sequence[int]) -> Finding:
+def _uneven_finding(
+    survey: Survey, started: BackwardStarted, losses: Sequence[NodeRecord], counts: Sequence[int]
+) -> Finding:
     timeline, last = survey.timeline, losses[-1]
     frames, root = timeline.stack(started.stack), survey.nodes[started.roots[0][0]]
     text = f"means over {min(counts)} to {max(counts)} targets add up with one weight"
@@ -1258,3 +1298,85 @@ def squared_rate(survey: Survey) -> Iterator[Finding | None]:
         part = Finding("used", means, place[kind, start])
         fix = f"return a factor, at most 1, from the function and not the rate {number(start)} itself"
         yield Finding("squared-rate", text, place[kind, start], 0, (part,), fix, call)
+
+
+# ReduceLROnPlateau(mode="max") that gets a loss: while the loss falls, it lowers the learning rate
+
+
+def plateau_mode(survey: Survey) -> Iterator[Finding | None]:
+    """Yield a plateau schedule for a maximum that gets a loss and has lowered the rate after the loss fell."""
+    timeline = survey.timeline
+    cuts = [(seq, step) for seq, step in timeline.select((OptimizerStarted,)) if _lowers_rate(step)]
+    if not cuts:
+        return
+    seq, step = cuts[0]
+    files = {frame.path: frame for frame in timeline.stack(step.stack)}.values()
+    for at, name, assigned, edit in (one for frame in files for one in plateaus_for_maxima(timeline, frame)):
+        yield None
+        losses = [
+            (record, record.value.statistics())
+            for record in survey.ops(*LOSSES, *_LOSSES_OF_CLASSES)
+            if record.seq < seq and not record.shape and record.value is not None
+            if timeline.info(record.node).name == name and _is_on_line(survey, record, assigned)
+        ]
+        values = [stats.max for _, stats in losses if stats is not None]
+        if len(values) < 2 or not values[-1] < values[0]:
+            continue
+        last, _ = losses[-1]
+        text = titled("a schedule for a maximum gets the loss {}", label(timeline, last.node))
+        fell = f"it fell from {number(values[0])} to {number(values[-1])}, and the learning rate was lowered"
+        part = Finding("used", fell, last.seq, last.node, at=survey.at(last))
+        fix = 'mode="min" for a loss, or give step() a number that is to rise'
+        yield Finding("plateau-mode", text, seq, last.node, (part,), fix, at, edit=edit)
+        return
+
+
+def _is_on_line(survey: Survey, record: NodeRecord, lines: range) -> bool:
+    at = survey.at(record)
+    return at is not None and at.line in lines
+
+
+_LOSSES_OF_CLASSES = ("cross_entropy", "nll_loss", "nll_loss2d")
+
+
+def _lowers_rate(step: OptimizerStarted) -> bool:
+    """Return whether the learning rate of a group was lowered since the step before."""
+    groups = zip(step.before, step.options, strict=False)
+    rates = ((dict(before).get("lr"), dict(now).get("lr")) for before, now in groups)
+    return any(isinstance(was, float) and isinstance(rate, float) and rate < was for was, rate in rates)
+
+
+# A cosine schedule that was stepped beyond its end: the learning rate rises again
+
+_LOW, _HIGH = 0.02, 0.9
+"""The parts of its highest value below which a learning rate counts as low, and above which it has risen again."""
+
+
+def cosine_rises(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the step at which a `CosineAnnealingLR` has raised a learning rate again after it came to its end.
+
+    It follows the cosine beyond ``T_max`` steps. Schedules with restarts jump up; this one rises as slowly as it fell.
+    """
+    timeline = survey.timeline
+    rates: list[tuple[int, OptimizerStarted, float]] = []
+    for seq, step in timeline.select((OptimizerStarted,)):
+        rate = options_in(step.options, 0).get("lr")
+        if isinstance(rate, float) and (not rates or step.kind == rates[0][1].kind):
+            rates.append((seq, step, rate))
+    most = max((rate for _, _, rate in rates), default=0.0)
+    high = next((at for at, (_, _, rate) in enumerate(rates) if rate >= _HIGH * most > 0), len(rates))
+    low = next((at for at in range(high, len(rates)) if rates[at][2] <= _LOW * most), 0)
+    again = next((at for at in range(low + 2, len(rates)) if rates[at][2] >= _HIGH * most), 0) if low else 0
+    if not again or any(after < before for before, after in pairwise(rate for _, _, rate in rates[low : again + 1])):
+        return
+    yield None
+    seq, step, _ = rates[again]
+    files = {frame.path: frame for frame in timeline.stack(step.stack)}.values()
+    at = next((one for frame in files for one in called_lines(timeline, frame, "CosineAnnealingLR")), None)
+    if at is None:
+        return
+    text = f"the learning rate rose again to its start: the schedule ends after {low - high} steps"
+    fell = f"it fell from {number(most)} to {number(rates[low][2])} in {low - high} steps, then rose in {again - low}"
+    part = Finding("used", fell, seq, at=next(iter(timeline.stack(step.stack)), None))
+    fix = "T_max is the number of calls of scheduler.step(): call it once an epoch, or make T_max epochs * batches"
+    yield Finding("schedule-period", text, seq, 0, (part,), fix, at, suspected=True)

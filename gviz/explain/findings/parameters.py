@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from dataclasses import dataclass, field, replace
+from heapq import merge
+from itertools import chain, pairwise, takewhile
 from math import floor, isfinite, log2
+from operator import itemgetter
 
 import numpy as np
 
-from gviz.events import DataSet, GradAccumulated, GradSet, HookRan, OptimizerStepped, StorageWritten
-from gviz.explain.display_names import innermost, label, made_at, titled
-from gviz.explain.edit import after, assignment, filled_at, named_type, receiver, with_keyword, written_name
+from gviz.events import DataSet, GradAccumulated, GradSet, HookRan, OptimizerStepped, RequiresGradSet, StorageWritten
+from gviz.explain.display_names import at_text, innermost, label, titled
+from gviz.explain.edit import (
+    after,
+    assignment,
+    copied_state,
+    filled_at,
+    keeping_none,
+    named_type,
+    receiver,
+    with_keyword,
+    written_name,
+)
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
 from gviz.explain.findings.zero_gradient import first_use, zeroed_at
@@ -20,23 +32,24 @@ from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.parameter_updates import next_step, options_of
 from gviz.explain.program_source import line_text
-from gviz.explain.recording_overview import Made, Survey
+from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
-from gviz.values.number_text import number
-from gviz.values.plain_text import shown
+from gviz.values.number_text import number, times_text
+from gviz.values.plain_text import file_line, shown
 from gviz.values.value import Array, Value, capture
 from gviz.values.value_text import grad, norm
 
 
 @dataclass(slots=True)
 class _Parameter:
-    """The effect of the steps on one parameter: its gradient, the first step's event, and their number.
+    """What the optimizer steps did to one parameter.
 
-    The gradient is its norm, and the `largest` of the absolute elements so far.
-
-    It is `exact` as long as all its numbers were compared, not only their statistics.
+    `gradient` is the norm of its last gradient, which arrived at event `filled`. `largest` is the largest absolute
+    element of its gradients so far. `first` is the event of the first step, and `steps` the number of steps. `moved` is
+    whether a number of it has changed. It is `exact` as long as all its numbers were compared, not only their
+    statistics.
     """
 
     gradient: float = 0.0
@@ -49,7 +62,7 @@ class _Parameter:
 
 
 def unchanged(survey: Survey) -> Iterator[Finding | None]:
-    """Yield parameters that every step wrote with the numbers that they had before."""
+    """Yield parameters that optimizer steps wrote, but never changed."""
     known: dict[int, _Parameter] = {}
     for seq, stepped in _updates(survey, known):
         yield None
@@ -65,15 +78,15 @@ def unchanged(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, list[int]]]:
-    """Yield the events that end a step, each with the parameters that had a gradient and were written by the step.
+    """Yield events; for one that ends a step, the parameters that had a gradient and that the step wrote.
 
-    The result for each parameter is stored in `known`; once a parameter has changed, it is not compared again.
+    `known` gets what the steps did to each parameter. Once a parameter has changed, it is not compared again.
     """
     parameters = [survey.nodes[node] for node in survey.optimized if node in survey.nodes]
     # Parameters that share memory have events of their own.
-    outputs = ((made, made.created.outputs[0]) for made in parameters)
-    owners = {output.storage: made.node for made, output in outputs if output.strides is None}
-    holds = {made.node: made.value for made in parameters}
+    outputs = ((record, record.created.outputs[0]) for record in parameters)
+    owners = {output.storage: record.node for record, output in outputs if output.strides is None}
+    holds = {record.node: record.value for record in parameters}
     written: set[int] = set()
     for seq, event in survey.select(StorageWritten, DataSet, GradAccumulated, OptimizerStepped):
         match event:
@@ -102,30 +115,30 @@ def _written(event: StorageWritten | DataSet, owners: dict[int, int]) -> int:
 
 
 def _numbers(value: Value | None) -> tuple[object, ...] | None:
-    """Return the numbers without the shape: a memory has another shape than the parameter in it."""
+    """Return the numbers without the shape: a storage and the parameter in it may differ in shape."""
     return None if value is None else (value.data, value.stats, value.blob)
 
 
 def _unchanged_finding(survey: Survey, node: int, one: _Parameter, path: list[Waypoint]) -> Finding:
     timeline = survey.timeline
-    often, have = (f"{one.steps} steps", "have") if one.steps > 1 else ("a step", "has")
-    told = "" if one.exact else "; it did not change, as far as its statistics show"
-    text = titled(f"{often} of the optimizer {have} left {{}} as it was", label(timeline, node))
+    steps = f"{one.steps} steps" if one.steps > 1 else "a step"
+    note = "" if one.exact else "; it did not change, as far as its statistics show"
+    text = titled(f"{steps} of the optimizer did not change {{}}", label(timeline, node))
     died = vanishing(timeline, path)
-    size = Finding("gradient", f"its gradient was |g| {number(one.gradient)}{told}", one.filled, node)
-    part = replace(died, text=f"{died.text}, at {died.where}{told}", fix="") if died is not None else size
+    size = Finding("gradient", f"its gradient was |g| {number(one.gradient)}{note}", one.filled, node)
+    part = replace(died, text=f"{died.text}, at {died.where}{note}", fix="") if died is not None else size
     step, rate = timeline.event(one.first), options_of(timeline, node, one.first).get("lr")
     call = next(iter(timeline.stack(step.stack)), None) if isinstance(step, OptimizerStepped) else None
     suspected = one.steps == 1 or not one.exact  # a schedule may begin with 0
     if (replaced := _replaced(survey, node, one)) is not None:
         return replaced
     if rate == 0:
-        text = titled(f"{often} of the optimizer {have} left {{}}: its learning rate is 0", label(timeline, node))
-        fix = "a learning rate above 0, or a schedule that does not begin with 0"
+        text = titled(f"{steps} of the optimizer did not change {{}}: its learning rate is 0", label(timeline, node))
+        fix = "use a learning rate above 0, or a schedule that does not begin with 0"
         return Finding("unchanged", text, one.first, node, (size,), fix, call, suspected=suspected)
     if (rounded := _rounded_away(survey, node, one, call)) is not None:
         return replace(rounded, suspected=suspected)
-    fix = died.fix if died is not None else "a larger learning rate: it is 0, or so small that the change rounds away"
+    fix = died.fix if died is not None else _LARGER_RATE
     numbers = (Number("length of the gradient", one.gradient, one.filled),)
     at = call or innermost(timeline.info(node))
     return Finding("unchanged", text, one.first, node, (part,), fix, at, numbers, suspected)
@@ -138,12 +151,13 @@ def _largest(value: Value) -> float:
     return size if isfinite(size) else 0.0
 
 
+_LARGER_RATE = "use a larger learning rate: it is 0, or so small that the change rounds away"
 _BITS = {"bfloat16": 8, "float16": 11}
-"""The significant bits of the short types."""
+"""The significant bits of the short dtypes."""
 
 
 def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None) -> Finding | None:
-    """Return the finding about a parameter in a short type whose steps are smaller than the gaps of that type."""
+    """Return the finding about a parameter of a short dtype whose steps are smaller than gaps between its numbers."""
     timeline = survey.timeline
     value, rate = survey.nodes[node].value, options_of(timeline, node, one.first).get("lr")
     if value is None or value.dtype not in _BITS or not isinstance(rate, float | int):
@@ -157,12 +171,12 @@ def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None
     is_normalized = isinstance(step, OptimizerStepped) and ("Adam" in step.kind or step.kind == "RMSprop")
     if not abs(rate) * (1.0 if is_normalized else one.largest) < gap / 2:
         return None
-    text = titled(f"every step rounds away in {value.dtype}: {{}} stays as it was", label(timeline, node))
+    text = titled(f"every step rounds away in {value.dtype}: {{}} does not change", label(timeline, node))
     steps = f"near {number(largest)} the numbers of {value.dtype} are {number(gap)} apart; lr is {number(rate)}"
-    size = f"{steps}, and the gradient |g| {number(one.gradient)} in {one.steps} steps"
+    size = f"{steps}, and the gradient is |g| {number(one.gradient)} ({one.steps} step{'s' * (one.steps != 1)})"
     part = Finding("gradient", size, one.filled, node)
     cast = named_type(timeline, call, value.dtype)
-    fix = "keep the parameters in float32, and compute the forward in the short type with torch.autocast"
+    fix = "keep the parameters in float32, and compute the forward in the short dtype with torch.autocast"
     at, edit = cast if cast is not None else (call, None)
     return Finding("unchanged", text, one.first, node, (part,), fix, at, edit=edit)
 
@@ -177,37 +191,126 @@ def _replaced(survey: Survey, node: int, one: _Parameter) -> Finding | None:
         return None
     seq, event = last
     frames = timeline.stack(event.stack)
-    text = titled("steps leave {} as it was: its .grad was set to 0", label(timeline, node))
-    was = f"backward had made its .grad |g| {number(one.gradient)}; it was set to 0{made_at(frames)} after that"
+    text = titled("steps do not change {}: its .grad was set to 0", label(timeline, node))
+    was = f"after backward its .grad was |g| {number(one.gradient)}; then it was set to 0{at_text(frames)}"
     size = Finding("gradient", was, one.filled, node)
-    fix = "leave the gradient as backward made it, or set .grad = None before backward"
+    fix = "keep the gradient that backward computed, or set .grad = None before backward"
     return Finding("unchanged", text, seq, node, (size,), fix, frames[0] if frames else None)
 
 
 # One parameter in several modules
 
 
+# Parameters that are frozen, and that an optimizer moves all the same
+
+_FEWEST_MOVES = 2
+
+
+@dataclass(slots=True)
+class _Frozen:
+    """A frozen parameter: its numbers, whether its ``.grad`` was set to zeros since, and the steps that moved it."""
+
+    numbers: tuple[object, ...] | None
+    is_cleared: bool = False
+    has_moved: bool = False
+    moves: list[tuple[int, OptimizerStepped]] = field(default_factory=list)
+
+
+def frozen_moved(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the first frozen parameter that an optimizer moves by momentum or weight decay, with a count of the others.
+
+    ``zero_grad(set_to_none=False)`` leaves zeros in ``.grad``, and a step only skips parameters whose ``.grad`` is
+    None. A step after the freezing may still use a gradient that came before. It does not count.
+    """
+    timeline, frozen, cleared = survey.timeline, dict[int, _Frozen](), None
+    owners = {out.storage: node for node in survey.optimized for out in survey.nodes[node].created.outputs[:1]}
+    freezing = timeline.select((RequiresGradSet,))
+    others = survey.select(StorageWritten, GradSet, GradAccumulated, OptimizerStepped)
+    for seq, event in merge(freezing, others, key=itemgetter(0)):
+        yield None
+        match event:
+            case RequiresGradSet(node=node, requires_grad=False) if node in survey.optimized:
+                frozen[node] = _Frozen(_numbers(timeline.memory_value(node, 0, seq)))
+            case RequiresGradSet(node=node) | GradAccumulated(node=node):
+                frozen.pop(node, None)
+            case GradSet(node=node, how="zero") if node in frozen:
+                frozen[node].is_cleared, cleared = True, event
+            case StorageWritten(storage=storage) if owners.get(storage) in frozen:
+                one, now = frozen[owners[storage]], _numbers(event.value)
+                one.has_moved, one.numbers = one.has_moved or now != one.numbers, now
+            case OptimizerStepped(parameters=stepped):
+                for node in frozen.keys() & set(stepped):
+                    one = frozen[node]
+                    if one.has_moved and one.is_cleared:
+                        one.moves.append((seq, event))
+                    one.has_moved = False
+    moved = {node: one.moves for node, one in frozen.items() if len(one.moves) >= _FEWEST_MOVES}
+    if moved and cleared is not None:
+        yield _frozen_finding(survey, moved, cleared)
+
+
+def _frozen_finding(survey: Survey, moved: dict[int, list[tuple[int, OptimizerStepped]]], cleared: GradSet) -> Finding:
+    timeline, node = survey.timeline, min(moved)
+    (seq, step), *later = moved[node]
+    others = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+    text = titled(f"{step.kind} moves {{}}{others} in {len(later) + 1} steps, though frozen", label(timeline, node))
+    options = options_of(timeline, node, seq)
+    acting = [f"{name} {options[name]}" for name in ("momentum", "weight_decay", "betas") if options.get(name)]
+    frames = timeline.stack(cleared.stack)
+    moves = " and ".join(acting) or "its state"
+    what = f"its .grad is not None but zeros{at_text(frames)}, so the step moves it by {moves}"
+    part = Finding("gradient", what, seq, node)
+    fix = "zero_grad(set_to_none=True), or an optimizer that has only the trained parameters"
+    at = frames[0] if frames else innermost(timeline.info(node))
+    numbers = (Number("steps", len(later) + 1, seq),)
+    return Finding("frozen-moved", text, seq, node, (part,), fix, at, numbers, edit=keeping_none(timeline, at))
+
+
 def shared(survey: Survey) -> Iterator[Finding | None]:
     """Yield parameters that two modules of one kind use in one call of a model.
 
-    They may be tied on purpose, or by a copied reference. A module that is also called on its own has another path
-    there. A module that a list has several times, as in ``[layer] * 3``, is found by the paths of its parameters, too.
+    They may be tied on purpose, or because a reference was copied. A module that the program also calls directly, not
+    through the model, has another path there. A module that a list contains several times, as in ``[layer] * 3``, is
+    found by the paths of its parameters.
     """
     timeline = survey.timeline
-    for made in survey.nodes.values():
-        if made.created.kind != "parameter":
+    repeated: defaultdict[tuple[str, ...], list[NodeRecord]] = defaultdict(list)
+    for record in survey.nodes.values():
+        if record.created.kind != "parameter":
             continue
         yield None
-        info = timeline.info(made.node)
-        if names := _sharing(survey, made.node):
-            text, where = f"is one parameter in {len(names)} modules", f"they share it: {_listed(names)}"
+        info = timeline.info(record.node)
+        if names := _sharing(survey, record.node):
+            text = titled(f"{{}} is one parameter in {len(names)} modules", label(timeline, record.node))
+            part = Finding("modules", f"they share it: {_listed(names)}", record.seq, record.node)
+            yield Finding("shared", text, record.seq, record.node, (part,), _ANEW, innermost(info), suspected=True)
         elif names := _places((info.name, *info.also)):
-            text, where = f"is of one module that is {len(names)} times in a list", f"its places: {_listed(names)}"
-        else:
-            continue
-        fix = "make each module anew, or copy.deepcopy(layer), if they were to differ (leave it if tied on purpose)"
-        text, part = titled(f"{{}} {text}", label(timeline, made.node)), Finding("modules", where, made.seq, made.node)
-        yield Finding("shared", text, made.seq, made.node, (part,), fix, innermost(info), suspected=True)
+            repeated[tuple(names)].append(record)
+    for places, parameters in repeated.items():
+        yield _repeated_finding(survey, places, parameters)
+
+
+_ANEW = "if they should differ, create each module separately, or use copy.deepcopy(layer)"
+
+
+def _repeated_finding(survey: Survey, names: Sequence[str], parameters: Sequence[NodeRecord]) -> Finding:
+    """Return the finding about a module that a list contains several times, at the line that created the module."""
+    timeline, first = survey.timeline, parameters[0]
+    which = "{} belongs" if len(parameters) == 1 else f"{{}} and {len(parameters) - 1} more belong"
+    where = f"its places: {_listed(names)}"
+    part = Finding("modules", where, first.seq, first.node)
+    kind = next((scope.kind for scope in survey.scopes.values() if f".{scope.name}".endswith(f".{names[0]}")), "")
+    frames = _common_frames([timeline.info(record.node).frames for record in parameters])
+    inside = [place for place, frame in enumerate(frames) if kind and frame.function == f"{kind}.__init__"]
+    at = next(iter(frames[max(inside, default=-1) + 1 :]), innermost(timeline.info(first.node)))
+    text = titled(f"{which} to one module that a list contains {times_text(len(names))}", label(timeline, first.node))
+    return Finding("shared", text, first.seq, first.node, (part,), _ANEW, at, suspected=True)
+
+
+def _common_frames(stacks: Sequence[tuple[Frame, ...]]) -> list[Frame]:
+    """Return the outermost frames that all call stacks share, the innermost of them first."""
+    common = takewhile(lambda frames: len({*frames}) == 1, zip(*map(reversed, stacks), strict=False))
+    return [frames[0] for frames in common][::-1]
 
 
 def _sharing(survey: Survey, parameter: int) -> list[str]:
@@ -242,37 +345,40 @@ def _listed(names: Sequence[str]) -> str:
 # Two parameters that begin as one: an embedding and the layer over its words, no longer tied
 
 _FEWEST = 8
-"""The fewest equal elements of two parameters that are no accident."""
+"""Two parameters with at least this number of equal elements are not equal by accident."""
 
 
 def untied(survey: Survey) -> Iterator[Finding | None]:
-    """Yield weights of a linear layer that begin with the numbers of an embedding's, and are trained separately.
+    """Yield weights that begin as a copy of an embedding's weight, but are trained separately.
 
-    ``load_state_dict(assign=True)``, ``deepcopy`` of one of two modules and ``.to()`` of a copy break the tie.
+    They were tied once: ``load_state_dict(assign=True)``, ``deepcopy`` of one of two modules and ``.to()`` of a copy
+    break the tie.
     """
     timeline = survey.timeline
     added = {event.node for _, event in survey.accumulated}
-    words = {next(survey.sources(made)).node for made in survey.ops("embedding") if made.created.inputs[0][0] in added}
-    for made in map(survey.nodes.get, added & survey.optimized if words else ()):
+    words = {
+        next(survey.sources(record)).node for record in survey.ops("embedding") if record.created.inputs[0][0] in added
+    }
+    for record in map(survey.nodes.get, added & survey.optimized if words else ()):
         yield None
-        if made is None or made.created.kind != "parameter" or made.node in words or not _is_varied(made.value):
+        if record is None or record.created.kind != "parameter" or record.node in words or not _is_varied(record.value):
             continue
-        twin = next((node for node in words if _numbers(survey.nodes[node].value) == _numbers(made.value)), 0)
-        same = twin and survey.nodes[twin].shape == made.shape and twin in survey.optimized
+        twin = next((node for node in words if _numbers(survey.nodes[node].value) == _numbers(record.value)), 0)
+        same = twin and survey.nodes[twin].shape == record.shape and twin in survey.optimized
         if not same:
             continue
-        names = label(timeline, made.node), label(timeline, twin)
-        text = titled("{} begins as a copy of {}, and both are trained apart", *names)
-        size = f"all of its {made.value.size if made.value is not None else 0:,} elements are equal at the start"
-        part = Finding("first", size, made.seq, made.node)
-        fix = "tie them again after the copy: output.weight = embedding.weight, before the optimizer is made"
-        places = [innermost(timeline.info(node)) for node in (made.node, twin)]
+        names = label(timeline, record.node), label(timeline, twin)
+        text = titled("{} begins as a copy of {}, but is trained separately", *names)
+        size = f"all of its {record.value.size if record.value is not None else 0:,} elements are equal at the start"
+        part = Finding("first", size, record.seq, record.node)
+        fix = "tie them again after the copy: output.weight = embedding.weight, before you create the optimizer"
+        places = [innermost(timeline.info(node)) for node in (record.node, twin)]
         at = max((one for one in places if one is not None), key=lambda one: one.line, default=None)  # the copy
-        yield Finding("untied", text, made.seq, made.node, (part,), fix, at)
+        yield Finding("untied", text, record.seq, record.node, (part,), fix, at)
 
 
 def _is_varied(value: Value | None) -> bool:
-    """Return whether a value has enough different elements that an equal value is no accident."""
+    """Return whether a value has enough different elements that another one is not equal to it by accident."""
     stats = value.statistics() if value is not None else None
     return value is not None and value.size >= _FEWEST and stats is not None and stats.min < stats.max
 
@@ -288,22 +394,23 @@ def same_units(survey: Survey) -> Iterator[Finding | None]:
         parts[event.node].append(event)
     for node, events in parts.items():
         yield None
-        made = survey.nodes.get(node)
-        if made is None or made.created.kind == "op" or len(made.shape) < 2 or min(made.shape[:2]) < 2:
+        record = survey.nodes.get(node)
+        if record is None or record.created.kind == "op" or len(record.shape) < 2 or min(record.shape[:2]) < 2:
             continue
         used = first_use(timeline, node)
-        held = timeline.at(used.born if used is not None else made.seq).state(node)
-        value = held.outputs[0].value if held is not None else None
+        state = timeline.at(used.born if used is not None else record.seq).state(node)
+        value = state.outputs[0].value if state is not None else None
         alike = _has_equal_rows(timeline, value) and all(_has_equal_rows(timeline, one.part) for one in events)
         if not alike or is_zero(events[0].part) or is_zero(value):  # zeros with equal gradients diverge later
             continue
-        count = made.shape[0]
+        count = record.shape[0]
         text = titled(f"all {count} rows of {{}} are equal, and so are their gradients", label(timeline, node))
-        stay = f"in {len(events)} passes every row got the same gradient: they stay one unit"
+        times = f"{len(events)} passes" if len(events) > 1 else "1 pass"
+        stay = f"in {times} every row got the same gradient, so all units stay equal"
         size = Finding("first", stay, survey.accumulated[0][0], node)
-        fix = "start with random numbers: nn.init.kaiming_uniform_(weight), or leave out the constant start"
+        fix = "initialize it with random numbers, nn.init.kaiming_uniform_(weight), instead of a constant"
         at = zeroed_at(timeline, timeline.info(node)) or innermost(timeline.info(node))
-        yield Finding("same-units", text, made.seq, node, (size,), fix, at)
+        yield Finding("same-units", text, record.seq, node, (size,), fix, at)
 
 
 def _has_equal_rows(timeline: Timeline, value: Value | None) -> bool:
@@ -314,15 +421,15 @@ def _has_equal_rows(timeline: Timeline, value: Value | None) -> bool:
 # Rows of an embedding that only pad the ends of sequences, and are trained all the same
 
 _LEAST_FILLED = 3
-"""The fewest padded places in the recording."""
+"""The fewest padded positions in the recording."""
 
 
 def padding_trained(survey: Survey) -> Iterator[Finding | None]:
-    """Yield embeddings without a padding index with a row that only pads sequences of several lengths."""
-    timeline, seen = survey.timeline, dict[int, list[Made]]()
-    for made in survey.ops("embedding"):
-        weight = made.created.inputs[0][0] if made.created.inputs else 0
-        seen.setdefault(weight, []).append(made)
+    """Yield embeddings that have no padding index, but a row that only pads sequences of different lengths."""
+    timeline, seen = survey.timeline, dict[int, list[NodeRecord]]()
+    for record in survey.ops("embedding"):
+        weight = record.created.inputs[0][0] if record.created.inputs else 0
+        seen.setdefault(weight, []).append(record)
     got = {event.node: event.part for _, event in survey.accumulated}
     for weight, uses in seen.items():
         yield None
@@ -336,31 +443,31 @@ def padding_trained(survey: Survey) -> Iterator[Finding | None]:
         if row is None or gradient is None or not gradient[row].any():
             continue
         info = timeline.info(weight)
-        text = titled(f"row {row} of {{}} is trained, though it only fills sequences", label(timeline, weight))
+        text = titled(f"row {row} of {{}} is trained, although it only pads sequences", label(timeline, weight))
         part = Finding(
             "share", f"its last gradient was {grad(capture(gradient[row]))}", survey.accumulated[-1][0], weight
         )
-        fix = f"nn.Embedding(..., padding_idx={row}), or mask these places before they are added up"
+        fix = f"nn.Embedding(..., padding_idx={row}), or mask these positions before they are added up"
         at = innermost(info)
         edit = with_keyword(timeline, at, "Embedding", "padding_idx", str(row))
         yield Finding("padding-trained", text, uses[0].seq, weight, (part,), fix, at, suspected=True, edit=edit)
 
 
 def _filling(batches: Sequence[Array | None]) -> int | None:
-    """Return the index that ends rows in runs of several lengths, and occurs nowhere else; None if there is none."""
+    """Return the index that only occurs in runs of different lengths at the ends of rows; None if there is none."""
     runs: set[int] = set()
-    filled, found = 0, set[int]()
+    filled, endings = 0, set[int]()
     for ids in batches:
         if ids is None or ids.ndim != 2 or ids.shape[0] < 2 or ids.shape[1] < 2:
             return None
         for row in ids.tolist():
             last = row[-1]
             run = next((n for n, one in enumerate(reversed(row)) if one != last), len(row))
-            if run > 1 or last in found:
-                found.add(last)
-    if len(found) != 1:
+            if run > 1 or last in endings:
+                endings.add(last)
+    if len(endings) != 1:
         return None
-    (index,) = found
+    (index,) = endings
     for ids in batches:
         for row in ids.tolist() if ids is not None else ():
             run = next((n for n, one in enumerate(reversed(row)) if one != index), len(row))
@@ -380,109 +487,114 @@ def padding_used(survey: Survey) -> Iterator[Finding | None]:
     If it only pads, the loss should not count it as a target: ``ignore_index`` excludes it.
     """
     timeline, seen = survey.timeline, set[int]()
-    for made in survey.ops("embedding"):
-        weight, row = made.created.inputs[0][0], dict(made.created.attrs).get("padding_idx")
+    for record in survey.ops("embedding"):
+        weight, row = record.created.inputs[0][0], dict(record.created.attrs).get("padding_idx")
         if weight in seen or weight not in survey.nodes or not isinstance(row, int) or row < 0:
             continue
-        if not made.created.requires_grad or weight not in survey.optimized:
+        if not record.created.requires_grad or weight not in survey.optimized:
             continue
         yield None
         seen.add(weight)
-        ids = next((one for one in list(survey.sources(made))[1:2]), None)
-        between = _between(timeline.array(ids.value) if ids is not None and ids.value is not None else None, row)
-        target = _as_target(survey, made, row)
+        ids = next((one for one in list(survey.sources(record))[1:2]), None)
+        between = _count_between(timeline.array(ids.value) if ids is not None and ids.value is not None else None, row)
+        target = _as_target(survey, record, row)
         if not between and target is None:
             continue
         text = titled(f"row {row} of {{}} never learns: it is the padding row", label(timeline, weight))
         stays = f"padding_idx={row} keeps its gradient at zero"
-        often = "once" if between == 1 else f"{between} times"
-        facts = [f"index {row} is between other tokens {often}" * bool(between)]
-        fix = f"no padding_idx if index {row} is a token"
+        facts = [f"index {row} is between other tokens {times_text(between)}"] if between else []
+        fix = f"remove padding_idx if index {row} is a token"
         if target is not None:
             loss, count = target
-            facts.append(f"{count} of the loss{made_at(timeline.stack(loss.created.stack))} are {row}")
-            fix = f"{fix}; ignore_index={row} in the loss if it only pads"
-        part = Finding("padding", f"{stays}, but {' and '.join(filter(None, facts))}", made.seq, weight)
+            facts.append(f"{count} of the loss{at_text(timeline.stack(loss.created.stack))} are {row}")
+            fix = f"{fix}; use ignore_index={row} in the loss if it only pads"
+        part = Finding("padding", f"{stays}, but {' and '.join(facts)}", record.seq, weight)
         at = innermost(timeline.info(weight))
-        yield Finding("padding-used", text, made.seq, weight, (part,), fix, at, suspected=True)
+        yield Finding("padding-used", text, record.seq, weight, (part,), fix, at, suspected=True)
 
 
-def _between(ids: Array | None, row: int) -> int:
+def _count_between(ids: Array | None, row: int) -> int:
     """Return how often an index has other ones before and after it in its sequence; 0 if it may only pad.
 
-    Sequences lie along either dimension of the indices. Numbers of one dimension are no sequence, and neither is a row
-    of a table whose columns have no number in common.
+    The sequences may lie along either dimension of the indices. Indices of one dimension are not sequences, and neither
+    are the rows of a table whose columns have no number in common.
     """
     if ids is None or ids.ndim != 2 or not ids.size:
         return 0
     columns = [set(column) - {row} for column in ids.T.tolist()]
     if not any(one & following for one, following in pairwise(columns)):
         return 0
-    counts = [_inside(rows != row) for rows in (ids, ids.T)]
+    counts = [_count_inside(rows != row) for rows in (ids, ids.T)]
     return counts[0] if all(counts) else 0
 
 
-def _inside(is_other: Array) -> int:
+def _count_inside(is_other: Array) -> int:
     """Return how many False elements of rows have True ones before and after them."""
     before = np.logical_or.accumulate(is_other, axis=1)
     after = np.logical_or.accumulate(is_other[:, ::-1], axis=1)[:, ::-1]
     return int((~is_other & before & after).sum())
 
 
-def _as_target(survey: Survey, embedded: Made, row: int) -> tuple[Made, str] | None:
-    """Return a loss made from an embedding that has index `row` among its targets, and a text with their number.
+def _as_target(survey: Survey, embedded: NodeRecord, row: int) -> tuple[NodeRecord, str] | None:
+    """Return a loss computed from an embedding that has index `row` among its targets, and a text with their number.
 
-    It has as many classes as the embedding has rows. A loss with weights of classes, or for each element, may leave
-    padding out.
+    The loss must have as many classes as the embedding has rows. A loss with class weights, or one without a reduction,
+    does not count: it may leave padding out.
     """
-    rows = survey.nodes[embedded.created.inputs[0][0]].shape[0]
-    for made in survey.ops("nll_loss", "nll_loss2d"):
-        inputs, options = list(survey.sources(made)), dict(made.created.attrs)
-        if len(inputs) < 2 or len(inputs[0].shape) < 2 or inputs[0].shape[1] != rows or not made.created.requires_grad:
+    rows, seen = survey.nodes[embedded.created.inputs[0][0]].shape[0], set[int]()
+    for record in survey.ops("nll_loss", "nll_loss2d"):
+        inputs, options = list(survey.sources(record)), dict(record.created.attrs)
+        if (
+            len(inputs) < 2
+            or len(inputs[0].shape) < 2
+            or inputs[0].shape[1] != rows
+            or not record.created.requires_grad
+        ):
             continue
         value = inputs[1].value
         leaves_out = options.get("ignore_index") == row or options.get("reduction") == "none" or len(inputs) > 2
-        if value is None or leaves_out or embedded.node not in ancestors(survey.timeline, made.node):
+        if value is None or leaves_out or record.created.stack in seen:
             continue
+        seen.add(record.created.stack)
         array, stats = survey.timeline.array(value), value.statistics()
         of_statistics = stats.zero if stats is not None and row == 0 else 0
         count = of_statistics if array is None else int((array == row).sum())
-        if count:
-            return made, f"{count} of the {value.size} targets"
+        if count and embedded.node in ancestors(survey.timeline, record.node):
+            return record, f"{count} of the {value.size} targets"
     return None
 
 
-# The row of an embedding that only pads: it is zero, unless an initialization fills it
+# The padding row of an embedding: it is zero, unless an initialization fills it
 
 
 def padding_filled(survey: Survey) -> Iterator[Finding | None]:
-    """Yield embeddings whose padding row is not zero: it gets no gradient, so it stays as it is.
+    """Yield embeddings whose padding row is not zero: it gets no gradient, so it never changes.
 
-    Frozen weights and those of ``from_pretrained`` have the row that they were trained with.
+    Frozen weights and those of ``from_pretrained`` do not count: they were trained with this row.
     """
     timeline, seen = survey.timeline, set[int]()
-    for made in survey.ops("embedding"):
+    for record in survey.ops("embedding"):
         weight, row = (
-            made.created.inputs[0][0] if made.created.inputs else 0,
-            dict(made.created.attrs).get("padding_idx"),
+            record.created.inputs[0][0] if record.created.inputs else 0,
+            dict(record.created.attrs).get("padding_idx"),
         )
         if weight in seen or weight not in survey.nodes or not isinstance(row, int) or row < 0:
             continue
-        if not made.created.requires_grad:
+        if not record.created.requires_grad:
             continue
         yield None
         seen.add(weight)
         if any("from_pretrained(" in line_text(timeline, frame) for frame in timeline.info(weight).frames):
             continue
-        shape, value = survey.nodes[weight].shape, timeline.memory_value(weight, 0, made.seq)
-        ids = next((timeline.memory_value(*edge, made.seq) for edge in made.created.inputs[1:2]), None)
+        shape, value = survey.nodes[weight].shape, timeline.memory_value(weight, 0, record.seq)
+        ids = next((timeline.memory_value(*edge, record.seq) for edge in record.created.inputs[1:2]), None)
         if (
             len(shape) == 2
             and shape[1]
             and not _may_be_zero(timeline, value, row, shape[1])
             and _is_among(timeline, ids, row)
         ):
-            yield _filled_finding(survey, made, weight, row)
+            yield _filled_finding(survey, record, weight, row)
 
 
 def _may_be_zero(timeline: Timeline, value: Value | None, row: int, width: int) -> bool:
@@ -495,27 +607,27 @@ def _may_be_zero(timeline: Timeline, value: Value | None, row: int, width: int) 
 
 
 def _is_among(timeline: Timeline, value: Value | None, row: int) -> bool:
-    """Return whether an index is used: known from the elements, or if it is the least or the greatest one."""
+    """Return whether an index is used. If the elements are not stored, only the least and the greatest are known."""
     array = timeline.array(value) if value is not None else None
     stats = value.statistics() if value is not None else None
     return bool((array == row).any()) if array is not None else stats is not None and row in (stats.min, stats.max)
 
 
-def _filled_finding(survey: Survey, made: Made, weight: int, row: int) -> Finding:
+def _filled_finding(survey: Survey, record: NodeRecord, weight: int, row: int) -> Finding:
     timeline, info = survey.timeline, survey.timeline.info(weight)
     at = zeroed_at(timeline, info) or filled_at(timeline, innermost(info), info.name) or innermost(info)
     text = titled(f"the padding row {row} of {{}} is not zero, and is never trained", label(timeline, weight))
     stays = "an initialization has filled it; padding_idx only keeps its gradient zero, so it keeps these numbers"
-    part = Finding("first", stays, made.seq, weight)
+    part = Finding("first", stays, record.seq, weight)
     named = written_name(timeline, at)
     if named.rpartition(".")[2] != info.name.rpartition(".")[2]:
         named = ""  # the variable of a loop, which also fills other parameters
     fix = f"set it to zero after the initialization: with torch.no_grad(): {named or 'emb.weight'}[{row}] = 0"
     edit = after(timeline, at, f"{named}.data[{row}].zero_()") if named else None
-    return Finding("padding-filled", text, made.seq, weight, (part,), fix, at, suspected=True, edit=edit)
+    return Finding("padding-filled", text, record.seq, weight, (part,), fix, at, suspected=True, edit=edit)
 
 
-# Elements whose gradient a hook makes zero, and which weight decay still shrinks
+# Elements whose gradient a hook sets to zero, but which weight decay still shrinks
 
 
 def decayed(survey: Survey) -> Iterator[Finding | None]:
@@ -536,7 +648,7 @@ def decayed(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _zeroed(before: Value | None, after: Value | None) -> int:
-    """Return how many more zeros a gradient has after a hook; 0 if the hook made it zero as a whole."""
+    """Return how many more zeros a gradient has after a hook; 0 if the hook has set all of it to zero."""
     stats = [value.statistics() if value is not None else None for value in (before, after)]
     if stats[0] is None or stats[1] is None or after is None or stats[1].zero == after.size:
         return 0
@@ -547,14 +659,14 @@ def _decayed_finding(timeline: Timeline, effect: HookEffect, lost: int, step: in
     node, event = effect.ran.node, timeline.event(step)
     frames = timeline.stack(event.stack) if isinstance(event, OptimizerStepped) else ()
     call = frames[0] if frames else None
-    made = assignment(timeline, call, receiver(timeline, call, "step"))
+    construction = assignment(timeline, call, receiver(timeline, call, "step"))
     kind = event.kind if isinstance(event, OptimizerStepped) else ""
     text = titled("weight decay changes the elements of {} that its hook freezes", label(timeline, node))
     zeroed = f"the hook {shown(effect.ran.name)} makes {lost:,} of its gradients zero{effect.registered(timeline)}"
     part = Finding("hook", f"{zeroed}, but {shown(kind)} has weight_decay={number(decay)}", effect.seq, node)
-    fix = "weight_decay=0 for this parameter, in a group of its own, or write the old rows back after the step"
-    edit = with_keyword(timeline, made, kind, "weight_decay", "0.0")
-    return Finding("decayed", text, step, node, (part,), fix, made or call, suspected=True, edit=edit)
+    fix = "use weight_decay=0 for this parameter, in a group of its own, or write the old rows back after the step"
+    edit = with_keyword(timeline, construction, kind, "weight_decay", "0.0")
+    return Finding("decayed", text, step, node, (part,), fix, construction or call, suspected=True, edit=edit)
 
 
 # Replicas: parameters that get the same gradient, and have different values
@@ -565,8 +677,8 @@ _FEWEST_REPLICATED = 2
 def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first line that gives one gradient to two parameters with different numbers, for several pairs.
 
-    The pairs must be the same between any two steps of optimizers: other parameters may get equal gradients once.
-    Gradients that are zero, or signs only, as of signSGD, are equal by chance.
+    A pair must get equal gradients before every optimizer step: other parameters may get equal ones once. Gradients
+    whose elements all have one size do not count: zeros, or the signs that signSGD uses, are equal by chance.
     """
     timeline = survey.timeline
     last: dict[int, tuple[int, GradSet]] = {}
@@ -587,13 +699,13 @@ def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
         last[event.stack] = seq, event
         if before is None or before[1].value != event.value or _has_one_size(timeline, event.value):
             continue
-        held = [timeline.memory_value(node, 0, seq) for node in (before[1].node, event.node)]
+        values = [timeline.memory_value(node, 0, seq) for node in (before[1].node, event.node)]
         pair = frozenset((before[1].node, event.node))
-        if None not in held and _numbers(held[0]) != _numbers(held[1]) and pair <= survey.optimized:
+        if None not in values and _numbers(values[0]) != _numbers(values[1]) and pair <= survey.optimized:
             now[event.stack].setdefault(pair, (seq, before[1].node, event))
-    found = next((pairs for pairs in always.values() if len(pairs) >= _FEWEST_REPLICATED), {})
-    if found:
-        yield _apart_finding(survey, *next(iter(found.values())))
+    pairs_of_line = next((pairs for pairs in always.values() if len(pairs) >= _FEWEST_REPLICATED), {})
+    if pairs_of_line:
+        yield _apart_finding(survey, *next(iter(pairs_of_line.values())))
 
 
 def _has_one_size(timeline: Timeline, value: Value) -> bool:
@@ -614,10 +726,66 @@ def _apart_finding(survey: Survey, seq: int, first: int, event: GradSet) -> Find
     )
     places = timeline.stack(event.stack)
     part = Finding(
-        "first", f"they get it{made_at(places)}, as replicas do, but they began with different values", seq, first
+        "first", f"they get it{at_text(places)}, as replicas do, but they started with different values", seq, first
     )
     common = [frame for frame in one.frames if any((frame.path, frame.line) == (f.path, f.line) for f in other.frames)]
     own = innermost(other)
     at = next((frame for frame in reversed(common) if own is not None and frame.path == own.path), own)
-    fix = "let all replicas begin with the same numbers: replica.load_state_dict(first.state_dict())"
+    fix = "let all replicas start with the same numbers: replica.load_state_dict(first.state_dict())"
     return Finding("replicas-apart", text, seq, first, (part,), fix, at, suspected=True)
+
+
+# A state that was saved by reference, and restored later: every number is copied onto itself
+
+
+def restored_onto_itself(survey: Survey) -> Iterator[Finding | None]:
+    """Yield saved states that share the memory of what they are copied back to, and so have changed with it.
+
+    ``best = net.state_dict()`` has no copies. A state that nothing was written to since is restored in vain, too, but
+    nothing is lost.
+    """
+    timeline, saved = survey.timeline, dict[int, list[tuple[NodeRecord, NodeRecord, int]]]()
+    # By storage and line: versions that copies made there. Parameters that share memory are restored several times.
+    copied: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    for record in survey.ops("copy"):
+        yield None
+        output = record.created.outputs[0]
+        versions = copied[output.storage, _place_of(survey, record)]
+        versions.append(output.version)
+        pair = [survey.nodes.get(node) for node, _ in record.created.inputs]
+        if len(pair) != 2 or pair[0] is None or pair[1] is None or pair[0] is pair[1]:
+            continue
+        target, source = pair[0], pair[1]
+        if _memory_of(target) is None or _memory_of(target) != _memory_of(source):
+            continue
+        made = dict(source.created.attrs).get("made_at_version", source.created.outputs[0].version)
+        if not isinstance(made, int):
+            continue
+        writes = output.version - 1 - made - sum(made < one < output.version for one in versions)
+        if writes > 0:
+            saved.setdefault(source.created.stack, []).append((record, source, writes))
+    for copies in saved.values():
+        record, source, writes = copies[0]
+        at, owner = innermost(timeline.info(source.node)), record.created.inputs[0][0]
+        text = titled("the state saved here is the memory of {} itself, not a copy", label(timeline, owner))
+        times = f"{writes} later write{'s' * (writes != 1)} changed it, too"
+        part = Finding("write", f"{times}; {_place_of(survey, record)} copies it onto itself", record.seq, owner,
+                       at=survey.at(record))  # fmt: skip
+        count = len({one.created.inputs[0][0] for one, *_ in copies})
+        others = (Finding("more", f"so it is for {count} tensors of this state", record.seq),) * (count > 1)
+        model = receiver(timeline, at, "state_dict")
+        fix = f"copy.deepcopy({model}.state_dict())" if model else "copy.deepcopy() of the state"
+        fix = f"{fix}, or a clone() of each tensor"
+        edit = copied_state(timeline, at)
+        yield Finding("saved-by-reference", text, record.seq, owner, (part, *others), fix, at, edit=edit)
+
+
+def _place_of(survey: Survey, record: NodeRecord) -> str:
+    at = survey.at(record)
+    return file_line(at.path, at.line) if at is not None else "the program"
+
+
+def _memory_of(record: NodeRecord) -> tuple[int, int, tuple[int, ...]] | None:
+    """Return the storage, the offset and the shape of a tensor."""
+    output = next(iter(record.created.outputs), None)
+    return (output.storage, output.offset, record.shape) if output is not None and output.storage else None

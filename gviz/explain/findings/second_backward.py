@@ -11,17 +11,21 @@ made again in each step instead.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.display_names import innermost, label, label_at, made_at, symbol, titled
-from gviz.explain.edit import before, into_loop, with_keyword, wrapped
+from gviz.explain.display_names import at_text, innermost, label, label_at, symbol, titled
+from gviz.explain.edit import before, block_around, into_loop, parameter_last, with_keyword, wrapped
 from gviz.explain.finding import Finding
-from gviz.explain.findings.no_gradient import nameless_leaf
+from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.program_errors import Failure
+from gviz.explain.program_source import line_text
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import file_line
 
 PATTERN = r"backward through the graph a second time"
 _UPDATING = frozenset(("add", "sub", "mul", "div", "lerp", "copy", "addcmul", "addcdiv"))
@@ -63,19 +67,19 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     or the one before.
     """
     timeline = failure.timeline
-    made, used = timeline.info(old), timeline.info(user)
+    source, used = timeline.info(old), timeline.info(user)
     if _is_used_again(timeline, used, old):
-        return _made_once(failure, released, used, made)
+        return _single_result(failure, released, used, source)
     first = _other_use(timeline, used, old)
     kind, what = ("carried-state", "carried over") if first is None else ("second-backward", "which both use")
     text = titled(f"backward reaches an earlier graph through {{}}, {what}", label(timeline, old))
     crossed = f"the edge that crosses: {label_at(timeline, user)} uses {label_at(timeline, old)}"
     edge = Finding("crossing", crossed, used.born, user, at=innermost(used))
     name = symbol(timeline, old)
-    fix, edit, at = _where_to_detach(name, made, used, first), None, innermost(used) or innermost(made)
+    fix, edit, at = _where_to_detach(name, source, used, first), None, innermost(used) or innermost(source)
     is_update = used.op.name.endswith("_") and used.op.base_name in _UPDATING
     if first is not None and not is_update:
-        own = _own_frames(first, made)
+        own = _own_frames(first, source)
         at = own[0] if own else at
         edit = wrapped(timeline, at, name, ".detach()") if name.isidentifier() else None
     elif name.isidentifier() and not used.op.name.endswith("_"):
@@ -89,30 +93,53 @@ def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
     return any(_calls(info) == _calls(used) and info.op.name == used.op.name for info in uses)
 
 
-def _made_once(failure: Failure, released: Finding, used: NodeInfo, made: NodeInfo) -> Finding:
+def _single_result(failure: Failure, released: Finding, used: NodeInfo, source: NodeInfo) -> Finding:
     """Return the finding about a result that was made before a loop: every step goes back through its one graph."""
-    timeline, name = failure.timeline, symbol(failure.timeline, made.node)
-    what = label(timeline, made.node)
+    timeline, name = failure.timeline, symbol(failure.timeline, source.node)
+    what = label(timeline, source.node)
     text = titled("backward reaches an earlier graph through {}, made only once", what)
-    again = f"{label_at(timeline, used.node)} uses it again: {label_at(timeline, made.node)}"
+    again = f"{label_at(timeline, used.node)} uses it again: {label_at(timeline, source.node)}"
     edge = Finding("crossing", again, used.born, used.node, at=innermost(used))
-    leaf = nameless_leaf(timeline, made)
+    cached = _weight_cache(timeline, source.frames)
+    if cached is not None:
+        block = f"it is kept by the block at {file_line(cached.path, cached.line)}"
+        kept = Finding("held", block, source.born, source.node, at=cached)
+        return Finding("second-backward", text, failure.seq, source.node, (edge, kept), _SHORT_CACHE, cached)
+    leaf = nameless_leaf(timeline, source)
     learned = f"to learn {name}, make it the leaf itself: requires_grad last, {name} = (...).requires_grad_()"
     anew = f"make {what} anew in each step, inside the loop; or detach() it, if it is data or a target"
     fix = anew if leaf is None or not name.isidentifier() else learned
-    edit = into_loop(timeline, innermost(made), innermost(used)) if fix is anew else None
-    return Finding("second-backward", text, failure.seq, made.node, (edge, released), fix, innermost(made), edit=edit)
+    edit = into_loop(timeline, innermost(source), innermost(used)) if fix is anew else None
+    if leaf is not None and leaf.created.kind == "parameter":
+        fix, edit = PARAMETER_LAST, parameter_last(timeline, innermost(source))
+    return Finding(
+        "second-backward", text, failure.seq, source.node, (edge, released), fix, innermost(source), edit=edit
+    )
 
 
-def _where_to_detach(name: str, made: NodeInfo, used: NodeInfo, first: NodeInfo | None) -> str:
+def _weight_cache(timeline: Timeline, frames: Sequence[Frame]) -> Frame | None:
+    """Return the line ``with parametrize.cached():`` around a call stack; the program may have another ``cached``."""
+    at = block_around(timeline, frames, "cached")
+    if at is None:
+        return None
+    is_imported = _CACHE_IMPORT.search(timeline.source(at.path) or "") is not None
+    return at if "parametrize.cached" in line_text(timeline, at) or is_imported else None
+
+
+_CACHE_IMPORT = re.compile(r"^\s*from torch\.nn\.utils\.parametrize import .*\bcached\b", re.MULTILINE)
+
+_SHORT_CACHE = "enter cached() in each step, around the forward only: it keeps the weight, and its graph, to its end"
+
+
+def _where_to_detach(name: str, source: NodeInfo, used: NodeInfo, first: NodeInfo | None) -> str:
     if used.op.name.endswith("_") and used.op.base_name in _UPDATING:
-        return f"with torch.no_grad(): around what is written in place{made_at(used.frames)}, if that is only an update"
+        return f"with torch.no_grad(): around what is written in place{at_text(used.frames)}, if that is only an update"
     known = name.isidentifier()
     if first is None:
         what = f"{name} = {name}.detach()" if known else "detach() what is carried over"
-        return f"{what} before it is used{made_at(used.frames)}"
+        return f"{what} before it is used{at_text(used.frames)}"
     what = f"{name}.detach()" if known else "detach() it"
-    at = made_at(_own_frames(first, made))
+    at = at_text(_own_frames(first, source))
     return f"{what}{at}, if the first backward() need not go behind it; else retain_graph=True there"
 
 
@@ -159,7 +186,7 @@ def _call(timeline: Timeline, seq: int) -> str:
 def _called_at(timeline: Timeline, seq: int) -> str | None:
     """Return in words where the pass that ran at an event was called; None if no pass ran."""
     started = pass_started(timeline, timeline.at(seq).pass_nr)
-    return made_at(timeline.stack(started.stack)) if started is not None else None
+    return at_text(timeline.stack(started.stack)) if started is not None else None
 
 
 def _path_down(timeline: Timeline, seq: int, node: int) -> list[int]:

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gviz.events import DataSet, NodeCreated, OptimizerStepped, ScopeEntered, StorageWritten
+from gviz.events import DataSet, NodeCreated, OptimizerStepped, RequiresGradSet, ScopeEntered, StorageWritten
 from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import method_self, pairing_loop, with_keyword
+from gviz.explain.edit import (
+    after,
+    called_lines,
+    keyword_if_training,
+    method_self,
+    pairing_loop,
+    receiver,
+    with_keyword,
+)
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
-from gviz.explain.recording_overview import Made, Survey
+from gviz.explain.program_source import line_text
+from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 from gviz.values.value import Value
 
@@ -28,26 +38,30 @@ class _ModelCall:
     `dropouts` are its dropout modules. They count as in training mode if they made a node; one with p = 0 makes none.
     """
 
-    first: Made | None = None
+    first: NodeRecord | None = None
     parameters: set[int] = field(default_factory=set)
     trains: dict[str, bool] = field(default_factory=dict)
     dropouts: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
-class _Training:
-    """The results of the optimizer steps so far; `active` is the last step of each module in training mode."""
+class _StepResults:
+    """The results of the optimizer steps so far; `active` is the last step of each module in training mode.
+
+    `first` is the first step in evaluation mode, and `last_before` the last one in training mode before it.
+    """
 
     active: dict[str, int] = field(default_factory=dict)
+    last_before: int = 0
     steps: int = 0
-    first: tuple[int, Made] | None = None
+    first: tuple[int, NodeRecord] | None = None
     names: list[str] = field(default_factory=list)
 
 
 def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first step that trains a model while none of its dropout and batch norm modules is in training mode."""
     calls: dict[int, _ModelCall] = {}
-    seen = _Training()
+    seen = _StepResults()
     for seq, event in survey.select(ScopeEntered, NodeCreated, OptimizerStepped):
         yield None
         match event:
@@ -57,7 +71,7 @@ def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
                 call.dropouts.add(name)
             case NodeCreated(kind="op", scope=scope, during=(0, _)) if scope in survey.scopes:
                 call = calls.setdefault(survey.outermost(scope), _ModelCall())
-                _made(survey, call, survey.nodes[event.node])
+                _note_call(survey, call, survey.nodes[event.node])
             case OptimizerStepped(parameters=stepped):
                 trained = [call for call in calls.values() if not call.parameters.isdisjoint(stepped)]
                 _stepped(seen, seq, trained)
@@ -66,21 +80,21 @@ def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
         yield _eval_finding(survey, seen, *seen.first)
 
 
-def _made(survey: Survey, call: _ModelCall, made: Made) -> None:
+def _note_call(survey: Survey, call: _ModelCall, record: NodeRecord) -> None:
     """Record the model call that made a node."""
-    scope, attrs = survey.scopes[made.created.scope], dict(made.created.attrs)
-    if not made.created.requires_grad:
+    scope, attrs = survey.scopes[record.created.scope], dict(record.created.attrs)
+    if not record.created.requires_grad:
         return  # an evaluation, or a part that is not trained
-    own = {node for node, _ in made.created.inputs if node in survey.optimized}
-    call.first = call.first or made
+    own = {node for node, _ in record.created.inputs if node in survey.optimized}
+    call.first = call.first or record
     call.parameters |= own
     if scope.name in call.dropouts:
         call.trains[scope.name] = True
-    elif made.op.endswith("batch_norm") and "training" in attrs and own:
+    elif record.op.endswith("batch_norm") and "training" in attrs and own:
         call.trains[scope.name] = bool(attrs["training"])
 
 
-def _stepped(seen: _Training, seq: int, trained: list[_ModelCall]) -> None:
+def _stepped(seen: _StepResults, seq: int, trained: list[_ModelCall]) -> None:
     """Record the mode of the calls that a step trains. One module in training mode makes all of them deliberate."""
     trains = {name: mode for call in trained for name, mode in call.trains.items()}
     dropouts = {name for call in trained for name in call.dropouts}
@@ -93,23 +107,24 @@ def _stepped(seen: _Training, seq: int, trained: list[_ModelCall]) -> None:
         seen.steps += 1
         if seen.first is None:
             seen.first, seen.names = (seq, first), telling
+            seen.last_before = max(seen.active.values(), default=0)
 
 
-def _eval_finding(survey: Survey, seen: _Training, seq: int, made: Made) -> Finding:
+def _eval_finding(survey: Survey, seen: _StepResults, seq: int, record: NodeRecord) -> Finding:
     times = f"{seen.steps} steps" if seen.steps > 1 else "a step"
     named = ", ".join(map(shown, seen.names[:_NAMED])) + ", …" * (len(seen.names) > _NAMED)
     text = f"{times} of the optimizer trained a model in evaluation mode"
-    last = max((n for n in seen.active.values() if n < seq), default=0)
-    before = "up to this step it was in training mode" if last else "it was never in training mode"
-    parts = (Finding("since", f"{named} worked as after eval(); {before}", last),)
+    before = "up to this step it was in training mode" if seen.last_before else "it was never in training mode"
+    parts = (Finding("since", f"{named} worked as after eval(); {before}", seen.last_before),)
     fix = "model.train() before training, and again after each evaluation (leave it if statistics are to stay frozen)"
-    at, numbers = innermost(survey.timeline.info(made.node)), (Number("steps", seen.steps),)
-    return Finding("trained-in-eval", text, seq, made.node, parts, fix, at, numbers, suspected=True)
+    at, numbers = innermost(survey.timeline.info(record.node)), (Number("steps", seen.steps),)
+    return Finding("trained-in-eval", text, seq, record.node, parts, fix, at, numbers, suspected=True)
 
 
 # Dropout that is active under no_grad: most likely an evaluation without eval()
 
 _DROPPING = (*DROPOUTS, "mul")  # a dropout of the program's own may be a mul
+_ATTENTION = "scaled_dot_product_attention"
 
 
 def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
@@ -117,49 +132,64 @@ def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
 
     ``eval()`` turns off the module, but not the function: `F.dropout` drops unless it gets ``training=False``.
     """
-    timeline, repeated, without_grad = survey.timeline, _made_again(survey), _calls_without_grad(survey)
-    for made in survey.ops(*_DROPPING):
-        scope, attrs = survey.scopes.get(made.created.scope), dict(made.created.attrs)
+    timeline, repeated, without_grad = survey.timeline, _rerun_modules(survey), _calls_without_grad(survey)
+    for record in survey.ops(*_DROPPING, _ATTENTION):
+        scope, attrs = survey.scopes.get(record.created.scope), dict(record.created.attrs)
         is_module = scope is not None and "Dropout" in scope.kind
-        is_function = not is_module and made.op in DROPOUTS and attrs.get("training", True) and attrs.get("p")
-        if scope is None or made.created.requires_grad or scope.name in repeated or not (is_module or is_function):
+        is_attention = record.op == _ATTENTION or survey.timeline.info(record.node).op.call == _ATTENTION
+        is_function = not is_module and record.op in DROPOUTS and attrs.get("training", True) and attrs.get("p")
+        is_function = is_function or (record.op == _ATTENTION and attrs.get("dropout_p"))
+        if scope is None or record.created.requires_grad or scope.name in repeated or not (is_module or is_function):
             continue
-        if made.created.switched_off or _under_no_grad(survey, made) or survey.outermost(scope.scope) in without_grad:
-            text = titled("dropout is active at {} in a forward under no_grad", label(timeline, made.node))
+        if is_function and "training=True" in line_text(timeline, innermost(timeline.info(record.node))).replace(
+            " ", ""
+        ):
+            continue  # written out: samples of a prediction
+        if (
+            record.created.switched_off
+            or _under_no_grad(survey, record)
+            or survey.outermost(scope.scope) in without_grad
+        ):
+            text = titled("dropout is active at {} in a forward under no_grad", label(timeline, record.node))
             fix = "model.eval() before evaluating, model.train() after (leave it if the randomness is wanted)"
             if is_function:
                 fix = "dropout(x, p, training=self.training), which eval() turns off, or an nn.Dropout module"
-            at, edit = innermost(timeline.info(made.node)), None
-            if is_function and (own := method_self(timeline, at)):
-                edit = with_keyword(timeline, at, made.op, "training", f"{own}.training")
-            yield Finding("dropout-in-evaluation", text, made.seq, made.node, (), fix, at, suspected=True, edit=edit)
+            at, edit = innermost(timeline.info(record.node)), None
+            if is_attention:
+                fix = "dropout_p=p if self.training else 0.0: eval() does not turn off the dropout of this function"
+                edit = keyword_if_training(timeline, at, _ATTENTION, "dropout_p", "0.0")
+            elif is_function and (own := method_self(timeline, at)):
+                edit = with_keyword(timeline, at, record.op, "training", f"{own}.training")
+            yield Finding(
+                "dropout-in-evaluation", text, record.seq, record.node, (), fix, at, suspected=True, edit=edit
+            )
 
 
 def _calls_without_grad(survey: Survey) -> set[int]:
     """Return the outermost calls of models that ran under no_grad: nothing in them is tracked."""
-    found: dict[int, bool] = {}
-    for made in survey.nodes.values():
-        if made.created.kind == "op" and made.created.scope in survey.scopes:
-            call = survey.outermost(made.created.scope)
-            if made.created.requires_grad:
-                found[call] = False
-            elif made.created.switched_off:
-                found.setdefault(call, True)
-    return {call for call, is_off in found.items() if is_off}
+    calls: dict[int, bool] = {}
+    for record in survey.nodes.values():
+        if record.created.kind == "op" and record.created.scope in survey.scopes:
+            call = survey.outermost(record.created.scope)
+            if record.created.requires_grad:
+                calls[call] = False
+            elif record.created.switched_off:
+                calls.setdefault(call, True)
+    return {call for call, is_off in calls.items() if is_off}
 
 
-def _made_again(survey: Survey) -> set[str]:
+def _rerun_modules(survey: Survey) -> set[str]:
     """Return modules that ran in backward, too: those of a checkpoint, whose forward has no graph."""
-    scopes = (survey.scopes.get(made.created.scope) for made in survey.ops(*_DROPPING) if made.created.during[0])
+    scopes = (survey.scopes.get(record.created.scope) for record in survey.ops(*_DROPPING) if record.created.during[0])
     return {scope.name for scope in scopes if scope is not None}
 
 
-def _under_no_grad(survey: Survey, made: Made) -> bool:
+def _under_no_grad(survey: Survey, record: NodeRecord) -> bool:
     """Return whether it follows operations under no_grad, and its result is not used for training."""
     timeline = survey.timeline
-    earlier = (survey.nodes.get(node) for node in ancestors(timeline, made.node))
+    earlier = (survey.nodes.get(node) for node in ancestors(timeline, record.node))
     beneath = any(one is not None and one.created.switched_off for one in earlier)
-    users = (timeline.info(node) for node in timeline.nodes.users(made.node))
+    users = (timeline.info(node) for node in timeline.nodes.users(record.node))
     return beneath and not any(user.created.requires_grad for user in users)
 
 
@@ -177,21 +207,21 @@ def initial_statistics(survey: Survey) -> Iterator[Finding | None]:
     timeline, seen = survey.timeline, set[str]()
     if not survey.passes:
         return
-    for made in survey.ops(*_NORMS):
+    for record in survey.ops(*_NORMS):
         yield None
-        names = {timeline.info(node).name: node for node, _ in made.created.inputs if node}
+        names = {timeline.info(node).name: node for node, _ in record.created.inputs if node}
         mean = next((name for name in names if name.endswith("running_mean")), "")
         variance = next((name for name in names if name.endswith("running_var")), "")
-        if not mean or not variance or mean in seen or dict(made.created.attrs).get("training", True):
+        if not mean or not variance or mean in seen or dict(record.created.attrs).get("training", True):
             continue
         others = [node for name, node in names.items() if name not in (mean, variance)]
         own = [node for node in others if timeline.info(node).created.kind == "parameter"]
-        if not (_is_all(survey, names[mean], made.seq, 0) and _is_all(survey, names[variance], made.seq, 1)):
+        if not (_is_all(survey, names[mean], record.seq, 0) and _is_all(survey, names[variance], record.seq, 1)):
             continue
-        varied = next((node for node in own if not _is_uniform(timeline.memory_value(node, 0, made.seq))), 0)
-        if varied and survey.optimized.isdisjoint(own) and _follows_training(survey, varied, made.seq):
+        varied = next((node for node in own if not _is_uniform(timeline.memory_value(node, 0, record.seq))), 0)
+        if varied and survey.optimized.isdisjoint(own) and _follows_training(survey, varied, record.seq):
             seen.add(mean)
-            yield _initial_finding(survey, made, names[mean], varied)
+            yield _initial_finding(survey, record, names[mean], varied)
 
 
 def _follows_training(survey: Survey, node: int, end: int) -> bool:
@@ -200,13 +230,13 @@ def _follows_training(survey: Survey, node: int, end: int) -> bool:
     PyTorch's recording may meet it only after the pass, and has no earlier writes. Then it counts if a trained
     parameter has the same shape and the same place in its model.
     """
-    timeline, made, start = survey.timeline, survey.nodes[node], survey.passes[0][0]
-    if made.seq > start:
+    timeline, record, start = survey.timeline, survey.nodes[node], survey.passes[0][0]
+    if record.seq > start:
         trained = (survey.nodes[one] for one in survey.optimized if one in survey.nodes)
         place = timeline.info(node).name.split(".")[-2:]
-        same = (one for one in trained if one.shape == made.shape)
+        same = (one for one in trained if one.shape == record.shape)
         return any(timeline.info(one.node).name.split(".")[-2:] == place for one in same)
-    storages = {output.storage for output in made.created.outputs}
+    storages = {output.storage for output in record.created.outputs}
     written = any(event.storage in storages for _, event in timeline.select((StorageWritten,), start, end))
     return written or any(event.node == node for _, event in timeline.select((DataSet,), start, end))
 
@@ -222,12 +252,73 @@ def _is_uniform(value: Value | None) -> bool:
     return stats is None or stats.min == stats.max
 
 
-def _initial_finding(survey: Survey, made: Made, mean: int, varied: int) -> Finding:
-    timeline, at = survey.timeline, innermost(survey.timeline.info(made.node))
+def _initial_finding(survey: Survey, record: NodeRecord, mean: int, varied: int) -> Finding:
+    timeline, at = survey.timeline, innermost(survey.timeline.info(record.node))
     text = titled("{} is 0 as at the start, but {} is trained", label(timeline, mean), label(timeline, varied))
-    now = f"{label_at(timeline, made.node)} normalizes with a mean of 0 and a variance of 1"
-    part = Finding("used", now, made.seq, made.node, at=at)
+    now = f"{label_at(timeline, record.node)} normalizes with a mean of 0 and a variance of 1"
+    part = Finding("used", now, record.seq, record.node, at=at)
     model = timeline.info(varied).name.split(".")[0]
     copied = pairing_loop(timeline, at, f"{model}.parameters()")
     fix = "copy the buffers, too, which parameters() leaves out: zip(copy.buffers(), net.buffers()), then a.copy_(b)"
-    return Finding("initial-statistics", text, made.seq, mean, (part,), fix, copied or at)
+    return Finding("initial-statistics", text, record.seq, mean, (part,), fix, copied or at)
+
+
+# A batch norm in training mode whose parameters are frozen: its running statistics still follow the data
+
+
+def frozen_statistics(survey: Survey) -> Iterator[Finding | None]:
+    """Yield a frozen part of a trained model in which a batch norm updates its running statistics.
+
+    A forward under no_grad is left out: the target network of self-supervised learning may normalize by its batch. So
+    are parameters that are trained at other times, such as those of a discriminator.
+    """
+    timeline, parts = survey.timeline, dict[str, list[NodeRecord]]()
+    written = {event.storage for _, event in survey.select(StorageWritten)}
+    for record in survey.ops(*_NORMS):
+        yield None
+        scope = survey.scopes.get(record.created.scope)
+        if scope is None or not dict(record.created.attrs).get("training") or record.created.switched_off:
+            continue
+        own = [one for one in survey.sources(record) if one.created.kind == "parameter"]
+        is_fixed = own and not any(
+            one.node in survey.optimized or one.created.outputs[0].storage in written for one in own
+        )
+        if is_fixed and all(_is_frozen(survey, one, record.seq) for one in own) and _is_of_trained(survey, scope):
+            parts.setdefault(scope.name, []).append(record)
+    norms = {name: records for name, records in parts.items() if len(records) >= _FEWEST}
+    if norms:
+        yield _statistics_finding(timeline, norms)
+
+
+def _is_frozen(survey: Survey, parameter: NodeRecord, seq: int) -> bool:
+    """Return whether a parameter requires no gradient at an event."""
+    switches = (
+        event for _, event in survey.timeline.select((RequiresGradSet,), 0, seq) if event.node == parameter.node
+    )
+    last = next(reversed([*switches]), parameter.created)
+    return not last.requires_grad
+
+
+def _is_of_trained(survey: Survey, scope: ScopeEntered) -> bool:
+    """Return whether another part of the same model call has a trained parameter."""
+    call = survey.outermost(scope.scope)
+    others = (one for node in survey.optimized for one in survey.timeline.nodes.users(node) if one in survey.nodes)
+    scopes = (survey.nodes[one].created.scope for one in others)
+    return any(one in survey.scopes and survey.outermost(one) == call for one in scopes)
+
+
+def _statistics_finding(timeline: Timeline, norms: dict[str, list[NodeRecord]]) -> Finding:
+    name, (record, *later) = next(iter(norms.items()))
+    more = f" and {len(norms) - 1} more" if len(norms) > 1 else ""
+    text = titled(f"the statistics of {{}}{more} still change, though frozen", shown(name))
+    batches = f"in training mode it normalized {len(later) + 1} batches by their own mean and updated running_mean"
+    part = Finding("since", f"{batches}: requires_grad=False does not stop that", record.seq, record.node)
+    at, edit = innermost(timeline.info(record.node)), None
+    children = {path.split(".")[1] for path in norms if path.count(".")}
+    for line in called_lines(timeline, at, "train"):
+        at = line
+        if len(children) == 1 and (model := receiver(timeline, line, "train")):
+            edit = after(timeline, line, f"{model}.{children.pop()}.eval()")
+        break
+    fix = "eval() for the frozen part after each train() of the model"
+    return Finding("frozen-statistics", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)

@@ -8,71 +8,74 @@ from dataclasses import replace
 from gviz.events import DataSet
 from gviz.explain.computation import computation, dropout_effect
 from gviz.explain.contributions import contributions
-from gviz.explain.display_names import innermost, label, label_at, made_at, why_cut
+from gviz.explain.display_names import at_text, innermost, label, label_at, why_cut
 from gviz.explain.finding import Finding
 from gviz.explain.parameter_updates import is_unseen, step_of, step_words
 from gviz.explain.question import Question
 from gviz.values.value_text import grad, short
 
 
-def unborn(asked: Question) -> Finding:
+def unborn(question: Question) -> Finding:
     """Return that the node does not exist yet."""
-    text = f"{label(asked.timeline, asked.node)} is made later"
-    return Finding("unborn", text, asked.info.born, asked.node, at=innermost(asked.info))
+    text = f"{label(question.timeline, question.node)} is made later"
+    return Finding("unborn", text, question.info.born, question.node, at=innermost(question.info))
 
 
-def computed_value(asked: Question) -> Finding:
+def computed_value(question: Question) -> Finding:
     """Return the formula with its numbers, and the last write in place."""
-    timeline, info, output = asked.timeline, asked.info, asked.output
-    made = info.created.outputs[asked.output_nr].value
-    how = replace(computation(timeline, asked.node), results=(("", made),)).text or f"{info.created.kind} {short(made)}"
-    text, at = f"{label_at(timeline, asked.node)}: {how}", innermost(info)
-    further = (*_dropped(asked), *_cut(asked), *_gradient(asked))
+    timeline, info, output = question.timeline, question.info, question.output
+    first_value = info.created.outputs[question.output_nr].value
+    how = (
+        replace(computation(timeline, question.node), results=(("", first_value),)).text
+        or f"{info.created.kind} {short(first_value)}"
+    )
+    text, at = f"{label_at(timeline, question.node)}: {how}", innermost(info)
+    further = (*_dropped(question), *_cut(question), *_gradient(question))
     if not output.written_by:
-        return Finding("computed", text, info.born, asked.node, further, at=at)
-    part = _written(asked, output.written_by)
-    return Finding("written", text, info.born, asked.node, (part, *further), at=at)
+        return Finding("computed", text, info.born, question.node, further, at=at)
+    part = _written(question, output.written_by)
+    return Finding("written", text, info.born, question.node, (part, *further), at=at)
 
 
-def _dropped(asked: Question) -> Iterator[Finding]:
+def _dropped(question: Question) -> Iterator[Finding]:
     """Yield the effect of a dropout on it."""
-    if did := dropout_effect(asked.timeline, asked.node):
-        yield Finding("dropped", did, asked.info.born, asked.node)
+    if did := dropout_effect(question.timeline, question.node):
+        yield Finding("dropped", did, question.info.born, question.node)
 
 
-def _cut(asked: Question) -> Iterator[Finding]:
+def _cut(question: Question) -> Iterator[Finding]:
     """Yield the fact that no gradient flows back through an operation that could have been tracked."""
-    made = asked.info.created
-    if made.untracked and made.untracked != "inputs":
-        text = f"no gradient goes back through it: {why_cut(asked.info)}"
-        yield Finding("cut", text, asked.info.born, asked.node)
+    created = question.info.created
+    if created.untracked and created.untracked != "inputs":
+        text = f"no gradient goes back through it: {why_cut(question.info)}"
+        yield Finding("cut", text, question.info.born, question.node)
 
 
-def _written(asked: Question, writer: int) -> Finding:
+def _written(question: Question, writer: int) -> Finding:
     """Return the last write in place: by an operation, or by an optimizer."""
-    timeline, output = asked.timeline, asked.output
+    timeline, output = question.timeline, question.output
     change = timeline.event(output.value_seq)
     how = "changed its data" if isinstance(change, DataSet) else "wrote to its memory"
     now = f"{how}: {short(output.value)}"
-    if not is_unseen(timeline, asked.node, writer):
+    if not is_unseen(timeline, question.node, writer):
         wrote, own = timeline.info(writer), ""
         if timeline.contexts.step_of(wrote):
-            own = f", in a step of {step_words(timeline, asked.node, output.value_seq)},"
+            own = f", in a step of {step_words(timeline, question.node, output.value_seq)},"
         text = f"then {label_at(timeline, writer)}{own} {now}"
         return Finding("write", text, output.value_seq, writer, at=innermost(wrote))
     step = step_of(timeline, writer, output.value_seq)
     place = step if step is not None else change if isinstance(change, DataSet) else None
     frames = timeline.stack(place.stack) if place is not None else ()
     stepped = step_words(timeline, writer, output.value_seq)
-    by = f"{f'a step of {stepped}' if stepped else 'the program'}{made_at(frames)}"
+    by = f"{f'a step of {stepped}' if stepped else 'the program'}{at_text(frames)}"
     at = frames[0] if frames else None
-    return Finding("write", f"then {by} {now}", output.value_seq, asked.node, at=at)
+    return Finding("write", f"then {by} {now}", output.value_seq, question.node, at=at)
 
 
-def _gradient(asked: Question) -> Iterator[Finding]:
+def _gradient(question: Question) -> Iterator[Finding]:
     """Yield the gradient that the latest pass brought to a result, which does not keep it."""
-    output = asked.output
-    if asked.info.created.kind == "op" and output.incoming is not None and output.parts:
+    output = question.output
+    if question.info.created.kind == "op" and output.incoming is not None and output.parts:
         text = f"its gradient was {grad(output.incoming)}; .grad keeps it only after retain_grad()"
-        parts = contributions(asked.timeline, output.parts)
-        yield Finding("incoming", text, output.parts[-1].seq, asked.node, parts)
+        parts = contributions(question.timeline, output.parts)
+        yield Finding("incoming", text, output.parts[-1].seq, question.node, parts)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import prod
 
-from gviz.explain.display_names import innermost, label, label_at, made_at, op_title, titled
+from gviz.explain.display_names import at_text, innermost, label, label_at, op_title, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_sources import grad_sum
 from gviz.explain.operation_sets import OF_LOSSES, SOFTMAXES, SQUASHING
@@ -56,8 +56,8 @@ class Waypoint:
 def find_vanishing(survey: Survey) -> Iterator[Finding]:
     """Yield the leaf with the smallest gradient of a pass, if nearly all of it was lost on the path."""
     paths = _paths(survey, smallest=True)
-    found = [one for path in paths if (one := vanishing(survey.timeline, path)) is not None]
-    yield from sorted(found, key=lambda one: one.suspected)[:1]
+    findings = [one for path in paths if (one := vanishing(survey.timeline, path)) is not None]
+    yield from sorted(findings, key=lambda one: one.suspected)[:1]
 
 
 def find_exploding(survey: Survey) -> Iterator[Finding]:
@@ -66,16 +66,20 @@ def find_exploding(survey: Survey) -> Iterator[Finding]:
     yield from [one for path in paths if (one := _exploding(survey.timeline, path)) is not None][:1]
 
 
-def vanishing_or_exploding(asked: Question) -> Finding | None:
+def vanishing_or_exploding(question: Question) -> Finding | None:
     """Return the finding about a leaf's gradient that has vanished or exploded on its path."""
-    timeline, output = asked.timeline, asked.output
+    timeline, output = question.timeline, question.output
     size = norm(output.incoming) if output.incoming is not None and output.grad is not None else None
     if not size:
         return None
-    path = path_to(timeline, asked.node, asked.moment.n, size, MOST_WALKED)
-    found = vanishing(timeline, path) or _exploding(timeline, path)
-    as_sum = grad_sum(asked) if found is not None else None
-    return replace(found, parts=(*found.parts, *as_sum.parts)) if found is not None and as_sum is not None else found
+    path = path_to(timeline, question.node, question.moment.n, size, MOST_WALKED)
+    finding = vanishing(timeline, path) or _exploding(timeline, path)
+    as_sum = grad_sum(question) if finding is not None else None
+    return (
+        replace(finding, parts=(*finding.parts, *as_sum.parts))
+        if finding is not None and as_sum is not None
+        else finding
+    )
 
 
 def _paths(survey: Survey, *, smallest: bool) -> Iterator[list[Waypoint]]:
@@ -198,7 +202,7 @@ def _line(timeline: Timeline, rows: list[tuple[Waypoint, float]]) -> Finding:
     often = f", {len(rows)} times" if len(rows) > 1 else ""
     places = {timeline.info(row.node).created.stack for row, _ in rows}
     first = " first" if len(places) > 1 else ""
-    text = f"x{number(total, 3)} by {op_title(info)}{often},{first}{made_at(info.frames)}"
+    text = f"x{number(total, 3)} by {op_title(info)}{often},{first}{at_text(info.frames)}"
     numbers = (Number("factor", total, step.seq),)
     return Finding("factor", text, step.seq, step.node, at=innermost(info), numbers=numbers)
 

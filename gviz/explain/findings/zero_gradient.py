@@ -42,6 +42,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import file_line, shown
 from gviz.values.value import Value
+from gviz.values.value_text import grad
 
 _TINY = 1e-6
 _LEAST_ZERO = ZERO_GRADIENT_REGIONS | LOSSES | {"clamp", "clamp_min", "maximum", "pow", "square", "abs"}
@@ -64,34 +65,34 @@ _UNKNOWN = _Reason("masked", "makes zero of what arrives", "look at the numbers 
 _ADDED_UP = _Reason("cancelled", "adds up what arrives to zero", "")
 
 
-def zero(asked: Question) -> Finding | None:
+def zero(question: Question) -> Finding | None:
     """Go back over zero contributions to the rule that made the first of them from a nonzero gradient."""
-    output = asked.output
+    output = question.output
     value = output.incoming if output.grad is None else output.grad
     if not is_zero(value) or not output.parts:
         return None
-    return _origin_of_zeros(asked.timeline, asked, output)
+    return _origin_of_zeros(question.timeline, question, output)
 
 
-def _origin_of_zeros(timeline: Timeline, asked: Question, output: OutputState) -> Finding | None:
+def _origin_of_zeros(timeline: Timeline, question: Question, output: OutputState) -> Finding | None:
     part: Contribution = output.parts[0]
     last = output.parts[-1].seq
-    hook = zeroing_hook(timeline, asked.node, timeline.at(last).pass_nr, asked.moment.n)
+    hook = zeroing_hook(timeline, question.node, timeline.at(last).pass_nr, question.moment.n)
     if hook is not None:
-        return _zeroed_by_hook(timeline, asked, hook)
+        return _zeroed_by_hook(timeline, question, hook)
     lost = _underflow(timeline, part)
     if lost is not None:
-        return _underflowed(timeline, asked.node, *lost)
+        return _underflowed(timeline, question.node, *lost)
     if not all(is_zero(one.value) for one in output.parts):
-        return _cancelled(timeline, asked.node, output.parts)
+        return _cancelled(timeline, question.node, output.parts)
     end = _end_of(timeline, part)
     if not end.part.source:
-        text = titled("the gradient of {} is zero: backward was started with zero", label(timeline, asked.node))
-        return Finding("masked", text, end.part.seq, asked.node, at=innermost(asked.info))
+        text = titled("the gradient of {} is zero: backward was started with zero", label(timeline, question.node))
+        return Finding("masked", text, end.part.seq, question.node, at=innermost(question.info))
     if end.hook is not None:
-        return _zeroed_by_hook(timeline, asked, end.hook)
+        return _zeroed_by_hook(timeline, question, end.hook)
     if end.size:
-        return _made_zero(timeline, asked, end.part, end.size)
+        return _zeroed_by_rule(timeline, question, end.part, end.size)
     return _cancelled(timeline, end.part.source, end.cancel) if end.cancel else None
 
 
@@ -172,13 +173,13 @@ def _underflow(timeline: Timeline, part: Contribution) -> tuple[Contribution, Va
         if not above:
             break
         part = above[0]
-    found = known.get(part.seq)
+    underflow = known.get(part.seq)
     for one in reversed(walked):
-        if found is None and one.value.dtype in _LEAST:
+        if underflow is None and one.value.dtype in _LEAST:
             got = arriving_gradient(timeline, one)
-            found = (one, got) if got is not None and _underflows(timeline, one, got) else None
-        known[one.seq] = found
-    return found
+            underflow = (one, got) if got is not None and _underflows(timeline, one, got) else None
+        known[one.seq] = underflow
+    return underflow
 
 
 def _known_underflows(timeline: Timeline, _: int) -> dict[int, tuple[Contribution, Value] | None]:
@@ -205,11 +206,11 @@ def underflows(survey: Survey) -> Iterator[Finding | None]:
     """
     timeline, seen = survey.timeline, set[int]()
     if not any(output.value is not None and output.value.dtype in _LEAST
-               for made in survey.nodes.values() for output in made.created.outputs[:1]):  # fmt: skip
+               for record in survey.nodes.values() for output in record.created.outputs[:1]):  # fmt: skip
         return
     for seq, flowed in timeline.select((GradFlowed,)):
-        made = survey.nodes.get(flowed.source)
-        if made is None or flowed.part.dtype not in _LEAST or made.created.stack in seen:
+        record = survey.nodes.get(flowed.source)
+        if record is None or flowed.part.dtype not in _LEAST or record.created.stack in seen:
             continue
         yield None
         stats, part = flowed.part.statistics(), Contribution(flowed.source, flowed.slot, flowed.part, seq)
@@ -217,7 +218,7 @@ def underflows(survey: Survey) -> Iterator[Finding | None]:
             continue
         got = arriving_gradient(timeline, part)
         if got is not None and _underflows(timeline, part, got):
-            seen.add(made.created.stack)
+            seen.add(record.created.stack)
             yield _underflowed(timeline, 0, part, got)
 
 
@@ -241,10 +242,10 @@ def _underflowed(timeline: Timeline, node: int, part: Contribution, got: Value) 
 _UNDERFLOW_FIX = "scale the loss with torch.amp.GradScaler, or compute this part in float32"
 
 
-def _zeroed_by_hook(timeline: Timeline, asked: Question, hook: HookEffect) -> Finding:
+def _zeroed_by_hook(timeline: Timeline, question: Question, hook: HookEffect) -> Finding:
     """Return the finding about a hook that replaced a gradient by zero, at the node or at one that sends to it."""
     text = titled(
-        "the gradient of {} is zero: the hook {} makes it so", label(timeline, asked.node), shown(hook.ran.name)
+        "the gradient of {} is zero: the hook {} makes it so", label(timeline, question.node), shown(hook.ran.name)
     )
     parts = (hook_finding(timeline, hook),)
     at = hook.at(timeline) or innermost(timeline.info(hook.ran.node))
@@ -258,6 +259,8 @@ def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> 
     """
     which = f"its {len(parts)} contributions cancel" if len(parts) > 1 else "it cancels what passes before had added"
     text = titled(f"the gradient of {{}} is zero: {which}", label(timeline, node))
+    if (difference := _equal_terms(timeline, parts)) is not None:
+        return _cancelled_at(timeline, node, parts, difference, text)
     sources = [timeline.info(part.source) for part in parts if part.source]
     lines = {(one.path, one.line): one for one in map(innermost, sources) if one is not None}
     # all contributions from one line: the gradient cancels there, not where the tensor was made
@@ -268,7 +271,51 @@ def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> 
     return Finding("cancelled", text, parts[-1].seq, node, part_findings, fix or _ADDED_UP.fix, at, suspected=True)
 
 
-def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_size: int) -> Finding:
+def _equal_terms(timeline: Timeline, parts: Sequence[Contribution]) -> NodeInfo | None:
+    """Return the difference of two equal results at which the paths of two contributions meet.
+
+    The difference is 0, and its gradient goes into both terms with opposite signs.
+    """
+    if len(parts) != 2 or not all(part.source for part in parts):
+        return None
+    one, other = (_descendants(timeline, part.source, parts[-1].seq) for part in parts)
+    for node in sorted(one & other, key=timeline.nodes.born):
+        info = timeline.info(node)
+        value = info.created.first_value
+        stats = value.statistics() if value is not None else None
+        terms = [source for source, _ in info.created.inputs]
+        if info.op.base_name != "sub" or stats is None or stats.min or stats.max or len(terms) != 2:
+            continue
+        if (terms[0] in one and terms[1] in other) or (terms[0] in other and terms[1] in one):
+            return info
+    return None
+
+
+def _descendants(timeline: Timeline, node: int, end: int) -> set[int]:
+    """Return a node and what was made of it before event `end`."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        users = timeline.nodes.users(waiting.pop(), end)
+        new = [user for user in users if user not in seen and timeline.info(user).created.requires_grad]
+        seen.update(new)
+        waiting.extend(new)
+    return seen
+
+
+def _cancelled_at(
+    timeline: Timeline, node: int, parts: Sequence[Contribution], difference: NodeInfo, text: str
+) -> Finding:
+    """Return the finding about a difference whose two terms are equal and both depend on a parameter."""
+    terms = [timeline.info(source) for source, _ in difference.created.inputs]
+    names = " and ".join(label_at(timeline, term.node) for term in terms)
+    sent = f"their difference sends it {grad(parts[0].value)} and the negative of that"
+    equal = f"{names} are equal, and both depend on it: {sent}"
+    part = Finding("operand", equal, difference.born, difference.node, at=innermost(terms[-1]))
+    fix = "detach() the term that is to be a constant, as the old log-probabilities of a policy are"
+    return Finding("cancelled", text, parts[-1].seq, node, (part,), fix, innermost(difference))
+
+
+def _zeroed_by_rule(timeline: Timeline, question: Question, part: Contribution, arrived_size: int) -> Finding:
     """Return the finding about a rule that changed a gradient to zero: because of its input, or of its other factor."""
     info = timeline.info(part.source)
     culprit = _zero_operand(timeline, info, part.slot)
@@ -280,16 +327,16 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
         info, reason = user, _DROPPED
     if reason is _UNKNOWN and part.value.size < arrived_size:
         reason = _ADDED_UP
-        if (masked := _masked_data(timeline, asked, part, info)) is not None:
+        if (masked := _masked_data(timeline, question, part, info)) is not None:
             return masked
     if (term := _spent_term(timeline, info, timeline.at(part.seq).pass_nr)) is not None:
-        return _spent(timeline, asked, part, term)
+        return _spent(timeline, question, part, term)
     share = _inactive(info)
     value = info.created.first_value
     is_number = culprit is not None and info.created.kind != "op" and value is not None and value.size == 1
     if is_number:  # a single number that is 0, as an input of a neuron may be, stops only its own factor
         reason = replace(reason, fix="")
-    names = label(timeline, asked.node), label(timeline, info.node)
+    names = label(timeline, question.node), label(timeline, info.node)
     text = titled(f"the gradient of {{}} is zero: {{}} {reason.says}", *names)
     numbers = (Number("share of zeros in its result", share, info.born),) if share is not None else ()
     how = computation(timeline, info.node).text
@@ -353,8 +400,8 @@ def _passes_on(timeline: Timeline, one: NodeInfo, user: NodeInfo) -> bool:
     return op in _LINEAR and not is_factor
 
 
-def _spent(timeline: Timeline, asked: Question, part: Contribution, term: NodeInfo) -> Finding:
-    names = label(timeline, asked.node), label(timeline, term.node)
+def _spent(timeline: Timeline, question: Question, part: Contribution, term: NodeInfo) -> Finding:
+    names = label(timeline, question.node), label(timeline, term.node)
     text = titled("the gradient of {} is zero: the loss {} is 0", *names)
     how = computation(timeline, term.node).text
     every = f"{label_at(timeline, term.node)} is 0 for every element, and has nothing left to learn"
@@ -363,7 +410,7 @@ def _spent(timeline: Timeline, asked: Question, part: Contribution, term: NodeIn
     return Finding("spent-loss", text, part.seq, term.node, tuple(parts), at=innermost(term))
 
 
-def _masked_data(timeline: Timeline, asked: Question, part: Contribution, info: NodeInfo) -> Finding | None:
+def _masked_data(timeline: Timeline, question: Question, part: Contribution, info: NodeInfo) -> Finding | None:
     """Return the finding about a product whose data is zero where a gradient arrives, and the other way round.
 
     Then a mask lets only the padding through. It is most likely meant the other way round.
@@ -378,14 +425,16 @@ def _masked_data(timeline: Timeline, asked: Question, part: Contribution, info: 
         if operand.value is None or of_data is None or not 0 < of_data.zero < operand.value.size:
             continue
         shares = of_data.zero / operand.value.size, stats.zero / arrived.size
-        meet = _meet(timeline, info, operand.value, arrived, part.slot < operand.slot)
-        if sum(shares) >= _ALL_OF_ONE and not meet:
-            found = _masked_finding(timeline, asked, part, info, operand.node, shares)
-            return replace(found, suspected=meet is None)
+        overlaps = _have_common_element(timeline, info, operand.value, arrived, part.slot < operand.slot)
+        if sum(shares) >= _ALL_OF_ONE and not overlaps:
+            finding = _masked_finding(timeline, question, part, info, operand.node, shares)
+            return replace(finding, suspected=overlaps is None)
     return None
 
 
-def _meet(timeline: Timeline, info: NodeInfo, data: Value, arrived: Value, is_first: bool) -> bool | None:
+def _have_common_element(
+    timeline: Timeline, info: NodeInfo, data: Value, arrived: Value, is_first: bool
+) -> bool | None:
     """Return whether nonzero data is multiplied by a nonzero gradient; None if the elements are not known.
 
     A product of matrices multiplies row by row, or column by column for its first input.
@@ -410,9 +459,9 @@ _ALL_OF_ONE = 0.999
 
 
 def _masked_finding(
-    timeline: Timeline, asked: Question, part: Contribution, info: NodeInfo, data: int, shares: tuple[float, float]
+    timeline: Timeline, question: Question, part: Contribution, info: NodeInfo, data: int, shares: tuple[float, float]
 ) -> Finding:
-    names = label(timeline, asked.node), label(timeline, data)
+    names = label(timeline, question.node), label(timeline, data)
     text = titled("the gradient of {} is zero: it arrives only where {} is 0", *names)
     percent = [number(100 * share, 3) for share in shares]
     where = f"{label_at(timeline, data)} is {percent[0]}% zero"
@@ -428,14 +477,14 @@ def _masked_finding(
         fix = "invert the mask: it keeps the elements whose data is 0"
         if _is_for_attention(timeline, mask):
             fix = "invert the mask: in this attention True marks the elements that are left out"
-    return Finding("masked", text, part.seq, asked.node, parts, fix, at)
+    return Finding("masked", text, part.seq, question.node, parts, fix, at)
 
 
 def _mask_of(timeline: Timeline, pass_nr: int, info: NodeInfo) -> NodeInfo | None:
     """Return the first mask that a program made between an operation and a pass: a tensor of booleans with a name."""
     start = start_of_pass(timeline, pass_nr)
     later = timeline.nodes.all_created([node for node in timeline.nodes if node > info.node])
-    masks = [node for node, made in later if (value := made.first_value) is not None and value.dtype == "bool"]
+    masks = [node for node, created in later if (value := created.first_value) is not None and value.dtype == "bool"]
     between = [one for one in map(timeline.info, masks) if info.born < one.born < start]
     return next((one for one in between if one.name), next(iter(between), None))
 
@@ -509,6 +558,9 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
     if op in CLAMPS:
         means = "every element that one arrives at is held at the border, where it is constant"
         return _Reason("clamped", "holds its elements", _CLAMPED_FIX, means)
+    if op in SOFTMAXES and _is_over_one(info):
+        fix = "softmax over a dimension with more elements, or sigmoid for a single score"
+        return _Reason("cancelled", "is over one element each", fix, "its result is always the same")
     if op in SOFTMAXES and not _is_one_hot(timeline, info):
         fix = "a loss in which the elements count differently; a sum over all of them is always 1"
         means = "the same arrives for every element, which changes nothing in its result"
@@ -526,6 +578,12 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
             "masked", "chose other elements", "check the mask or the index", "its other elements get nothing"
         )
     return _UNKNOWN
+
+
+def _is_over_one(info: NodeInfo) -> bool:
+    """Return whether the dimension of a softmax has a single element."""
+    value, dim = info.created.first_value, dict(info.created.attrs).get("dim")
+    return value is not None and isinstance(dim, int) and value.shape[dim : dim + 1 or None] == (1,)
 
 
 def _is_one_hot(timeline: Timeline, info: NodeInfo) -> bool:

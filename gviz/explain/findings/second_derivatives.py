@@ -1,0 +1,170 @@
+"""Derivatives of derivatives: gradients with ``create_graph=True`` that no loss uses, and sums over several columns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gviz.events import BackwardStarted, GradCaptured
+from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.finding import Finding
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
+
+# Gradients that the program can differentiate again, and does not: the adapted weights of an inner loop, thrown away
+
+
+def idle_graph(survey: Survey) -> Iterator[Finding | None]:
+    """Yield calls of `autograd.grad` with ``create_graph=True`` whose gradients make tensors that no pass goes through.
+
+    Passes of the call itself do not count: each turn of an inner loop differentiates the weights of the turn before.
+    """
+    timeline = survey.timeline
+    calls: defaultdict[tuple[str, int], list[BackwardStarted]] = defaultdict(list)
+    others: list[BackwardStarted] = []
+    for _, event in survey.passes:
+        at = next(iter(timeline.stack(event.stack)), None)
+        if event.create_graph and event.inputs and at is not None:
+            calls[at.path, at.line].append(event)
+        else:
+            others.append(event)
+    trains = {event.pass_nr for _, event in survey.accumulated if event.node in survey.optimized}
+    last = next((event for event in reversed(others) if event.pass_nr in trains), None)
+    if last is None:
+        return
+    nodes_by_pass = _nodes_by_pass(survey) if calls else {}
+    for place, passes in calls.items():
+        yield None
+        elsewhere = (event for other, events in calls.items() if other != place for event in events)
+        roots = [node for event in (*others, *elsewhere) for node, _ in event.roots]
+        reached = {*roots, *ancestors(timeline, *roots)}
+        results = [one for event in passes for one in nodes_by_pass.get(event.pass_nr, ())]
+        used = [user for one in results for user in _tracked_users(survey, one)]
+        if used and not any(one.node in reached for one in (*results, *used)):
+            yield _idle_finding(survey, passes[-1], used[-1], last)
+
+
+def _nodes_by_pass(survey: Survey) -> dict[int, list[NodeRecord]]:
+    """Return the tracked nodes that the rules of each pass made."""
+    nodes_by_pass: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for record in survey.nodes.values():
+        if record.created.during[0] and record.created.requires_grad:
+            nodes_by_pass[record.created.during[0]].append(record)
+    return nodes_by_pass
+
+
+def _tracked_users(survey: Survey, record: NodeRecord) -> Iterator[NodeRecord]:
+    """Yield the tracked results that the program itself made from a node."""
+    users = (survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes)
+    return (user for user in users if user.created.requires_grad and not user.created.during[0])
+
+
+def _idle_finding(survey: Survey, call: BackwardStarted, used: NodeRecord, last: BackwardStarted) -> Finding:
+    timeline, (root, _) = survey.timeline, last.roots[0]
+    at = next(iter(timeline.stack(call.stack)), None)
+    text = "no loss depends on these gradients, which have a graph of their own"
+    there = innermost(timeline.info(root))
+    unused = f"{label_at(timeline, used.node)} is made from them, and {label_at(timeline, root)} does not use it"
+    part = Finding("elsewhere", unused, used.seq, used.node, at=there)
+    fix = "compute the loss with what is made from them, as functional_call(model, adapted, ...) does"
+    fix = f"{fix}; else leave create_graph=True out"
+    return Finding("idle-graph", text, used.seq, used.node, (part,), fix, at, suspected=True)
+
+
+# A second derivative of ``du.sum()``: each column of it has the mixed derivatives of all columns
+
+_COLUMNS = ("getitem", "index", "index_select", "select", "slice", "narrow", "unbind", "split", "chunk")
+
+
+def cross_derivatives(survey: Survey) -> Iterator[Finding]:
+    """Yield derivatives of the sum of a whole gradient by the same tensor, of which the program reads a column.
+
+    The sum over rows is harmless where each row is a sample. The sum over columns adds up all mixed derivatives. Where
+    the first result has a number for each element, as a function of each element has, there are none.
+    """
+    captured = {(event.pass_nr, event.node) for _, event in survey.select(GradCaptured)}
+    passes = {event.pass_nr: event for _, event in survey.passes}
+    calls: set[int] = set()
+    nodes_by_pass = _nodes_by_pass(survey) if len(captured) > 1 else {}
+    for event in passes.values():
+        total = survey.nodes.get(event.roots[0][0]) if len(event.roots) == 1 and event.inputs else None
+        gradient = next(survey.sources(total), None) if total is not None and _is_whole_sum(total) else None
+        first = passes.get(gradient.created.during[0]) if gradient is not None else None
+        if total is None or gradient is None or first is None or event.stack in calls:
+            continue
+        points = [node for node, _ in event.inputs if {(first.pass_nr, node), (event.pass_nr, node)} <= captured]
+        shape = gradient.shape
+        if len(shape) < 2 or shape[-1] < 2 or not any(survey.nodes[node].shape == shape for node in points):
+            continue
+        if _is_by_element(survey, first, shape):
+            continue
+        column = next(
+            (one for second in nodes_by_pass.get(event.pass_nr, ()) for one in _columns(survey, second, shape)), None
+        )
+        if column is not None:
+            calls.add(event.stack)
+            yield _cross_finding(survey, total, gradient, column)
+
+
+def _is_whole_sum(record: NodeRecord) -> bool:
+    return record.op == "sum" and record.created.kind == "op" and not record.shape
+
+
+def _is_by_element(survey: Survey, first: BackwardStarted, shape: tuple[int, ...]) -> bool:
+    """Return whether the function that was differentiated first has a term for each element of its input.
+
+    Then no derivative mixes two columns. Dimensions of one element do not count, nor do sums of these terms.
+    """
+    root = survey.nodes.get(first.roots[0][0])
+    while root is not None and root.op in ("sum", "mean"):
+        root = next(survey.sources(root), None)
+    return root is None or [size for size in root.shape if size > 1] == [size for size in shape if size > 1]
+
+
+def _columns(survey: Survey, record: NodeRecord, shape: tuple[int, ...]) -> Iterator[NodeRecord]:
+    """Yield the parts of the last dimension that the program takes from a result of a pass."""
+    if record.shape != shape:
+        return
+    for user in _tracked_users(survey, record):
+        if user.op in _COLUMNS and user.shape != shape and (user.shape[-1:] != shape[-1:]):
+            yield user
+
+
+def _cross_finding(survey: Survey, total: NodeRecord, gradient: NodeRecord, column: NodeRecord) -> Finding:
+    timeline, columns = survey.timeline, gradient.shape[-1]
+    text = titled(f"{{}} is part of a derivative that mixes {columns} columns", label(timeline, column.node))
+    adds = f"{label_at(timeline, total.node)} adds up the {columns} columns of {label(timeline, gradient.node)} first"
+    part = Finding("sum", f"{adds}: column i has the sum over j of the derivatives by i and j", total.seq, total.node)
+    fix = "one column at a time: autograd.grad(du[:, 0].sum(), x, create_graph=True)[0][:, 0]"
+    return Finding("cross-derivatives", text, column.seq, column.node, (part,), fix, survey.at(total), suspected=True)
+
+
+# A gradient of torch.func by an argument that the function does not use
+
+
+def unused_arguments(survey: Survey) -> Iterator[Finding | None]:
+    """Yield gradients that a transform of PyTorch has filled with zeros, as the function does not use its argument.
+
+    A gradient of a gradient is left out: that of a linear function is 0 as it should be. So is a call with several
+    arguments, which may differentiate by all of them on purpose.
+    """
+    timeline = survey.timeline
+    leaves: dict[Frame | None, list[NodeRecord]] = {}  # those within transforms, by the program's outermost call
+    for record in survey.nodes.values():
+        created = record.created
+        if created.kind == "leaf" and created.requires_grad and record.value is not None and not record.value.is_known:
+            leaves.setdefault(next(reversed(timeline.stack(created.stack)), None), []).append(record)
+    for record in survey.ops("zeros_like") if leaves else ():
+        yield None
+        source = next(survey.sources(record), None)
+        outermost = next(reversed(timeline.stack(record.created.stack)), None)
+        if source is None or leaves.get(outermost, []) != [source]:
+            continue
+        if timeline.nodes.users(source.node) != (record.node,):
+            continue
+        text = titled("{} is 0 everywhere: the function does not use its argument", label(timeline, record.node))
+        part = Finding("unused", "nothing was computed from the argument, so PyTorch fills its gradient with zeros",
+                       source.seq, source.node)  # fmt: skip
+        fix = "use the argument in the function, or argnums= for the one that it uses"
+        yield Finding("unused", text, record.seq, record.node, (part,), fix, survey.at(record), suspected=True)

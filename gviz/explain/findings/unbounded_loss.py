@@ -1,0 +1,265 @@
+"""A loss that falls without bound, because a term that is at least 0 is subtracted: its sign is wrong.
+
+Idea. The loss of a pass is a sum of terms, each with a factor, and so is each term, down to squares, exponentials and
+losses, which are at least 0. One of these with a negative factor has no least value: steps that make the loss smaller
+make it larger and larger. It is reported if the loss in fact falls below 0, and faster and faster.
+
+Example. ``kl = 0.5 * (1 + logvar - mu.pow(2) - logvar.exp()).sum()`` and ``loss = rec + kl``: the loss subtracts
+``logvar.exp()``, which grows until it overflows. The divergence is ``-kl``.
+
+Limits. Programs with several optimizers are left out: a part of a GAN may maximize what another one minimizes. So are
+programs whose optimizer has an input, as an attack or a search for what a network likes best, and
+terms whose sign is not known, as the product of a log probability and an advantage, or the score of a critic.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import isfinite
+from statistics import fmean
+
+from gviz.events import OptimizerStepped
+from gviz.explain.backward_passes import loss_at
+from gviz.explain.display_names import label, label_at, titled
+from gviz.explain.edit import Edit, with_other_sign
+from gviz.explain.finding import Finding, Number
+from gviz.explain.operation_sets import LOSSES, RESHAPING
+from gviz.explain.parameter_updates import options_of
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.values.number_text import number
+
+_FEWEST = 8
+"""The fewest passes that show how a loss develops."""
+
+_TIMES = 3.0
+"""How many times as far from 0 as at the start a loss is in the end."""
+
+_SLOWING = 0.5
+"""The least ratio of the last drop to the one before, as quarters of the passes show it."""
+
+_MOST = 200
+"""The most nodes of one loss that are examined."""
+
+_AT_LEAST_ZERO = LOSSES | {
+    "square", "exp", "abs", "norm", "linalg_vector_norm", "nll_loss", "nll_loss2d", "cross_entropy", "softplus", "relu",
+    "var", "std", "_cdist_forward", "cdist", "pairwise_distance",
+}  # fmt: skip
+
+_WITH_TARGETS = _AT_LEAST_ZERO & (LOSSES | {"nll_loss", "nll_loss2d", "cross_entropy"})
+"""Losses that compare with a target. A whole loss that is the negative of one is wrong, however slowly it falls."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A term of a loss with its factor; `turned` is the last node on its path that changed the sign.
+
+    `sum` is the last node on its path that adds other terms, or subtracts one from the other, and `is_right` if the
+    term is the second operand there. `operand` is that operand, or the tensor with a name that it is a multiple of.
+    """
+
+    record: NodeRecord
+    factor: float = 1.0
+    turned: NodeRecord | None = None
+    sum: NodeRecord | None = None
+    is_right: bool = False
+    operand: NodeRecord | None = None
+
+
+def falls_without_bound(survey: Survey) -> Iterator[Finding | None]:
+    """Yield calls of backward whose loss falls below 0, faster and faster, by a subtracted term of at least 0."""
+    timeline = survey.timeline
+    steps = {event.stack for _, event in survey.select(OptimizerStepped) if event.parameters}
+    if len(steps) != 1:
+        return
+    calls: defaultdict[int, list[int]] = defaultdict(list)
+    for seq, event in survey.passes:
+        calls[event.stack].append(seq)
+    for seqs in calls.values():
+        yield None
+        known = [one for seq in seqs if (one := loss_at(timeline, seq)) is not None and isfinite(one[1])]
+        values = [value for _, value in known]
+        if len(values) < _FEWEST or not values[-1] < min(0, values[0]) or _maximizes(survey):
+            continue
+        first, last = (survey.nodes[node] for node, _ in (known[0], known[-1]))
+        terms = _scalar_terms(survey, last)
+        driver = min(terms, key=_share)
+        is_whole = len(terms) == 1 and driver.record.op in _WITH_TARGETS
+        if _share(driver) > values[-1] / 2 or not (_falls(values) or is_whole) or not _is_trained_alone(survey):
+            continue
+        subtracted = (one for one in _parts(survey, driver) if one.factor < 0 and _is_at_least_zero(one.record))
+        below = max(subtracted, key=_size, default=None)
+        if below is not None:
+            yield _unbounded_finding(survey, first, last, driver, below, values)
+
+
+def _falls(values: list[float]) -> bool:
+    """Return whether losses fall below 0 from quarter to quarter, and in the last one no slower than before."""
+    size = len(values) // 4
+    quarters = [fmean(values[at * size : (at + 1) * size]) for at in range(3)] + [fmean(values[-size:])]
+    drops = [one - other for one, other in pairwise(quarters)]
+    grown = max(abs(values[0]), abs(quarters[0]))
+    return min(drops) > 0 and drops[2] >= _SLOWING * drops[1] and -values[-1] > _TIMES * grown
+
+
+def _is_trained_alone(survey: Survey) -> bool:
+    """Return whether the optimizer has all parameters that get gradients, and nothing else as an attack has."""
+    added = {event.node for _, event in survey.accumulated}
+    kinds = {survey.nodes[node].created.kind for node in survey.optimized if node in survey.nodes}
+    trained = {node for node in added if survey.nodes[node].created.kind != "op"}
+    return kinds == {"parameter"} and trained <= survey.optimized and len(survey.optimized) > 1
+
+
+def _maximizes(survey: Survey) -> bool:
+    """Return whether an optimizer makes its loss larger."""
+    seq, step = next(reversed([*survey.select(OptimizerStepped)]))
+    return any(options_of(survey.timeline, node, seq).get("maximize") for node in step.parameters[:1])
+
+
+# The terms of a loss
+
+
+def _share(term: _Term) -> float:
+    """Return what a term contributes to the loss; 0 if its value is unknown."""
+    value = _number(term.record)
+    return 0.0 if value is None else term.factor * value
+
+
+def _size(term: _Term) -> float:
+    """Return how large the numbers of a term are on average."""
+    stats = term.record.value.statistics() if term.record.value is not None else None
+    return -term.factor * stats.mean if stats is not None and isfinite(stats.mean) else 0.0
+
+
+def _number(record: NodeRecord) -> float | None:
+    stats = record.value.statistics() if record.value is not None and record.value.size == 1 else None
+    return stats.mean if stats is not None and isfinite(stats.mean) else None
+
+
+def _scalar_terms(survey: Survey, root: NodeRecord) -> list[_Term]:
+    """Return the numbers whose sum is a loss."""
+    return [*_walk(survey, _Term(root), scalars=True)]
+
+
+def _parts(survey: Survey, term: _Term) -> Iterator[_Term]:
+    """Yield the tensors whose sum is a term: of all elements, or their mean."""
+    return _walk(survey, term, scalars=False)
+
+
+def _walk(survey: Survey, start: _Term, *, scalars: bool) -> Iterator[_Term]:
+    waiting, count = [start], 0
+    while waiting and count < _MOST:
+        term = waiting.pop()
+        count += 1
+        below = _summands(survey, term)
+        if scalars and any(one.record.shape for one in below):
+            below = []
+        if below:
+            waiting += reversed(below)
+        elif term.record.created.requires_grad:
+            yield term
+
+
+def _summands(survey: Survey, term: _Term) -> list[_Term]:
+    """Return the terms of a sum or a multiple, with their factors; nothing for anything else."""
+    record, sources = term.record, list(survey.sources(term.record))
+    if len(sources) != len(record.created.inputs) or not sources:
+        return []
+    factors: list[float | None] = []
+    alpha = dict(record.created.attrs).get("alpha", 1)
+    weight = float(alpha) if isinstance(alpha, int | float) else 1.0
+    match record.op, len(sources):
+        case ("add", 2):
+            factors = [1.0, weight]
+        case ("sub", 2):
+            factors = [1.0, -weight]
+        case ("rsub", 2):
+            factors = [-weight, 1.0]
+        case ("neg", 1):
+            factors = [-1.0]
+        case ("mul", 2):
+            signs = [None if source.created.requires_grad else _sign(source) for source in sources]
+            factors = signs[::-1]
+        case ("div", 2) if not sources[1].created.requires_grad:
+            divisor = _sign(sources[1])
+            factors = [1 / divisor if divisor else None]
+        case (op, 1) if op in RESHAPING or op in ("sum", "mean"):
+            factors = [1.0]
+        case ("stack" | "cat", _):
+            factors = [1.0] * len(sources)
+    is_sum = record.op in ("add", "sub") and all(source.created.requires_grad for source in sources)
+    terms = []
+    for at, (source, factor) in enumerate(zip(sources, factors, strict=False)):
+        if factor:
+            one = replace(term, record=source, factor=term.factor * factor)
+            one = one if factor > 0 else replace(one, turned=record)
+            if is_sum and not source.shape:
+                one = replace(one, sum=record, is_right=at == 1, operand=source)
+            elif one.operand is not None and not survey.timeline.info(one.operand.node).name and not source.shape:
+                one = replace(one, operand=source)
+            terms.append(one)
+    return terms
+
+
+def _sign(factor: NodeRecord) -> float | None:
+    """Return a number, or for a tensor of numbers of one sign that sign; None for any other."""
+    stats = factor.value.statistics() if factor.value is not None else None
+    if stats is None or factor.created.requires_grad or stats.nan or stats.inf:
+        return None
+    if factor.value is not None and factor.value.size == 1:
+        return stats.mean
+    return 1.0 if stats.min >= 0 else -1.0 if stats.max <= 0 else None
+
+
+def _is_at_least_zero(record: NodeRecord) -> bool:
+    inputs = record.created.inputs
+    is_square = record.op == "mul" and len(inputs) == 2 and inputs[0] == inputs[1]
+    exponent = dict(record.created.attrs).get("exponent")
+    is_power = record.op == "pow" and isinstance(exponent, int | float) and exponent % 2 == 0
+    stats = record.value.statistics() if record.value is not None else None
+    return record.op in _AT_LEAST_ZERO or is_square or (is_power and stats is not None and stats.min >= 0)
+
+
+# What is reported
+
+
+def _unbounded_finding(
+    survey: Survey, first: NodeRecord, last: NodeRecord, driver: _Term, below: _Term, values: list[float]
+) -> Finding:
+    timeline = survey.timeline
+    is_subtracted = driver.sum is not None and driver.sum.op == "sub" and driver.is_right
+    turned = (driver.sum if is_subtracted else None) or below.turned or driver.turned or last
+    at = survey.at(turned)
+    text = titled(
+        "{} falls without bound: {} is subtracted", label(timeline, last.node), label(timeline, below.record.node)
+    )
+    fell = f"the loss falls from {number(values[0])} to {number(values[-1])} in {len(values)} passes"
+    part = Finding("falls", fell, last.seq, last.node)
+    before = next((one for one in _scalar_terms(survey, first) if _place(one) == _place(driver)), None)
+    parts = [part]
+    term = driver.operand or driver.record
+    if term is not last:
+        start = f" from {number(_share(before))}" if before is not None else ""
+        one = f"the part of {label_at(timeline, term.node)} falls{start} to {number(_share(driver))}"
+        parts.append(Finding("term", one, term.seq, term.node, at=survey.at(term)))
+    why = f"{label_at(timeline, below.record.node)} is at least 0 and has a negative sign: it has no least value there"
+    parts.append(Finding("sign", why, below.record.seq, below.record.node, at=survey.at(below.record)))
+    name = timeline.info(term.node).name if term is not last else ""
+    fix = f"the other sign{f' for {name}' * bool(name)}, if it is to become small; a margin, if it is to become large"
+    row = (Number("first", values[0], first.seq), Number("last", values[-1], last.seq))
+    edit = _edit(survey, driver, below)
+    return Finding("unbounded-loss", text, last.seq, last.node, tuple(parts), fix, at, row, edit=edit)
+
+
+def _place(term: _Term) -> tuple[int, int]:
+    return term.record.created.stack, term.record.created.op
+
+
+def _edit(survey: Survey, driver: _Term, below: _Term) -> Edit | None:
+    """Return the edit that changes the sign with which the loss takes the term, or that of the whole loss."""
+    if driver.sum is not None:
+        return with_other_sign(survey.timeline, survey.at(driver.sum)) if driver.is_right else None
+    turned = driver.turned or below.turned
+    return with_other_sign(survey.timeline, survey.at(turned)) if turned is not None else None
