@@ -40,7 +40,7 @@ _WORDS: dict[Kind, str] = {
     "tracking": "tracked on one side only",
 }
 
-HELD: dict[Kind, str] = {
+VALUE_WORDS: dict[Kind, str] = {
     "dtype": "dtype",
     "shape": "shape",
     "value": "value",
@@ -76,7 +76,7 @@ def summary(comparison: Comparison) -> Iterator[str]:
     if (wired := comparison.first("inputs", "arguments", "tracking")) is not None:
         others = f": {arguments}" if wired.kind == "arguments" and (arguments := _arguments(comparison, wired)) else ""
         yield f"first node made differently: {_place(comparison, wired)}, {_WORDS[wired.kind]}{others}."
-    for kind in HELD:
+    for kind in VALUE_WORDS:
         yield from _first(comparison, kind)
     if {difference.kind for difference in comparison.differences} == {"dtype"}:
         yield "no value and no gradient differs by more than the tolerance."
@@ -115,17 +115,17 @@ def _step(comparison: Comparison, ending: str = "") -> Iterator[str]:
     yield f"first step with other options: {place}, {others}{more}{ending}."
 
 
-def programs(found: Sequence[SourceChange], width: int = WIDTH) -> Iterator[str]:
+def programs(changes: Sequence[SourceChange], width: int = WIDTH) -> Iterator[str]:
     """Yield where the source of the two programs differs: the first few places, and below each the lines of both."""
-    for one in found[:MOST_PLACES]:
+    for one in changes[:MOST_PLACES]:
         places = [file_line(path, line) for path, line in zip(one.files, one.lines, strict=True)]
         yield f"the programs differ at {places[0]}" + (f" and {places[1]}" if places[0] != places[1] else "")
         for mark, lines in zip("<>", one.texts, strict=True):
             yield from (f"  {mark} {clipped(line, width - 4)}" for line in lines[:MOST_LINES])
             if len(lines) > MOST_LINES:
                 yield f"  {mark} and {len(lines) - MOST_LINES} more lines"
-    if len(found) > MOST_PLACES:
-        yield f"and at {len(found) - MOST_PLACES} more places"
+    if len(changes) > MOST_PLACES:
+        yield f"and at {len(changes) - MOST_PLACES} more places"
 
 
 def rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False) -> Iterator[str]:
@@ -142,11 +142,11 @@ def paired_rows(
     *,
     everything: bool = False,
     clip: Clip = clipped,
-    aside: Container[int] = (),
+    expected: Container[int] = (),
 ) -> Iterator[tuple[Pair, str]]:
     """Yield the same rows, each with its pair of nodes. `clip` shortens texts that are too long for a column.
 
-    Differences whose indices are in `aside` are expected. Pairs with only expected ones have the sign ``:`` and the
+    `expected` has the indices of differences that are expected. Pairs with only such ones have the sign ``:`` and the
     word ``own``.
     """
     column = column_of(width)
@@ -154,7 +154,7 @@ def paired_rows(
     unexpected: set[Pair] = set()
     for at, difference in enumerate(comparison.differences):
         by_pair[difference.pair].append(difference)
-        if at not in aside:
+        if at not in expected:
             unexpected.add(difference.pair)
     for pair in comparison.pairs:
         differences = by_pair[pair]
@@ -177,7 +177,12 @@ def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH, *, clip:
 
 
 def titles(comparison: Comparison, a: str, b: str, width: int, *, clip: Clip = clipped) -> tuple[str, str]:
-    """Return the names of the two recordings, each with its iteration if there are several."""
+    """Return the names of the two recordings, each with its iteration if there are several.
+
+    Two iterations of one recording have no name of it.
+    """
+    if comparison.a.timeline is comparison.b.timeline:
+        return f"iteration {comparison.a.number}", f"iteration {comparison.b.number}"
     return _title(comparison.a, a, width, clip), _title(comparison.b, b, width, clip)
 
 
@@ -214,10 +219,11 @@ def _others(comparison: Comparison) -> Iterator[str]:
 
 
 def _first(comparison: Comparison, kind: Kind) -> Iterator[str]:
-    found = [difference for difference in comparison.differences if difference.kind == kind]
-    if found:
-        more = f"; {len(found) - 1} more" if len(found) > 1 else ""
-        yield f"first {HELD[kind]} that differs: {_place(comparison, found[0])}, {_values_text(found[0])}{more}."
+    differences = [difference for difference in comparison.differences if difference.kind == kind]
+    if differences:
+        more = f"; {len(differences) - 1} more" if len(differences) > 1 else ""
+        first = differences[0]
+        yield f"first {VALUE_WORDS[kind]} that differs: {_place(comparison, first)}, {_values_text(first)}{more}."
 
 
 def _place(comparison: Comparison, difference: Difference) -> str:
@@ -225,14 +231,15 @@ def _place(comparison: Comparison, difference: Difference) -> str:
     left, right = label(comparison.a.timeline, a), label(comparison.b.timeline, b)
     event = f", event {difference.events[1]}" if difference.events[1] else ""
     where = f" output {difference.output_nr}" if difference.output_nr else ""
-    return f"{left} and {right}{where}{_line(comparison.b.infos[b])}{event}"
+    both = left if left == right else f"{left} and {right}"
+    return f"{both}{where}{_line(comparison.b.infos[b])}{event}"
 
 
 def _arguments(comparison: Comparison, difference: Difference) -> str:
     """Return the arguments in which the two operations differ: ``dim 1 and 0``."""
     a, b = difference.pair
-    made = comparison.a.infos[a].created, comparison.b.infos[b].created
-    left, right = [dict(without_addresses(each.attrs)) for each in made]
+    creations = comparison.a.infos[a].created, comparison.b.infos[b].created
+    left, right = [dict(without_addresses(each.attrs)) for each in creations]
     others = [name for name in left | right if left.get(name) != right.get(name)]
     return ", ".join(f"{shown(name)} {_argument(left, name)} and {_argument(right, name)}" for name in others)
 

@@ -91,8 +91,8 @@ def _place(
 ) -> tuple[float, float]:
     """Return a point in a field of this size, with the origin at the upper left. A constant curve is in the middle."""
     (x, y), (low, high) = point, extent
-    along = (x - points[0][0]) / (points[-1][0] - points[0][0])
-    return along * width, (1 - (y - low) / (high - low)) * height if high > low else height / 2
+    fraction = (x - points[0][0]) / (points[-1][0] - points[0][0])
+    return fraction * width, (1 - (y - low) / (high - low)) * height if high > low else height / 2
 
 
 def _extent(ys: Sequence[float]) -> tuple[float, float]:

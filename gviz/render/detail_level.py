@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from gviz.errors import GvizError
 from gviz.render.boxes.fold import CallGraph, Closed, Filter, closed_below, fold, graph_of, named_calls
@@ -55,7 +56,8 @@ WORTH: Mapping[Density, float] = {"short": 1.0, "brief": 0.8, "min": 0.3}
 @dataclass(frozen=True, slots=True)
 class LevelRequest:
     """What the user requests: a level, and modules to expand. The other fields say how a picture is
-    drawn and measured.
+    drawn and measured, and whether the text in boxes must stay as it is. The picture has no fewer boxes than one that
+    fits the smaller page `within`, and a view with more than the `most_work` is only used if there are no others.
     """
 
     level: Level = "auto"
@@ -66,6 +68,9 @@ class LevelRequest:
     timeout: float = 20.0
     measures: bool = True
     page: tuple[float, float] = PAGE
+    keeps_labels: bool = False
+    within: tuple[float, float] | None = None
+    most_work: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +86,14 @@ def chosen(timeline: Timeline, n: int, words: Options, request: LevelRequest) ->
     iteration = timeline.iteration_at(n)
     views = _Views(timeline, iteration, replace(words, also=timeline.at(n).actor), request)
     if request.level == "auto" and not request.expand:
-        return _fitting(timeline, n, views, request)
+        return _no_fewer(timeline, n, views, request)
     return views.requested()
 
 
 def count(timeline: Timeline, iteration: Iteration, words: Options) -> int:
     """Return how many boxes a picture has."""
     infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
-    folded = fold(*with_level(timeline, graph_of(timeline, infos.values()), infos, words.wanted))
+    folded = fold(*with_level(timeline, graph_of(timeline, infos.values()), infos, words.graph_filter))
     return len(folded.shown) + len(folded.groups)
 
 
@@ -99,7 +104,7 @@ class _Views:
         self, timeline: Timeline, iteration: Iteration, words: Options, request: LevelRequest, *, followed: bool = False
     ) -> None:
         self._timeline, self.iteration, self._request = timeline, iteration, request
-        self.base = words.wanted
+        self.base = words.graph_filter
         infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
         if self.base.focus and self.base.focus not in infos:
             raise GvizError(f"node #{self.base.focus} is not in the graph of this iteration", exit_code=2)
@@ -120,13 +125,13 @@ class _Views:
         """Return the options for the requested level."""
         level, depth = self._request.level, self._request.depth
         if level == "nodes":
-            wanted = replace(self.base, closed=self._closed(depth), opened=self._opened(self.nodes))
-            return replace(self.words, wanted=wanted)
-        wanted = replace(self.base, calls=True, opened=self._opened(self.calls))
+            graph_filter = replace(self.base, closed=self._closed(depth), opened=self._opened(self.nodes))
+            return replace(self.words, graph_filter=graph_filter)
+        graph_filter = replace(self.base, calls=True, opened=self._opened(self.calls))
         if level == "calls":
-            view = self._view(replace(wanted, closed=self._closed(depth)))
+            view = self._view(replace(graph_filter, closed=self._closed(depth)))
         else:
-            view = self._view(replace(wanted, closed=self._closed(1 if depth is None else depth), repeats=True))
+            view = self._view(replace(graph_filter, closed=self._closed(1 if depth is None else depth), repeats=True))
         return _with_remark(view, self)
 
     def _closed(self, depth: int | None) -> Closed:
@@ -146,34 +151,52 @@ class _Views:
     def all(self) -> Iterator[_View]:
         """Yield every way to draw, beginning with the one that shows every node."""
         for view in self._views.all():
-            yield _View(replace(self.words, wanted=view.wanted), view)
+            yield _View(replace(self.words, graph_filter=view.graph_filter), view)
 
-    def _view(self, wanted: Filter) -> _View:
-        return _View(replace(self.words, wanted=wanted), self._views.view(wanted))
+    def _view(self, graph_filter: Filter) -> _View:
+        return _View(replace(self.words, graph_filter=graph_filter), self._views.view(graph_filter))
 
     def deeper(self, view: _View) -> Iterator[str]:
         """Yield the option for the smallest depth that shows more boxes than a view, if there is one."""
         for depth in range((self._request.depth or 0) + 1, self._views.deepest + 1):
-            wanted = replace(view.words.wanted, closed=self._closed(depth))
-            if self._views.view(wanted).boxes > view.graph.boxes:
+            graph_filter = replace(view.words.graph_filter, closed=self._closed(depth))
+            if self._views.view(graph_filter).boxes > view.graph.boxes:
                 yield f"--depth {depth}"
                 return
 
     def more(self, view: _View) -> Iterator[str]:
         """Yield unused options that would show more than a view. A requested depth still applies at any level."""
-        by_depth = view.graph.hides_modules and self._request.depth is not None and bool(view.words.wanted.closed)
+        by_depth = view.graph.hides_modules and self._request.depth is not None and bool(view.words.graph_filter.closed)
         if hint := view.graph.hint:
             yield f"--expand {hint.partition('.')[2] or hint}"
         if by_depth:
             yield from self.deeper(view)
-        if self._request.level != "calls" and (view.graph.repeats or (view.words.wanted.closed and not by_depth)):
+        if self._request.level != "calls" and (view.graph.repeats or (view.words.graph_filter.closed and not by_depth)):
             yield "--level calls"
         if view.graph.hides_calls or not by_depth:
             yield "--level nodes"
 
 
-def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -> Options:
-    """Return the options that show most on one page; if none fits, those of the smallest picture."""
+def _no_fewer(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -> Options:
+    """Return the options that show most, with no fewer boxes than on the smaller page: names before few values."""
+    fitting = _fitting(timeline, n, views, request)
+    if request.within is None or not fitting.graph_filter.calls:
+        return fitting
+    narrow = replace(request, page=request.within)
+    smaller = _fitting(timeline, n, views, narrow)
+    sizes = (size for _, size in _estimate(structure(timeline, views.iteration, smaller), narrow))
+    if not any(_fits(size, narrow, LARGEST_ERROR) for size in sizes):
+        return fitting  # on the smaller page, even the smallest picture cannot be read
+    least = count(timeline, views.iteration, smaller)
+    has_fewer = count(timeline, views.iteration, fitting) < least
+    return _fitting(timeline, n, views, request, least) if has_fewer else fitting
+
+
+def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest, least: int = 0) -> Options:
+    """Return the options that show most on one page; if none fits, those of the smallest picture.
+
+    Views with fewer than the `least` boxes are only used if there are no others.
+    """
     first, *others = views.all()
     if views.is_small:
         smaller = _Views(
@@ -183,9 +206,11 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -
     by_graph: dict[GraphView, _View] = {}
     for view in others:
         by_graph.setdefault(view.graph, view)
-    kept = [by_graph[graph] for graph in most_informative([*by_graph], MOST_BOXES)]
+    light = [graph for graph in by_graph if graph.work <= request.most_work]
+    kept = [by_graph[graph] for graph in most_informative(light or [*by_graph], MOST_BOXES)]
+    kept = [view for view in kept if view.graph.boxes >= least] or kept
     densities = [density for density in WORTH if WORTH[density] <= WORTH.get(views.words.density, 0)]
-    if not densities or views.words.tensors is not None or views.words.overlay is not None:
+    if not densities or request.keeps_labels or views.words.tensors is not None or views.words.overlay is not None:
         densities = [views.words.density]
     tries = [(view, density) for view in kept for density in densities]
     tries.sort(key=lambda one: -one[0].graph.boxes * WORTH.get(one[1], 1.0))
@@ -201,7 +226,7 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -
     for at, (view, density) in enumerate(tries):
         options = view.words if view is first else _with_remark(view, views, density)
         estimate = [*_estimate(structure(timeline, views.iteration, options), request)]
-        waiting += [one for one, size in estimate if _fits(size, request, 1.3)] if request.measures else []
+        waiting += [one for one, size in estimate if _fits(size, request, LARGEST_ERROR)] if request.measures else []
         sizes += [(size, one.options) for one, size in estimate]
         if not request.measures and (fitting := [one.options for one, size in estimate if _fits(size, request)]):
             return fitting[0]
@@ -220,6 +245,10 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -
 
 SURE = 0.7
 """A picture whose estimated size is below this part of a page fits, in spite of the estimate's error."""
+
+
+LARGEST_ERROR = 1.3
+"""A picture whose estimated size is above this part of a page does not fit."""
 
 
 def _usual(shape: Structure, request: LevelRequest) -> Direction:
@@ -245,7 +274,7 @@ def _estimate(shape: Structure, request: LevelRequest) -> Iterator[tuple[Structu
 
     A picture of all nodes keeps its direction.
     """
-    if not shape.options.wanted.calls:
+    if not shape.options.graph_filter.calls:
         yield shape, _size(shape, _usual(shape, request), compact=False)
         return
     for direction in _directions(request):
@@ -256,7 +285,7 @@ def _estimate(shape: Structure, request: LevelRequest) -> Iterator[tuple[Structu
 
 LEGEND = 110.0
 """Points for the legend below the boxes."""
-BESIDE, BETWEEN, LABELLED, TIGHT = 22.0, 40.0, 22.0, 24.0
+BOX_GAP, LEVEL_GAP, LABEL_GAP, COMPACT_GAP = 22.0, 40.0, 22.0, 24.0
 """Points between boxes of one level, between levels, added for labels on the lines, and between compact levels."""
 
 
@@ -272,13 +301,13 @@ def _size(shape: Structure, direction: Direction, *, compact: bool) -> tuple[flo
     for link in sorted(lines, key=lambda link: order[link.target]):
         if order[link.source] < order[link.target]:
             depth[link.target] = max(depth[link.target], depth[link.source] + 1)
-    along, across = (1, 0) if direction != "LR" else (0, 1)
+    length_axis, width_axis = (1, 0) if direction != "LR" else (0, 1)
     levels: dict[int, list[tuple[float, float]]] = {}
     for key, size in boxes.items():
         levels.setdefault(depth[key], []).append(size)
-    gap = TIGHT if compact else BETWEEN + LABELLED * (2.5 if direction == "LR" else 1)
-    long = sum(max(size[along] for size in level) for level in levels.values()) + gap * (len(levels) - 1)
-    wide = max((sum(size[across] + BESIDE for size in level) for level in levels.values()), default=0.0)
+    gap = COMPACT_GAP if compact else LEVEL_GAP + LABEL_GAP * (2.5 if direction == "LR" else 1)
+    long = sum(max(size[length_axis] for size in level) for level in levels.values()) + gap * (len(levels) - 1)
+    wide = max((sum(size[width_axis] + BOX_GAP for size in level) for level in levels.values()), default=0.0)
     return (long, wide + LEGEND) if direction == "LR" else (wide, long + LEGEND)
 
 
@@ -290,20 +319,20 @@ def _measured(
     Each is measured with all frames around modules, with only the outer frames, and without frames.
     """
     moment, manner = timeline.at(n), Manner(request.theme or LIGHT, direction=request.direction)
-    sources, ways = [], []
+    sources, variants = [], []
     for shape in shapes:
         drawn = scene(shape, timeline, moment)
         drawn = drawn if shape.options.numbered else as_figure(drawn)
-        deepest = max((len(box.within) for box in drawn.boxes), default=0)
+        deepest = max((len(box.enclosing_modules) for box in drawn.boxes), default=0)
         for depth in sorted({deepest, min(deepest, 2), min(deepest, 1), 0}, reverse=True):
             sources.append(digraph(framed(drawn, depth), manner).source)
-            ways.append((shape, depth, deepest))
+            variants.append((shape, depth, deepest))
     try:
         laid_out = draw_all(sources, "json", timeout=request.timeout)
     except TooSlowError:  # the final picture will use the simple layout, too
         return [(shape.options, _size(shape, _usual(shape, request), compact=False)) for shape in shapes]
     sizes = []
-    for (shape, depth, deepest), graph in zip(ways, laid_out, strict=True):
+    for (shape, depth, deepest), graph in zip(variants, laid_out, strict=True):
         one = shape.options
         if depth < deepest:
             why = OUTER_FRAMES if depth else NO_FRAMES
@@ -330,7 +359,9 @@ def _with_remark(view: _View, views: _Views, density: Density | None = None) -> 
         return words
     what = graph.summary(len(views.infos), less)
     more = ", ".join(views.more(view))
-    return replace(words, remark=f"{what}. More: {more}" if more else what)
+    return replace(words, remark=f"{what}{MORE}{more}" if more else what)
 
 
+MORE = ". More: "
+"""Separates what a picture hides from the options that show more."""
 _LESS: dict[Density | None, str] = {"brief": "each box shows one line", "min": "boxes show names only"}

@@ -59,6 +59,14 @@ FIGURES: Mapping[FigureName, Figure] = {
 }
 """One column is 85 mm wide, two are 175 mm, as in most journals; a slide is 13.3 x 7.5 inches."""
 
+
+def page_within(figure: FigureName) -> tuple[float, float] | None:
+    """Return the page of the widest other figure that is no wider and no higher; None if there is none."""
+    wide, high = FIGURES[figure].page
+    pages = [one.page for name, one in FIGURES.items() if name != figure]
+    return max((page for page in pages if page[0] <= wide and page[1] <= high), default=None)
+
+
 LEAST_TEXT = 5.0
 """The height of text, in points, below which a figure is refused: in print it could not be read."""
 

@@ -48,7 +48,7 @@ PAINTED = ("error", "nan", "inf", "current", "receiving", "missing", "cut", "fre
 
 def painted(box: Box) -> str:
     """Return the state, or else the role, that gives a box its colour."""
-    return {"nan": "error", "inf": "error", "cut": "missing"}.get(found := _painting(box), found)
+    return {"nan": "error", "inf": "error", "cut": "missing"}.get(state := _painting(box), state)
 
 
 def _painting(box: Box) -> str:
@@ -112,7 +112,9 @@ def seen(scene: Scene) -> Seen:
             )
         ),
         rows=frozenset({*pictured, *(row.label for row in rows), *(row.style for row in rows)}),
-        layers=frozenset(box.op for box in boxes for _, title in box.within[-1:] if title.endswith("Linear")),
+        layers=frozenset(
+            box.op for box in boxes for _, title in box.enclosing_modules[-1:] if title.endswith("Linear")
+        ),
         text=" ".join([*(edge.formula for edge in there if labelled), *(row.text for row in rows if not row.grid)]),
     )
 

@@ -92,7 +92,7 @@ def finding(parting: Divergence, a: str, b: str) -> Finding:
     """Return the divergence as a finding about rank `b`. Different graphs and buffers may be intended."""
     difference, at = parting.difference, None
     if difference is not None and parting.between is not None:
-        at = _made_at(parting.between, difference)
+        at = _source_line(parting.between, difference)
     text = f"this rank stops agreeing with {a}: {headline(parting, a, b)}"
     parts = tuple(Finding("rank", line) for line in islice(sentences(parting, a, b), 1, None))
     return Finding("ranks-part", text, parts=parts, at=at, suspected=parting.what in ("graph", "buffer"))
@@ -116,11 +116,11 @@ def _first(parting: Divergence) -> str:
     if difference is None or between is None:
         return ""
     side, node = _of(between, difference)
-    at = _made_at(between, difference)
+    at = _source_line(between, difference)
     return f"first {label(side.timeline, node)}{f' ({file_line(at.path, at.line)})' if at is not None else ''}"
 
 
-def _made_at(between: RankDifferences, difference: Difference) -> Frame | None:
+def _source_line(between: RankDifferences, difference: Difference) -> Frame | None:
     """Return the source line of a difference, if the iteration made the node."""
     side, node = _of(between, difference)
     frames = side.infos[node].frames

@@ -14,9 +14,10 @@ from rich.cells import cell_len
 
 from gviz.events import GradFlowed, Marked
 from gviz.explain.display_names import iteration_called, op_title, phase_words, title
+from gviz.explain.failed_call import failed_call
 from gviz.explain.hook_effects import HookEffect, hooks_after_rule
 from gviz.explain.tracking import as_at, as_in
-from gviz.render.boxes.box_size import LEAF_NUMBER, Outline, Role, module_key, module_title
+from gviz.render.boxes.box_size import LEAF_NUMBER, Outline, Role, message_rows, module_key, module_title
 from gviz.render.boxes.details import cut_text, remark, source_line
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.graph_options import Options
@@ -34,7 +35,7 @@ from gviz.render.boxes.node_rows import (
     saved_rows,
 )
 from gviz.render.boxes.row import Row
-from gviz.render.boxes.state_words import State, states_of, status
+from gviz.render.boxes.state_words import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.boxes.tensors import DIGITS, Numbers, grid
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState
@@ -113,7 +114,7 @@ def edge(link: Link, now: Now) -> Edge:
     """Return a line at the moment."""
     if link.kind == "gradient":
         return _gradient(link, now)
-    born = any(now.states.get(user) is not None for user, _ in link.uses)
+    born = any(now.states.get(user) is not None for user, _ in link.uses) or 0 < link.since <= now.moment.n
     states: tuple[EdgeState, ...] = () if born else ("pending",)
     if not link.tracked:
         states = (*states, "cut")
@@ -122,9 +123,9 @@ def edge(link: Link, now: Now) -> Edge:
 
 def _gradient(link: Link, now: Now) -> Edge:
     """Return a gradient line: with its number if it represents one use, without a number if it represents several."""
-    found = [now.contribution(link.node, link.output_nr, user, slot) for user, slot in link.uses]
-    parts = [part for part in found if part is not None]
-    single = parts[0].value if len(found) == len(parts) == 1 else None
+    contributions = [now.contribution(link.node, link.output_nr, user, slot) for user, slot in link.uses]
+    parts = [part for part in contributions if part is not None]
+    single = parts[0].value if len(contributions) == len(parts) == 1 else None
     label = f"{ADDED} {share(single, LEAF_NUMBER, DIGITS)}" if single is not None else ""
     numbers = _addend(link, single, now) if single is not None else ()
     states: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
@@ -214,7 +215,7 @@ class Box:
     * `status`: the most important state, as a word.
     * `width`, `height`: its room at any moment, in characters and rows.
     * `op`: the operation, if it is one.
-    * `within`: keys and titles of the expanded modules around it, the outermost first.
+    * `enclosing_modules`: keys and titles of the expanded modules around it, the outermost first.
     * `longest`: in a series of moments, the length of its longest row.
     """
 
@@ -229,7 +230,7 @@ class Box:
     width: int
     height: int
     op: str = ""
-    within: tuple[tuple[str, str], ...] = ()
+    enclosing_modules: tuple[tuple[str, str], ...] = ()
     longest: int = 0
 
 
@@ -239,7 +240,10 @@ LABELLED_EDGES = 60
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The content of a picture of one moment. `flow`, `compact` and `remark` are those of the options."""
+    """The content of a picture of one moment. `flow`, `compact` and `remark` are those of the options.
+
+    A long chain may be folded into `columns`, as the text of a newspaper.
+    """
 
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
@@ -250,6 +254,7 @@ class Scene:
     flow: Literal["auto", "LR", "TB"] = "auto"
     compact: bool = False
     remark: str = ""
+    columns: int = 1
 
     @property
     def labels_lines(self) -> bool:
@@ -311,6 +316,8 @@ def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bo
         return _chip(place, now)
     if place.role == "saved":
         return _saved(place, now)
+    if place.role == "failed":
+        return _failed(place, shape, now)
     if place.group is not None:
         return _module(place, place.group, now)
     return _of_node(place, shape, now, tooltips=tooltips, bare=bare)
@@ -329,6 +336,15 @@ def _saved(place: Outline, now: Now) -> Box:
     if state is not None and state.saved == "freed":
         return _boxed(place, ("freed",), "freed", rows, "")
     return _boxed(place, () if state is not None else ("pending",), "", rows, "")
+
+
+def _failed(place: Outline, shape: Structure, now: Now) -> Box:
+    failed = failed_call(now.timeline, now.timeline.iterations[shape.iteration])
+    if failed is None or failed.seq > now.moment.n:
+        return _boxed(place, ("pending",), "", (), "")
+    rows = tuple(Row(text, "bad") for text in message_rows(failed, now.options)) if place.height > 1 else ()
+    states: tuple[State, ...] = ("current", "error") if failed.seq == now.moment.n else ("error",)
+    return _boxed(place, states, state_word(states), rows, failed.quoted)
 
 
 def _module(place: Outline, group: Group, now: Now) -> Box:
@@ -366,12 +382,20 @@ def _boxed(place: Outline, states: tuple[State, ...], word: str, rows: tuple[Row
 
 
 def _around(place: Outline) -> tuple[tuple[str, str], ...]:
-    return tuple((module_key(call), module_title(call).removeprefix("[+] ")) for call in place.within)
+    return tuple(
+        (module_key(call), module_title(call, FRAME_NAME).removeprefix("[+] ")) for call in place.enclosing_calls
+    )
+
+
+FRAME_NAME = 44
+"""The most characters of a module's path in the title of its frame, which is wider than the boxes in it."""
 
 
 def framed(scene: Scene, depth: int) -> Scene:
     """Return the scene with at most this many frames around a box, the outermost."""
-    return replace(scene, boxes=tuple(replace(box, within=box.within[:depth]) for box in scene.boxes))
+    return replace(
+        scene, boxes=tuple(replace(box, enclosing_modules=box.enclosing_modules[:depth]) for box in scene.boxes)
+    )
 
 
 def _first_bad(timeline: Timeline, moment: Moment) -> int:
@@ -401,7 +425,7 @@ def place_text(info: NodeInfo) -> str:
 
 
 def caption(timeline: Timeline, moment: Moment) -> str:
-    """Return the position in time: ``event 12/17, backward pass 2, b = Mul #4 to x = Mul #2, demo.py:4``.
+    """Return the position in time: ``event 12/17, backward pass 2, b = mul #4 to x = mul #2, demo.py:4``.
 
     With several iterations it is ``iteration 3 of 20, backward``, followed by the event unless the pass is over. For a
     graph that was not recorded while it was built, it is ``as it stands``.

@@ -19,7 +19,7 @@ FRESH = """\
  ╰──────┬───────╯
       ╭─┴─╮
       ▼   ▼
-┌ y = Mul ───────┐
+┌ y = mul ───────┐
 │ value 9        │
 └────────────────┘"""
 PENDING = """\
@@ -28,7 +28,7 @@ PENDING = """\
  ╚══════╤═══════╝
       ╭╌┴╌╮
       ▼   ▼
-┌ y = Mul ╌╌ now ┐
+┌ y = mul ╌╌ now ┐
 ╎ value 9        ╎
 └╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┘"""
 BACKWARD = """\
@@ -37,7 +37,7 @@ BACKWARD = """\
  ╰──────▲───────╯
       ╭─┺━┓
       │   ┃
-┌[y = Mul]╌╌ nan ┐
+┌[y = mul]╌╌ nan ┐
 ╎ value 9        ╎
 └╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┘"""
 ACTIVE_WIDE = """\
@@ -46,7 +46,7 @@ ACTIVE_WIDE = """\
  ╰──────┬───────╯
       ┏━┻━┓
       ▼   ▼
-┌ y = Mul ───────┐
+┌ y = mul ───────┐
 │ value 9        │
 ╘════════════════╛"""
 ASCII_BACKWARD = """\
@@ -55,7 +55,7 @@ ASCII_BACKWARD = """\
  '------^-------'
       ,-'=.
       |   #
-+[y = Mul]~~ nan +
++[y = mul]~~ nan +
 : value 9        :
 +~~~~~~~~~~~~~~~~+"""
 ASCII_PENDING = """\
@@ -64,11 +64,11 @@ ASCII_PENDING = """\
  #======#=======#
       ,~'~.
       v   v
-+ y = Mul ~~ now +
++ y = mul ~~ now +
 : value 9        :
 +~~~~~~~~~~~~~~~~+"""
 RIGHTWARD = """\
-╭ x leaf ──────╮    ┌ y = Mul ───────┐
+╭ x leaf ──────╮    ┌ y = mul ───────┐
 │ value 3      ◄─┬──│ value 9        │
 ╰──────────────╯ ╰─►│                │
                     └────────────────┘"""
@@ -82,7 +82,7 @@ def square(look, function=layout, **options):
 def faces(x=(), y=(), *, title="x leaf", note="", role="op"):
     return {
         "x": Face(title, ((("value 3", "value"),),), "leaf", frozenset(x), note),
-        "y": Face("y = Mul", ((("value 9", "value"),),), role, frozenset(y), note),
+        "y": Face("y = mul", ((("value 9", "value"),),), role, frozenset(y), note),
     }
 
 
@@ -125,7 +125,7 @@ def test_styles_are_names_that_tell_the_state():
     assert styles_of(backward, 1)["value 3"] == "value"
     assert styles_of(backward, 2)["▲"] == "gradient"
     assert styles_of(backward, 4) == {"│": "gradient", "┃": "current"}
-    assert styles_of(backward, 5)["y = Mul"] == "selected"
+    assert styles_of(backward, 5)["y = mul"] == "selected"
     assert styles_of(square(LOOKS["pending"]), 0)["x leaf"] == "title"
     assert styles_of(square(LOOKS["pending"]), 4) == {"▼   ▼": "muted"}
 

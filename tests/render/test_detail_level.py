@@ -14,7 +14,7 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.detail_level import PAGE
 from gviz.render.graphviz.dot import dot
 from gviz.render.legend import legend, painted
-from gviz.render.request import ExportOptions, Part, drawing, moment_scene
+from gviz.render.picture_content import ExportOptions, Part, drawing, moment_scene
 from gviz.render.styles import STYLES
 from gviz.trace import load
 from gviz.values.number_text import number
@@ -110,6 +110,33 @@ def test_a_picture_without_options_fits_a_page_and_says_what_it_collapsed(tmp_pa
     assert 'class="cluster' in svg
 
 
+@pytest.mark.parametrize("figure", [False, "one-column"])
+def test_labels_that_were_requested_are_not_shortened(tmp_path, figure):
+    torch = engine("torch")
+
+    def program(torch):
+        nn = torch.nn
+        layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+        encoder(torch.randn(3, 7, 16)).mean().backward()
+
+    recorded(tmp_path, program, torch)
+
+    def picture(labels):
+        notes = []
+        (path,) = export(
+            tmp_path / "t.gviz", tmp_path / "p.svg", labels=labels, figure=figure, note=notes.append, force=True
+        )
+        return notes[0], path.read_text().count(">value</text>")
+
+    note, rows = picture(None)
+    assert re.search("each box shows one line|boxes show names only", note)
+    assert rows == 0
+    note, rows = picture("short")
+    assert not re.search("each box shows one line|boxes show names only", note)
+    assert rows > 0
+
+
 def test_equal_layers_are_one_box_and_one_can_be_expanded(tmp_path):
     torch = engine("torch")
     timeline = recorded(tmp_path, MODELS["transformer, 12 layers"], torch)
@@ -186,7 +213,7 @@ def test_what_has_no_gradient_after_a_pass_and_where_the_graph_is_cut_is_marked(
 
     scene, _ = drawn(recorded(tmp_path, program, torch))
     status = {re.sub(r" (leaf )?#\d+$", "", box.title): box.status for box in scene.boxes}
-    assert (status["w"], status["v"], status["h = Detach"]) == ("no gradient", "done", "cut")
+    assert (status["w"], status["v"], status["h = detach"]) == ("no gradient", "done", "cut")
     (cut,) = (box for box in scene.boxes if box.status == "cut")
     assert cut.rows[-1].text.startswith("cut by detach at test_detail_level.py:")
 
@@ -207,7 +234,7 @@ def test_a_box_of_one_line_has_the_line_of_the_cut_in_its_corner(tmp_path, densi
     timeline = recorded(tmp_path, program, torch)
     lines = {info.frames[0].line for info in map(timeline.info, timeline.nodes) if info.op.name == "detach"}
     for closed in (frozenset(), frozenset({"Cut"})):
-        options = replace(Options(marks=True), density=density, wanted=Filter(closed))
+        options = replace(Options(marks=True), density=density, graph_filter=Filter(closed))
         scene = moment_scene(timeline, len(timeline), options)
         assert {box.status for box in scene.boxes if "cut" in box.status} == {f"cut :{line}" for line in lines}
 
@@ -262,7 +289,7 @@ def test_a_program_of_public_calls_alone_shows_every_node(tmp_path, name):
         (x * 2).exp().sum().backward()
 
     scene, notes = drawn(recorded(tmp_path, program, engine(name)))
-    assert [title.rpartition(" = ")[2] for title in titles(scene)][-3:] == ["Mul", "Exp", "Sum"]
+    assert [title.rpartition(" = ")[2] for title in titles(scene)][-3:] == ["mul", "exp", "sum"]
     assert not notes
 
 

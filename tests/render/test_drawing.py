@@ -9,7 +9,7 @@ from gviz.errors import GvizError
 from gviz.render.boxes.structure import Options, structure
 from gviz.render.graphviz import process, scene_drawing
 from gviz.render.graphviz.process import TooSlowError, complaints, draw, has_font
-from gviz.render.request import ExportOptions
+from gviz.render.picture_content import ExportOptions
 from gviz.render.scene import scene
 
 
@@ -90,4 +90,4 @@ def test_of_frames_that_stretch_a_picture_the_inner_ones_are_left_out(monkeypatc
     )
     monkeypatch.setattr(scene_drawing, "draw_all", size)
     for one, deepest in ((whole, 4), (scene_drawing.settled(whole, ExportOptions(), "gviz"), 3)):
-        assert max(len(box.within) for box in one.boxes) == deepest
+        assert max(len(box.enclosing_modules) for box in one.boxes) == deepest

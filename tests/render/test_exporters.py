@@ -16,13 +16,13 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.cli.commands.export import command as export_command
 from gviz.errors import GvizError
-from gviz.render import file_formats, request
+from gviz.render import file_formats, picture_content
 from gviz.render.file_formats import EXPORTERS, Exporter, exporter_for
 from gviz.render.forms import series
 from gviz.render.forms.text import text
 from gviz.render.graphviz import scene_drawing
 from gviz.render.page import geometry
-from gviz.render.request import ExportOptions, Part, last_moment, moment_scene
+from gviz.render.picture_content import ExportOptions, Part, last_moment, moment_scene
 from gviz.render.scene import Options
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -78,7 +78,7 @@ def test_a_small_graph_is_drawn_in_the_text_and_a_large_one_only_listed():
     small, large = export("txt", two_shares()), export("txt", recurrent(60))
     assert "╭ x leaf #1 ─" in small
     assert "╭" not in large
-    assert "h60 = Tanh #122" in large
+    assert "h60 = tanh #122" in large
 
 
 def places(svg):
@@ -136,7 +136,7 @@ def test_when_graphviz_takes_too_long_the_picture_is_simpler_and_says_so(monkeyp
 
     monkeypatch.setattr(scene_drawing, "draw", draw)
     notes = []
-    assert export("png", two_shares(), timeout=2, note=notes.append) == b"drawn"
+    assert export("pdf", two_shares(), timeout=2, note=notes.append) == b"drawn"
     assert programs == ["dot", "nop2"]
     assert notes == ["Graphviz needed more than 2 s: drawn with a simple layout"]
 
@@ -147,6 +147,7 @@ def test_pages_and_moving_pictures_say_the_same_of_too_little_time(monkeypatch, 
         raise scene_drawing.TooSlowError("too slow")
 
     monkeypatch.setattr(where, "draw", draw)
+    monkeypatch.setattr(geometry, "draw_all", draw)
     notes = []
     assert export(kind, two_shares(), timeout=2, note=notes.append)
     assert notes == ["Graphviz needed more than 2 s: drawn with a simple layout"]
@@ -167,7 +168,7 @@ def test_notes_go_to_standard_error(monkeypatch, capsys):
 
 
 def test_what_nobody_could_read_is_refused(monkeypatch):
-    monkeypatch.setattr(request, "PICTURE_BOXES", 3)
+    monkeypatch.setattr(picture_content, "PICTURE_BOXES", 3)
     with pytest.raises(GvizError, match="5 boxes cannot be read"):
         export("svg", two_shares())
     assert export("txt", two_shares())
@@ -175,9 +176,9 @@ def test_what_nobody_could_read_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["svg", "png", "gif"])
 def test_what_nobody_could_read_is_refused_before_its_boxes_are_made(kind, monkeypatch):
-    monkeypatch.setattr(request, "PICTURE_BOXES", 100)
-    monkeypatch.setattr(request, "moment_scene", None)  # which is not come to, nor is the structure
-    monkeypatch.setattr(request, "structure", None)
+    monkeypatch.setattr(picture_content, "PICTURE_BOXES", 100)
+    monkeypatch.setattr(picture_content, "moment_scene", None)  # which is not come to, nor is the structure
+    monkeypatch.setattr(picture_content, "structure", None)
     notes = []
     with pytest.raises(GvizError, match=r"1\d\d boxes cannot be read") as refused:
         export(kind, recurrent(60), moments=(1,) if kind == "gif" else (), note=notes.append)
@@ -192,7 +193,7 @@ def test_a_machine_without_fonts_is_told(monkeypatch, tmp_path):
     export("png", two_shares(), note=notes.append)
     assert notes == ["this machine has no font, so the png has no text; an svg is complete"]
     notes.clear()
-    assert "loss = Add #5" in export("svg", two_shares(), note=notes.append)
+    assert "loss = add #5" in export("svg", two_shares(), note=notes.append)
     assert not notes
 
 
@@ -292,5 +293,5 @@ def test_a_result_of_the_evaluation_is_drawn_before_it_is_taken_down(tmp_path):
     with gviz.record(tmp_path / "run.gviz"):
         kept = trained_and_evaluated()
         gviz.export(kept, tmp_path / "kept.txt")
-    assert "Sum" in (tmp_path / "kept.txt").read_text()
+    assert "sum" in (tmp_path / "kept.txt").read_text()
     assert "freed" not in (tmp_path / "kept.txt").read_text()

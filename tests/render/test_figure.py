@@ -2,6 +2,7 @@
 
 import html
 import re
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -12,10 +13,13 @@ import gviz.engine as builtin
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.errors import GvizError
-from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, figures_for
+from gviz.render import detail_level
+from gviz.render.boxes.fold import Filter
+from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, figures_for, page_within
+from gviz.render.forms import png_and_pdf
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.scene_drawing import in_figure
-from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.picture_content import ExportOptions, moment_scene
 from gviz.render.scene import Options
 
 torch = pytest.importorskip("torch")
@@ -136,6 +140,82 @@ def test_a_figure_whose_text_would_be_tiny_shows_less_text_and_says_so(trace, tm
     assert "boxes show names only: the text of the figure would be less than 5 pt high" in notes
 
 
+def test_a_figure_keeps_the_labels_that_were_requested(trace, tmp_path):
+    with pytest.raises(GvizError, match="text of this figure would be") as caught:
+        export(trace, tmp_path / "f.svg", figure="one-column", level="nodes", labels="short")
+    assert "without the options level and labels gviz draws what fits" in caught.value.hint
+
+
+DEEP = {
+    "encoder": lambda nn: nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 12, enable_nested_tensor=False
+    ),
+    "mlp": lambda nn: nn.Sequential(*(layer for _ in range(8) for layer in (nn.Linear(16, 16), nn.ReLU()))),
+}
+
+
+@pytest.mark.parametrize("model", DEEP)
+def test_a_wider_figure_shows_no_fewer_boxes(tmp_path, model):
+    torch.manual_seed(0)
+    with gviz.record(tmp_path / "t.gviz"):
+        DEEP[model](torch.nn)(torch.randn(3, 7, 16)).mean().backward()
+    svgs = {name: drawn(tmp_path / "t.gviz", tmp_path / f"{name}.svg", figure=name)[0] for name in FIGURES}
+    boxes = {name: svg.count(b'class="node') for name, svg in svgs.items()}
+    assert boxes["two-columns"] >= boxes["one-column"] > 1
+    assert 11 * float(re.search(rb"scale\(([\d.]+)", svgs["two-columns"])[1]) >= 6.9
+
+
+class Mixture(torch.nn.Module):
+    """A sum of experts, each for some rows: a wide graph whose smallest picture is too large for one column."""
+
+    def __init__(self):
+        super().__init__()
+        nn = torch.nn
+        self.gate = nn.Linear(16, 4)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 16)) for _ in range(4))
+
+    def forward(self, x):
+        scores = torch.softmax(self.gate(x), -1)
+        weights, numbers = scores.topk(2, -1)
+        weights = weights / weights.sum(-1, keepdim=True)
+        out = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows, slots = torch.where(numbers == number)
+            out = out.index_add(0, rows, weights[rows, slots, None] * expert(x[rows]))
+        return out, scores.mean(0).pow(2).sum() * len(self.experts)
+
+
+def test_what_fits_no_column_sets_no_limit_and_its_hint_names_what_helps(tmp_path):
+    torch.manual_seed(0)
+    with gviz.record(tmp_path / "t.gviz"):
+        out, balance = Mixture()(torch.randn(12, 16))
+        (torch.nn.functional.mse_loss(out, torch.randn(12, 16)) + 0.01 * balance).backward()
+    with pytest.raises(GvizError, match="text of this figure would be") as caught:
+        export(tmp_path / "t.gviz", tmp_path / "f.svg", figure="one-column")
+    assert "only and node draw a part" in caught.value.hint
+    assert "labels" not in caught.value.hint
+    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "g.svg", figure="two-columns")
+    assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= LEAST_TEXT
+
+
+def test_a_small_figure_counts_no_boxes_it_has_not_saved(tmp_path):
+    with gviz.record(tmp_path / "t.gviz"):
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(3):
+            (((w * torch.tensor([3.0, 4.0])).sum() - 1) ** 2).backward()
+            with torch.no_grad():
+                w -= 0.01 * w.grad
+    _, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="two-columns")
+    counts = re.findall(r"(\d+) nodes in (\d+) boxes", " ".join(notes))
+    assert all(int(boxes) < int(nodes) for nodes, boxes in counts)
+
+
+def test_the_page_of_one_column_is_within_that_of_two_but_not_within_a_slide():
+    assert page_within("two-columns") == FIGURES["one-column"].page
+    assert page_within("16:9") is None
+    assert page_within("one-column") is None
+
+
 def test_a_figure_with_an_overlay_keeps_the_room_for_it(trace, tmp_path):
     options = {"figure": "one-column", "level": "nodes", "overlay": "memory"}
     with pytest.raises(GvizError, match="text of this figure would be"):
@@ -158,3 +238,62 @@ def test_a_figure_is_turned_if_its_text_is_larger_then():
     assert in_figure(digraph(scene), FIGURES["one-column"], "svg", auto).graph_attr["rankdir"] == "TB"
     with pytest.raises(GvizError, match="less than 5 pt"):
         in_figure(digraph(scene), FIGURES["one-column"], "svg", kept)
+
+
+def test_a_png_figure_is_opaque_and_as_wide_as_its_place_when_it_is_imported(trace, tmp_path):
+    from PIL import Image
+
+    drawn(trace, tmp_path / "f.png", figure="one-column")
+    with Image.open(tmp_path / "f.png") as image:
+        assert image.mode == "RGB"
+        assert image.info["dpi"] == pytest.approx((300, 300), rel=1e-3)
+        assert image.width / image.info["dpi"][0] == pytest.approx(FIGURES["one-column"].width / 72, rel=5e-3)
+
+
+@pytest.mark.parametrize(("scale", "dpi"), [(None, 96), (2.0, 192)])
+def test_a_png_has_the_resolution_of_its_scale(trace, tmp_path, scale, dpi):
+    from PIL import Image
+
+    drawn(trace, tmp_path / "f.png", scale=scale)
+    with Image.open(tmp_path / "f.png") as image:
+        assert image.mode == "RGB"
+        assert image.info["dpi"] == pytest.approx((dpi, dpi), rel=1e-3)
+
+
+def test_a_very_large_png_is_written_as_graphviz_paints_it(trace, tmp_path, monkeypatch):
+    from PIL import Image
+
+    monkeypatch.setattr(png_and_pdf, "MOST_PIXELS", 100)
+    drawn(trace, tmp_path / "f.png")
+    with Image.open(tmp_path / "f.png") as image:
+        assert "dpi" not in image.info
+
+
+@pytest.mark.parametrize(("size", "least"), [((90.0, 90.0), 52), ((300.0, 90.0), 0)])
+def test_a_column_sets_a_limit_only_if_something_fits_into_it(monkeypatch, size, least):
+    narrow, wide = (100.0, 100.0), (200.0, 200.0)
+    words = {page: Options(compact=page == narrow, graph_filter=Filter(calls=True)) for page in (narrow, wide)}
+    limits = []
+
+    def fitting(timeline, n, views, request, least=0):
+        limits.append(least)
+        return words[request.page]
+
+    monkeypatch.setattr(detail_level, "_fitting", fitting)
+    monkeypatch.setattr(detail_level, "count", lambda timeline, iteration, options: 52 if options.compact else 44)
+    monkeypatch.setattr(detail_level, "structure", lambda *_: None)
+    monkeypatch.setattr(detail_level, "_estimate", lambda *_: [(None, size)])
+    request = detail_level.LevelRequest(page=wide, within=narrow)
+    detail_level._no_fewer(None, 1, SimpleNamespace(iteration=None), request)
+    assert limits[-1] == least
+
+
+def test_a_long_chain_is_folded_into_columns_in_which_its_text_can_be_read(tmp_path):
+    torch.manual_seed(0)
+    layers = [layer for n in range(16) for layer in (torch.nn.Linear(16 + n, 17 + n), torch.nn.ReLU())]
+    with gviz.record(tmp_path / "t.gviz"):
+        torch.nn.Sequential(*layers, torch.nn.Linear(32, 2))(torch.randn(4, 16)).sum().backward()
+    svg, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9")
+    assert any("columns" in note for note in notes)
+    assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= 12
+    assert svg.count(b'class="node') >= 33

@@ -164,7 +164,7 @@ def two_layers(steps=1):
 
 
 def folded_scene(timeline, n, *closed):
-    shape = structure(timeline, timeline.iteration_at(n), Options(wanted=Filter(frozenset(closed))))
+    shape = structure(timeline, timeline.iteration_at(n), Options(graph_filter=Filter(frozenset(closed))))
     return scene(shape, timeline, timeline.at(n))
 
 
@@ -185,7 +185,7 @@ def test_a_closed_module_tells_its_size_what_it_gives_and_the_length_of_its_grad
     assert first.rows[1].text.startswith("(4,3)")
     assert first.rows[2].text == f"|g| {number(lengths_of(timeline, n, ('0.weight', '0.bias')), 3)}"
     assert last.rows[2].text == f"|g| {number(lengths_of(timeline, n, ('2.weight', '2.bias')), 3)}"
-    assert {box.title.split(" #")[0] for box in drawn.boxes if box.role != "module"} == {"x const", "Tanh", "Mean"}
+    assert {box.title.split(" #")[0] for box in drawn.boxes if box.role != "module"} == {"x const", "tanh", "mean"}
 
 
 def test_a_closed_module_follows_the_clock():

@@ -20,11 +20,13 @@ from gviz.render.file_formats import exporter_for
 from gviz.render.forms import animation, gif, mermaid, picture_json, svg
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.legend import painted
-from gviz.render.request import ExportOptions, Part, drawing, moment_scene
+from gviz.render.picture_content import ExportOptions, Part, drawing, moment_scene
 from gviz.render.theme import LIGHT
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import capture
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def scene_of(script, **options):
@@ -116,6 +118,33 @@ def failing():
     return timeline_of(program)
 
 
+def test_the_legend_of_a_gif_is_a_small_part_of_it():
+    image = pytest.importorskip("PIL.Image")
+
+    def high(**options):
+        return image.open(BytesIO(export(gif, recurrent(5), **options))).height
+
+    assert high(legend=False) > 0.8 * high()
+
+
+@pytest.mark.parametrize(("steps", "lines"), [(6, 1), (0, 2)])
+def test_a_series_has_the_line_of_the_program_next_to_its_title_if_there_is_room(steps, lines):
+    def chain():
+        x = torch.tensor(2.0, requires_grad=True)
+        for _ in range(steps):
+            x = x * 3
+
+    timeline = timeline_of(chain)
+    options = ExportOptions(legend=False, direction="LR")
+    (picture,) = frames(timeline, (len(timeline),), options, "svg")
+    texts = [(one.get("y"), one.text) for one in ElementTree.fromstring(picture).iter(f"{SVG}text")]
+    title, code = ([y for y, text in texts if part in text] for part in ("event ", "test_forms.py:"))
+    assert len(title) == 1
+    assert code
+    assert len({*code, *title}) == lines
+    assert sum("test_forms.py:" in text for _, text in texts) == lines  # next to each other, the place is there once
+
+
 def test_the_last_picture_of_a_gif_has_each_of_its_colours():
     def program():
         y = torch.tensor(2.0, requires_grad=True)
@@ -184,7 +213,7 @@ def test_least_labels_are_names():
     assert [(box.title, box.rows) for box in scene_of(two_shares(), density="min").boxes][:3] == [
         ("x", ()),
         ("w", ()),
-        ("a = Mul", ()),
+        ("a = mul", ()),
     ]
 
 
@@ -302,16 +331,16 @@ def test_of_a_large_graph_what_autograd_does_not_follow_is_left_out(monkeypatch)
 
     timeline, notes = timeline_of(program), []
     every = titles()
-    monkeypatch.setattr("gviz.render.request.FEW_NODES", 3)
+    monkeypatch.setattr("gviz.render.picture_content.FEW_NODES", 3)
     passed = titles()
-    assert passed == {"w leaf #1", "const #2", "batch = Slice #3", "Mul #4", "loss = Sum #5"}
+    assert passed == {"w leaf #1", "const #2", "batch = slice #3", "mul #4", "loss = sum #5"}
     left_out = f"{len(every) - 5} of {len(every)} nodes are left out, autograd does not follow them"
     assert notes == [f"{left_out}; the option node draws what is near one"]
-    monkeypatch.setattr("gviz.render.request.FEW_BOXES", 3)
+    monkeypatch.setattr("gviz.render.picture_content.FEW_BOXES", 3)
     assert titles() == passed
     assert notes[-1] == "5 boxes, and no module to close; the option node draws what is near one"
     assert titles(depth=1) == passed
-    assert any("Norm" in title for title in titles(node=timeline.nodes[-1], radius=3))
+    assert any("norm" in title for title in titles(node=timeline.nodes[-1], radius=3))
 
 
 def test_of_a_large_graph_a_cut_and_the_moment_itself_are_drawn(monkeypatch):
@@ -321,7 +350,7 @@ def test_of_a_large_graph_a_cut_and_the_moment_itself_are_drawn(monkeypatch):
         torch.zeros(2).log()
         (w * h).sum().backward()
 
-    monkeypatch.setattr("gviz.render.request.FEW_NODES", 3)
+    monkeypatch.setattr("gviz.render.picture_content.FEW_NODES", 3)
     timeline = Timeline(MemoryLog(list(events_of(program))))
     drawn = {}
     for n in (len(timeline), timeline.error_index.first_bad()):
@@ -334,7 +363,7 @@ def test_of_a_large_graph_a_cut_and_the_moment_itself_are_drawn(monkeypatch):
 
 
 def test_of_a_large_graph_that_autograd_does_not_follow_all_is_drawn(monkeypatch):
-    monkeypatch.setattr("gviz.render.request.FEW_NODES", 3)
+    monkeypatch.setattr("gviz.render.picture_content.FEW_NODES", 3)
     timeline = timeline_of(lambda: torch.ones(2).exp().log().sqrt().sum())
     drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), ExportOptions(note=lambda _: None)))
     assert len(drawn.boxes) == len(timeline.nodes) == 5
@@ -347,7 +376,7 @@ def test_open_modules_have_frames_around_what_is_theirs():
     frames = groups(picture, "cluster")
     assert {name.rpartition("-")[2] for name in frames} == {"m1", "m2", "m3"}
     drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), ExportOptions()))
-    assert [box.title for box in drawn.boxes if not box.within] == ["x leaf #1"]
+    assert [box.title for box in drawn.boxes if not box.enclosing_modules] == ["x leaf #1"]
 
 
 def test_a_buffer_stands_in_its_module_and_data_do_not():
@@ -368,7 +397,7 @@ def test_a_buffer_stands_in_its_module_and_data_do_not():
 
     timeline = Timeline(MemoryLog(list(events_of(program))))
     drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), ExportOptions()))
-    outside = {timeline.info(box.node).name for box in drawn.boxes if not box.within}
+    outside = {timeline.info(box.node).name for box in drawn.boxes if not box.enclosing_modules}
     assert outside == {"data", "loss"}
     assert {timeline.info(box.node).name for box in drawn.boxes} > {"self.scale", "linear.weight"}
 

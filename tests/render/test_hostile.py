@@ -10,7 +10,7 @@ from render.pictures import boxes_and_lines, groups, read, words
 
 from gviz.render.file_formats import EXPORTERS
 from gviz.render.graphviz.dot import dot
-from gviz.render.request import ExportOptions
+from gviz.render.picture_content import ExportOptions
 from gviz.render.scene import scene, structure
 from gviz.values.plain_text import clipped_name
 
@@ -47,7 +47,7 @@ def export(kind, script):
 def test_an_svg_shows_a_name_as_text(name):
     svg = export("svg", two_shares(name))
     leaf = next(group for group_id, group in groups(svg, "node").items() if group_id.endswith("-n1"))
-    assert words(leaf)[0].split() == f"{clipped_name(name, 28)} leaf #1".split()
+    assert words(leaf)[0].split() == f"{clipped_name(name, 44)} leaf #1".split()
     root = ElementTree.fromstring(svg.encode("utf-8"))
     assert not [element.tag for element in root.iter() if element.tag.endswith(("script", "foreignObject", "image"))]
     assert not [name for element in root.iter() for name in element.attrib if name.startswith("on") or "href" in name]

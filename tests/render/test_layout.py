@@ -94,7 +94,7 @@ def test_many_single_boxes_stand_on_shelves():
 
 def test_what_does_not_hang_together_stands_below_where_the_panel_has_no_room_beside():
     boxes, edges = [Box("a", 30, 4), Box("b", 30, 4), Box("step", 40, 3)], [Edge("a", "b")]
-    beside, below = layout(boxes, edges), layout(boxes, edges, room=66)
+    beside, below = layout(boxes, edges), layout(boxes, edges, max_width=66)
     assert beside.places["step"].y == 0
     assert below.places["step"].y > below.places["b"].y
     assert below.width <= 66

@@ -15,7 +15,7 @@ from gviz.render.graphviz.legend_table import BOXES, LINES, legend_rows
 from gviz.render.graphviz.placement import spine
 from gviz.render.graphviz.process import draw
 from gviz.render.legend import SIGNS, legend
-from gviz.render.request import ExportOptions, Part, drawing, last_moment, moment_scene
+from gviz.render.picture_content import ExportOptions, Part, drawing, last_moment, moment_scene
 from gviz.render.scene import Options
 from gviz.render.theme import LIGHT
 
@@ -143,15 +143,24 @@ def test_the_legend_is_a_table_of_signs_and_meanings():
     text = dot(picture(hooked))
     signs = text[: text.index("node [")]
     assert "round: leaf" not in signs
-    assert re.search(r'bgcolor="#e3eefc"></td></tr></table></td><td align="left"><font [^>]*>leaf<', signs)
+    assert re.search(r'bgcolor="#e3eefc"></td></tr></table></td><td align="left">&#160;<font [^>]*>leaf<', signs)
     assert re.search(r">━○▶</font></td>", signs)
-    assert re.search(r">done</font></td><td [^>]*><font [^>]*>backward has finished here<", signs)
+    assert re.search(r">done</font></td><td [^>]*>&#160;<font [^>]*>backward has finished here<", signs)
 
 
 def test_a_legend_with_every_sign_can_be_drawn():
     signs = [text for _, text in SIGNS] + [f"{shown.look}, {shown.word}: {shown.meaning}" for shown in SHOWN]
     label = f"digraph {{ label={table(legend_rows(signs, LIGHT, 400))} a }}"
     assert json.loads(draw(label, "json"))["bb"]
+
+
+def test_a_legend_that_flows_has_few_lines_that_fit_and_every_sign():
+    signs = [text for _, text in SIGNS]
+    rows = [*legend_rows(signs, LIGHT, 900, flows=True)]
+    assert len(rows) < len(next(legend_rows(signs, LIGHT, 900)).split("<tr>")) / 2
+    assert sum(row.count("<font") for row in rows) == sum(row.count("<font") for row in legend_rows(signs, LIGHT, 900))
+    widths = [json.loads(draw(f"digraph {{ label={table([row])} a }}", "json"))["bb"].split(",")[2] for row in rows]
+    assert all(float(width) < 950 for width in widths)
 
 
 def test_every_swatch_of_the_table_is_for_a_look_that_the_legend_names():

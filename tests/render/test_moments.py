@@ -9,7 +9,7 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.viewport import Moments, laid_out, look
-from gviz.render.request import moment_scene
+from gviz.render.picture_content import moment_scene
 from gviz.render.scene import scene
 from gviz.tui.glyphs import ASCII
 
@@ -62,7 +62,7 @@ def test_words_say_what_lines_and_colours_say():
 
 def test_a_nan_is_marked_without_colour():
     timeline = LOGS["broken"]().timeline
-    assert "!y = Log" in text_at(timeline, len(timeline))
+    assert "!y = log" in text_at(timeline, len(timeline))
 
 
 def test_only_what_is_in_view_is_dressed():

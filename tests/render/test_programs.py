@@ -6,7 +6,7 @@ from render import golden
 
 import gviz.engine as torch
 from gviz.render.graphviz.dot import dot
-from gviz.render.request import last_moment, moment_scene
+from gviz.render.picture_content import last_moment, moment_scene
 from gviz.render.scene import Options
 
 
@@ -62,10 +62,10 @@ def test_the_first_lesson_shows_both_gradients():
 def test_a_write_through_a_view_is_told_everywhere():
     drawn = end_of(written_through_a_view)
     told = {box.title.split(" = ")[-1].split()[0]: box for box in drawn.boxes}
-    assert "inplace" in told["Mul_"].states
-    assert told["Mul"].rows[0].label == "value v1"
-    assert told["Mul"].rows[0].text == "[2 12 18]"
-    assert "view" in told["Slice"].states
+    assert "inplace" in told["mul_"].states
+    assert told["mul"].rows[0].label == "value v1"
+    assert told["mul"].rows[0].text == "[2 12 18]"
+    assert "view" in told["slice"].states
 
 
 def test_cut_ways_have_no_gradient():

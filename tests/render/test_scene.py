@@ -45,7 +45,7 @@ def test_a_node_not_made_yet_is_pending():
     assert (box(first, "n4").states, box(first, "n4").status) == (("pending",), "pending")
     assert rows(first, "n4") == ["value ·", "grad ·"]
     assert (box(first, "n3").status, "current" in box(first, "n3").states) == ("now", True)
-    assert box(first, "n3").title == "a = Mul #3"
+    assert box(first, "n3").title == "a = mul #3"
 
 
 def test_a_contribution_is_shown_as_an_addition_while_it_arrives():
@@ -103,7 +103,7 @@ def test_a_gradient_that_goes_another_way_than_the_data_has_a_line():
     assert [(line.source, line.target, line.label) for line in drawn.edges if "flowed" in line.states] == [
         ("n4", "n1", "+= 5")
     ]
-    assert "  z = Mul #4 -> x leaf #1: gradient += 5, another way than the data" in text(drawn)
+    assert "  z = mul #4 -> x leaf #1: gradient += 5, another way than the data" in text(drawn)
 
 
 def trained():
@@ -130,7 +130,7 @@ def test_a_constant_has_room_for_its_value_after_a_write():
 
 def test_what_an_optimizer_computes_is_left_out_unless_asked_for():
     drawn = at(trained())
-    assert [b.title for b in drawn.boxes] == ["w param #1", "y = Exp #2"]
+    assert [b.title for b in drawn.boxes] == ["w param #1", "y = exp #2"]
     assert rows(drawn, "n1")[0] == "value v1 4"
     assert len(at(trained(), content="all").boxes) == 4
 
@@ -161,7 +161,7 @@ def test_roles_follow_how_a_node_was_made():
     roles = {b.title: b.role for b in at(LOGS["linear_model"]()).boxes}
     assert roles == {
         "fc.weight param #1": "parameter", "fc.bias param #2": "parameter", "data const #3": "constant",
-        "h = Matmul #4": "op", "y = Add #5": "op", "0.5": "constant", "Mul #7": "op", "loss = Sum #8": "root",
+        "h = matmul #4": "op", "y = add #5": "op", "0.5": "constant", "mul #7": "op", "loss = sum #8": "root",
     }  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def test_an_older_node_is_a_box_without_inputs():
     script = two_shares()
     script.op("sin", (3,), 0.5, "late")
     drawn = at(script)
-    assert [b.title for b in drawn.boxes] == ["a = Mul #3", "late = Sin #6"]
+    assert [b.title for b in drawn.boxes] == ["a = mul #3", "late = sin #6"]
     assert rows(drawn, "n3")[-1] == "from graph 1"
     assert [(line.source, line.target) for line in drawn.edges if line.kind == "forward"] == [("n3", "n6")]
 
@@ -274,7 +274,7 @@ def test_a_long_name_and_wide_numbers_stay_in_their_room():
 def test_the_caption_tells_where_in_time():
     script = two_shares()
     n = moment_of(script, e.StepStarted, node=4)
-    assert at(script, n).caption == f"event {n}/{len(script.timeline)}, backward, b = Mul #4, demo.py:4"
+    assert at(script, n).caption == f"event {n}/{len(script.timeline)}, backward, b = mul #4, demo.py:4"
     assert at(script, n).title == "demo.py"
 
 

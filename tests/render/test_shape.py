@@ -9,7 +9,7 @@ import gviz.engine as torch
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.process import draw
 from gviz.render.graphviz.scene_drawing import settled
-from gviz.render.request import ExportOptions
+from gviz.render.picture_content import ExportOptions
 from gviz.render.scene import Options, scene, structure
 
 
@@ -34,9 +34,9 @@ def unrolled(steps):
 
 
 def test_a_loop_is_drawn_straight():
-    drawn = replace(unrolled(8), boxes=tuple(replace(box, within=()) for box in unrolled(8).boxes))
+    drawn = replace(unrolled(8), boxes=tuple(replace(box, enclosing_modules=()) for box in unrolled(8).boxes))
     found = centres(drawn)
-    chain = [found[box.key][0] for box in drawn.boxes if box.op in ("Cat", "linear")][1:]
+    chain = [found[box.key][0] for box in drawn.boxes if box.op in ("cat", "linear")][1:]
     assert len(chain) > 10
     assert max(chain) - min(chain) < 10
 
@@ -46,8 +46,8 @@ def test_frames_that_make_a_staircase_are_left_out():
     framed = unrolled(2)
     assert settled(framed, options, "gviz") == framed
     stairs = unrolled(8)
-    assert any(box.within for box in stairs.boxes)
-    assert not any(box.within for box in settled(stairs, options, "gviz").boxes)
+    assert any(box.enclosing_modules for box in stairs.boxes)
+    assert not any(box.enclosing_modules for box in settled(stairs, options, "gviz").boxes)
 
 
 def test_what_a_parameter_was_made_from_is_no_part_of_the_picture():

@@ -6,11 +6,13 @@ A box reserves the room that it needs at any moment, so stepping never moves one
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Literal
 
 from rich.cells import cell_len
 
-from gviz.explain.display_names import MAX_TITLE, called, constant_value, own_name, public_name, title
+from gviz.explain.display_names import LONGEST_CALL, MAX_TITLE, called, constant_value, own_name, public_name, title
+from gviz.explain.failed_call import FailedCall
 from gviz.explain.module_costs import costs
 from gviz.render.boxes.details import cut_text, cuts, detail_count, detail_width, remark
 from gviz.render.boxes.fold import Group, ModuleCall
@@ -19,11 +21,12 @@ from gviz.render.boxes.links import box_key, chip_key
 from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import shape_text
 from gviz.values.plain_text import clipped, clipped_name, shown
 from gviz.values.value import Value
-from gviz.values.value_text import FEW, short
+from gviz.values.value_text import CUT, FEW, short
 
-Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module", "saved"]
+Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module", "saved", "failed"]
 
 STATUS_ROOM = 14
 """Characters next to the title, for the mark of the current node and the word for its state."""
@@ -45,11 +48,12 @@ class Outline:
     """A box without its text: its title, and the room it needs at any moment, in characters and rows (title included).
 
     The role decides what `user` and `slot` hold. A chip represents `node` where `user` uses it as input `slot`. A box
-    for a saved tensor represents saved tensor number `slot` of the node. For all other boxes both are 0.
+    for a saved tensor represents saved tensor number `slot` of the node. The box of a failed call has one of its
+    operands as its node. For all other boxes both are 0.
 
     `incoming` reserves a row for the incoming gradient of a leaf that a backward pass can reach. The box of a collapsed
-    module represents its `group`, and `node` is the last node that the module made. `within` are the expanded module
-    calls around a box, the outermost first.
+    module represents its `group`, and `node` is the last node that the module made. `enclosing_calls` are the expanded
+    module calls around a box, the outermost first.
     """
 
     key: str
@@ -62,7 +66,7 @@ class Outline:
     slot: int = 0
     incoming: bool = False
     group: Group | None = None
-    within: tuple[ModuleCall, ...] = ()
+    enclosing_calls: tuple[ModuleCall, ...] = ()
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -114,7 +118,7 @@ class Rooms:
             return Outline(key, last.node, role, text, cell_len(text), 1, group=group)
         makes = group.call.path != OPTIMIZER  # an optimizer changes parameters and makes no tensor
         if self.options.density == "brief":
-            wide = brief_module_width(text, makes=makes) + 4 * self.options.wanted.calls
+            wide = brief_module_width(text, last.created.first_value, makes=makes) + 4 * self.options.graph_filter.calls
             return Outline(key, last.node, role, text, wide, 2, group=group)
         grads = self.backward and bool(group.parameters)
         width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
@@ -196,24 +200,24 @@ def _is_unknown(info: NodeInfo) -> bool:
 
 
 def node_title(info: NodeInfo, options: Options) -> str:
-    """Return the title of a node's box: ``b = Mul #4``. Where room is short, a node with a name has no number."""
+    """Return the title of a node's box: ``b = mul #4``. Where room is short, a node with a name has no number."""
     if options.titles == "backward" and info.created.kind == "op" and info.op.grad_fn:
-        return clipped(info.op.grad_fn, MAX_TITLE)
+        return clipped(info.op.grad_fn, options.longest_name)
     if options.titles == "name":
-        return clipped_name(info.name or f"#{info.node}", MAX_TITLE)
-    if options.wanted.calls and info.created.kind == "op":
-        is_within = info.op.more or info.created.scope in options.wanted.opened
-        return _call_title(info, shown(own_name(info)) if is_within else public_name(info), options)
+        return clipped_name(info.name or f"#{info.node}", options.longest_name)
+    if options.graph_filter.calls and info.created.kind == "op":
+        is_inner = info.op.more or info.created.scope in options.graph_filter.opened
+        return _call_title(info, shown(own_name(info)) if is_inner else public_name(info), options)
     named = options.density == "brief" and info.name
     is_short = named or options.density == "min" or not options.numbered
-    return clipped_name(called(info), MAX_TITLE) if is_short else title(info)
+    return clipped_name(called(info), options.longest_name) if is_short else title(info, options.longest_name)
 
 
 def has_contents(group: Group, options: Options) -> bool:
     """Return whether the box of a collapsed call lists its contents. It does not for a single node of the same name."""
     if group.call.is_source_call:
         return len(group.inner) > 1 or bool(group.parameters)
-    is_named = options.wanted.calls and group.does == group.call.kind.lower()
+    is_named = options.graph_filter.calls and group.does == group.call.kind.lower()
     return not is_named or len(group.inner) > 1 or bool(group.parameters)
 
 
@@ -222,24 +226,20 @@ def group_title(group: Group, last: NodeInfo, options: Options) -> str:
     if group.call.is_source_call:
         return _call_title(last, group.call.kind, options)
     if group.repeat is not None:
-        kind = "" if group.repeat.title == group.call.kind else f" {clipped(group.call.kind, MAX_TITLE)}"
-        return f"{clipped_name(group.repeat.title, MAX_TITLE)}{kind} ×{group.repeat.count:,}"
-    title = module_title(group.call)
-    return title.removeprefix("[+] ") if options.wanted.calls or not options.numbered else title
+        kind = "" if group.repeat.title == group.call.kind else f" {clipped(group.call.kind, options.longest_name)}"
+        return f"{clipped_name(group.repeat.title, options.longest_name)}{kind} ×{group.repeat.count:,}"
+    title = module_title(group.call, options.longest_name)
+    return title.removeprefix("[+] ") if options.graph_filter.calls or not options.numbered else title
 
 
 def _call_title(last: NodeInfo, name: str, options: Options) -> str:
     """Return ``h = linear #4``, without the number where room is short."""
     number = "" if options.density in ("min", "brief") or not options.numbered else f" #{last.node}"
-    holder, called = clipped_name(last.name, MAX_TITLE), clipped(name, LONGEST_CALL)
+    holder, called = clipped_name(last.name, options.longest_name), clipped(name, LONGEST_CALL)
     return f"{holder} = {called}{number}" if holder else f"{called}{number}"
 
 
-LONGEST_CALL = 40
-"""The most characters of a function's name."""
-
-
-def module_title(call: ModuleCall) -> str:
+def module_title(call: ModuleCall, width: int = MAX_TITLE) -> str:
     """Return the title of a collapsed module: ``[+] blocks.0 Block``, without the first part, which all paths share.
 
     A module that is called several times has the number of the call: ``[+] cell:5 Cell``.
@@ -247,7 +247,7 @@ def module_title(call: ModuleCall) -> str:
     path = call.path.partition(".")[2] or call.path
     kind = f" {call.kind}" if call.kind and call.kind != path else ""
     nr = f":{call.nr}" if call.of > 1 and call.of_module else ""
-    return f"[+] {clipped_name(path, MAX_TITLE)}{nr}{clipped(kind, MAX_TITLE)}"
+    return f"[+] {clipped_name(path, width)}{nr}{clipped(kind, width)}"
 
 
 def value_lines(value: Value | None, options: Options) -> int:
@@ -268,7 +268,7 @@ def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint:
 
     A `joint` chip represents several uses in a collapsed module and has no rows.
     """
-    name = clipped_name(info.title, MAX_TITLE - 8)
+    name = clipped_name(info.title, options.longest_name - 8)
     if options.density == "min" or joint:
         return Outline(chip_key(info.node, user, slot), info.node, "chip", name, cell_len(name), 1, user, slot)
     text = f"{name} #{info.node}" if options.numbered else name
@@ -287,6 +287,35 @@ def saved_place(info: NodeInfo, slot: int) -> Outline:
     """Return the outline of a tensor that an operation saves for backward."""
     text = f"saved: {shown(info.op.saved[slot])}"
     return Outline(saved_key(info.node, slot), info.node, "saved", text, max(cell_len(text), 20), 2, info.node, slot)
+
+
+FAILED = "failed"
+"""The key of the box of a failed call."""
+MESSAGE_WIDTH, MESSAGE_ROWS, BRIEF_MESSAGE = 46, 3, 34
+"""The most characters of a row of an error message in a box, the most rows, and the characters in a brief box."""
+
+
+def failed_place(failed: FailedCall, title: str, node: int, options: Options) -> Outline:
+    """Return the outline of the call at which the program failed."""
+    if options.density == "min":
+        return Outline(FAILED, node, "failed", title, cell_len(title), 1)
+    rows = message_rows(failed, options)
+    width = max(cell_len(title) + STATUS_ROOM, *map(cell_len, rows))
+    return Outline(FAILED, node, "failed", title, width, 1 + len(rows))
+
+
+def message_rows(failed: FailedCall, options: Options) -> list[str]:
+    """Return the error message in rows: in a brief box the beginning in one row."""
+    if options.density == "brief":
+        return [clipped(failed.quoted, BRIEF_MESSAGE)]
+    return wrap(failed.quoted, MESSAGE_WIDTH, max_lines=MESSAGE_ROWS, placeholder=f" {CUT}")
+
+
+def failed_title(failed: FailedCall, call: ModuleCall | None) -> str:
+    """Return the title of the box of a failed call: ``2 Linear``, ``y = matmul``."""
+    if call is not None:
+        return module_title(call).removeprefix("[+] ")
+    return f"{failed.name} = {failed.operation}" if failed.name else failed.operation
 
 
 def module_key(call: ModuleCall) -> str:
@@ -311,9 +340,18 @@ BRIEF_NOTE = 10
 """Characters next to the title, for the longest word of a state and the blanks around it."""
 
 
+LONGEST_SHAPE = 28
+"""The most characters of a shape in a brief box."""
+
+
 def value_room(value: Value | None) -> int:
     """Return the most characters of a value in a brief box."""
-    return BRIEF_NUMBER if value is None or value.size == 1 else BRIEF_TENSOR
+    return BRIEF_NUMBER if value is None or value.size == 1 else tensor_room(value)
+
+
+def tensor_room(value: Value | None) -> int:
+    """Return the most characters of a tensor in a brief box: its shape has room, however many dimensions it has."""
+    return max(BRIEF_TENSOR, min(len(shape_text(value.shape)), LONGEST_SHAPE) if value is not None else 0)
 
 
 def brief_width(info: NodeInfo, title: str, role: str) -> int:
@@ -327,9 +365,9 @@ def brief_width(info: NodeInfo, title: str, role: str) -> int:
     return max(cell_len(title) + BRIEF_NOTE, known + BRIEF_GAP + len(label) + number)
 
 
-def brief_module_width(title: str, *, makes: bool) -> int:
+def brief_module_width(title: str, result: Value | None, *, makes: bool) -> int:
     """Return the width of a collapsed module's brief box. `makes` is false for an optimizer, which makes no tensor."""
     return max(
         cell_len(title) + BRIEF_NOTE,
-        len("gives ") + BRIEF_TENSOR + BRIEF_GAP + len(".grad ") + BRIEF_LENGTH if makes else 0,
+        len("gives ") + tensor_room(result) + BRIEF_GAP + len(".grad ") + BRIEF_LENGTH if makes else 0,
     )

@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 
 from gviz.events import NodeCreated, StorageWritten
 from gviz.explain.computation import saved_names
-from gviz.explain.display_names import made_in, why_untracked
+from gviz.explain.display_names import iteration_suffix, why_untracked
 from gviz.explain.formula import attribute_word
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.render.boxes.graph_options import Options
@@ -31,7 +31,7 @@ def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
     if info.created.during[0]:
         return f"made in pass {info.created.during[0]}"
     if info.iteration != iteration.index:
-        return made_in(timeline, info)
+        return iteration_suffix(timeline, info)
     if info.created.untracked:
         return why_untracked(info.created, brief=True)
     return "written in place" if writes_in_place(timeline, info.created) else ""
@@ -63,12 +63,12 @@ def _is_in_function(timeline: Timeline, info: NodeInfo) -> bool:
         if node not in timeline.nodes:
             return False
         later = timeline.info(node)
-        if later.created.kind == "op" and later.op.is_of_program and is_made_in(info, later):
+        if later.created.kind == "op" and later.op.is_of_program and is_inside_call(info, later):
             return True
     return False
 
 
-def is_made_in(info: NodeInfo, function: NodeInfo) -> bool:
+def is_inside_call(info: NodeInfo, function: NodeInfo) -> bool:
     """Return whether a node was made in the call that made the node of a custom function: deeper in the same stack."""
     inner, outer = info.frames, function.frames
     return len(inner) > len(outer) > 0 and inner[len(inner) - len(outer) :] == outer
@@ -80,7 +80,7 @@ def cut_text(info: NodeInfo) -> str:
     return f"cut by {info.created.untracked}{at}"
 
 
-WRITES_WITHIN = 4
+FIRST_EVENTS = 4
 """A write in place is among this many first events of the op that writes."""
 
 
@@ -88,7 +88,7 @@ def writes_in_place(timeline: Timeline, created: NodeCreated) -> bool:
     """Return whether the op wrote into the memory of one of its inputs instead of making a tensor."""
     if not any(output.version for output in created.outputs):
         return False
-    first = (timeline.event(seq) for seq in timeline.events_of(created.node)[:WRITES_WITHIN])
+    first = (timeline.event(seq) for seq in timeline.events_of(created.node)[:FIRST_EVENTS])
     return any(isinstance(event, StorageWritten) and event.node == created.node for event in first)
 
 

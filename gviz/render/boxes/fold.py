@@ -26,7 +26,7 @@ from functools import cache
 from gviz.errors import GvizError
 from gviz.explain.display_names import step_kind
 from gviz.system import notice
-from gviz.system.cooperative_work import Driven, Far, finished, parts
+from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
@@ -180,10 +180,10 @@ class Folded:
     groups: tuple[Group, ...]
 
 
-def fold(graph: CallGraph, wanted: Filter) -> Folded:
+def fold(graph: CallGraph, graph_filter: Filter) -> Folded:
     """Return the boxes of a graph. A call that would hide only one node gets no box: the node is shown instead."""
-    kept = requested_nodes(graph, wanted)
-    homes = _homes(graph, kept, wanted)
+    kept = requested_nodes(graph, graph_filter)
+    homes = _homes(graph, kept, graph_filter)
     inner: dict[int, list[int]] = {}
     for node, call in homes.items():
         inner.setdefault(call.scope, []).append(node)
@@ -196,7 +196,7 @@ def fold(graph: CallGraph, wanted: Filter) -> Folded:
     worth = {
         scope
         for scope, call in closed.items()
-        if len(inner[scope]) + len(owned.get(scope, ())) > 1 or (wanted.calls and call.of_module)
+        if len(inner[scope]) + len(owned.get(scope, ())) > 1 or (graph_filter.calls and call.of_module)
     }
     inside = {node for node, scopes in owners.items() if scopes <= worth}
     groups = [
@@ -215,7 +215,7 @@ def fold(graph: CallGraph, wanted: Filter) -> Folded:
     return Folded(tuple(node for node in kept if node not in hidden), tuple(groups))
 
 
-def _homes(graph: CallGraph, nodes: Collection[int], wanted: Filter) -> dict[int, ModuleCall]:
+def _homes(graph: CallGraph, nodes: Collection[int], graph_filter: Filter) -> dict[int, ModuleCall]:
     """Return the collapsed call of each node that is in one.
 
     Nodes that were made in one call share one tuple of calls, so each tuple is searched only once.
@@ -225,18 +225,20 @@ def _homes(graph: CallGraph, nodes: Collection[int], wanted: Filter) -> dict[int
     for node in nodes:
         calls = graph.calls.get(node, ())
         if id(calls) not in known:
-            known[id(calls)] = closed_in(graph, calls, wanted)
+            known[id(calls)] = closed_in(graph, calls, graph_filter)
         if (call := known[id(calls)]) is not None:
             homes[node] = call
     return homes
 
 
-def closed_in(graph: CallGraph, calls: Sequence[ModuleCall], wanted: Filter) -> ModuleCall | None:
+def closed_in(graph: CallGraph, calls: Sequence[ModuleCall], graph_filter: Filter) -> ModuleCall | None:
     """Return the outermost collapsed call of a chain, or the call around it if that contains nothing else."""
     for at, call in enumerate(calls):
-        is_one = wanted.calls and (call.scope in graph.units or call.scope <= -CALLS)
-        if (is_one or call.path in wanted.closed or call.scope in wanted.closed) and call.scope not in wanted.opened:
-            while at > 1 and calls[at - 1].scope in graph.wrappers and calls[at - 1].scope not in wanted.opened:
+        is_one = graph_filter.calls and (call.scope in graph.units or call.scope <= -CALLS)
+        if (
+            is_one or call.path in graph_filter.closed or call.scope in graph_filter.closed
+        ) and call.scope not in graph_filter.opened:
+            while at > 1 and calls[at - 1].scope in graph.wrappers and calls[at - 1].scope not in graph_filter.opened:
                 at -= 1
             return calls[at]
     return None
@@ -284,13 +286,13 @@ def closed_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) ->
     return finished(closing_to_fit(graph, most, already))
 
 
-def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> Driven[Closed]:
+def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> LongWork[Closed]:
     """Compute `closed_to_fit` cooperatively: it yields before it tries the next depth."""
     if boxes(graph, already) <= most:
         return already
     deepest = max(map(len, graph.calls.values()), default=0)
     for depth in range(deepest - 1, 0, -1):
-        yield Far("folding the graph: depth", deepest - depth, deepest)
+        yield WorkProgress("folding the graph: depth", deepest - depth, deepest)
         closed = closed_below(graph, depth) | already
         if boxes(graph, closed) <= most:
             return closed
@@ -332,13 +334,13 @@ def _module_path(calls: Sequence[ModuleCall]) -> str:
     return next((call.path for call in reversed(calls) if call.of_module), "")
 
 
-def requested_nodes(graph: CallGraph, wanted: Filter) -> dict[int, None]:
+def requested_nodes(graph: CallGraph, graph_filter: Filter) -> dict[int, None]:
     """Return the nodes that the focus and the requested modules leave, in order of creation."""
-    if not wanted.inside and not wanted.focus:
+    if not graph_filter.inside and not graph_filter.focus:
         return dict.fromkeys(graph.nodes)
-    near = set(_inside(graph, wanted.inside)) if wanted.inside else set(graph.nodes)
-    if wanted.focus and (wanted.ancestors or wanted.radius):
-        near &= set(_near_focus(graph, wanted))
+    near = set(_inside(graph, graph_filter.inside)) if graph_filter.inside else set(graph.nodes)
+    if graph_filter.focus and (graph_filter.ancestors or graph_filter.radius):
+        near &= set(_near_focus(graph, graph_filter))
     return dict.fromkeys(node for node in graph.nodes if node in near)
 
 
@@ -350,17 +352,17 @@ def _inside(graph: CallGraph, scopes: frozenset[int]) -> Iterator[int]:
             yield from graph.inputs.get(node, ())
 
 
-def _near_focus(graph: CallGraph, wanted: Filter) -> Iterator[int]:
+def _near_focus(graph: CallGraph, graph_filter: Filter) -> Iterator[int]:
     """Yield the nodes reached from the focus, breadth first."""
     users: dict[int, list[int]] = {}
-    if not wanted.ancestors:
+    if not graph_filter.ancestors:
         for node in graph.nodes:
             for source in graph.inputs.get(node, ()):
                 users.setdefault(source, []).append(node)
-    front, seen, distance = [wanted.focus], {wanted.focus}, 0
+    front, seen, distance = [graph_filter.focus], {graph_filter.focus}, 0
     while front:
         yield from front
-        if distance == wanted.radius and wanted.radius:
+        if distance == graph_filter.radius and graph_filter.radius:
             return
         near = [other for node in front for other in (*graph.inputs.get(node, ()), *users.get(node, ()))]
         front = [node for node in dict.fromkeys(near) if node not in seen]
@@ -380,7 +382,7 @@ def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], *, whole: bool = Tru
     return finished(reading_graph(timeline, tuple(infos), whole=whole))
 
 
-def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool = True) -> Driven[CallGraph]:
+def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool = True) -> LongWork[CallGraph]:
     """Compute `graph_of` cooperatively, with frequent yields."""
     known: dict[int, Calls] = {}
     steps = _steps(timeline, infos)
@@ -388,14 +390,14 @@ def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool 
     buffers: dict[int, str] = {}
     calls: dict[int, Calls] = {}
     for part in parts(infos, "reading the calls: node"):
-        if isinstance(part, Far):
+        if isinstance(part, WorkProgress):
             yield part
             continue
         for info in part:
             nodes.append(info.node)
             inputs[info.node] = tuple(node for node, _ in info.created.inputs)
-            own = steps.get(info.node) or _made_by(info.created.during[0])
-            calls[info.node] = (own,) if own else _calls(timeline, info.created.scope, known)
+            own = steps.get(info.node) or _pass_call(info.created.during[0])
+            calls[info.node] = (own,) if own else calls_around(timeline, info.created.scope, known)
             if info.created.kind == "parameter":
                 loose.add(info.node)
             elif _is_attribute(info):
@@ -442,11 +444,11 @@ def _steps(timeline: Timeline, infos: Sequence[NodeInfo]) -> dict[int, ModuleCal
     return {node: ModuleCall(-2 * event - 1, OPTIMIZER, step_kind(timeline, event)) for node, event in steps.items()}
 
 
-def _made_by(pass_nr: int) -> ModuleCall | None:
+def _pass_call(pass_nr: int) -> ModuleCall | None:
     return ModuleCall(-2 * pass_nr, f"backward pass {pass_nr}", "") if pass_nr else None
 
 
-def _calls(timeline: Timeline, scope: int, known: dict[int, Calls]) -> Calls:
+def calls_around(timeline: Timeline, scope: int, known: dict[int, Calls]) -> Calls:
     """Return the chain of calls from the outermost to this scope."""
     inside: list[ModuleCall] = []
     inner = scope
@@ -464,39 +466,43 @@ SOME = 6
 """The most names in an error message about a module that does not exist."""
 
 
-def fitting_calls(graph: CallGraph, patterns: Sequence[str], *, within: bool = False) -> frozenset[int]:
+def fitting_calls(graph: CallGraph, patterns: Sequence[str], *, matches_parent: bool = False) -> frozenset[int]:
     """Return the scopes of the calls that match one of the patterns.
 
-    With `within`, ``block.*`` also matches ``block`` itself.
+    With `matches_parent`, ``block.*`` also matches ``block`` itself.
     """
-    fitting = (call for call in calls_of(graph) if any(_fits(call, one, within=within) for one in patterns))
+    fitting = (
+        call for call in calls_of(graph) if any(_fits(call, one, matches_parent=matches_parent) for one in patterns)
+    )
     return frozenset(call.scope for call in fitting)
 
 
-def named_calls(graph: CallGraph, patterns: Sequence[str], *, within: bool = False) -> frozenset[int]:
+def named_calls(graph: CallGraph, patterns: Sequence[str], *, matches_parent: bool = False) -> frozenset[int]:
     """Return the scopes of the calls that match one of the patterns, ignoring case if none matches otherwise.
 
     A model is known by its class, and the variable often differs only in case: ``head = Head(8)``. Raises `GvizError`
     if there are patterns and no call matches.
     """
-    found = fitting_calls(graph, patterns, within=within)
-    if patterns and not found:
-        found = _in_other_letters(graph, patterns, within=within)
-    if patterns and not found:
+    scopes = fitting_calls(graph, patterns, matches_parent=matches_parent)
+    if patterns and not scopes:
+        scopes = _in_other_letters(graph, patterns, matches_parent=matches_parent)
+    if patterns and not scopes:
         what = f"no module fits {shown(' '.join(patterns))}"
         raise GvizError(what, hint=_hint(graph, calls_of(graph), patterns), exit_code=2)
-    return found
+    return scopes
 
 
-def _in_other_letters(graph: CallGraph, patterns: Sequence[str], *, within: bool) -> frozenset[int]:
+def _in_other_letters(graph: CallGraph, patterns: Sequence[str], *, matches_parent: bool) -> frozenset[int]:
     """Return the calls that match a pattern except for case, and print which modules are drawn."""
     small = [pattern.lower() for pattern in patterns]
     calls = [replace(call, path=call.path.lower(), kind=call.kind.lower()) for call in calls_of(graph)]
-    found = frozenset(call.scope for call in calls if any(_fits(call, one, within=within) for one in small))
-    names = dict.fromkeys(call.path for call in calls_of(graph) if call.scope in found)
-    if found:
+    scopes = frozenset(
+        call.scope for call in calls if any(_fits(call, one, matches_parent=matches_parent) for one in small)
+    )
+    names = dict.fromkeys(call.path for call in calls_of(graph) if call.scope in scopes)
+    if scopes:
         _note(f"gviz: note: no module is called {' '.join(patterns)}: {_some(names)} is drawn for it")
-    return found
+    return scopes
 
 
 @cache
@@ -505,19 +511,19 @@ def _note(text: str) -> None:
     notice.show(text)
 
 
-def _fits(call: ModuleCall, pattern: str, *, within: bool) -> bool:
+def _fits(call: ModuleCall, pattern: str, *, matches_parent: bool) -> bool:
     """Return whether a call's class or path matches a pattern. The part that all paths begin with may be missing."""
     numbered = NUMBERED.fullmatch(pattern)
     name, nr = (numbered[1], int(numbered[2])) if numbered else (pattern, call.nr)
     names = [call.path, call.path.partition(".")[2], call.kind]
-    names += [f"{path}." for path in names[:2] if within]
+    names += [f"{path}." for path in names[:2] if matches_parent]
     return nr == call.nr and any(fnmatchcase(one, name) for one in names)
 
 
 def _hint(graph: CallGraph, every: Sequence[ModuleCall], patterns: Sequence[str]) -> str:
     """Return how often a module was called if the pattern names a later call, or else the existing modules."""
-    numbered = [found[1] for pattern in patterns if (found := NUMBERED.fullmatch(pattern))]
-    often = next((call for name in numbered for call in every if _fits(call, name, within=False)), None)
+    numbered = [match[1] for pattern in patterns if (match := NUMBERED.fullmatch(pattern))]
+    often = next((call for name in numbered for call in every if _fits(call, name, matches_parent=False)), None)
     if often is not None:
         return f"{shown(often.path)} was called {often.of} time{'s' * (often.of != 1)}, counted from 1"
     known = modules(graph)

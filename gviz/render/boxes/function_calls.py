@@ -30,7 +30,7 @@ from functools import lru_cache
 
 from gviz.events.operation_names import DOCUMENTED
 from gviz.explain.display_names import is_mask, public_name
-from gviz.render.boxes.details import is_made_in
+from gviz.render.boxes.details import is_inside_call
 from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, Filter, ModuleCall, Repeat
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
@@ -50,14 +50,14 @@ class SourceCall:
 def has_public_names(timeline: Timeline, infos: Iterable[NodeInfo]) -> bool:
     """Return whether each operation is a call of the program, with its name in PyTorch's documentation.
 
-    A `T` or an `Addmm` is no such call: they are parts of a ``linear``.
+    A `t` or an `addmm` is no such call: they are parts of a ``linear``.
     """
-    made = {info.node: info for info in infos if info.created.kind == "op" and not info.created.during[0]}
-    names = {node: info.op.name.lower() for node, info in made.items()}
+    operations = {info.node: info for info in infos if info.created.kind == "op" and not info.created.during[0]}
+    names = {node: info.op.name.lower() for node, info in operations.items()}
     if any(name in DOCUMENTED or (name.startswith("_") and not name.startswith("__")) for name in names.values()):
         return False
-    calls = [*source_calls(timeline, made.values())]
-    if any(len(call.nodes) > 1 and made[call.nodes[-1]].op.is_of_program for call in calls):
+    calls = [*source_calls(timeline, operations.values())]
+    if any(len(call.nodes) > 1 and operations[call.nodes[-1]].op.is_of_program for call in calls):
         return False
     return all(call.name.lower() == names[call.nodes[-1]] for call in calls)
 
@@ -67,25 +67,25 @@ def source_calls(timeline: Timeline, infos: Iterable[NodeInfo]) -> Iterator[Sour
 
     What a custom function (`torch.autograd.Function`) computes in its forward is part of its call.
     """
-    made = {info.node: info for info in infos if info.created.kind == "op"}
-    done: list[SourceCall] = []
-    for call in _calls_at_places(timeline, [*made.values()]):
-        function, inner = made[call.nodes[-1]], len(done)
+    operations = {info.node: info for info in infos if info.created.kind == "op"}
+    calls: list[SourceCall] = []
+    for call in _calls_at_places(timeline, [*operations.values()]):
+        function, inner = operations[call.nodes[-1]], len(calls)
         if function.op.is_of_program:
-            while inner and all(is_made_in(made[node], function) for node in done[inner - 1].nodes):
+            while inner and all(is_inside_call(operations[node], function) for node in calls[inner - 1].nodes):
                 inner -= 1
-        nodes = tuple(node for part in done[inner:] for node in part.nodes)
-        done[inner:] = [replace(call, nodes=(*nodes, *call.nodes))]
-    yield from done
+        nodes = tuple(node for part in calls[inner:] for node in part.nodes)
+        calls[inner:] = [replace(call, nodes=(*nodes, *call.nodes))]
+    yield from calls
 
 
-def _calls_at_places(timeline: Timeline, made: Sequence[NodeInfo]) -> Iterator[SourceCall]:
+def _calls_at_places(timeline: Timeline, operations: Sequence[NodeInfo]) -> Iterator[SourceCall]:
     """Yield the calls that made some operations, as far as one place in the program makes a call."""
-    is_recorded = any(info.op.more or info.op.call for info in made)
-    if len({_place(info) for info in made}) == 1:  # no recorded stacks, or a program of one line
+    is_recorded = any(info.op.more or info.op.call for info in operations)
+    if len({_place(info) for info in operations}) == 1:  # no recorded stacks, or a program of one line
         is_recorded = True
     run: list[NodeInfo] = []
-    for info in made:
+    for info in operations:
         if run and _place(info) != _place(run[-1]):
             yield from _calls_in(timeline, run, is_recorded=is_recorded)
             run = []
@@ -186,13 +186,13 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
     """
     chains = dict(graph.calls)
     ops = [infos[node] for node in graph.nodes if not (chains.get(node) and chains[node][0].scope < 0)]
-    found = [*source_calls(timeline, ops)]
-    outer = {call.nodes[-1]: chains.get(call.nodes[-1], ()) for call in found}
+    calls = [*source_calls(timeline, ops)]
+    outer = {call.nodes[-1]: chains.get(call.nodes[-1], ()) for call in calls}
     own = Counter(chain[-1].scope for chain in outer.values() if chain)
     around = {call.scope for chain in {*chains.values()} for call in chain[:-1]}
     units: dict[int, str] = {}
     ordinals: Counter[tuple[str, int, int]] = Counter()
-    for call in found:
+    for call in calls:
         last = call.nodes[-1]
         chain = outer[last]
         if chain and chain[-1].scope not in around and own[chain[-1].scope] == 1:
@@ -210,11 +210,11 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
         for node in call.nodes:
             chains[node] = (*chains.get(node, ()), source_call)
     distinct = {chains[node] for node in graph.nodes if chains.get(node)}
-    within: dict[int, set[int]] = {}
+    inner_scopes: dict[int, set[int]] = {}
     for chain in distinct:
         for at, one in enumerate(chain):
-            within.setdefault(one.scope, set()).add(chain[at + 1].scope if at + 1 < len(chain) else 0)
-    wrappers = {scope for scope, inner in within.items() if len(inner) == 1 and inner != {0}}
+            inner_scopes.setdefault(one.scope, set()).add(chain[at + 1].scope if at + 1 < len(chain) else 0)
+    wrappers = {scope for scope, inner in inner_scopes.items() if len(inner) == 1 and inner != {0}}
     numbers = {
         info.node
         for info in infos.values()
@@ -231,18 +231,18 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
 
 
 def with_level(
-    timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInfo], wanted: Filter
+    timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInfo], graph_filter: Filter
 ) -> tuple[CallGraph, Filter]:
     """Return the graph with the function calls and repeats that a filter needs, and the filter with what they expand.
 
     Then `fold` can make the boxes.
     """
-    if wanted.calls:
+    if graph_filter.calls:
         graph = with_calls(timeline, graph, infos)
-    if wanted.repeats:
-        graph, opened = with_repeats(graph, infos, wanted.opened, sample=wanted.sample)
-        wanted = replace(wanted, opened=wanted.opened | opened)
-    return graph, wanted
+    if graph_filter.repeats:
+        graph, opened = with_repeats(graph, infos, graph_filter.opened, sample=graph_filter.sample)
+        graph_filter = replace(graph_filter, opened=graph_filter.opened | opened)
+    return graph, graph_filter
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def with_repeats(
     repeats = _Repeats(graph, infos, signatures, frozenset(opened), sample)
     nodes = [node for node in graph.nodes if _is_placed(graph, infos, node)]
     repeats.search(nodes, 0)
-    return replace(graph, calls=repeats.chains, repeats=repeats.found), frozenset(repeats.opened)
+    return replace(graph, calls=repeats.chains, repeats=repeats.repeats), frozenset(repeats.opened)
 
 
 def _is_placed(graph: CallGraph, infos: Mapping[int, NodeInfo], node: int) -> bool:
@@ -308,10 +308,10 @@ class _Repeats:
         opened: frozenset[int], sample: bool,
     ) -> None:  # fmt: skip
         self.graph, self.infos, self.signatures = graph, infos, signatures
-        self.wanted, self.sample = opened, sample
+        self.requested, self.sample = opened, sample
         self.opened: set[int] = {*opened}
         self.chains: dict[int, Calls] = dict(graph.calls)
-        self.found: dict[int, Repeat] = {}
+        self.repeats: dict[int, Repeat] = {}
 
     def search(self, nodes: Sequence[int], depth: int) -> None:
         """Search among the calls of these nodes at a depth, then inside each call that is not part of a repeat."""
@@ -352,8 +352,8 @@ class _Repeats:
         The nodes inside the calls may differ: the first of equal layers gets data that requires no gradient. A node
         that is made for a call, such as a mask, may be made only once.
         """
-        made = (node for node in item.nodes if self.infos[node].created.kind == "op" and not self.infos[node].op.more)
-        return tuple(self.signatures[node] for node in made)
+        nodes = (node for node in item.nodes if self.infos[node].created.kind == "op" and not self.infos[node].op.more)
+        return tuple(self.signatures[node] for node in nodes)
 
     def _opens(self, turn: Sequence[_Item]) -> bool:
         """Return whether a part shows more when it is expanded: it is a module of several calls."""
@@ -364,7 +364,7 @@ class _Repeats:
     def _is_requested(self, turn: Sequence[_Item], depth: int) -> bool:
         """Return whether the user wants a call in this part to be expanded."""
         nodes = (node for item in turn for node in item.nodes)
-        return any(call.scope in self.wanted for node in nodes for call in self.graph.calls.get(node, ())[depth:])
+        return any(call.scope in self.requested for node in nodes for call in self.graph.calls.get(node, ())[depth:])
 
     def _items(self, nodes: Sequence[int], depth: int) -> list[_Item]:
         items: dict[tuple[bool, int], _Item] = {}
@@ -387,7 +387,7 @@ class _Repeats:
         of = calls[0].of if len(modules) == 1 else 1
         repeat = Repeat(title, len(turns), members, (begin, whole), tuple(modules), of)
         call = ModuleCall(-REPEATS - members[0][0], f"{title} ×{len(turns)}", _kinds(first))
-        self.found[call.scope] = repeat
+        self.repeats[call.scope] = repeat
         for turn in members:
             for node in turn:
                 chain = self.chains.get(node, ())
@@ -431,8 +431,8 @@ def runs(kinds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         matches.append(lengths)
     at = 0
     while at < len(kinds):
-        found = [(period, matches[period][at] // period + 1) for period in range(1, len(matches))]
-        found = [(period, count) for period, count in found if count >= FEWEST]
-        period, count = max(found, key=lambda one: (one[0] * one[1], -one[0]), default=(1, 1))
+        repeats = [(period, matches[period][at] // period + 1) for period in range(1, len(matches))]
+        repeats = [(period, count) for period, count in repeats if count >= FEWEST]
+        period, count = max(repeats, key=lambda one: (one[0] * one[1], -one[0]), default=(1, 1))
         yield at, period, count
         at += period * count

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from gviz.explain.display_names import MAX_TITLE
 from gviz.explain.module_costs import CostKind
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.boxes.tensors import grid_shape
@@ -62,7 +63,7 @@ class Options:
 
     * `split_above`: in graphs with more nodes, a leaf that is used more than once is split into one chip per use. One
       box with many lines makes large pictures slow and unreadable.
-    * `wanted` collapses modules or selects a part; `also` is a node that is drawn whatever the `content`.
+    * `graph_filter` collapses modules or selects a part; `also` is a node that is drawn whatever the `content`.
     * `tensors`: the form of tensors. If None, tensors with a few elements are grids, in full labels also larger ones.
     * `saved`: tensors that are saved for backward have boxes of their own.
     * `clusters`: each expanded module has a frame around it; of frames within one another only the outer `frames`.
@@ -74,6 +75,7 @@ class Options:
     * `unrecorded`: an operation without known values is its name and its state.
     * `overlay`: each box shows what it costs, in a row of its own: memory that is saved for backward, or time.
     * `passes`: operations that a backward pass computed for itself are drawn.
+    * `longest_name`: the most characters of a name in a title, unless two names would be equal then.
     * `numbered`: titles contain the numbers of nodes, and ``[+]`` for a collapsed module.
     """
 
@@ -83,7 +85,7 @@ class Options:
     density: Density = "short"
     tensors: Tensors | None = None
     saved: bool = False
-    wanted: Filter = ALL
+    graph_filter: Filter = ALL
     clusters: bool = False
     frames: int = ALL_FRAMES
     decimals: int | None = None
@@ -97,6 +99,7 @@ class Options:
     unrecorded: bool = False
     overlay: CostKind | None = None
     passes: bool = True
+    longest_name: int = MAX_TITLE
 
     @property
     def form(self) -> Tensors:
@@ -105,6 +108,6 @@ class Options:
 
     def grid(self, shape: tuple[int, ...]) -> tuple[int, int] | None:
         """Return the rows and columns of the grid of a tensor; None if the tensor is shown in one line."""
-        found = grid_shape(shape) if self.form == "grid" else None
-        asked = self.tensors is not None or self.density == "full"
-        return found if found and (asked or found[0] * found[1] <= SOME) else None
+        size = grid_shape(shape) if self.form == "grid" else None
+        any_size = self.tensors is not None or self.density == "full"
+        return size if size and (any_size or size[0] * size[1] <= SOME) else None

@@ -26,15 +26,17 @@ class GraphView:
     """One way to draw a graph: the filter, the number of boxes, and the texts for what is collapsed.
 
     A box of a module (`hides_modules`) or of a call (`hides_calls`) may represent several nodes. `hint` is a module to
-    expand.
+    expand. `work` is the sum of the squares of the numbers of nodes in the boxes: each node changes a text that is made
+    of all nodes of its box.
     """
 
-    wanted: Filter
+    graph_filter: Filter
     boxes: int
     repeats: tuple[str, ...] = ()
     hint: str = ""
     hides_modules: bool = False
     hides_calls: bool = False
+    work: int = 0
 
     @property
     def is_partial(self) -> bool:
@@ -44,12 +46,13 @@ class GraphView:
     def summary(self, nodes: int, less: str = "") -> str:
         """Return ``400 nodes in 25 boxes: modules collapsed; layers.1–3 ×3 is one box (of 4 equal parts)``.
 
-        `less` is what else is left out.
+        `less` is what else is left out. Constants have boxes, too, so that there may be no fewer boxes than nodes.
         """
-        parts = ["modules collapsed"] if self.wanted.closed - {OPTIMIZER} else []
+        parts = ["modules collapsed"] if self.graph_filter.closed - {OPTIMIZER} else []
         parts += dict.fromkeys(self.repeats)
         parts = parts or ["one box for each call in the program"]
-        return f"{nodes:,} nodes in {self.boxes:,} boxes: {'; '.join([*parts, *([less] if less else [])])}"
+        counted = f"{nodes:,} nodes in {self.boxes:,} boxes: " if self.boxes < nodes else ""
+        return f"{counted}{'; '.join([*parts, *([less] if less else [])])}"
 
 
 class GraphViews:
@@ -68,33 +71,34 @@ class GraphViews:
         """Yield every way to draw, beginning with the one that shows every node."""
         every = fold(self._nodes, self._base)
         yield GraphView(self._base, len(every.shown) + len(every.groups))
-        wanted = replace(self._base, calls=True)
-        yield self.view(wanted)
+        graph_filter = replace(self._base, calls=True)
+        yield self.view(graph_filter)
         for depth in range(max(self.deepest - 1, 1), 0, -1):
             closed = closed_below(self._nodes, depth) | self._base.closed
-            yield self.view(replace(wanted, closed=closed))
+            yield self.view(replace(graph_filter, closed=closed))
         for depth in range(max(self.deepest, 1), 0, -1):
             closed = closed_below(self._nodes, depth) | self._base.closed
             for sample in (True, False):
-                yield self.view(replace(wanted, closed=closed, repeats=True, sample=sample))
+                yield self.view(replace(graph_filter, closed=closed, repeats=True, sample=sample))
 
-    def view(self, wanted: Filter) -> GraphView:
+    def view(self, graph_filter: Filter) -> GraphView:
         """Return the view of a filter."""
-        graph, opened = self._calls, wanted.opened
-        if wanted.repeats:
-            graph, more = with_repeats(graph, self._infos, opened, sample=wanted.sample)
+        graph, opened = self._calls, graph_filter.opened
+        if graph_filter.repeats:
+            graph, more = with_repeats(graph, self._infos, opened, sample=graph_filter.sample)
             opened = opened | more
-        folded = fold(graph, replace(wanted, opened=opened))
+        folded = fold(graph, replace(graph_filter, opened=opened))
         titles = tuple(_repeat_text(group.repeat) for group in folded.groups if group.repeat is not None)
         hint = next((path for group in folded.groups if group.repeat is not None for path in group.repeat.modules), "")
         several = [group.call for group in folded.groups if len(group.nodes) > 1]
         return GraphView(
-            wanted,
+            graph_filter,
             len(folded.shown) + len(folded.groups),
             titles,
             hint,
             any(not call.is_source_call for call in several),
             any(call.is_source_call for call in several),
+            sum(len(group.nodes) ** 2 for group in folded.groups),
         )
 
 

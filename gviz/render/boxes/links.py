@@ -22,7 +22,7 @@ class Link:
 
     A gradient link runs next to its forward link, and its arrow leads from target to source. `uses` are the
     ``(user, slot)`` that the line represents. A line at the box of a collapsed module may represent several uses; its
-    `slot` only counts lines.
+    `slot` only counts lines. A line to a failed call has no uses, and exists `since` the event of the error.
     """
 
     source: str
@@ -34,6 +34,7 @@ class Link:
     uses: tuple[Output, ...]
     tracked: bool = True
     label: str = ""
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,11 @@ def chip_key(node: int, user: int, slot: int) -> str:
     return f"n{node}@n{user}.{slot}"
 
 
-def merged(found: Iterable[Link], boxes: Boxes) -> list[Link]:
+def merged(all_links: Iterable[Link], boxes: Boxes) -> list[Link]:
     """Return one line for all uses of an output in a collapsed module, and none for uses inside the same module."""
     lines: dict[tuple[object, ...], Link] = {}
     counted: dict[tuple[str, str], dict[tuple[object, ...], int]] = {}
-    for link in found:
+    for link in all_links:
         if link.source == link.target:
             continue
         key: tuple[object, ...] = (link.source, link.target, link.kind == "gradient", link.node, link.output_nr)
@@ -166,6 +167,17 @@ def _link(
     return Link(*ends, "view" if view else "forward", output_nr, slot, node, ((user.node, slot),), tracked, label)
 
 
+def operand_links(
+    infos: Mapping[int, NodeInfo], boxes: Boxes, nodes: Sequence[int], target: str, since: int
+) -> Iterator[Link]:
+    """Yield the lines from the operands of a failed call to its box."""
+    for slot, node in enumerate(nodes):
+        value = infos[node].created.first_value
+        label = shape_text(value.shape) if value is not None and value.shape else ""
+        tracked = infos[node].created.requires_grad
+        yield Link(boxes.of[node], target, "forward", 0, slot, node, (), tracked, label, since)
+
+
 def gradient_only_links(
     timeline: Timeline, iteration: Iteration, infos: Mapping[int, NodeInfo], boxes: Boxes, known: Iterable[Link]
 ) -> list[Link]:
@@ -176,7 +188,7 @@ def gradient_only_links(
     seen = {use for link in known if link.kind == "gradient" for use in link.uses}
     nodes = [node for node in infos if node in boxes.of]
     before_ends = [end - 1 for end in timeline.pass_ends(iteration)]  # a node shows the state of a running pass
-    found: list[Link] = []
+    new_links: list[Link] = []
     for moment in (*before_ends, iteration.end):
         for state in filter(None, timeline.at(moment).states(nodes)):
             for output_nr, output in enumerate(state.outputs):
@@ -185,8 +197,8 @@ def gradient_only_links(
                     if part.source in infos and part.source in boxes.of and use not in seen:
                         seen.add(use)
                         ends = boxes.of[state.node], boxes.of[part.source]
-                        found.append(Link(*ends, "gradient", output_nr, part.slot, state.node, (use,)))
-    return found
+                        new_links.append(Link(*ends, "gradient", output_nr, part.slot, state.node, (use,)))
+    return new_links
 
 
 def line_label(timeline: Timeline, infos: Mapping[int, NodeInfo], node: int, output_nr: int, user: NodeInfo) -> str:

@@ -13,7 +13,7 @@ from math import hypot, inf, isfinite, log, nan
 from msgspec.structs import replace as replace_struct
 
 from gviz.explain.hook_effects import HookEffect
-from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, WIDEST_VALUE, Outline, has_contents
+from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, WIDEST_VALUE, Outline, has_contents, tensor_room
 from gviz.render.boxes.details import cut_text, cuts
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Repeat, shared
 from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
@@ -38,10 +38,10 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
         state = replace_struct(state, outputs=(own, *state.outputs[1:]))
     if now.options.density == "brief":
         return _brief(place, group, state, now)
-    made = sum(now.states[node] is not None for node in group.inner)
-    some = f"{made} of " if 0 < made < len(group.inner) else ""
-    made_last = state.outputs[0].value if state is not None and state.outputs else None
-    gives = as_grid(_gives(place, state), made_last, now.timeline.info(place.node).created.first_value, now)
+    node_count = sum(now.states[node] is not None for node in group.inner)
+    some = f"{node_count} of " if 0 < node_count < len(group.inner) else ""
+    last_value = state.outputs[0].value if state is not None and state.outputs else None
+    gives = as_grid(_gives(place, state), last_value, now.timeline.info(place.node).created.first_value, now)
     hooks = _hooks(group, now)
     rows = [Row(f"{some}{_contents(group, now)}{_weights(group, now)}{hooks}", "muted"), gives]
     if group.call.is_source_call:
@@ -68,7 +68,7 @@ def _contents(group: Group, now: Now) -> str:
     if group.repeat is not None:
         each = len(group.repeat.members[0])
         return f"{group.repeat.count} x {each} node{'s' * (each != 1)}"
-    if now.options.wanted.calls and group.does:
+    if now.options.graph_filter.calls and group.does:
         return group.does
     return f"{count} node{'s' * (count != 1)}"
 
@@ -80,8 +80,8 @@ def _cut(group: Group, now: Now) -> str:
 
 def _cuts(group: Group, now: Now) -> Iterator[NodeInfo]:
     """Yield the nodes of a collapsed call at which the graph is cut."""
-    made = [node for node in group.inner if now.options.marks and now.states[node] is not None]
-    return (info for info in map(now.timeline.info, made) if cuts(now.timeline, info))
+    nodes = [node for node in group.inner if now.options.marks and now.states[node] is not None]
+    return (info for info in map(now.timeline.info, nodes) if cuts(now.timeline, info))
 
 
 def group_status(group: Group, states: tuple[State, ...], now: Now) -> str:
@@ -140,7 +140,7 @@ def _bars(repeat: Repeat, group: Group, now: Now) -> Row:
     if len(known) < 2:
         return Row(NO_VALUE, "muted", "each")
     step = -(-len(lengths) // MOST_BARS)
-    some = [length or 0.0 for length in lengths[::step]]
+    some = [length if length is not None and isfinite(length) else 0.0 for length in lengths[::step]]
     least, most = min(known), max(known)
     bars = "".join(BARS[_height(length, least, most)] for length in some)
     return Row(f"{bars}  {number(least, 3)} .. {number(most, 3)}", "grad", "each")
@@ -212,15 +212,19 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
     """Return the row of a brief box: its output and its gradient, or the number of nodes in an optimizer step."""
     if group.call.path == OPTIMIZER:
         return (Row(f"{len(group.inner)} nodes", "muted"),)
+    value = state.outputs[0].value if state is not None and state.outputs else None
+    most = tensor_room(value)
     if group.call.is_source_call:
-        right = [replace(row, beside=True) for row in _arriving(replace(place, width=BRIEF_TENSOR + 6), state, now)]
-        return (replace(_gives(place, state, BRIEF_TENSOR), label=""), *right[:1])
+        right = [
+            replace(row, shares_line=True) for row in _arriving(replace(place, width=BRIEF_TENSOR + 6), state, now)
+        ]
+        return (replace(_gives(place, state, most), label=""), *right[:1])
     length = gradient_norm(group.parameters, now.states)
     if length is None:
-        return (_gives(place, state, BRIEF_TENSOR),)
-    gradient = Row(f"|g| {number(length, 3)}", "grad" if isfinite(length) else "bad", ".grad", beside=True)
+        return (_gives(place, state, most),)
+    gradient = Row(f"|g| {number(length, 3)}", "grad" if isfinite(length) else "bad", ".grad", shares_line=True)
     room = place.width - BRIEF_GAP - gradient.characters - len("gives ")
-    return _gives(place, state, min(room, BRIEF_TENSOR)), gradient
+    return _gives(place, state, min(room, most)), gradient
 
 
 def _missing(group: Group, now: Now) -> list[int]:
@@ -300,16 +304,16 @@ class Module:
 
 def module_tree(graph: CallGraph) -> list[Module]:
     """Return every module that was called, followed by the modules in it. A parameter lies where all its uses lie."""
-    found: dict[str, Module] = {}
+    modules: dict[str, Module] = {}
     for node, chain in _chains(graph):
         for depth, call in enumerate(chain):
-            module = found.setdefault(call.path, Module(call.path, call.kind, depth))
+            module = modules.setdefault(call.path, Module(call.path, call.kind, depth))
             if node in graph.loose:
                 module.parameters.append(node)
             else:
                 module.calls.add(call.scope)
                 module.nodes.append(node)
-    return sorted(found.values(), key=lambda module: _place(found, module.path))
+    return sorted(modules.values(), key=lambda module: _place(modules, module.path))
 
 
 def gradient_of(module: Module, moment: Moment) -> float | None:
@@ -330,8 +334,8 @@ def _chains(graph: CallGraph) -> Iterator[tuple[int, tuple[ModuleCall, ...]]]:
         yield node, shared(chains)
 
 
-def _place(found: Mapping[str, Module], path: str) -> tuple[int, ...]:
+def _place(modules: Mapping[str, Module], path: str) -> tuple[int, ...]:
     """Return the sort key of a module: below the modules around it, by their first node."""
     parts = path.split(".")
     around = [".".join(parts[: end + 1]) for end in range(len(parts))]
-    return tuple(found[outer].nodes[0] for outer in around if outer in found and found[outer].nodes)
+    return tuple(modules[outer].nodes[0] for outer in around if outer in modules and modules[outer].nodes)

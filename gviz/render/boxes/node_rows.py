@@ -79,15 +79,15 @@ class Now:
         It does if it has the same shape. A write into a part of the tensor does not show the whole, so the box of the
         tensor shows what is in memory now.
         """
-        made, writer = info.created.outputs[output_nr], output.written_by
+        first, writer = info.created.outputs[output_nr], output.written_by
         if not self.options.marks or writer == info.node or writer not in self.shown:
             return output
         if self.timeline.info(writer).born > self.moment.n:
             return output
         written = self.timeline.info(writer).created.first_value
-        if made.value is None or written is None or written.shape != made.value.shape:
+        if first.value is None or written is None or written.shape != first.value.shape:
             return output
-        return replace_struct(output, value=made.value, version=made.version, written_by=info.node)
+        return replace_struct(output, value=first.value, version=first.version, written_by=info.node)
 
     def hooked(self, node: int) -> bool:
         """Return whether a hook ran at a node in this iteration. Only pictures show hooks."""
@@ -204,15 +204,15 @@ def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: No
     count = info.returned
     for number in range(min(count, MAX_OUTPUTS)):
         label = "value" if count == 1 else f"value {number}"
-        made = info.created.outputs[number].value
+        first_value = info.created.outputs[number].value
         if count > MAX_OUTPUTS and number == MAX_OUTPUTS - 1:
             yield Row(f"and {count - number} more outputs", "muted")
             continue
         output = now.own(info, state.outputs[number], number) if state is not None else None
         row = Row(NO_VALUE, "muted", label) if output is None else _value_row(label, place, output, now)
-        yield as_grid(row, output.value if output is not None else None, made, now)
-        if thumbnail_lines(made, now.options):
-            yield _thumbnail(made, output.value if output is not None else None, now)
+        yield as_grid(row, output.value if output is not None else None, first_value, now)
+        if thumbnail_lines(first_value, now.options):
+            yield _thumbnail(first_value, output.value if output is not None else None, now)
 
 
 def _value_row(label: str, place: Outline, output: OutputState, now: Now) -> Row:
@@ -230,21 +230,21 @@ def _label(place: Outline, label: str) -> int:
     return max(len(label), _LEAF_LABEL if place.incoming else 0)
 
 
-def as_grid(row: Row, value: Value | None, made: Value | None, now: Now) -> Row:
-    """Return the row with the elements of a small matrix. `made` defines the shape even while there is no value.
+def as_grid(row: Row, value: Value | None, first_value: Value | None, now: Now) -> Row:
+    """Return the row with the elements of a small matrix. `first_value` defines the shape even while there is no value.
 
     If the tensor was given data of another shape, the row keeps its text.
     """
-    shape = now.options.grid(made.shape) if made is not None else None
-    if made is not None and value is not None and value.shape != made.shape:
+    shape = now.options.grid(first_value.shape) if first_value is not None else None
+    if first_value is not None and value is not None and value.shape != first_value.shape:
         return row
     return replace(row, grid=grid(value, shape)) if shape else row
 
 
-def _thumbnail(made: Value | None, value: Value | None, now: Now) -> Row:
-    """Return a picture of the value, in the room of the thumbnail of `made`, or the reason why there is none."""
+def _thumbnail(first_value: Value | None, value: Value | None, now: Now) -> Row:
+    """Return a picture of the value, in the room of the thumbnail of `first_value`, or the reason why there is none."""
     array = now.timeline.array(value) if value is not None else None
-    if thumbnail_lines(made, now.options) < THUMBNAIL_LINES:
+    if thumbnail_lines(first_value, now.options) < THUMBNAIL_LINES:
         return Row("elements not stored" if array is None else "elements not stored at first", "muted")
     if array is None:
         return Row("elements not stored" if value is not None else "", "muted", shades=NO_SHADES)
@@ -273,7 +273,7 @@ def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now
     return Row(now.write(grad, output.incoming, room), style, label)
 
 
-def _leaf_rows(place: Outline, made: Value | None, state: NodeState | None, now: Now) -> Iterator[Row]:
+def _leaf_rows(place: Outline, first_value: Value | None, state: NodeState | None, now: Now) -> Iterator[Row]:
     """Yield the incoming gradient of a leaf in this pass, and its ``.grad``.
 
     The ``.grad`` changes only when the pass accumulates.
@@ -281,10 +281,10 @@ def _leaf_rows(place: Outline, made: Value | None, state: NodeState | None, now:
     output = state.outputs[0] if state is not None else None
     if place.incoming:
         row = _incoming(place.width, state, now) if state is not None else Row(NO_VALUE, "muted", "incoming")
-        yield as_grid(row, output.incoming if output is not None else None, made, now)
+        yield as_grid(row, output.incoming if output is not None else None, first_value, now)
     row = _leaf_grad(place.width, state, now) if state is not None else Row("None", "muted", ".grad")
     accumulated = output.grad if output is not None else None
-    yield as_grid(row, accumulated, made, now) if accumulated is not None else row
+    yield as_grid(row, accumulated, first_value, now) if accumulated is not None else row
 
 
 def _incoming(width: int, state: NodeState, now: Now) -> Row:
@@ -323,9 +323,9 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
     if state is None or not state.outputs:
         return (Row(NO_VALUE, "muted"),)
     state = replace_struct(state, outputs=(now.own(info, state.outputs[0], 0), *state.outputs[1 : info.returned]))
-    whole = _brief_value(state, BRIEF_TENSOR)
-    found = [row for room in _GRADIENT_ROOMS if (row := _brief_gradient(place, info, state, room, now)) is not None]
-    rights = (*found, *[replace(row, label="") for row in found])  # a long number takes the label's room
+    whole = _brief_value(state, value_room(state.outputs[0].value))
+    gradients = [row for room in _GRADIENT_ROOMS if (row := _brief_gradient(place, info, state, room, now)) is not None]
+    rights = (*gradients, *[replace(row, label="") for row in gradients])  # a long number takes the label's room
     lines = [(_brief_value(state, place.width - BRIEF_GAP - right.characters), right) for right in rights]
     if not lines:
         return (_brief_value(state, place.width),)
@@ -333,7 +333,12 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
     def losses(rows: tuple[Row, Row]) -> tuple[bool, ...]:
         """Return what a line lacks, the worst first. A norm keeps its digits, so that it is equal in all boxes."""
         left, right = rows
-        return CUT in right.text, CUT in left.text, NORM in right.text and right.text != found[0].text, left != whole
+        return (
+            CUT in right.text,
+            CUT in left.text,
+            NORM in right.text and right.text != gradients[0].text,
+            left != whole,
+        )
 
     return min(lines, key=losses)
 
@@ -356,15 +361,15 @@ def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int,
     Once the pass has added to a leaf, return its ``.grad``.
     """
     if info.created.untracked and info.created.kind == "op":
-        return Row(untracked_word(info.created.untracked), "muted", beside=True)
+        return Row(untracked_word(info.created.untracked), "muted", shares_line=True)
     if not info.created.requires_grad or place.role == "constant":
         return None
     leaf, output = info.created.kind != "op", state.outputs[0]
     word = "in" if leaf else "grad"
     if flowing := now.flowing(info.node, room):
-        return Row(flowing, "sum", word, beside=True)
+        return Row(flowing, "sum", word, shares_line=True)
     if accumulating := now.accumulating(info.node, room):
-        return Row(accumulating, "sum", ".grad", beside=True)
+        return Row(accumulating, "sum", ".grad", shares_line=True)
     if len(state.outputs) > 1:
         return _of_several(state)
     if leaf and not _brief_arriving(state, output):
@@ -379,13 +384,13 @@ def _brief_arriving(state: NodeState, output: OutputState) -> bool:
 
 def _of_several(state: NodeState) -> Row:
     arrived = sum(output.incoming is not None for output in state.outputs)
-    return Row(f"of {arrived}" if arrived else NO_VALUE, "grad" if arrived else "muted", "grad", beside=True)
+    return Row(f"of {arrived}" if arrived else NO_VALUE, "grad" if arrived else "muted", "grad", shares_line=True)
 
 
 def _written(value: Value | None, nothing: str, label: str, room: int) -> Row:
     if value is None:
-        return Row(nothing, "muted", label, beside=True)
-    return Row(share(value, room, DIGITS), "bad" if bad_text(value) else "grad", label, beside=True)
+        return Row(nothing, "muted", label, shares_line=True)
+    return Row(share(value, room, DIGITS), "bad" if bad_text(value) else "grad", label, shares_line=True)
 
 
 Rows = Callable[[Outline, Now], tuple[Row, ...]]
@@ -424,7 +429,7 @@ def _fitting(rows: Sequence[tuple[Row, ...]], width: int) -> Iterator[Row]:
     """Yield each row in the first of its forms that has room, together with the row next to it."""
     at = 0
     while at < len(rows):
-        line = rows[at : at + 1 + any(forms[0].beside for forms in rows[at + 1 : at + 2])]
+        line = rows[at : at + 1 + any(forms[0].shares_line for forms in rows[at + 1 : at + 2])]
         choices = list(product(*line))
         fits = (
             choice

@@ -17,7 +17,7 @@ class Row:
     """One line of a box: its text and the name of its style. The label is at the left.
 
     A small matrix also has its elements as a `grid`, and a thumbnail its `shades`; renderers that cannot draw those
-    show `text`. A row `beside` the row before it is at the right end of the same line.
+    show `text`. A row with `shares_line` is at the right end of the line of the row before it.
     """
 
     text: str
@@ -25,7 +25,7 @@ class Row:
     label: str = ""
     grid: Numbers = ()
     shades: Shades = ()
-    beside: bool = False
+    shares_line: bool = False
 
     @property
     def characters(self) -> int:

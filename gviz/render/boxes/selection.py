@@ -66,11 +66,11 @@ def shown_nodes(
     kept = {info.node for info in own}.union(node for info in own for node, _ in info.created.inputs)
     kept |= {output.view_of for info in own for output in info.created.outputs}
     kept.discard(0)
-    found = {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}
+    nodes = {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}
     if part is None and content == "followed":
-        ends = {source for edges in inputs_through_untracked(timeline, found, own).values() for source, _ in edges}
-        found = {node: infos.get(node) or timeline.info(node) for node in sorted(kept | ends)}
-    return found, own
+        ends = {source for edges in inputs_through_untracked(timeline, nodes, own).values() for source, _ in edges}
+        nodes = {node: infos.get(node) or timeline.info(node) for node in sorted(kept | ends)}
+    return nodes, own
 
 
 def reached(infos: Mapping[int, NodeInfo], iteration: Iteration) -> list[NodeInfo]:
@@ -96,10 +96,10 @@ def inputs_through_untracked(
 
     For example, in ``net((x - mean).t())`` the original input of ``t`` is `x`. A Python number does not count.
     """
-    made = {info.node for info in own}
+    own_nodes = {info.node for info in own}
     origins: dict[int, tuple[Edge, ...]] = {}
     for node, info in infos.items():
-        if node in made or info.created.kind != "op" or info.created.requires_grad:
+        if node in own_nodes or info.created.kind != "op" or info.created.requires_grad:
             continue
         waiting, seen, ends = [*info.created.inputs], {node}, dict[Edge, None]()
         while waiting:
@@ -136,16 +136,16 @@ def _of_passes(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]
     passes = phases_in(timeline, iteration, "backward")
     starts = [phase.start for phase in passes]
     used: set[int] = set()
-    found: set[int] = set()
+    nodes: set[int] = set()
     for info in reversed(own):
         at = bisect_left(starts, info.born) - 1
-        is_made = bool(info.created.during[0]) or (at >= 0 and info.born < passes[at].end)
-        if is_made and info.node not in used:
-            found.add(info.node)
+        is_of_pass = bool(info.created.during[0]) or (at >= 0 and info.born < passes[at].end)
+        if is_of_pass and info.node not in used:
+            nodes.add(info.node)
         else:
             used.update(node for node, _ in info.created.inputs)
             used.update(output.view_of for output in info.created.outputs)
-    return found
+    return nodes
 
 
 def _sources_of_leaves(own: Sequence[NodeInfo]) -> set[int]:
@@ -160,26 +160,26 @@ def _sources_of_leaves(own: Sequence[NodeInfo]) -> set[int]:
             leaves.update((output.storage, info.node) for output in info.created.outputs)
         for node in {*(node for node, _ in info.created.inputs), *(o.view_of for o in info.created.outputs)}:
             users.setdefault(node, set()).add(info.node)
-    found: set[int] = set()
+    sources: set[int] = set()
     for info in reversed(own):
         used = users.get(info.node, set())
         is_origin = not used and any(leaves.get(output.storage, 0) > info.node for output in info.created.outputs)
-        if not info.created.requires_grad and (is_origin or (used and used <= found)):
-            found.add(info.node)
-    return found
+        if not info.created.requires_grad and (is_origin or (used and used <= sources)):
+            sources.add(info.node)
+    return sources
 
 
 def _followed(own: Sequence[NodeInfo]) -> set[int]:
     """Return the nodes that require a gradient, and the nodes between two of those: there the gradient is cut off."""
     followed = {info.node for info in own if info.created.requires_grad}
-    made_of, used_for = set(followed), set(followed)
+    descendants, ancestors = set(followed), set(followed)
     for info in own:
-        if any(node in made_of for node, _ in info.created.inputs):
-            made_of.add(info.node)
+        if any(node in descendants for node, _ in info.created.inputs):
+            descendants.add(info.node)
     for info in reversed(own):
-        if info.node in used_for:
-            used_for.update(node for node, _ in info.created.inputs)
-    return followed | (made_of & used_for)
+        if info.node in ancestors:
+            ancestors.update(node for node, _ in info.created.inputs)
+    return followed | (descendants & ancestors)
 
 
 def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
@@ -200,12 +200,12 @@ def updates(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -
     for info in own:
         for node, _ in info.created.inputs:
             users.setdefault(node, set()).add(info.node)
-    found: set[int] = set()
+    nodes: set[int] = set()
     for node, info in reversed(after.items()):
         used = users.get(node, set())
-        if _steps(timeline, info) or (used and used <= found and not info.created.requires_grad):
-            found.add(node)
-    return frozenset(found)
+        if _steps(timeline, info) or (used and used <= nodes and not info.created.requires_grad):
+            nodes.add(node)
+    return frozenset(nodes)
 
 
 def _steps(timeline: Timeline, info: NodeInfo) -> bool:

@@ -13,15 +13,37 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from gviz.explain.computation import saved_places
+from gviz.explain.failed_call import FailedCall, failed_call
 from gviz.explain.tracking import as_in
-from gviz.render.boxes.box_size import Outline, Rooms, chip_place, module_key, saved_key, saved_place
-from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, fold, graph_of
+from gviz.render.boxes.box_size import (
+    FAILED,
+    Outline,
+    Rooms,
+    chip_place,
+    failed_place,
+    failed_title,
+    module_key,
+    saved_key,
+    saved_place,
+)
+from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, calls_around, fold, graph_of
 from gviz.render.boxes.function_calls import with_level
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.links import Boxes, Link, Output, box_key, contracted, gradient_only_links, links, merged
+from gviz.render.boxes.links import (
+    Boxes,
+    Link,
+    Output,
+    box_key,
+    contracted,
+    gradient_only_links,
+    links,
+    merged,
+    operand_links,
+)
 from gviz.render.boxes.selection import PART, inputs_through_untracked, phases_in, reached, roots_of, shown_nodes
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.value_text import CUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +61,19 @@ class Structure:
     shown: frozenset[int] = frozenset()
 
 
-Form = tuple[tuple[int, ...], int, int, str]
+Form = tuple[tuple[int, ...], int, int, str, int]
 """The inputs of `structure`: as long as they stay the same, a growing recording keeps its boxes and lines."""
 
 
 def form(timeline: Timeline, iteration: Iteration) -> Form:
-    """Return an iteration's nodes, its number of passes, and its last naming: names come after their nodes."""
+    """Return an iteration's nodes, its number of passes, its last naming, and its failure.
+
+    Names come after their nodes.
+    """
     shown, named = timeline.nodes.of(iteration), timeline.nodes.last_naming
     newest = timeline.info(shown[-1]).name if shown else ""
-    return shown, len(phases_in(timeline, iteration, "backward")), named if named >= iteration.start else 0, newest
+    passes, failed = len(phases_in(timeline, iteration, "backward")), failed_call(timeline, iteration)
+    return shown, passes, named if named >= iteration.start else 0, newest, failed.seq if failed is not None else 0
 
 
 CLUSTERED = 300
@@ -68,17 +94,18 @@ def structure(
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
     graph = graph_of(timeline, infos.values(), whole=part is None)
-    graph, wanted = with_level(timeline, graph, infos, options.wanted)
-    folded = fold(graph, wanted)
+    graph, graph_filter = with_level(timeline, graph, infos, options.graph_filter)
+    folded = fold(graph, graph_filter)
     roots, backward = _roots(timeline, iteration, own)
-    made = [*reached(infos, iteration), *own] if part is None and backward else own
-    boxes = _boxes(folded, infos, made, options)
+    users = [*reached(infos, iteration), *own] if part is None and backward else own
+    boxes = _boxes(folded, infos, users, options)
     rooms = Rooms(timeline, iteration, options, frozenset(roots), backward)
     places = [rooms.of(infos[node]) for node in folded.shown]
     places = _with_modules(places, [rooms.module(infos[group.inner[-1]], group) for group in folded.groups])
+    places = _with_distinct_names(places, rooms, infos)
     joint = set(boxes.shared.values())
     places += [chip_place(infos[node], *use, options, joint=use in joint) for use, node in boxes.chips.items()]
-    lines = list(links(timeline, infos, made, boxes, backward=backward))
+    lines = list(links(timeline, infos, users, boxes, backward=backward))
     if options.content == "followed":
         lines += contracted(inputs_through_untracked(timeline, infos, own), boxes)
     # Only writes into views send gradients where no data flowed. A part of a large graph is searched only if it has
@@ -93,13 +120,42 @@ def structure(
         Link(saved_key(info.node, slot), box_key(info.node), "saved", 0, -1, info.node, ((info.node, -1),))
         for info, slot in saved
     ]
+    failed = failed_call(timeline, iteration)
+    within: Calls = ()
+    if failed is not None and (failed_box := _failed(timeline, failed, graph, boxes, infos, options, part)) is not None:
+        place, within, inputs = failed_box
+        places.append(place)
+        lines += inputs
     if options.clusters and len(places) <= CLUSTERED:
         places = [
-            replace(place, within=around[: options.frames])
-            for place, around in zip(places, open_calls(places, graph), strict=True)
+            replace(place, enclosing_calls=around[: options.frames])
+            for place, around in zip(places, open_calls(places, graph, within), strict=True)
         ]
     shown = frozenset(node for place in places for node in place.nodes)
-    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, made, boxes), options, shown)
+    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, users, boxes), options, shown)
+
+
+def _failed(
+    timeline: Timeline,
+    failed: FailedCall,
+    graph: CallGraph,
+    boxes: Boxes,
+    infos: Mapping[int, NodeInfo],
+    options: Options,
+    part: Sequence[int] | None,
+) -> tuple[Outline, Calls, list[Link]] | None:
+    """Return the box of the failed call, the calls around it and its inputs; None if it is not in this part."""
+    drawn = [node for node in failed.operands if node in boxes.of and node in infos]
+    is_part = part is not None or bool(options.graph_filter.focus) or bool(options.graph_filter.inside)
+    if not infos or not (drawn or not is_part):
+        return None
+    known = {call.scope: chain[: at + 1] for chain in graph.calls.values() for at, call in enumerate(chain)}
+    outer = reversed(calls_around(timeline, failed.around, {}))
+    around: Calls = next((known[call.scope] for call in outer if call.scope in known), ())
+    call = calls_around(timeline, failed.scope, {})[-1] if failed.scope else None
+    node = drawn[0] if drawn else max(infos)
+    place = failed_place(failed, failed_title(failed, call), node, options)
+    return place, around, [*operand_links(infos, boxes, drawn, FAILED, failed.seq)]
 
 
 def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> Boxes:
@@ -121,6 +177,31 @@ def _with_modules(places: list[Outline], modules: list[Outline]) -> list[Outline
     return sorted((*places, *modules), key=lambda place: place.node) if modules else places
 
 
+WHOLE_NAME = 10_000
+"""More than the characters of any name."""
+
+
+def _with_distinct_names(places: list[Outline], rooms: Rooms, infos: Mapping[int, NodeInfo]) -> list[Outline]:
+    """Return the boxes, with whole names where names that are cut would be equal."""
+
+    def name(place: Outline) -> str:
+        return infos[place.node].name if place.group is None else place.group.call.path
+
+    names: dict[str, set[str]] = {}
+    for place in places:
+        if CUT in place.title:
+            names.setdefault(place.title, set()).add(name(place))
+    equal = {title for title, different in names.items() if len(different) > 1}
+    wide = replace(rooms, options=replace(rooms.options, longest_name=WHOLE_NAME))
+    return (
+        [place if place.title not in equal else _outline(place, wide, infos) for place in places] if equal else places
+    )
+
+
+def _outline(place: Outline, rooms: Rooms, infos: Mapping[int, NodeInfo]) -> Outline:
+    return rooms.of(infos[place.node]) if place.group is None else rooms.module(infos[place.node], place.group)
+
+
 def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> tuple[set[int], bool]:
     """Return the nodes that passes start from, and whether there is a pass.
 
@@ -128,7 +209,10 @@ def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) ->
     """
     if roots := roots_of(timeline, iteration):
         return roots, True
-    used = {node for info in own for node, _ in info.created.inputs}
+    failed = failed_call(timeline, iteration)
+    used = {node for info in own for node, _ in info.created.inputs}.union(
+        failed.operands if failed is not None else ()
+    )
     return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
 
 
@@ -169,17 +253,19 @@ def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo], boxes: Boxes
 Calls = tuple[ModuleCall, ...]
 
 
-def open_calls(places: Sequence[Outline], graph: CallGraph) -> Iterator[Calls]:
+def open_calls(places: Sequence[Outline], graph: CallGraph, failed: Calls = ()) -> Iterator[Calls]:
     """Yield the expanded calls around each outline, the outermost first, without frames around everything or one box.
 
-    A parameter or buffer lies where all its users are. Data that the program has put into a module does not.
+    A parameter or buffer lies where all its users are. Data that the program has put into a module does not. The box
+    of a failed call lies in the calls that it `failed` in.
     """
     users = _users(places, graph)
     closed = {place.group.call for place in places if place.group is not None}
-    found = [tuple(takewhile(lambda call: call not in closed, _calls(place, graph, users))) for place in places]
-    counts = Counter(call for calls in found for call in calls)
+    every = [failed if place.role == "failed" else _calls(place, graph, users) for place in places]
+    chains = [tuple(takewhile(lambda call: call not in closed, calls)) for calls in every]
+    counts = Counter(call for calls in chains for call in calls)
     worth = {call for call, count in counts.items() if 1 < count < len(places)}
-    for calls in found:
+    for calls in chains:
         yield tuple(call for call in calls if call in worth and call.kind and not call.is_source_call)
 
 

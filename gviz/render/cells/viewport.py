@@ -14,7 +14,7 @@ from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
 from gviz.render.cells.box import Appearance, EdgeState, Face, Line
 from gviz.render.cells.canvas import Canvas
-from gviz.render.layout import SHELF, Edge, Key, Layout, layout
+from gviz.render.layout import DEFAULT_WIDTH, Edge, Key, Layout, layout
 from gviz.render.layout import Box as Room
 from gviz.render.scene import Box, Scene, States, scene
 from gviz.render.scene import Edge as Drawn
@@ -33,11 +33,11 @@ STATES = {
 BAD = frozenset({"nan", "inf", "error"})
 
 
-def laid_out(shape: Structure, room: int = SHELF) -> Layout:
-    """Return the terminal layout of an iteration's graph, for a panel with `room` columns."""
+def laid_out(shape: Structure, max_width: int = DEFAULT_WIDTH) -> Layout:
+    """Return the terminal layout of an iteration's graph, for a panel with `max_width` columns."""
     rooms = [Room.around(place.key, place.width, place.height) for place in shape.places]
     edges = dict.fromkeys(_edge(link) for link in shape.links if link.kind != "gradient")
-    return layout(rooms, list(edges), room=room)
+    return layout(rooms, list(edges), max_width=max_width)
 
 
 class Moments:
@@ -53,10 +53,10 @@ class Moments:
         write: Callable[[str], str] = str,
         *,
         ascii: bool = False,
-        room: int = SHELF,
+        max_width: int = DEFAULT_WIDTH,
     ) -> None:
         self.shape = shape
-        self.canvas = Canvas(laid_out(shape, room), ascii=ascii)
+        self.canvas = Canvas(laid_out(shape, max_width), ascii=ascii)
         self._timeline = timeline
         self._write = write
         self._places = {place.key: place for place in shape.places}
@@ -65,7 +65,7 @@ class Moments:
         for link in shape.links:
             self._links.setdefault(_edge(link), []).append(link)
         for place in shape.places:
-            for node in place.nodes:
+            for node in place.nodes if place.role != "failed" else ():
                 self._boxes.setdefault(node, []).append(place.key)
 
     def show(
@@ -113,8 +113,8 @@ class Moments:
 
 def look(drawn: Scene, moment: Moment, selected: Collection[Key] = (), write: Callable[[str], str] = str) -> Appearance:
     """Return the look of a scene's boxes and lines in the terminal."""
-    made = moment.node if isinstance(moment.event, NodeCreated) else 0
-    active = {box.key for box in drawn.boxes if box.node == made and box.role not in ("chip", "module")}
+    new_node = moment.node if isinstance(moment.event, NodeCreated) else 0
+    active = {box.key for box in drawn.boxes if box.node == new_node and box.role not in ("chip", "module", "failed")}
     return Appearance({box.key: face(box, write) for box in drawn.boxes}, _edges(drawn, active), frozenset(selected))
 
 
@@ -129,11 +129,11 @@ def face(box: Box, write: Callable[[str], str] = str) -> Face:
 def _lines(rows: Sequence[Row], width: int, write: Callable[[str], str]) -> Iterator[Line]:
     """Yield the rows as lines. Two rows that are next to each other become one line, with blanks between them."""
     for row, following in zip_longest(rows, rows[1:]):
-        if following is not None and following.beside:
+        if following is not None and following.shares_line:
             left, right = _close(row, write), _close(following, write)
             gap = max(width - sum([cell_len(text) for text, _ in (*left, *right)]), 1)
             yield (*left, (" " * gap, ""), *right)
-        elif not row.beside:
+        elif not row.shares_line:
             yield _row(write(row.label), write(row.text), STYLES.get(row.style, row.style), width)
 
 

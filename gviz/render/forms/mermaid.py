@@ -7,7 +7,7 @@ from html import escape
 
 from gviz.render.graphviz.placement import flow
 from gviz.render.legend import painted
-from gviz.render.request import ExportOptions, requested_scene
+from gviz.render.picture_content import ExportOptions, requested_scene
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline

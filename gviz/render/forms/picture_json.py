@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gviz.render.request import ExportOptions, requested_scene
+from gviz.render.picture_content import ExportOptions, requested_scene
 from gviz.render.scene import Box, Edge
 from gviz.trace.graph_state import NodeState, OutputState
 from gviz.trace.node_gradients import in_its_iteration
@@ -23,7 +23,7 @@ SCHEMA = 1
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Return moment `n` as JSON: boxes with their text and their exact numbers, and lines."""
     drawn, moment = requested_scene(timeline, n, options), timeline.at(n)
-    nodes = {box.key: box.node for box in drawn.boxes if box.role not in ("chip", "saved", "module")}
+    nodes = {box.key: box.node for box in drawn.boxes if box.role not in ("chip", "saved", "module", "failed")}
     here = (in_its_iteration(timeline, n, state) for state in moment.states(list(nodes.values())))
     states = dict(zip(nodes, here, strict=True))
     document = {

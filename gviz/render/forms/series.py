@@ -15,12 +15,13 @@ from gviz.errors import GvizError
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.graphviz.dot import digraph
+from gviz.render.graphviz.labels import CHARACTER
 from gviz.render.graphviz.placement import INCH, Placing, placing
 from gviz.render.graphviz.process import Picture, draw, draw_all
 from gviz.render.graphviz.scene_drawing import DPI, laid_out_or_simple, manner_of, settled, sized
 from gviz.render.graphviz.svg_output import scaled
 from gviz.render.legend import legend, together
-from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
+from gviz.render.picture_content import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.scene import Box, Edge, Scene, State, scene
 from gviz.trace.timeline import Timeline
 
@@ -37,9 +38,9 @@ CHANGING = (
 def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
     """Return the moments up to `n` in its iteration that change the picture, or if they are many, one per node."""
     start, end = timeline.iteration_at(n).start, n
-    found = tuple(seq for seq in range(max(start, 1), end + 1) if isinstance(timeline.event(seq), CHANGING))
-    if len(found) <= MOST_MOMENTS:
-        return found
+    moments = tuple(seq for seq in range(max(start, 1), end + 1) if isinstance(timeline.event(seq), CHANGING))
+    if len(moments) <= MOST_MOMENTS:
+        return moments
     whole = tuple(shown_ends(timeline, start, end))
     if len(whole) > MOST_MOMENTS:
         raise GvizError(
@@ -92,14 +93,16 @@ def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Plac
     """Return the places of boxes and lines in all scenes."""
     widest = _widest(seen)
     signs = together(sign for one in seen for sign in legend(one, options.colours.form.card))
+    joint = max(cell_len("    ".join([one.title, one.caption, one.code])) for one in seen)
     room = max(max(cell_len(f"{one.title}   {one.caption}"), cell_len(one.code)) for one in seen)
-    found = laid_out_or_simple(
+    places = laid_out_or_simple(
         len(widest.boxes),
         options,
         lambda: _laid_out(settled(widest, options, prefix), options, prefix),
         lambda: placing(widest),
     )
-    return replace(found, legend=signs, room=room)
+    one_line = joint * CHARACTER <= places.wide
+    return replace(places, legend=signs, room=joint if one_line else room, one_line=one_line)
 
 
 def _laid_out(widest: Scene, options: ExportOptions, prefix: str) -> Placing:
@@ -109,8 +112,8 @@ def _laid_out(widest: Scene, options: ExportOptions, prefix: str) -> Placing:
     boxes = {box["name"]: _box(box) for box in objects if "pos" in box}
     frames = {frame["name"]: {"bb": frame["bb"], "lp": frame["lp"]} for frame in objects if "bb" in frame}
     lines = {line["id"].removeprefix(f"{prefix}-"): _line(line) for line in graph.get("edges", [])}
-    points = max(map(float, graph["bb"].split(",")))
-    return Placing(boxes, lines, frames, points=points)
+    _, _, wide, high = map(float, graph["bb"].split(","))
+    return Placing(boxes, lines, frames, points=max(wide, high), wide=wide)
 
 
 def _box(box: dict[str, Any]) -> dict[str, str]:

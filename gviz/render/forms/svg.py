@@ -8,7 +8,7 @@ from html import escape
 
 from gviz.render.graphviz.scene_drawing import drawn, picture_scene
 from gviz.render.graphviz.svg_output import SIZE, scaled, slim, times
-from gviz.render.request import ExportOptions
+from gviz.render.picture_content import ExportOptions
 from gviz.render.scene import UNTITLED, Box, Scene
 from gviz.render.theme import stylesheet
 from gviz.trace.timeline import Timeline
@@ -80,6 +80,6 @@ def words(scene: Scene, prefix: str) -> str:
 
 
 def description(box: Box) -> str:
-    """Return a box in words: ``b = Mul #4, running, value -18, grad 1``."""
+    """Return a box in words: ``b = mul #4, running, value -18, grad 1``."""
     rows = (f"{row.label} {row.text}".strip() for row in box.rows)
     return ", ".join(filter(None, (box.title, box.status, *rows)))

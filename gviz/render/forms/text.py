@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from gviz.render.boxes.structure import Structure
 from gviz.render.cells import Canvas
 from gviz.render.cells.viewport import laid_out, look
-from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
+from gviz.render.picture_content import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.scene import Box, Edge, Scene, parts, scene
 from gviz.trace.timeline import Moment, Timeline
 

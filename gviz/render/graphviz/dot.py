@@ -19,6 +19,7 @@ from gviz.render.graphviz.placement import (
     STRAIGHT,
     Placing,
     Spine,
+    columns,
     ends,
     flow,
     repeated,
@@ -116,6 +117,7 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
     labelled = boxes and scene.labels_lines
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
     duplicates = repeated(scene) if labelled else frozenset()
+    column = columns(scene)
     for number, edge in enumerate(scene.edges):
         route = placing.lines.get(f"e{number}") if placing else {}
         if route is None or (edge.kind == "gradient" and not boxes):
@@ -129,6 +131,8 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
             attributes |= {"tailport": "e"}
+        if column and column[edge.source] != column[edge.target]:
+            attributes |= {"constraint": "false", "weight": "0"}
         label = BLANK if number in duplicates else _edge_label(edge, theme) if labelled else ""
         graph.edge(tail, head, label, **attributes)
 
@@ -155,7 +159,12 @@ def _label(scene: Scene, manner: Manner) -> dict[str, str]:
     theme, placing = manner.theme, manner.placing
     title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
     lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
-    if scene.code or placing is not None:  # pictures of a series have equal heights
+    if placing is not None and placing.one_line:
+        place = scene.code.partition(" ")[0]  # it is in the caption, too
+        brief = scene.caption.removesuffix(f", {place}") if place else scene.caption
+        lines = [f"{title}{'&#160;' * 4}{coloured(brief, muted)}"]
+        lines[0] += f"{'&#160;' * 4}{coloured(scene.code, theme.texts['text'])}"
+    elif scene.code or placing is not None:  # pictures of a series have equal heights
         lines.append(coloured(scene.code, theme.texts["text"]))
     if scene.remark:
         lines.append(coloured(scene.remark, muted))
@@ -164,9 +173,9 @@ def _label(scene: Scene, manner: Manner) -> dict[str, str]:
     if theme.form.legend:
         signs = placing.legend if placing and placing.legend else [*legend(scene, theme.form.card)]
         longest = max(cell_len(f"{scene.title}    {scene.caption}"), cell_len(scene.code), cell_len(scene.remark))
-        rows += legend_rows(
-            signs, theme, max(longest * theme.form.size / 2.2, placing.room * CHARACTER if placing else 0)
-        )
+        room = max(longest * theme.form.size / 2.2, placing.room * CHARACTER if placing else 0)
+        fills = placing is not None and placing.wide > 0
+        rows += legend_rows(signs, theme, max(room, placing.wide if placing else 0), flows=fills)
     return {"label": table(rows)}
 
 
@@ -266,8 +275,8 @@ def add_frames(graph: Digraph, scene: Scene, manner: Manner) -> None:
 def _fill(graph: Digraph, boxes: list[Box], depth: int, manner: Manner, margin: str) -> None:
     inner: dict[tuple[str, str], list[Box]] = {}
     for box in boxes:
-        if len(box.within) > depth:
-            inner.setdefault(box.within[depth], []).append(box)
+        if len(box.enclosing_modules) > depth:
+            inner.setdefault(box.enclosing_modules[depth], []).append(box)
         elif depth:
             graph.node(box.key)
             if manner.theme.form.card != "box" and box.op:

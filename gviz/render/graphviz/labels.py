@@ -65,12 +65,14 @@ def box_label(box: Box, theme: Theme) -> str:
         return table([f"<td><b>{coloured(mark + box.title, theme.texts['title'])}</b>{word}</td>"])
     lines = [_head(box, theme)]
     for at, row in enumerate(box.rows):
-        right = box.rows[at + 1] if at + 1 < len(box.rows) and box.rows[at + 1].beside else None
+        right = box.rows[at + 1] if at + 1 < len(box.rows) and box.rows[at + 1].shares_line else None
         if right is not None:
             lines.append(_pair(row, right, theme))
-        elif not row.beside:
+        elif not row.shares_line:
             lines.append(_row(row, theme))
-    lines += ['<td colspan="3">&#160;</td>'] * (box.height - 1 - sum(row.lines for row in box.rows if not row.beside))
+    lines += ['<td colspan="3">&#160;</td>'] * (
+        box.height - 1 - sum(row.lines for row in box.rows if not row.shares_line)
+    )
     return table(lines)
 
 
@@ -198,6 +200,6 @@ def _values(box: Box) -> list[Row]:
 def _grads(box: Box) -> list[Row]:
     """Return the single gradient of a record: of a leaf its ``.grad`` if it has one, or else the incoming gradient."""
     rows = {row.label: row for row in box.rows}
-    found = [rows[label] for label in (".grad", "incoming", "grad", "grad 0", "adds") if label in rows]
-    known = [row for row in found if row.text not in (NO_VALUE, "None")]
-    return (known or found)[:1]
+    gradients = [rows[label] for label in (".grad", "incoming", "grad", "grad 0", "adds") if label in rows]
+    known = [row for row in gradients if row.text not in (NO_VALUE, "None")]
+    return (known or gradients)[:1]

@@ -18,8 +18,11 @@ WIDTH = 120
 MOST_COLUMNS = 3
 LETTER = 4.5
 """Points of a character."""
-SWATCH, GAP = 4, 3
-"""Characters for a swatch, and between a meaning and the next sign."""
+SWATCH, MARGIN_BEFORE, MARGIN_AFTER = 4, 1, 3
+"""Characters for a swatch, and the spaces before and after a meaning."""
+GAP = MARGIN_BEFORE + MARGIN_AFTER
+PADDING = 8
+"""Points around the two cells of an entry."""
 
 BOXES: Mapping[str, tuple[str, str]] = {
     "round": ("leaf", 'border="1" style="rounded"'),
@@ -52,10 +55,15 @@ SHAPES = ("with a tab", "folded corner", "eight corners", "thin and round", "thi
 """Looks that a swatch does not show. Their words stay, after the meaning."""
 
 
-def legend_rows(signs: Sequence[str], theme: Theme, wide: float = 0.0) -> Iterator[str]:
-    """Yield the cells of one label's row for each line of the legend, below lines of text that are `wide` points."""
+def legend_rows(signs: Sequence[str], theme: Theme, wide: float = 0.0, *, flows: bool = False) -> Iterator[str]:
+    """Yield the cells of one label's row for each line of the legend, below lines of text that are `wide` points.
+
+    A legend that `flows` has as few lines as possible: it fills each of them like text.
+    """
     entries = [_entry(sign, theme) for sign in signs if sign != HEAT]
-    if entries:
+    if flows:
+        yield from _flowing(entries, wide)
+    elif entries:
         yield f'<td align="left">{inner(_lines(entries, wide), padding=1)}</td>'
     if HEAT in signs:
         colours = "".join(coloured("■", shade, SMALL) for shade in theme.shades)
@@ -86,8 +94,25 @@ def _lines(entries: Sequence[Entry], wide: float) -> Iterator[str]:
         yield "".join(_cells(part[row]) for part in parts if row < len(part)) + filler * (row == 0)
 
 
+def _flowing(entries: Sequence[Entry], wide: float) -> Iterator[str]:
+    """Yield a table for each line, with as many entries as fit."""
+    lines: list[tuple[float, list[Entry]]] = []
+    for entry in entries:
+        points = (entry[2] + entry[3] + GAP) * LETTER + PADDING
+        if lines and lines[-1][0] + points <= wide:
+            used, line = lines.pop()
+            lines.append((used + points, [*line, entry]))
+        else:
+            lines.append((points, [entry]))
+    for used, line in lines:
+        filler = f'<td width="{wide - used:.0f}"></td>' if wide > used else ""
+        yield f'<td align="left">{inner(["".join(map(_cells, line)) + filler], padding=1)}</td>'
+
+
 def _cells(entry: Entry) -> str:
-    return f'<td align="center">{entry[0]}</td><td align="left">{entry[1]}{"&#160;" * GAP}</td>'
+    sign, meaning, *_ = entry
+    before, after = "&#160;" * MARGIN_BEFORE, "&#160;" * MARGIN_AFTER
+    return f'<td align="center">{sign}</td><td align="left">{before}{meaning}{after}</td>'
 
 
 def _entry(sign: str, theme: Theme) -> Entry:

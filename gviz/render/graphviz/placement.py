@@ -42,9 +42,9 @@ BLANK = "  "
 """An invisible label that reserves room."""
 
 
-def flow(boxes: Sequence[Box | Outline], levels: int, *asked: Direction) -> Literal["LR", "TB"]:
+def flow(boxes: Sequence[Box | Outline], levels: int, *directions: Direction) -> Literal["LR", "TB"]:
     """Return the first direction that is requested, or else left to right unless that is too wide."""
-    for direction in asked:
+    for direction in directions:
         if direction != "auto":
             return direction
     usual = sum(box.width for box in boxes) / max(len(boxes), 1) * CHARACTER
@@ -140,7 +140,7 @@ def residual_lines(
 
 
 def is_sum(box: Box) -> bool:
-    """Return whether a box adds two tensors: ``x = add #4``, ``Add``, ``Add_ #7``."""
+    """Return whether a box adds two tensors: ``x = add #4``, ``add``, ``add_ #7``."""
     word = box.title.rpartition("= ")[2].partition(" ")[0]
     return word.lower() in ("add", "add_", "iadd")
 
@@ -177,8 +177,9 @@ Spot = tuple[float, float]
 class Placing:
     """DOT attributes: of every box by its key, of every line by its number in the scene (``e3``), of every frame.
 
-    Pictures of a series have the same `legend`, below the boxes, with `room` characters. A `simple` placing is gviz's
-    own layout, which has one box for each node. The larger side is `points` long, or 0 if that is unknown.
+    Pictures of a series have the same `legend`, below the boxes, with `room` characters. The line of the program may be
+    in `one_line` with the title. A `simple` placing is gviz's own layout, which has one box for each node. The larger
+    side is `points` long, and the picture is `wide` points; both are 0 if they are unknown.
     """
 
     boxes: Mapping[str, dict[str, str]]
@@ -188,6 +189,8 @@ class Placing:
     room: int = 0
     simple: bool = False
     points: float = 0.0
+    wide: float = 0.0
+    one_line: bool = False
 
 
 def placing(scene: Scene) -> Placing:
@@ -198,9 +201,9 @@ def placing(scene: Scene) -> Placing:
         for number, edge in enumerate(scene.edges)
         if edge.kind != "gradient"
     }
-    found = layout(sizes, list(names))
-    boxes = {box.key: _box(found.places[box.key]) for box in scene.boxes}
-    return Placing(boxes, {names[edge]: {"pos": pos} for edge, pos in _lines(found)}, simple=True)
+    arrangement = layout(sizes, list(names))
+    boxes = {box.key: _box(arrangement.places[box.key]) for box in scene.boxes}
+    return Placing(boxes, {names[edge]: {"pos": pos} for edge, pos in _lines(arrangement)}, simple=True)
 
 
 def _box(place: PlacedBox) -> dict[str, str]:
@@ -209,14 +212,14 @@ def _box(place: PlacedBox) -> dict[str, str]:
     return {"pos": f"{x:g},{-y:g}", "width": f"{width:.4f}", "height": f"{height:.4f}"}
 
 
-def _lines(found: Layout) -> Iterator[tuple[LayoutEdge, str]]:
+def _lines(arrangement: Layout) -> Iterator[tuple[LayoutEdge, str]]:
     """Yield the lines with a route, each as a chain of straight pieces."""
     routes: dict[int, list[Point]] = {}
-    for wire in found.wires:
+    for wire in arrangement.wires:
         for number in range(wire.first, wire.last):
             routes.setdefault(number, []).extend(wire.points)
     for number, points in routes.items():
-        yield found.edges[number], _spline(points)
+        yield arrangement.edges[number], _spline(points)
 
 
 def _spline(route: list[Point]) -> str:
@@ -248,3 +251,24 @@ def _points(corners: Iterable[Spot]) -> Iterator[str]:
 
 def _point(corner: Spot) -> str:
     return f"{corner[0]:g},{-corner[1]:g}"
+
+
+def columns(scene: Scene) -> dict[str, int]:
+    """Return the column of each box of a chain that is folded into columns; empty for any other scene.
+
+    Each column has the same number of levels. A box without inputs is one level before its first user.
+    """
+    if scene.columns < 2:
+        return {}
+    level = dict.fromkeys((box.key for box in scene.boxes), 0)
+    lines = [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+    for _ in level:
+        longer = {edge.target: level[edge.source] + 1 for edge in lines if level[edge.target] <= level[edge.source]}
+        if not longer or max(longer.values()) > len(level):
+            break
+        level |= longer
+    inner = {edge.target for edge in lines}
+    for key in level.keys() - inner:
+        level[key] = max(min((level[edge.target] for edge in lines if edge.source == key), default=1) - 1, 0)
+    height = -(-(max(level.values(), default=0) + 1) // scene.columns)
+    return {key: at // height for key, at in level.items()}

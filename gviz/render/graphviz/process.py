@@ -37,15 +37,15 @@ def draw_all(dots: Iterable[str], picture: Format, *, program: Program = "dot", 
     command = [sys.executable, "-P", str(WORKER), program, picture]  # -P: no file in this folder hides a library
     texts = "\0".join(dots).encode("utf-8")
     try:
-        done = subprocess.run(command, input=texts, capture_output=True, timeout=timeout, check=False)
+        process = subprocess.run(command, input=texts, capture_output=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired as error:
         raise TooSlowError(f"Graphviz did not finish in {timeout:g} s") from error
-    stderr = done.stderr.decode("utf-8", "replace")
+    stderr = process.stderr.decode("utf-8", "replace")
     errors = complaints(stderr)
-    if done.returncode or errors or not done.stdout:
+    if process.returncode or errors or not process.stdout:
         last = stderr.strip().rpartition("\n")[2]
-        raise _failure(" ".join(errors) or last or f"its process ended with code {done.returncode}")
-    return list(_pictures(done.stdout))
+        raise _failure(" ".join(errors) or last or f"its process ended with code {process.returncode}")
+    return list(_pictures(process.stdout))
 
 
 def _pictures(data: bytes) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.placement import INCH, Placing, placing
 from gviz.render.graphviz.process import Picture, TooSlowError, draw, draw_all
-from gviz.render.request import ExportOptions, requested_scene, require_readable
+from gviz.render.picture_content import ExportOptions, requested_scene, require_readable
 from gviz.render.scene import Scene, framed
 from gviz.trace.timeline import Timeline
 
@@ -26,6 +26,11 @@ LAYOUT_BOXES = 1500
 """The most boxes that Graphviz lays out."""
 FEW_FRAMES, STRETCHED = 4, 1.75
 """A picture with at least this many frames whose size grows by more than this factor keeps only its outer frames."""
+
+
+def resolution(options: ExportOptions) -> float:
+    """Return the pixels per inch of a picture that consists of pixels."""
+    return FIGURE_DPI if options.figure else DPI * (options.scale or 1)
 
 
 def sized(graph: Digraph, picture: Picture, scale: float | None) -> Digraph:
@@ -68,19 +73,46 @@ def in_figure(graph: Digraph, figure: Figure, picture: Picture, options: ExportO
 def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
     """Return the scene of moment `n` for a picture.
 
-    A figure has less text in its boxes if it could not be read, unless an overlay needs the room.
+    A figure has less text in its boxes if it could not be read, unless the user requested the text, or an overlay
+    needs the room.
     """
     scene = requested_scene(timeline, n, options, as_picture=True, fits=True)
     if options.figure is None or len(scene.boxes) > MOST_FOLDED or _can_be_read(scene, options):
         return scene
-    may_shorten = options.drawing.density == "short" and options.drawing.overlay is None
+    may_shorten = not options.keeps_labels and options.drawing.overlay is None and options.drawing.density == "short"
     for density, what in _LESS_TEXT.items() if may_shorten else ():
         less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=_ignore)
         folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
         if _can_be_read(folded, options):
             options.note(f"{what}: the text of the figure would be less than {LEAST_TEXT:g} pt high")
             return folded
-    return scene
+    return _in_columns(scene, options)
+
+
+def _in_columns(scene: Scene, options: ExportOptions) -> Scene:
+    """Return a long chain in the number of columns that makes its text large enough, or else largest.
+
+    The scene is returned as it is if its text would be too small in any number of columns.
+    """
+    figure, bare = FIGURES[options.figure or "one-column"], replace(framed(scene, 0), flow="TB", compact=True)
+    texts: dict[int, float] = {}
+    for columns in range(2, MOST_COLUMNS + 1) if options.direction == "auto" else ():
+        try:
+            size = _figure_size(_fitting(replace(bare, columns=columns), options), options)
+        except TooSlowError:
+            break
+        texts[columns] = figure.scale(*size) * TEXT
+        if texts[columns] >= figure.least:
+            break
+    best = max(texts, key=texts.__getitem__, default=1)
+    if texts.get(best, 0) < LEAST_TEXT:
+        return scene
+    options.note(f"folded into {best} columns, without frames: in one column the text would be too small")
+    return replace(bare, columns=best)
+
+
+MOST_COLUMNS = 8
+"""The most columns into which a figure of a long chain is folded."""
 
 
 MOST_FOLDED = 300
@@ -126,17 +158,19 @@ def _unreadable(text: float, size: tuple[float, float], options: ExportOptions) 
         "depth": part.depth is not None,
         "expand": bool(part.expand),
         "direction": options.direction != "auto",
+        "labels": options.keeps_labels and options.drawing.density != "min",
     }
-    asked = [name for name, is_used in named.items() if is_used]
-    ways = [f"as {' or '.join(kinds)} it can be read"] if kinds else []
-    if asked:
-        ways.append(f"without the option{'s' * (len(asked) > 1)} {' and '.join(asked)} gviz draws what fits")
-    elif options.drawing.density != "min":
-        ways.append("labels min shows names only")
-    ways = ways or ["the options depth, only and node draw less"]
+    option_names = [name for name, is_used in named.items() if is_used]
+    remedies = [f"as {' or '.join(kinds)} it can be read"] if kinds else []
+    if option_names:
+        remedies.append(
+            f"without the option{'s' * (len(option_names) > 1)} {' and '.join(option_names)} gviz draws what fits"
+        )
+    else:  # gviz has tried less text, and fewer boxes
+        remedies.append("the options only and node draw a part of it")
     return TooSmallError(
         f"the text of this figure would be {text:.1f} pt high, less than {LEAST_TEXT:g} pt",
-        hint="; ".join(ways),
+        hint="; ".join(remedies),
         exit_code=2,
     )
 
@@ -151,14 +185,14 @@ def manner_of(options: ExportOptions, prefix: str, placing: Placing | None = Non
 
 def settled(scene: Scene, options: ExportOptions, prefix: str) -> Scene:
     """Return the scene without those inner frames that stretch it: a loop through a frame becomes a staircase."""
-    if len({key for box in scene.boxes for key, _ in box.within}) < FEW_FRAMES:
+    if len({key for box in scene.boxes for key, _ in box.enclosing_modules}) < FEW_FRAMES:
         return scene
 
     def area(*depths: int) -> list[float]:
         graphs = [digraph(framed(scene, depth), manner_of(options, prefix)).source for depth in depths]
         return [*map(_area, draw_all(graphs, "json", timeout=options.timeout))]
 
-    whole = deepest = max(len(box.within) for box in scene.boxes)
+    whole = deepest = max(len(box.enclosing_modules) for box in scene.boxes)
     bare, wide = area(0, deepest)
     while deepest and wide > STRETCHED * bare:
         deepest -= 1

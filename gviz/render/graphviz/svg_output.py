@@ -62,9 +62,9 @@ def slim(text: str, form: Form) -> str:
     Coordinates are rounded to a tenth of a point. Those of a curve are distances from one another.
     """
     text = COMMENT.sub("", EMPTY_TEXT.sub("", text))
-    text = PLACES.sub(lambda found: HUNDREDTHS.sub(_tenths, found[0]), text)
+    text = PLACES.sub(lambda match: HUNDREDTHS.sub(_tenths, match[0]), text)
     text = CURVE.sub(_curve, text)
-    text = WRAPPED.sub(lambda found: f"<title>{found[1]}</title>\n{found[2]}" if found[1].strip() else found[2], text)
+    text = WRAPPED.sub(lambda match: f"<title>{match[1]}</title>\n{match[2]}" if match[1].strip() else match[2], text)
     same = f' font-family="{form.font}"'
     text = text.replace(same, "").replace(' xml:space="preserve" text-anchor="start"', "").replace('.00"', '"')
     text = text.replace("&#45;", "-").replace(" &#160;", "  ").replace(f' font-size="{form.size}"', "")
@@ -82,9 +82,9 @@ def _tenth(tenths: int) -> str:
     return f"{'-' if tenths < 0 else ''}{whole or ('' if rest else '0')}{f'.{rest}' if rest else ''}"
 
 
-def _curve(found: re.Match[str]) -> str:
+def _curve(match: re.Match[str]) -> str:
     """Return a curve with its knots relative to the start of each piece, and its straight pieces as lines."""
-    numbers = [round(float(number) * 10) for number in NUMBER.findall(f"{found[1]} {found[2]}")]
+    numbers = [round(float(number) * 10) for number in NUMBER.findall(f"{match[1]} {match[2]}")]
     knots = [*zip(numbers[::2], numbers[1::2], strict=True)]
     path, letter = f"M{_joined(knots[0])}", "M"
     for at in range(0, len(knots) - 3, 3):

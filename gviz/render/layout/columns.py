@@ -22,7 +22,7 @@ from gviz.render.layout.grid import Grid
 
 SWEEPS = 8
 GAP = 2
-HELD = 1e4
+FIXED_WEIGHT = 1e4
 Wish = tuple[float, float]
 
 
@@ -84,7 +84,7 @@ def _offsets(grid: Grid, row: list[int]) -> list[int]:
 def _pull(grid: Grid, item: int, towards: list[int], centre: list[int], pinned: set[int]) -> Pull:
     """Return the pull of an item. Chains of operations stay straight; leaves and passing points give way."""
     if item in pinned:
-        return Pull(item, (), 0.0, HELD, -centre[item])
+        return Pull(item, (), 0.0, FIXED_WEIGHT, -centre[item])
     inner = item < grid.boxes and bool(grid.above[item])
     neighbours = tuple(
         [(other, _weight(grid, other) if inner else 1.0, centre[other] - centre[item]) for other in towards]

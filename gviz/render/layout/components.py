@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gviz.render.layout.layers import Links
+from gviz.render.layout.layers import Adjacency
 
-SHELF = 100
-"""Columns of a shelf if the width of the picture is unknown."""
+DEFAULT_WIDTH = 100
+"""The columns of the canvas if the width of the terminal is unknown."""
 BETWEEN = 3
+"""The columns between two components."""
 
 
-def components(inputs: Links, outputs: Links) -> list[list[int]]:
+def components(inputs: Adjacency, outputs: Adjacency) -> list[list[int]]:
     """Return the connected components, each a sorted list of boxes, ordered by first box."""
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     seen = bytearray(len(inputs))
     for first in range(len(inputs)):
         if seen[first]:
@@ -26,17 +27,17 @@ def components(inputs: Links, outputs: Links) -> list[list[int]]:
                     seen[other] = 1
                     members.append(other)
         members.sort()
-        found.append(members)
-    return found
+        groups.append(members)
+    return groups
 
 
-def shelve(sizes: Sequence[tuple[int, int]], room: int, gap: int = BETWEEN) -> list[tuple[int, int]]:
+def shelve(sizes: Sequence[tuple[int, int]], max_width: int, gap: int = BETWEEN) -> list[tuple[int, int]]:
     """Return the upper left corner of each picture: from left to right, with a new shelf when one is full.
 
-    A shelf has `room` columns, or as many as the widest picture.
+    A shelf has `max_width` columns, or as many as the widest picture.
     """
     corners: list[tuple[int, int]] = []
-    limit = max([room, *[width for width, _ in sizes]])
+    limit = max([max_width, *[width for width, _ in sizes]])
     x = y = shelf = 0
     for width, height in sizes:
         if x and x + width > limit:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from gviz.render.layout.layers import Links
+from gviz.render.layout.layers import Adjacency
 
 
 @dataclass(slots=True)
@@ -31,10 +31,10 @@ class Grid:
     layer: list[int]
     width: list[int]
     edges: list[tuple[int, int, int]]
-    above: Links = field(default_factory=list)
-    below: Links = field(default_factory=list)
+    above: Adjacency = field(default_factory=list)
+    below: Adjacency = field(default_factory=list)
     slant: list[list[float]] = field(default_factory=list)
-    rows: Links = field(default_factory=list)
+    rows: list[list[int]] = field(default_factory=list)
     net: list[int] = field(default_factory=list)
     feeds: list[int] = field(default_factory=list)
     carried: list[tuple[int, int]] = field(default_factory=list)
@@ -91,7 +91,7 @@ def _passing_point(grid: Grid, tail: int, source: int, carried: tuple[int, int])
 
 
 def _link_boxes(grid: Grid) -> None:
-    entering: Links = [[] for _ in range(grid.boxes)]
+    entering: list[list[int]] = [[] for _ in range(grid.boxes)]
     for number, edge in enumerate(grid.edges):
         entering[edge[1]].append(number)
     for box, numbers in enumerate(entering):

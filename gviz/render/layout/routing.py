@@ -199,10 +199,12 @@ class Line(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """The rows between two layers: the `first` track, the distance of tracks, and the ends of all lines."""
+    """The rows between two layers: that of the `first` track, the distance of two tracks, and the `last`, in which all
+    lines end.
+    """
 
     first: int
-    pitch: int
+    rows_per_track: int
     last: int
 
 
@@ -218,8 +220,10 @@ class Picture:
     height: int
 
 
-def draw(grid: Grid, heights: Sequence[int], spine: Sequence[int], pitch: int) -> Picture:
-    """Give every row its place from top to bottom and every line its corners. Tracks are `pitch` rows apart."""
+def draw(grid: Grid, heights: Sequence[int], spine: Sequence[int], rows_per_track: int) -> Picture:
+    """Place every row of boxes, from top to bottom, and the corners of every line. Tracks are `rows_per_track` rows
+    apart.
+    """
     spine_items = set(spine)
     y = [0] * grid.boxes
     wires: list[Wire] = []
@@ -232,8 +236,8 @@ def draw(grid: Grid, heights: Sequence[int], spine: Sequence[int], pitch: int) -
                 y[item] = top if grid.above[item] else bottom - heights[item]
         lines = _lines(grid, row, spine_items)
         paths, count = route([_net(grid, item, lines[item]) for item in lines])
-        following = bottom + (count + 1) * pitch if lines else bottom
-        channel = Channel(bottom + pitch - 1, pitch, following - 1)
+        following = bottom + (count + 1) * rows_per_track if lines else bottom
+        channel = Channel(bottom + rows_per_track - 1, rows_per_track, following - 1)
         for path, (item, ends) in zip(paths, lines.items(), strict=True):
             begin = y[item] + heights[item] if item < grid.boxes else top
             wires.extend([_wire(grid, line, path, entering, channel, begin) for line in ends])
@@ -283,10 +287,10 @@ def _wire(
 def _points(start: Point, end: Point, path: Path, channel: Channel) -> tuple[Point, ...]:
     if path.row < 0 or (path.first < 0 and start[0] == end[0]):
         return (start, end)
-    row = channel.first + path.row * channel.pitch
+    row = channel.first + path.row * channel.rows_per_track
     if path.first < 0:
         return (start, (start[0], row), (end[0], row), end)
-    first = channel.first + path.first * channel.pitch
+    first = channel.first + path.first * channel.rows_per_track
     return (start, (start[0], first), (path.turn, first), (path.turn, row), (end[0], row), end)
 
 

@@ -51,17 +51,17 @@ class PanelRows:
             return
         known = self._known.setdefault(node, set())
         view = NodeView(self._timeline, moment, node, states[1], full=True)
-        found = {
+        rows = {
             (number, fact.about, fact.further): _row(fact)
             for number in numbers
             for fact in SECTIONS[number].facts(view)
         }
         before = {key for key in known if key[0] in numbers}
-        yield from ((key, "") for key in before - found.keys())
+        yield from ((key, "") for key in before - rows.keys())
         known -= before
-        known.update(found)
+        known.update(rows)
         self._seen[node] = states
-        yield from found.items()
+        yield from rows.items()
 
     def forget(self) -> None:
         """Compute all rows again: after a change of requires_grad, the backward rules of users read differently."""
@@ -231,9 +231,9 @@ class Changes:
         self._shape = shape
         self._panels = PanelRows(timeline)
         self._places: dict[int, list[Outline]] = {}
-        self._made_with: dict[int, list[Link]] = {}
+        self._input_links: dict[int, list[Link]] = {}
         self._gradients: dict[int, list[Link]] = {}
-        self._living_in: dict[int, set[int]] = {}
+        self._nodes_by_storage: dict[int, set[int]] = {}
         self._looks: dict[str, Look] = {}
         self._nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *nodes]))
         self._known = frozenset(self._nodes)
@@ -242,18 +242,19 @@ class Changes:
         for place in shape.places:
             for node in place.nodes:
                 self._places.setdefault(node, []).append(place)
+        self._failed = [place.node for place in shape.places if place.role == "failed"]
         for link in shape.links:
             self._file(link)
         for node in self._nodes:
             for output in timeline.info(node).created.outputs:
-                self._living_in.setdefault(output.storage, set()).add(node)
+                self._nodes_by_storage.setdefault(output.storage, set()).add(node)
 
     def _file(self, link: Link) -> None:
         if link.kind == "gradient":
             self._gradients.setdefault(link.node, []).append(link)
         else:
             for user in {user for user, _ in link.uses}:
-                self._made_with.setdefault(user, []).append(link)
+                self._input_links.setdefault(user, []).append(link)
 
     def between(self, low: int, high: int, progress: Callable[[int], object] = lambda n: None) -> list[Change]:
         """Return the changes from moment `low` to moment `high`. At `low` everything is new.
@@ -298,7 +299,7 @@ class Changes:
     def _concerned(self, moment: Moment) -> set[int]:
         """Return the nodes that an event may change. The event must not begin or end a pass."""
         event = moment.event
-        living = self._living_in.get(event.storage, ()) if isinstance(event, e.StorageWritten) else ()
+        living = self._nodes_by_storage.get(event.storage, ()) if isinstance(event, e.StorageWritten) else ()
         return {moment.node, *living}
 
     def _changed(self, moment: Moment) -> list[int]:
@@ -313,16 +314,18 @@ class Changes:
         match event:
             case e.NodeCreated(node=node, inputs=inputs, outputs=outputs):
                 nodes.update(source for source, _ in inputs)
-                nodes.update(*(self._living_in.get(output.storage, ()) for output in outputs))
-                links = self._made_with.get(node, [])
+                nodes.update(*(self._nodes_by_storage.get(output.storage, ()) for output in outputs))
+                links = self._input_links.get(node, [])
             case e.StorageWritten(storage=storage):
-                nodes |= self._living_in.get(storage, set())
+                nodes |= self._nodes_by_storage.get(storage, set())
             case e.HookRan(node=node):
                 links = self._gradients.get(node, [])
             case e.GradSet(node=node):  # it may clear the contributions of a pass
                 links = self._gradients.get(node, [])
             case e.Failed(node=node):
-                nodes.add(node)
+                nodes.update((node, *self._failed))
+                marks = marks.union(self._failed)
+                links = [link for link in self._shape.links if link.since == moment.n]
             case e.BackwardStarted() | e.BackwardFinished():
                 nodes.update(changed := self._changed(moment))
                 nodes |= self._leaves

@@ -20,9 +20,9 @@ from gviz.render.graphviz.placement import (
     spacing,
     spine,
 )
-from gviz.render.graphviz.process import draw
-from gviz.render.graphviz.scene_drawing import laid_out_or_simple
-from gviz.render.request import ExportOptions
+from gviz.render.graphviz.process import TooSlowError, draw, draw_all
+from gviz.render.graphviz.scene_drawing import LAYOUT_BOXES, laid_out_or_simple
+from gviz.render.picture_content import ExportOptions
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Direction
 
@@ -61,14 +61,14 @@ class Route:
 class Geometry:
     """All places, in the order of the scene, and the size of the drawing.
 
-    `frames` are titles and rectangles of the expanded modules, the outermost first.
+    `frames` are keys, titles and rectangles of the expanded modules, the outermost first.
     """
 
     width: int
     height: int
     spots: tuple[Spot, ...]
     routes: tuple[Route, ...]
-    frames: tuple[tuple[str, Spot], ...] = ()
+    frames: tuple[tuple[str, str, Spot], ...] = ()
 
 
 def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
@@ -79,6 +79,18 @@ def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
         return _read(json.loads(draw(dot, "json", timeout=options.timeout)), scene)
 
     return laid_out_or_simple(len(scene.boxes), options, laid_out, lambda: _simple(scene))
+
+
+def geometries(scenes: Sequence[Scene], words: Sequence[Words], options: ExportOptions) -> list[Geometry]:
+    """Lay several scenes out, if possible in one process of Graphviz."""
+    dots = [_dot(scene, labels, options.direction) for scene, labels in zip(scenes, words, strict=True)]
+    if max(len(scene.boxes) for scene in scenes) <= LAYOUT_BOXES:
+        try:
+            drawn = draw_all(dots, "json", timeout=options.timeout)
+            return [_read(json.loads(one), scene) for one, scene in zip(drawn, scenes, strict=True)]
+        except TooSlowError:  # each of them has this time
+            pass
+    return [geometry(scene, labels, options) for scene, labels in zip(scenes, words, strict=True)]
 
 
 def _dot(scene: Scene, words: Words, direction: Direction) -> str:
@@ -108,11 +120,11 @@ def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
     """Yield the expanded modules as clusters, which reserve room for their titles."""
     inner: dict[str, list[Box]] = {}
     for box in boxes:
-        if len(box.within) > depth:
-            inner.setdefault(box.within[depth][0], []).append(box)
+        if len(box.enclosing_modules) > depth:
+            inner.setdefault(box.enclosing_modules[depth][0], []).append(box)
     for key, inside in inner.items():
         yield f'subgraph "cluster_{key}" {{ margin=10 {FRAME_TITLE}'
-        yield from (f'"{box.key}"' for box in inside if len(box.within) == depth + 1)
+        yield from (f'"{box.key}"' for box in inside if len(box.enclosing_modules) == depth + 1)
         yield from _dot_frames(inside, depth + 1)
         yield "}"
 
@@ -137,23 +149,23 @@ def _size(box: Box) -> tuple[int, int]:
     return box.width * CHARACTER + SIDE, box.height * ROW + TOP
 
 
-def _read(found: dict[str, Any], scene: Scene) -> Geometry:
+def _read(drawing: dict[str, Any], scene: Scene) -> Geometry:
     """Read the positions from Graphviz's JSON, whose y axis points upwards."""
-    _, _, right, top = map(float, found["bb"].split(","))
-    centres = {each["name"]: _point(each["pos"], top) for each in found["objects"] if "pos" in each}
-    edges = {int(each["id"]): each for each in found.get("edges", ())}
+    _, _, right, top = map(float, drawing["bb"].split(","))
+    centres = {each["name"]: _point(each["pos"], top) for each in drawing["objects"] if "pos" in each}
+    edges = {int(each["id"]): each for each in drawing.get("edges", ())}
     spots = [_spot(centres[box.key], _size(box)) for box in scene.boxes]
-    frames = tuple(_frames(found["objects"], scene, top))
+    frames = tuple(_frames(drawing["objects"], scene, top))
     routes = [_route(edges[number], top) for number in range(len(scene.edges))]
     return Geometry(round(right), round(top), tuple(spots), tuple(routes), frames)
 
 
-def _frames(objects: Iterable[dict[str, Any]], scene: Scene, top: float) -> Iterator[tuple[str, Spot]]:
+def _frames(objects: Iterable[dict[str, Any]], scene: Scene, top: float) -> Iterator[tuple[str, str, Spot]]:
     """Yield the frames at Graphviz's positions."""
     corners = {each["name"]: [float(x) for x in each["bb"].split(",")] for each in objects if "bb" in each}
-    for key, title in dict(each for box in scene.boxes for each in box.within).items():
+    for key, title in dict(each for box in scene.boxes for each in box.enclosing_modules).items():
         left, low, right, high = corners[f"cluster_{key}"]
-        yield title, Spot(round(left), round(top - high), round(right - left), round(high - low))
+        yield key, title, Spot(round(left), round(top - high), round(right - left), round(high - low))
 
 
 def _spot(centre: tuple[float, float], size: tuple[int, int]) -> Spot:
@@ -202,10 +214,10 @@ def _point(text: str, top: float) -> tuple[float, float]:
 
 def _simple(scene: Scene) -> Geometry:
     """Return gviz's own layout, which also uses Graphviz's notation."""
-    found = placing(scene)
-    boxes = [found.boxes[box.key] for box in scene.boxes]
+    places = placing(scene)
+    boxes = [places.boxes[box.key] for box in scene.boxes]
     spots = [_spot(_point(box["pos"], 0), (_points(box["width"]), _points(box["height"]))) for box in boxes]
-    lines = [found.lines.get(f"e{number}") for number in range(len(scene.edges))]
+    lines = [places.lines.get(f"e{number}") for number in range(len(scene.edges))]
     routes = tuple(Route(_path(line["pos"], 0)) if line else Route() for line in lines)
     right = max((spot.x + spot.width for spot in spots), default=0)
     bottom = max((spot.y + spot.height for spot in spots), default=0)

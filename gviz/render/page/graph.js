@@ -2,6 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const ROW = 15;
+const HALF_LETTER = 3.5;
 const EDGE = 9;
 const LINE = 13;
 
@@ -26,46 +27,54 @@ function head(id, path, size) {
   return marker;
 }
 
-/** The frame of an open module, behind what it computed. */
-function framed([title, x, y, width, height]) {
+/** The frame of an open module, behind what it computed; a click on its title closes it again. */
+function framed([title, x, y, width, height, closes], view) {
   const group = drawn("g", { transform: `translate(${x} ${y})`, class: "frame" });
-  group.append(drawn("rect", { width, height, rx: 7 }), drawn("text", { x: EDGE, y: ROW }, title));
+  const name = drawn("text", { x: EDGE, y: ROW }, closes < 0 ? title : `[–] ${title}`);
+  group.append(drawn("rect", { width, height, rx: 7 }), name);
+  if (closes >= 0) {
+    name.setAttribute("class", "closes");
+    name.addEventListener("click", () => view(closes));
+  }
   return group;
 }
 
 class Graph {
-  /** Draws a graph of the page's data into `place`; `choose(node)` is called for a box that is clicked. */
-  constructor(data, strings, choose) {
+  /** Draws one view of a graph of the page's data; a click on a box calls `choose(node)`, or `open(view)` if it opens. */
+  constructor(data, number, cells, strings, choose, open) {
+    const view = data.views[number];
     this.data = data;
+    this.number = number;
+    this.view = view;
     this.strings = strings;
     this.rowsOfPanels = new Map();
-    let cell = data.boxes.reduce((sum, box) => sum + box[3], 0) + data.lines.length;
+    let cell = data.cells;
     for (const [node, rows] of data.panels) {
       this.rowsOfPanels.set(node, [cell, cell + rows]);
       cell += rows;
     }
-    this.cells = new Cells(data.changes, cell);
-    const [width, height] = data.size;
+    this.cells = cells ?? new Cells(data.changes, cell);
+    const [width, height] = view.size;
     this.width = width + 20;
     this.height = height + 20;
     this.svg = drawn("svg", { viewBox: `-10 -10 ${this.width} ${this.height}`, role: "group" });
-    this.lines = data.lines.map((line) => this.line(line));
-    this.boxes = data.boxes.map((box) => this.box(box, choose));
+    this.lines = view.lines.map((line) => this.line(line));
+    this.boxes = view.boxes.map((box) => this.box(box, choose, open));
     const heads = drawn("defs", {});
     const triangle = "M0 1 10 5 0 9z";
     heads.append(head("arrow", triangle, 9), head("hollow", triangle, 10), head("back", triangle, 11));
-    this.svg.append(heads, ...data.frames.map(framed), ...this.lines.map((line) => line.group), ...this.boxes.map((box) => box.group));
+    this.svg.append(heads, ...view.frames.map((frame) => framed(frame, open)), ...this.lines.map((line) => line.group), ...this.boxes.map((box) => box.group));
   }
 
-  line([kind, , , path, x, y]) {
+  line([cell, kind, , , path, x, y]) {
     const group = drawn("g", {});
     const way = drawn("path", { d: path, class: "way" });
     const label = drawn("text", { class: "label" });
     group.append(way, ...(x === undefined ? [] : [label]));
-    return { kind, group, label, x, y, shown: -1 };
+    return { cell, kind, group, label, x, y, shown: -1 };
   }
 
-  box([node, role, title, height, x, y, width, full, ...inside], choose) {
+  box([cell, node, role, title, height, x, y, width, full, opens, ...inside], choose, open) {
     const group = drawn("g", { transform: `translate(${x} ${y})`, tabindex: -1, role: "button", "data-node": node });
     const round = role === "op" || role === "root" ? 0 : 7;
     if (role === "root") group.append(drawn("rect", { x: -3, y: -3, width: width + 6, height: full + 6, class: "outer" }));
@@ -84,31 +93,31 @@ class Graph {
       group.append(label, text);
       rows.push({ label, text, left: EDGE, right: width - EDGE, shown: -1 });
     }
-    group.addEventListener("click", () => choose(node));
-    return { node, role, title, inside: new Set(inside), group, head, status, rows, shown: -1 };
+    group.addEventListener("click", () => (opens < 0 ? choose(node) : open(opens, node)));
+    // beside a title in the middle there is room for a short word only where the box is wide
+    const room = middle ? width / 2 - EDGE - (title.length + 2) * HALF_LETTER : Infinity;
+    return { cell, opens, node, role, title, room, inside: new Set(inside), group, head, status, rows, shown: -1 };
   }
 
   /** Write what has changed since the moment shown last. */
   show(n) {
-    let cell = 0;
     for (const box of this.boxes) {
+      const { cell } = box;
       const said = this.cells.at(cell, n);
       if (said !== box.shown) this.dress(box, said);
       box.rows.forEach((row, number) => {
         const text = this.cells.at(cell + number + 1, n);
         if (text !== row.shown) this.fill(row, text);
       });
-      cell += box.rows.length + 1;
     }
     for (const line of this.lines) {
-      const said = this.cells.at(cell, n);
+      const said = this.cells.at(line.cell, n);
       if (said !== line.shown) {
         line.shown = said;
         const [states, ...label] = this.strings[said].split("\t");
         line.group.setAttribute("class", `line ${line.kind} ${states}`);
         if (line.x !== undefined) this.letter(line, label.filter(Boolean));
       }
-      cell += 1;
     }
   }
 
@@ -122,8 +131,9 @@ class Graph {
     box.shown = said;
     const [states, status] = this.strings[said].split("\t");
     box.states = states.split(" ").filter(Boolean);
-    box.group.setAttribute("class", ["box", `role-${box.role}`, ...box.states.map((state) => `state-${state}`)].join(" "));
+    box.group.setAttribute("class", ["box", `role-${box.role}`, ...box.states.map((state) => `state-${state}`), box.opens < 0 ? "" : "opens"].join(" ").trim());
     write(box.status, status || "");
+    box.status.setAttribute("visibility", (status || "").length * 2 * HALF_LETTER > box.room ? "hidden" : "visible");
     write(box.head, box.states.includes("current") ? `► ${box.title}` : box.title);
   }
 

@@ -5,15 +5,18 @@ const page = await unpacked(find("data").textContent);
 const moves = movesOf(page);
 const table = new EventTable(find("events"), page);
 const source = new Source(find("source"), find("file"), page.files);
-const graphs = page.graphs.map(() => null);
-const boxed = new Set(page.graphs.flatMap(({ boxes }) => boxes.flatMap(([node, , , , , , , , ...inside]) => [node, ...inside])));
+const graphs = page.graphs.map(() => []);
+const boxed = new Set(page.graphs.flatMap(({ views }) => views.flatMap(({ boxes }) => boxes.flatMap(([, node, , , , , , , , , ...inside]) => [node, ...inside]))));
 const seen = (node) => node && (!page.part || boxed.has(node)); // of a part that was asked for, what lies in it
 const numbers = Object.keys(page.nodes).map(Number).filter(seen);
 
 let now = page.start;
 let selected = 0;
 let shown = null;
+// The names of the views from the first to the one in sight.
+let opened = [];
 let zoom = 0;
+let whole = false;
 let timer = 0;
 let still = 0;
 let sought = "";
@@ -21,8 +24,37 @@ let sought = "";
 /** The graph of a moment, drawn when it is first asked for. */
 function graphAt(n) {
   const place = Math.max(0, lastUpTo(page.graphs.map((graph) => graph.low), n));
-  graphs[place] ??= new Graph(page.graphs[place], page.strings, choose);
-  return graphs[place];
+  const data = page.graphs[place];
+  const view = viewOf(data);
+  graphs[place][view] ??= new Graph(data, view, graphs[place].find(Boolean)?.cells, page.strings, choose, open);
+  return graphs[place][view];
+}
+
+/** The view of an iteration in which is open what is open in the one in sight, as far as it has that. */
+function viewOf({ views }) {
+  let view = 0;
+  for (const name of opened) {
+    const next = views.findIndex((each) => each.parent === view && each.name === name);
+    if (next < 0) return view;
+    view = next;
+  }
+  return view;
+}
+
+/** Show another view of the graph in sight: a box opened or closed; and look at the node if one was clicked. */
+function open(view, node = selected) {
+  const { views } = shown.data;
+  opened = [];
+  for (let each = view; each > 0; each = views[each].parent) opened.unshift(views[each].name);
+  selected = Number(node);
+  show();
+}
+
+/** Open the box in which the selected node is (`way` 1), or close the last one that was opened (-1). */
+function unfold(way) {
+  const box = shown.boxes.find((each) => each.opens >= 0 && (each.node === selected || each.inside.has(selected)));
+  if (way > 0 && box) open(box.opens);
+  if (way < 0 && shown.view.parent >= 0) open(shown.view.parent);
 }
 
 /** The words for a moment, as a sentence. */
@@ -130,19 +162,31 @@ const READABLE = 0.55;
 const AT_EASE = 0.9;
 const LARGEST = 1.4;
 
-/** Size the drawing: times `zoom`; without one (0) to fit its pane, or its width, if it can be read then, else at ease. */
+/** Size the drawing: times `zoom`; without one (0) to fit its pane, or its width, if it can be read then, else at ease. The `whole` graph always fits. */
 function resize() {
   const pane = find("graph");
   const across = Math.min(LARGEST, (pane.clientWidth - 8) / shown.width);
-  const whole = Math.min(across, (pane.clientHeight - 8) / shown.height);
-  const scale = zoom || (whole >= READABLE ? whole : across >= READABLE ? across : AT_EASE);
+  const all = Math.min(across, (pane.clientHeight - 8) / shown.height);
+  const readable = all >= READABLE ? all : across >= READABLE ? across : AT_EASE;
+  const scale = zoom || (whole ? all : readable);
   shown.svg.setAttribute("width", shown.width * scale);
   shown.svg.setAttribute("height", shown.height * scale);
 }
 
 function enlarge(factor) {
   const width = Number(shown.svg.getAttribute("width"));
-  zoom = factor ? Math.max(0.1, Math.min((width / shown.width) * factor, 4)) : 0;
+  zoom = Math.max(0.02, Math.min((width / shown.width) * factor, 4));
+  resize();
+  show();
+}
+
+/** Show the whole graph; again, and it is as large as it can be read. */
+function fit() {
+  whole = Boolean(zoom) || !whole;
+  zoom = 0;
+  // scroll bars go away, and there is more room without them
+  shown.svg.setAttribute("width", 1);
+  shown.svg.setAttribute("height", 1);
   resize();
   show();
 }
@@ -225,7 +269,9 @@ const KEYS = {
   "+": () => enlarge(1.25),
   "=": () => enlarge(1.25),
   "-": () => enlarge(0.8),
-  z: () => enlarge(0),
+  z: fit,
+  o: () => unfold(1),
+  O: () => unfold(-1),
   Escape: () => find("search").blur(),
 };
 
@@ -251,6 +297,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (tagName === "SELECT") return;
+  if (event.key === "Enter" && event.target.closest?.("g.box")) return unfold(1);
   if (tagName === "BUTTON" && (event.key === " " || event.key === "Enter")) return;
   if (event.key.startsWith("Arrow") && (type === "range" || event.target.closest?.(".scrolls"))) return;
   if (press(event.key)) event.preventDefault();

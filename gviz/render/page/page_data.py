@@ -17,13 +17,15 @@ from gviz.events import SILENT, StorageWritten
 from gviz.explain.display_names import phase_words, title
 from gviz.explain.event_description import description
 from gviz.explain.parameter_updates import write_place
-from gviz.render.boxes.box_size import Outline
+from gviz.render.boxes.box_size import Outline, module_key
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.structure import Structure
+from gviz.render.detail_level import MORE
 from gviz.render.page.changes import Cell, Change, Changes, line_key, nodes_in
-from gviz.render.page.geometry import Geometry, Spot, geometry
-from gviz.render.request import ExportOptions, drawing
+from gviz.render.page.geometry import Geometry, Spot, geometries
+from gviz.render.page.views import MOST_NODES, MOST_OPEN, View, union_of, views
+from gviz.render.picture_content import ExportOptions, drawing
 from gviz.render.scene import program_title, scene, structure
 from gviz.source.site import Frame, source_lines
 from gviz.trace import navigation
@@ -33,7 +35,7 @@ from gviz.values.plain_text import shown
 
 WITH_GRIDS = 10
 """The most boxes with grids of numbers: few windows show more at once, and the panel has every number."""
-HEARD_OF = 200
+PROGRESS_INTERVAL = 200
 """The number of moments between two progress reports."""
 MOST = 0.8
 """The part of the work that is done when all changes are known."""
@@ -60,15 +62,31 @@ class Strings:
         return list(self._numbers)
 
 
+WINDOW = 1130.0, 660.0
+"""The largest width and height of the graph that a page opens with, if that is possible, in points.
+
+In a browser of 1280 x 800 pixels, such a graph is visible as a whole, and its text is 8 pixels high.
+"""
+
+
+FEW_NODES = 40
+"""A graph with at most this many nodes has a box for each of them."""
+MOST_WORK = 600_000
+"""The most work for the texts of collapsed boxes (see `GraphView.work`): about 30 s. Beyond it, equal parts have a box
+each, if that is less.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Iteration `nr` from event `low` to `high`: its structure, its geometry, and its changes."""
+    """Iteration `nr` from event `low` to `high`: its boxes and lines in all views, the views, and its changes."""
 
     nr: int
     low: int
     high: int
     shape: Structure
-    placed: Geometry
+    views: Sequence[View]
+    placed: Sequence[Geometry]
     changes: Sequence[Change]
     notes: Sequence[str]
 
@@ -81,7 +99,9 @@ def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, An
     for one in _drawn(timeline, span, options):
         graphs.append(_graph(one, strings))
         places = one.shape.places
-        titles.update({place.node: place.title for place in places if place.role not in ("chip", "module", "saved")})
+        titles.update(
+            {place.node: place.title for place in places if place.role not in ("chip", "module", "saved", "failed")}
+        )
         drawn.update(node for place in places for node in place.nodes)
     events = _events(timeline, span.low, span.high, strings, sources)
     actors = dict.fromkeys([*titles, *(node for node in events["actors"] if node)])
@@ -109,18 +129,62 @@ def _drawn(timeline: Timeline, span: Extent, options: ExportOptions) -> Iterator
     """Yield the iterations of the page, one after the other."""
 
     def report(moment: int) -> None:
-        if moment % HEARD_OF == 0:
+        if moment % PROGRESS_INTERVAL == 0:
             options.progress(MOST * (moment - span.low) / max(span.high - span.low, 1))
 
+    left = MOST_NODES
     for iteration in span.iterations:
         low = span.low if iteration is span.iterations[0] else iteration.start
         high = span.high if iteration is span.iterations[-1] else iteration.end
         notes: list[str] = []
-        own = replace(options, style="gviz", note=notes.append, drawing=replace(options.drawing, marks=False))
-        shape = _shape(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
-        changes = Changes(timeline, shape, nodes_in(timeline, iteration, shape)).between(low, high, report)
-        placed = geometry(scene(shape, timeline, timeline.at(high)), _widest(shape, changes), own)
-        yield _Drawn(iteration.number, low, high, shape, placed, changes, notes)
+        own = replace(
+            options,
+            style="gviz",
+            legend=False,
+            figure=None,
+            note=notes.append,
+            drawing=replace(options.drawing, marks=False),
+        )
+        words = _words(timeline, iteration, max(low, iteration.start), own)
+        is_large = not words.remark and len(timeline.nodes.of(iteration)) > MOST_OPEN  # it is drawn as far as it can be
+        first = _shape(timeline, iteration, words)
+        known = [View(first)]
+        if not is_large:
+            own_nodes = left if iteration is span.iterations[-1] else left // 2  # a page opens at the last iteration
+            known, unused = views(timeline, iteration, first, most_nodes=own_nodes)
+            left -= own_nodes - unused
+        if len(known) > 1:
+            notes[:] = [
+                _page_remark(note) if note == words.remark else note for note in notes
+            ]  # `own` adds to this list
+        whole, shapes = union_of([view.shape for view in known])
+        changes = Changes(timeline, whole, nodes_in(timeline, iteration, whole)).between(low, high, report)
+        moment = timeline.at(high)
+        scenes = [scene(shape, timeline, moment) for shape in shapes]
+        placed = geometries(scenes, [_widest(shape, changes) for shape in shapes], own)
+        known = [replace(view, shape=shape) for view, shape in zip(known, shapes, strict=True)]
+        yield _Drawn(iteration.number, low, high, whole, known, placed, changes, notes)
+
+
+def _words(timeline: Timeline, iteration: Iteration, n: int, options: ExportOptions) -> Options:
+    """Return the options with which an iteration is drawn first. A small graph has a box for each node."""
+    is_small = len(timeline.nodes.of(iteration)) <= FEW_NODES and options.part.level == "auto"
+    if is_small and not options.part.expand:
+        return drawing(timeline, n, options)
+    notes: list[str] = []
+    words = drawing(timeline, n, replace(options, note=notes.append), fits=True, window=WINDOW, most_work=MOST_WORK)
+    groups = (place.group for place in structure(timeline, iteration, words).places)
+    if sum(len(group.nodes) ** 2 for group in groups if group is not None) > MOST_WORK:  # no view needs less
+        return drawing(timeline, n, options)
+    for note in notes:
+        options.note(note)
+    return words
+
+
+def _page_remark(remark: str) -> str:
+    """Return what a page says about its collapsed boxes, without the options of a picture."""
+    what = remark.partition(MORE)[0]
+    return f"{what}. Click a box or press o to open it; O closes it."
 
 
 def _shape(timeline: Timeline, iteration: Iteration, words: Options) -> Structure:
@@ -147,26 +211,21 @@ def _graph(drawn: _Drawn, strings: Strings) -> dict[str, Any]:
 
     Cells are numbered: cells of the boxes (states, then one per row), cells of the lines, cells of the panels.
     """
-    shape, placed, changes = drawn.shape, drawn.placed, drawn.changes
+    shape, changes = drawn.shape, drawn.changes
     cells: dict[Cell, int] = {}
     for place in shape.places:
         for number in range(place.height):
             cells[place.key, number] = len(cells)
     for link in shape.links:
         cells.setdefault((line_key(link), 0), len(cells))
+    first_of_panels = len(cells)
     panels = _panel_cells(changes)
     for node, rows in panels.items():
         for key in rows:
             cells[node, key] = len(cells)
-    keys = {place.key: number for number, place in enumerate(shape.places)}
     return {
-        "size": [placed.width, placed.height],
-        "boxes": [_box(place, spot) for place, spot in zip(shape.places, placed.spots, strict=True)],
-        "frames": [[title, spot.x, spot.y, spot.width, spot.height] for title, spot in placed.frames],
-        "lines": [
-            [link.kind, keys[link.source], keys[link.target], route.path, *(route.label or ())]
-            for link, route in zip(shape.links, placed.routes, strict=True)
-        ],
+        "views": [_view(view, placed, cells) for view, placed in zip(drawn.views, drawn.placed, strict=True)],
+        "cells": first_of_panels,
         "panels": [[node, len(rows)] for node, rows in panels.items()],
         "changes": _encoded(changes, cells, strings),
         "low": drawn.low,
@@ -176,18 +235,54 @@ def _graph(drawn: _Drawn, strings: Strings) -> dict[str, Any]:
     }
 
 
-def _box(place: Outline, spot: Spot) -> list[Any]:
+def _view(view: View, placed: Geometry, cells: Mapping[Cell, int]) -> dict[str, Any]:
+    """Return the boxes and lines of one view with their places, the first cell of each, and what a click opens."""
+    shape = view.shape
+    keys = {place.key: number for number, place in enumerate(shape.places)}
+    return {
+        "size": [placed.width, placed.height],
+        "boxes": [
+            _box(cells[place.key, 0], place, spot, _target(view, place))
+            for place, spot in zip(shape.places, placed.spots, strict=True)
+        ],
+        "frames": [
+            [title, spot.x, spot.y, spot.width, spot.height, view.closes.get(key, -1)]
+            for key, title, spot in placed.frames
+        ],
+        "lines": [
+            [
+                cells[line_key(link), 0],
+                link.kind,
+                keys[link.source],
+                keys[link.target],
+                route.path,
+                *(route.label or ()),
+            ]
+            for link, route in zip(shape.links, placed.routes, strict=True)
+        ],
+        "parent": view.parent,
+        "name": view.name,
+    }
+
+
+def _target(view: View, place: Outline) -> int:
+    """Return the view that a click on a box opens; -1 if there is none."""
+    return -1 if place.group is None else view.opens.get(module_key(place.group.call), -1)
+
+
+def _box(cell: int, place: Outline, spot: Spot, opens: int) -> list[Any]:
     """Return the description and the place of a box. The nodes of a collapsed module are at the end."""
     inside = () if place.group is None else place.nodes
-    return [place.node, place.role, place.title, place.height, spot.x, spot.y, spot.width, spot.height, *inside]
+    at = spot.x, spot.y, spot.width, spot.height
+    return [cell, place.node, place.role, place.title, place.height, *at, opens, *inside]
 
 
 def _panel_cells(changes: Sequence[Change]) -> dict[int, list[Any]]:
-    found: dict[int, set[Any]] = {}
+    cells: dict[int, set[Any]] = {}
     for _, (node, key), _ in changes:
         if isinstance(node, int):
-            found.setdefault(node, set()).add(key)
-    return {node: sorted(keys) for node, keys in found.items()}
+            cells.setdefault(node, set()).add(key)
+    return {node: sorted(keys) for node, keys in cells.items()}
 
 
 def _encoded(changes: Sequence[Change], cells: Mapping[Cell, int], strings: Strings) -> dict[str, Any]:
@@ -276,8 +371,8 @@ def extent(timeline: Timeline, n: int, *, alone: bool = False, moments: Sequence
     """
     every = timeline.iterations
     here = timeline.iteration_at(n)
-    wanted = _around(every, moments) if moments else every
-    kept = (here,) if alone else _grown(timeline, wanted, wanted.index(here))
+    candidates = _around(every, moments) if moments else every
+    kept = (here,) if alone else _grown(timeline, candidates, candidates.index(here))
     first, last = kept[0], kept[-1]
     low, high = (0 if first is every[0] else first.start), last.end
     if moments:
@@ -292,8 +387,8 @@ def extent(timeline: Timeline, n: int, *, alone: bool = False, moments: Sequence
 
 def _around(every: Sequence[Iteration], moments: Sequence[int]) -> Sequence[Iteration]:
     """Return the iterations that contain the moments. Moments before the first iteration belong to it."""
-    within = [one for one in every if one.start <= moments[-1] and moments[0] <= one.end]
-    return within or every[:1]
+    iterations = [one for one in every if one.start <= moments[-1] and moments[0] <= one.end]
+    return iterations or every[:1]
 
 
 def _grown(timeline: Timeline, every: Sequence[Iteration], at: int) -> tuple[Iteration, ...]:
@@ -353,14 +448,14 @@ def moves(timeline: Timeline, low: int, high: int, part: Collection[int] | None 
     In a `part` of a graph, a move by nodes stops only at the nodes of the part.
     """
 
-    def within(moments: Iterable[int]) -> list[int]:
+    def page_moments(moments: Iterable[int]) -> list[int]:
         return [n for n in moments if low <= n <= high]
 
     return Moves(
         [n for n, _ in timeline.select(SILENT, low, high + 1)],
         [n for n in shown_ends(timeline, low, high) if part is None or timeline.at(n).actor in part],
-        within(phase.start for phase in timeline.phases),
-        within(navigation.stops(timeline)),
+        page_moments(phase.start for phase in timeline.phases),
+        page_moments(navigation.stops(timeline)),
         steps((n, min(navigation.finish(timeline, n), high)) for n in range(low, high + 1)),
         steps((n, max(navigation.reverse_finish(timeline, n), low)) for n in range(low, high + 1)),
     )
@@ -368,12 +463,12 @@ def moves(timeline: Timeline, low: int, high: int, part: Collection[int] | None 
 
 def steps(values: Iterable[tuple[int, int]]) -> Steps:
     """Return values by moment, without repetitions."""
-    found: Steps = ([], [])
+    timed_values: Steps = ([], [])
     for n, value in values:
-        if not found[1] or found[1][-1] != value:
-            found[0].append(n)
-            found[1].append(value)
-    return found
+        if not timed_values[1] or timed_values[1][-1] != value:
+            timed_values[0].append(n)
+            timed_values[1].append(value)
+    return timed_values
 
 
 LARGEST = 400_000

@@ -3,6 +3,7 @@
 from itertools import product
 
 import pytest
+from explain.programs import recorded_text
 from histories import histories
 from hypothesis import Phase, given, settings
 from msgspec.structs import replace
@@ -103,6 +104,19 @@ def cleared():
 @pytest.mark.parametrize("program", [switched_on_late, hooked, nested, cleared])
 def test_changes_lead_to_what_the_scene_says_of_a_program(program):
     compare(timeline_of(program))
+
+
+def test_changes_lead_to_the_box_of_a_failed_call(tmp_path):
+    program = """
+import torch
+x = torch.ones(2, requires_grad=True)
+y = x * 2
+print("before")
+z = y @ torch.ones(3)
+"""
+    timeline = recorded_text(program, tmp_path)
+    assert "failed" in [place.role for place in structure(timeline, timeline.iterations[-1], Options()).places]
+    compare(timeline)
 
 
 def test_a_pass_may_reach_what_it_was_not_to_reach():

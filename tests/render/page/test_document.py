@@ -20,7 +20,7 @@ from gviz.cli.commands.export import command
 from gviz.errors import GvizError
 from gviz.render.boxes.graph_options import Options
 from gviz.render.file_formats import exporter_for
-from gviz.render.request import ExportOptions, Part, moment_scene
+from gviz.render.picture_content import ExportOptions, Part, moment_scene
 
 CONTENTS = import_module("gviz.render.page.page_data")  # its function has the same name in the package
 
@@ -94,7 +94,7 @@ def test_many_boxes_have_their_tensors_in_one_line_so_that_all_are_seen_at_once(
     options = ExportOptions(drawing=Options(tensors=tensors, clusters=True))
     asked = exporter_for("page.html").render(timeline, len(timeline), options)
     [graph], [wanted] = (held(text)["graphs"] for text in (page(timeline), asked))
-    assert graph["size"] == wanted["size"]
+    assert graph["views"][0]["size"] == wanted["views"][0]["size"]
 
 
 def test_a_page_holds_all_iterations_that_fit():
@@ -136,7 +136,7 @@ def test_a_page_of_the_moment_before_everything_counts_from_it():
 
 
 def test_each_graph_says_what_of_it_is_left_out(monkeypatch):
-    monkeypatch.setattr("gviz.render.request.FEW_NODES", 1)
+    monkeypatch.setattr("gviz.render.picture_content.FEW_NODES", 1)
 
     def program():
         w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -185,9 +185,9 @@ def test_modules_are_closed_on_a_page_as_in_a_picture():
     timeline = timeline_of(program)
     options = ExportOptions(part=Part(depth=1))
     data = held(exporter_for("page.html").render(timeline, len(timeline), options))
-    boxes = data["graphs"][0]["boxes"]
-    assert [box[2] for box in boxes if box[1] == "module"] == ["[+] 0 Linear", "[+] 2 Linear"]
-    inside = [box[8:] for box in boxes if box[1] == "module"]
+    boxes = data["graphs"][0]["views"][0]["boxes"]
+    assert [box[3] for box in boxes if box[2] == "module"] == ["[+] 0 Linear", "[+] 2 Linear"]
+    inside = [box[10:] for box in boxes if box[2] == "module"]
     assert all(len(nodes) > 1 for nodes in inside)
 
 
@@ -199,10 +199,12 @@ def test_open_modules_have_frames_around_their_boxes():
         net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
         net(torch.ones(1, 2)).sum().backward()
 
-    graph = held(page(timeline_of(program)))["graphs"][0]
-    frames = {title: (x, y, x + width, y + height) for title, x, y, width, height in graph["frames"]}
+    level = ExportOptions(part=Part(level="nodes"))
+    timeline = timeline_of(program)
+    graph = held(exporter_for("page.html").render(timeline, len(timeline), level))["graphs"][0]["views"][0]
+    frames = {title: (x, y, x + width, y + height) for title, x, y, width, height, _ in graph["frames"]}
     assert {"0 Linear", "2 Linear"} < set(frames)
-    boxes = {box[2].partition(" ")[0]: box[4:8] for box in graph["boxes"]}
+    boxes = {box[3].partition(" ")[0]: box[5:9] for box in graph["boxes"]}
     for name, title in (("0.weight", "0 Linear"), ("2.weight", "2 Linear")):
         x, y, width, height = boxes[name]
         left, top, right, bottom = frames[title]
@@ -224,3 +226,39 @@ def test_a_page_is_named_like_its_pictures_whichever_system_recorded_it():
     timeline = script.timeline
     title = moment_scene(timeline, len(timeline), Options()).title
     assert held(page(timeline, 1))["title"] == title == "demo.py"
+
+
+def test_each_iteration_of_a_page_has_views_with_names_of_their_own():
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return x + self.b(torch.tanh(self.a(torch.relu(x * 2 - 1))))
+
+    def stretched(x):
+        return torch.tanh(torch.relu(x * 2 - 1)) * 3 + 1
+
+    def program():
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(*(Block() for _ in range(6)))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            x = torch.ones(2, 4)
+            for _ in range(3):
+                x = stretched(x)
+            stretched(stretched(net(x))).sum().backward()
+            optimizer.step()
+
+    timeline = timeline_of(program)
+    notes = []
+    graphs = held(page(timeline, 1, notes))["graphs"]
+    graphs = [graph for graph in graphs if len(graph["views"][0]["boxes"]) > 3]
+    assert len(graphs) >= 3
+    for graph in graphs:
+        views = graph["views"]
+        assert len(views) > 1
+        assert len({(view["parent"], view["name"]) for view in views}) == len(views)
+    assert any("Click a box" in note for note in [*notes, json.dumps(graphs)])

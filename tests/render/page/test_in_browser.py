@@ -11,7 +11,7 @@ from gviz import events as e
 from gviz.explain.event_description import description
 from gviz.render.file_formats import exporter_for
 from gviz.render.page.changes import box_cells
-from gviz.render.request import ExportOptions, Part
+from gviz.render.picture_content import ExportOptions, Part
 from gviz.render.scene import scene, structure
 from gviz.trace import navigation
 
@@ -406,3 +406,81 @@ def test_a_graph_of_two_layers_fits_its_window_when_it_opens(visit):
         assert pane["left"] <= box.rect["x"] <= box.rect["x"] + box.rect["width"] <= pane["right"]
         assert pane["top"] <= box.rect["y"] <= box.rect["y"] + box.rect["height"] <= pane["bottom"]
     page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def deep_net():
+    from gviz.engine import nn, ones
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(4, 8), nn.Linear(8, 4)
+
+        def forward(self, x):
+            return x + self.down(self.up(x).tanh())
+
+    net = nn.Sequential(*(Block() for _ in range(8)))
+    net(ones(2, 4)).pow(2).mean().backward()
+
+
+def test_a_large_graph_opens_collapsed_and_z_shows_the_whole_of_it(visit):
+    page = visit(timeline_of(deep_net), 0)
+    size = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        page.open()
+        assert len(page.all("g.box")) < 30
+        drawn = "const svg = document.querySelector('#graph svg'), pane = document.getElementById('graph');"
+        numbers = "Number(svg.getAttribute('width')), Number(svg.getAttribute('height'))"
+        sides = f"[{numbers}, pane.clientWidth, pane.clientHeight]"
+        for _ in range(4):
+            page.press("+")
+        page.press("z")
+        width, height, wide, high = page.browser.execute_script(f"{drawn} return {sides}")
+        assert width <= wide
+        assert height <= high
+        assert max(width / wide, height / high) > 0.9
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert page.errors() == []
+
+
+def test_a_collapsed_box_opens_by_click_and_key_and_closes_again(visit):
+    page = visit(timeline_of(deep_net), 0)
+    before = len(page.all("g.box"))
+    click = "document.querySelector('g.box.opens').dispatchEvent(new Event('click'))"
+    page.browser.execute_script(click)
+    assert len(page.all("g.box")) > before
+    assert page.all("g.frame text.closes")
+    page.press("O")
+    assert len(page.all("g.box")) == before
+    page.press("o")
+    assert len(page.all("g.box")) > before
+    page.browser.execute_script("document.querySelector('g.frame text.closes').dispatchEvent(new Event('click'))")
+    assert len(page.all("g.box")) == before
+    assert page.errors() == []
+
+
+def long_chain():
+    """Calls one after the other: more than fit into a window with their values."""
+    from gviz.engine import nn, ones, tanh
+
+    layers = [nn.Linear(4, 4) for _ in range(9)]
+    x = ones(2, 4)
+    for layer in layers:
+        x = tanh(layer(x))
+    x.sum().backward()
+
+
+def test_no_word_is_written_over_the_name_of_a_box(visit):
+    page = visit(timeline_of(long_chain), 0)
+    assert "names only" in page.browser.execute_script("return document.body.textContent")
+    over = """
+        const over = (a, b) => a.width && b.width && a.left < b.right && b.left < a.right;
+        return [...document.querySelectorAll('g.box')].filter((box) => {
+            const [title, status] = ['.title', '.status'].map((each) => box.querySelector(each));
+            const shown = getComputedStyle(status).visibility !== 'hidden' && status.textContent;
+            return shown && over(title.getBoundingClientRect(), status.getBoundingClientRect());
+        }).map((box) => box.textContent);
+    """
+    assert page.browser.execute_script(over) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from gviz.errors import GvizError
 from gviz.explain.module_costs import costs, why_no_costs
@@ -26,7 +27,7 @@ from gviz.render.boxes.function_calls import has_public_names, with_calls
 from gviz.render.boxes.graph_options import Level, Options
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
-from gviz.render.figure import FIGURES, FigureName, as_figure
+from gviz.render.figure import FIGURES, FigureName, as_figure, page_within
 from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
@@ -79,6 +80,7 @@ class ExportOptions:
     * `theme`, `style`, `direction`, `legend`: its look. `scale`: the factor of its size (None: so that it fits).
     * `timeout`: the seconds that Graphviz has.
     * `drawing`, `part`: what is drawn. `moments`: those of a moving picture (none: the whole pass).
+    * `keeps_labels`: the user requested the text in boxes, and it is not shortened.
     * `figure`: the kind of figure, for a picture without everything that is only for the debugger.
     * `note` receives notes about compromises, `progress` receives the progress of long work (0 to 1).
     """
@@ -95,6 +97,7 @@ class ExportOptions:
     part: Part = field(default_factory=Part)
     progress: Callable[[float], object] = _nobody
     figure: FigureName | None = None
+    keeps_labels: bool = False
 
     @property
     def look(self) -> PictureStyle:
@@ -109,6 +112,10 @@ class ExportOptions:
         return replace(theme, form=replace(theme.form, legend=self.legend and not plain, caption=not plain))
 
 
+PICTURE_NAME = 44
+"""The most characters of a name in a picture: most boxes have room for it. A terminal has less."""
+
+
 def require_readable(boxes: int) -> None:
     """Raise `GvizError` if a picture with this many boxes is unreadable."""
     if boxes > PICTURE_BOXES:
@@ -119,47 +126,74 @@ def require_readable(boxes: int) -> None:
 
 
 def drawing(
-    timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False, fits: bool = False
+    timeline: Timeline,
+    n: int,
+    options: ExportOptions,
+    *,
+    as_picture: bool = False,
+    fits: bool = False,
+    window: tuple[float, float] | None = None,
+    most_work: float = inf,
 ) -> Options:
     """Return the options for moment `n`: the style's options, with modules collapsed as requested or automatically.
 
     An unreadable picture (`as_picture`) is refused before minutes of layout. A picture that `fits` a page shows as much
-    as is readable on the page, unless the user requests a part of the graph. An overlay says in the caption what its
+    as is readable on the page, unless the user requests a part of the graph. If it is stepped through in a `window`, it
+    fits there instead, and has the nodes of all its moments. Its boxes need at most the `most_work`, if that is
+    possible. An overlay says in the caption what its
     amounts are; only modules have times.
     """
     overlay = options.drawing.overlay
     if overlay is None:
-        return _drawing(timeline, n, options, as_picture=as_picture, fits=fits)
+        return _drawing(timeline, n, options, as_picture=as_picture, fits=fits, window=window, most_work=most_work)
     known = costs(timeline, overlay, n)
     if known is None:
         raise why_no_costs(timeline, overlay, n)
     if overlay == "time" and options.part.level == "auto":
         options = replace(options, part=replace(options.part, level="modules"))
-    words = _drawing(timeline, n, options, as_picture=as_picture, fits=fits)
+    words = _drawing(timeline, n, options, as_picture=as_picture, fits=fits, window=window, most_work=most_work)
     if words.density not in ("short", "full"):
         options.note(f"the boxes have no room for the overlay {overlay}: labels short or full show it")
         return words
     return replace(words, remark=f"{words.remark}. {known.words}" if words.remark else known.words)
 
 
-def _drawing(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool, fits: bool) -> Options:
+def _drawing(
+    timeline: Timeline,
+    n: int,
+    options: ExportOptions,
+    *,
+    as_picture: bool,
+    fits: bool,
+    window: tuple[float, float] | None,
+    most_work: float,
+) -> Options:
     words = options.look.options(options.drawing)
-    words = replace(words, numbered=words.numbered and options.figure is None)
+    words = replace(words, numbered=words.numbered and options.figure is None, longest_name=PICTURE_NAME)
     part, iteration = options.part, timeline.iteration_at(n)
-    if fits and part.level != "nodes" and not part.node and words.density != "full":
+    if fits and not window and part.level != "nodes" and not part.node and words.density != "full":
         words = replace(words, passes=_is_in_pass(timeline, n))
-    is_asked = part.level != "auto" or bool(part.expand)
-    if words.wanted == ALL and not part.closed and (is_asked or (fits and _may_choose(part, options))):
+    has_level = part.level != "auto" or bool(part.expand)
+    if words.graph_filter == ALL and not part.closed and (has_level or (fits and _may_choose(part, options))):
         from gviz.render import detail_level
 
         inside = frozenset[int]()
         if part.only:
             shown, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
-            inside = named_calls(graph_of(timeline, shown.values()), part.only, within=True)
-        words = replace(words, wanted=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
-        page = FIGURES[options.figure].page if options.figure else detail_level.PAGE
+            inside = named_calls(graph_of(timeline, shown.values()), part.only, matches_parent=True)
+        words = replace(words, graph_filter=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
+        page = window or (FIGURES[options.figure].page if options.figure else detail_level.PAGE)
         about = detail_level.LevelRequest(
-            part.level, part.depth, part.expand, options.colours, options.direction, options.timeout, page=page
+            part.level,
+            part.depth,
+            part.expand,
+            options.colours,
+            options.direction,
+            options.timeout,
+            page=page,
+            keeps_labels=options.keeps_labels,
+            within=page_within(options.figure) if options.figure and not window else None,
+            most_work=most_work,
         )
         words = detail_level.chosen(timeline, n, words, about)
         if as_picture:
@@ -167,7 +201,7 @@ def _drawing(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: 
         if words.remark:
             options.note(words.remark)
         return words
-    if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= FEW_NODES):
+    if words.graph_filter != ALL or (part == Part() and len(timeline.nodes) <= FEW_NODES):
         return words
     infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
     if part.node and part.node not in infos:
@@ -176,15 +210,17 @@ def _drawing(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: 
         words = replace(words, content="followed", also=timeline.at(n).actor)
         infos = _followed(timeline, infos, iteration, words, options)
     graph = graph_of(timeline, infos.values())
-    wanted = Filter(frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, within=True))
-    asked = replace(graph, nodes=tuple(requested_nodes(graph, wanted)))
+    graph_filter = Filter(
+        frozenset(), part.node, part.ancestors, part.radius, named_calls(graph, part.only, matches_parent=True)
+    )
+    subgraph = replace(graph, nodes=tuple(requested_nodes(graph, graph_filter)))
     calls = fits and not (part.node or words.density == "full")
     calls = calls and not has_public_names(timeline, infos.values())
-    words = replace(words, wanted=replace(wanted, closed=_closed(asked, options), calls=calls))
-    folded = fold(with_calls(timeline, graph, infos) if calls else graph, words.wanted)
+    words = replace(words, graph_filter=replace(graph_filter, closed=_closed(subgraph, options), calls=calls))
+    folded = fold(with_calls(timeline, graph, infos) if calls else graph, words.graph_filter)
     if calls and part.only and len(folded.groups) == 1:  # one call alone: the user wants to see what is in it
-        words = replace(words, wanted=replace(words.wanted, calls=False))
-        folded = fold(graph, words.wanted)
+        words = replace(words, graph_filter=replace(words.graph_filter, calls=False))
+        folded = fold(graph, words.graph_filter)
     count = len(folded.shown) + len(folded.groups)
     if as_picture:
         require_readable(count)
@@ -292,7 +328,7 @@ def _last_followed(timeline: Timeline) -> Iteration:
     """Return the last iteration with a tracked result; the last iteration if there is none or no pass at all."""
     passes = any(phase.kind == "backward" for phase in timeline.phases)
     for iteration in reversed(timeline.iterations) if passes else ():
-        made = timeline.nodes.all_created(timeline.nodes.of(iteration))
-        if any(created.kind == "op" and created.requires_grad for _, created in made):
+        creations = timeline.nodes.all_created(timeline.nodes.of(iteration))
+        if any(created.kind == "op" and created.requires_grad for _, created in creations):
             return iteration
     return timeline.iterations[-1]
