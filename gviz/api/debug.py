@@ -25,7 +25,7 @@ import msgspec
 
 from gviz import emit, frameworks
 from gviz.errors import GvizError
-from gviz.live.protocol import Why
+from gviz.live.protocol import PauseReason
 from gviz.rich_representation import in_notebook, notebook_front
 from gviz.source import site
 from gviz.source.site import Frame
@@ -45,17 +45,17 @@ def breakpoint(*_: Any, **__: Any) -> None:
     ``PYTHONBREAKPOINT=gviz.breakpoint`` makes Python's own ``breakpoint()`` call this. A recording with events that
     were not shown yet is shown at the end of the program.
     """
-    if held("breakpoint"):
+    if paused_by_debugger("breakpoint"):
         return
-    with _in_turn:
-        going_on = active()
-        if going_on is not None:
-            _show(going_on, here=True)
+    with _debugger_lock:
+        current = active()
+        if current is not None:
+            _show(current, here=True)
         elif in_notebook():
             message = "gviz: nothing is recorded here: %%gviz at the top of a cell, or with gviz.debug(): …, does that"
             notebook_front().remark(message)
         else:
-            _Unseen(Path(sys.argv[0]).name).begin()
+            _RestOfProgram(Path(sys.argv[0]).name).begin()
 
 
 class debug:  # used as a function: with gviz.debug(): …
@@ -65,23 +65,51 @@ class debug:  # used as a function: with gviz.debug(): …
     """
 
     def __enter__(self) -> None:
-        self._made: Recording | NestedRecording | None = None
+        self._recording: Recording | NestedRecording | None = None
         self._own = False
-        if not held("breakpoint"):
-            self._made = active()
-            self._own = self._made is None
-            if self._made is None:
+        if not paused_by_debugger("breakpoint"):
+            self._recording = active()
+            self._own = self._recording is None
+            if self._recording is None:
                 if in_notebook():
                     notebook_front().hide_machinery()
-                self._made = frameworks.record().__enter__()
+                self._recording = frameworks.record().__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._made is not None:
+        if self._recording is not None:
             if self._own:
-                self._made.__exit__(kind, error, trace)
-            _show(self._made)
+                self._recording.__exit__(kind, error, trace)
+            _show(self._recording)
+
+
+def pause_monitored(recording: Recording) -> bool:
+    """Pause at an alarm of a monitored program, and open the debugger at the end of its recording.
+
+    Returns whether it did. A program that no user could continue does not pause, and reports it: without a terminal, or
+    in the background.
+    """
+    if paused_by_debugger("breakpoint"):
+        return not _left_alone
+    why = _why_no_pause()
+    if why:
+        notice.show(f"gviz: the program does not pause: {why}; gviz open {recording.path} shows the recording so far")
+        return False
+    _show(recording, here=True)
+    return not _left_alone
+
+
+def _why_no_pause() -> str:
+    """Return why no user can look at this program now and continue it; empty if one can."""
+    if in_notebook() or terminal.asks_for_lines():
+        return ""
+    with terminal.keyboard() as keyboard:
+        if keyboard is None:
+            return "it has no terminal"
+        if terminal.is_of_another_job(keyboard):
+            return "it runs in the background"
+    return "" if terminal.is_terminal(sys.stdin) else terminal.why_no_screen()
 
 
 def post_mortem() -> None:
@@ -89,10 +117,10 @@ def post_mortem() -> None:
 
     Under ``gviz run`` the program stops here. Raises GvizError if nothing was recorded.
     """
-    error, going_on = sys.exception(), active()
-    if error is not None and going_on is not None:
-        going_on.fail(error)
-    if held("post-mortem"):
+    error, current = sys.exception(), active()
+    if error is not None and current is not None:
+        current.fail(error)
+    if paused_by_debugger("post-mortem"):
         return
     latest = recording.latest
     if latest is None:
@@ -102,28 +130,28 @@ def post_mortem() -> None:
     _show(latest, here=error is None)
 
 
-class _Unseen:
+class _RestOfProgram:
     """A recording up to the end of the program, which is then shown from where it was last seen."""
 
     def __init__(self, program: str) -> None:
-        self._made = frameworks.record()
+        self._recording = frameworks.record()
         self._program = program
 
     def begin(self) -> None:
-        self._made.__enter__()
+        self._recording.__enter__()
         atexit.register(self._end)
         shown = f"the next breakpoint() shows it; gviz run {self._program} stops at the first, too"
         notice.show(f"gviz: recording {self._program} from here on, {shown}")
 
     def _end(self) -> None:
         """Without a terminal, print the path instead: an interpreter that is about to end cannot take commands."""
-        self._made.__exit__(None, None, None)
-        seen = _seen.get(self._made.path, 0)
+        self._recording.__exit__(None, None, None)
+        seen = _seen.get(self._recording.path, 0)
         with terminal.keyboard() as keyboard:
-            if keyboard is not None and len(self._made) > seen and not _left_alone:
-                view(self._made.path, seen or None)
+            if keyboard is not None and len(self._recording) > seen and not _left_alone:
+                view(self._recording.path, seen or None)
             else:
-                notice.show(f"gviz: recorded to {self._made.path}")
+                notice.show(f"gviz: recorded to {self._recording.path}")
 
 
 def active() -> Recording | None:
@@ -132,15 +160,15 @@ def active() -> Recording | None:
     return latest if latest is not None and latest.active else None
 
 
-def held(why: Why, node: int = 0) -> bool:
-    """Return whether nothing needs to be shown: a debugger paused this process, or the user wants no more stops."""
+def paused_by_debugger(reason: PauseReason, node: int = 0) -> bool:
+    """Pause if a debugger runs this process. Return whether it did, or whether the user wants no more stops."""
     if _left_alone:
         return True
     debuggee = sys.modules.get("gviz.live.debuggee")
     current = getattr(debuggee, "current", None)
     if current is not None:
         _show_where()
-    return current is not None and bool(current.stop_here(why, node))
+    return current is not None and bool(current.stop_here(reason, node))
 
 
 def _show_where() -> None:
@@ -152,7 +180,7 @@ def _show_where() -> None:
 _left_alone = False
 """Whether the user has chosen to continue, or to end the program, without any further stop."""
 
-_in_turn = threading.RLock()
+_debugger_lock = threading.RLock()
 """Held by the thread that shows a recording or starts one. Others wait, because there is only one terminal."""
 
 _seen: dict[Path, int] = {}
@@ -161,7 +189,7 @@ _seen: dict[Path, int] = {}
 
 def _show(recording: Recording | NestedRecording, *, here: bool = False) -> None:
     """Open the debugger on a recording as far as it goes, without recording that; with `here`, at its end."""
-    with _in_turn:
+    with _debugger_lock:
         if not _left_alone:  # the user may have chosen that at a previous stop
             _open(recording, here=here)
 
@@ -190,8 +218,8 @@ def _obey(action: ExitAction) -> None:
 
 def _alone() -> None:
     """Reset the lock in a forked child, which lacks the threads that hold it or wait for it."""
-    global _in_turn
-    _in_turn = threading.RLock()
+    global _debugger_lock
+    _debugger_lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_alone)
@@ -215,7 +243,7 @@ def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: 
         return "continue"
     with uncaptured(), terminal.keyboard() as keyboard:
         if keyboard is not None and not (terminal.asks_for_lines() or terminal.why_no_screen()):
-            with terminal.in_turn():
+            with terminal.screen_lock():
                 return _full_screen(path, at, keyboard, waited_for=waited_for, stack=stack)
     if any(getattr(stream, "closed", stream is None) for stream in (sys.stdin, sys.stdout)):
         notice.show(f"gviz: recorded to {path}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gviz import argument_checks, frameworks
 from gviz.api.module_recording import NO_INPUTS, is_module, recorded_call
 from gviz.errors import GvizError
-from gviz.render.request import last_moment
+from gviz.render.picture_content import last_moment
 from gviz.result_tensors import tensors_in
 from gviz.trace import load
 from gviz.trace.event_log import MemoryLog
@@ -78,8 +78,8 @@ def drawn(thing: Any, params: Params | None = None, inputs: Any = NO_INPUTS, *, 
         timeline = load(thing)
         return Drawn(timeline, last_moment(timeline), title=Path(thing).name, path=Path(thing))
     tensors = tuple(tensor for tensor, _ in tensors_in(thing))
-    found = tensors[0] if len(tensors) == 1 else tensors or thing
-    return _from_recording(found, named) or _as_it_stands(found, named)
+    subject = tensors[0] if len(tensors) == 1 else tensors or thing
+    return _from_recording(subject, named) or _as_it_stands(subject, named)
 
 
 def _is_traced(thing: object) -> bool:

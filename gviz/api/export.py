@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gviz import argument_checks
-from gviz.api import drawable, outputs
-from gviz.api.export_options import Look, Manner, Region, Shade, When, part_around, span
+from gviz.api import drawable, output_files
+from gviz.api.export_options import Look, Manner, MomentOptions, Region, Shade, part_around, span
 from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
 from gviz.api.targets import is_series, kind_of, numbered, refuse
@@ -20,7 +20,7 @@ from gviz.render.boxes.graph_options import Density, Level, Tensors
 from gviz.render.figure import FigureName
 from gviz.render.file_formats import Exporter
 from gviz.render.forms.series import frames, pass_moments
-from gviz.render.request import ExportOptions, check_moment
+from gviz.render.picture_content import ExportOptions, check_moment
 from gviz.render.styles import GVIZ
 from gviz.render.theme import Direction
 from gviz.trace.timeline import Timeline
@@ -36,7 +36,7 @@ def export(
     at: int | str | None = None,
     style: str = "gviz",
     theme: Shade = "auto",
-    labels: Density = "short",
+    labels: Density | None = None,
     tensors: Tensors | None = None,
     saved: bool = False,
     overlay: CostKind | None = None,
@@ -83,6 +83,10 @@ def export(
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default it is as
     much as fits a page. Modules that match `expand` are expanded at any level.
 
+    The `labels` select the text in a box: ``min`` is only names, ``short`` also has values and gradients, ``full`` has
+    all that is known. By default it is ``short``, or less in a large graph. Labels that you request are never
+    shortened.
+
     With `overlay`, each box shows what it costs: the ``memory`` that it saves for backward at the peak, or the ``time``
     of a module, forward and backward, in a recording of ``gviz monitor``.
 
@@ -91,23 +95,30 @@ def export(
     look = Look(style, theme, labels, tensors, saved, direction, scale, legend, figure, overlay)
     region = Region(modules, depth, node, ancestors, radius, only, level, expand)
     manner = Manner(force, timeout, note, progress)
-    return _written(drawable.Source(of, params, inputs, backward), path, look, region, When(at, moments), manner)
+    return _written(
+        drawable.Source(of, params, inputs, backward), path, look, region, MomentOptions(at, moments), manner
+    )
 
 
 def _written(
-    source: drawable.Source, path: str | os.PathLike[str], look: Look, region: Region, when: When, manner: Manner
+    source: drawable.Source,
+    path: str | os.PathLike[str],
+    look: Look,
+    region: Region,
+    when: MomentOptions,
+    manner: Manner,
 ) -> list[Path]:
     """Write the picture. Invalid arguments are refused before any long work starts."""
-    options, asked, place = manner.checked(look.options()), region.part(), region.place()
+    options, part, place = manner.checked(look.options()), region.part(), region.place()
     target = argument_checks.new_path("path", path)
     exporter = kind_of(target, argument_checks.text("moments", when.moments))
-    refuse(target, force=argument_checks.flag("force", manner.force), hint=outputs.AS_ARGUMENT)
+    refuse(target, force=argument_checks.flag("force", manner.force), hint=output_files.AS_ARGUMENT)
     drawn = source.drawn()
-    if drawn.node and not (place or asked.only):
-        place, asked = f"#{drawn.node}", replace(asked, ancestors=asked.ancestors or not asked.radius)
+    if drawn.node and not (place or part.only):
+        place, part = f"#{drawn.node}", replace(part, ancestors=part.ancestors or not part.radius)
     stretch = span(drawn.timeline, when.moments)
     n = _moment(drawn, when.at, exporter, stretch, of_part=bool(place))
-    options = replace(options, part=part_around(drawn.timeline, n, asked, place), moments=stretch)
+    options = replace(options, part=part_around(drawn.timeline, n, part, place), moments=stretch)
     if when.at is None and n == drawn.n and not (drawn.node or stretch):
         _note_which(drawn.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
@@ -115,7 +126,7 @@ def _written(
     if not exporter.of_figure or is_series(target):
         options = replace(options, figure=None)
     written = list(_files(drawn.timeline, n, target, exporter, options))
-    outputs.write_all(written, force=manner.force, hint=outputs.AS_ARGUMENT)
+    output_files.write_all(written, force=manner.force, hint=output_files.AS_ARGUMENT)
     return [file for file, _ in written]
 
 
@@ -153,9 +164,9 @@ def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
     words, drawing = options.look.words if exporter.of_style != "nothing" else {}, options.drawing
     if options.look is not GVIZ and not (words or exporter.of_style == "look"):
         yield f"the style {options.style} has nothing for {exporter.name} and changes nothing"
-    for option, asked, own in (("labels", drawing.density, "density"), ("tensors", drawing.tensors, "tensors")):
-        if own in words and asked not in (None, "short", words[own]):
-            yield f"the style {options.style} has its own {option}: {asked} changes nothing"
+    for option, value, own in (("labels", drawing.density, "density"), ("tensors", drawing.tensors, "tensors")):
+        if own in words and value not in (None, "short", words[own]):
+            yield f"the style {options.style} has its own {option}: {value} changes nothing"
     if options.figure and not exporter.of_figure:
         yield f"{exporter.name} is never a figure: the option figure changes nothing"
     if options.scale is not None and options.figure:

@@ -21,7 +21,7 @@ from gviz.render.boxes.fold import fitting_calls, graph_of
 from gviz.render.boxes.graph_options import DENSITIES, LEVELS, TENSORS, Density, Level, Options, Tensors
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.figure import FigureName, figure_named
-from gviz.render.request import ExportOptions, Part
+from gviz.render.picture_content import ExportOptions, Part
 from gviz.render.theme import Direction
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -35,7 +35,7 @@ class Look:
 
     style: str
     theme: Shade
-    labels: Density
+    labels: Density | None
     tensors: Tensors | None
     saved: bool
     direction: Direction
@@ -47,13 +47,15 @@ class Look:
     def options(self) -> ExportOptions:
         """Return all of it in the form an exporter expects."""
         refuse_unknown("direction", self.direction, get_args(Direction))
-        refuse_unknown("labels", self.labels, DENSITIES)
+        if self.labels is not None:
+            refuse_unknown("labels", self.labels, DENSITIES)
         if self.tensors is not None:
             refuse_unknown("tensors", self.tensors, TENSORS)
         if self.overlay is not None:
             refuse_unknown("overlay", self.overlay, COST_KINDS)
         figure = figure_named(self.figure)
-        drawing = Options(density=self.labels, tensors=self.tensors, saved=self.saved, clusters=True, marks=True)
+        density = self.labels or "short"
+        drawing = Options(density=density, tensors=self.tensors, saved=self.saved, clusters=True, marks=True)
         return ExportOptions(
             theme=self.theme,
             style=argument_checks.text("style", self.style),
@@ -62,6 +64,7 @@ class Look:
             legend=argument_checks.flag("legend", self.legend),
             figure=figure,
             drawing=replace(drawing, overlay=self.overlay),
+            keeps_labels=self.labels is not None,
         )
 
 
@@ -93,7 +96,7 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class MomentOptions:
     """The moment, and the range of moments."""
 
     at: int | str | None
@@ -128,7 +131,7 @@ def part_around(timeline: Timeline, n: int, part: Part, node: str) -> Part:
         return part
     infos = _in_picture(timeline, n)
     named = around or any(info.name == node for info in infos)
-    if not named and fitting_calls(graph_of(timeline, infos), [node], within=True):
+    if not named and fitting_calls(graph_of(timeline, infos), [node], matches_parent=True):
         return replace(part, only=(*part.only, node))
     return replace(part, node=_node_of(timeline, node, n), radius=part.radius or int(not part.ancestors))
 
@@ -158,8 +161,8 @@ def _node_of(timeline: Timeline, place: str | int, n: int) -> int:
     infos = _in_picture(timeline, n)
     if any(info.node == node for info in infos):
         return node
-    wanted = places.place(str(place))
-    return next((info.node for info in reversed(infos) if wanted.fits(info)), node)
+    parsed = places.place(str(place))
+    return next((info.node for info in reversed(infos) if parsed.fits(info)), node)
 
 
 def _in_picture(timeline: Timeline, n: int) -> Sequence[NodeInfo]:

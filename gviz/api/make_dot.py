@@ -14,11 +14,11 @@ from gviz.errors import refuse_unknown
 from gviz.render import detail_level
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.boxes.graph_options import LEVELS, Level
-from gviz.render.figure import FIGURES, FigureName, as_figure, figure_named
+from gviz.render.figure import FIGURES, FigureName, as_figure, figure_named, page_within
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.scene_drawing import in_figure
-from gviz.render.request import ExportOptions, Part, moment_scene
+from gviz.render.picture_content import ExportOptions, Part, moment_scene
 from gviz.render.scene import Options
 
 if TYPE_CHECKING:
@@ -63,24 +63,25 @@ def make_dot(
         raise argument_checks.refused("options", options, "gviz.render.scene.Options")
     most = max(argument_checks.whole("max_attr_chars", max_attr_chars), 3)
     full = Options(density="full", saved=show_saved, attr_chars=most, marks=True)
-    asked = options or (full if show_attrs else Options(saved=show_saved, marks=True))
+    drawing = options or (full if show_attrs else Options(saved=show_saved, marks=True))
     of = drawn(var, params, inputs, backward=backward)
     if not of.recorded and options is None and not show_attrs:
-        asked = replace(asked, unrecorded=True)
-    if not of.recorded and asked.tensors is None:
-        asked = replace(asked, tensors="line")  # most values are unknown, and a word shows that
-    if of.node and asked.wanted == ALL:
-        asked = replace(asked, wanted=Filter(focus=of.node, ancestors=True))
+        drawing = replace(drawing, unrecorded=True)
+    if not of.recorded and drawing.tensors is None:
+        drawing = replace(drawing, tensors="line")  # most values are unknown, and a word shows that
+    if of.node and drawing.graph_filter == ALL:
+        drawing = replace(drawing, graph_filter=Filter(focus=of.node, ancestors=True))
     n = of.n if at is None else moment_of(of.timeline, at)
     refuse_unknown("level", level, LEVELS)
     opened = argument_checks.texts("expand", expand)
     chooses = of.recorded and options is None and not (show_attrs or show_saved)
     if level != "auto" or opened or chooses:
         page = FIGURES[kind].page if kind else detail_level.PAGE
-        about = detail_level.LevelRequest(level, None, opened, measures=kind is not None, page=page)
-        asked = detail_level.chosen(of.timeline, n, replace(asked, numbered=kind is None), about)
-        asked = replace(asked, clusters=asked.wanted.calls)
-    picture = moment_scene(of.timeline, n, replace(asked, numbered=kind is None))
+        within = page_within(kind) if kind else None
+        about = detail_level.LevelRequest(level, None, opened, measures=kind is not None, page=page, within=within)
+        drawing = detail_level.chosen(of.timeline, n, replace(drawing, numbered=kind is None), about)
+        drawing = replace(drawing, clusters=drawing.graph_filter.calls)
+    picture = moment_scene(of.timeline, n, replace(drawing, numbered=kind is None))
     if kind is None:
         return digraph(picture if of.recorded else replace(picture, caption=""))  # unchanged, nothing happens
     how = ExportOptions(figure=kind, part=Part(level=level, expand=opened))

@@ -72,18 +72,18 @@ def _recorded(
     original: Any, bound: inspect.BoundArguments, named: list[tuple[str, Any]], copies: _Copies, *, backward: bool
 ) -> tuple[Recording | NestedRecording, dict[int, str]]:
     bound = copy.copy(bound)
-    with emit.aside(None):  # under ``gviz run`` the program is recorded, and the copying is not part of it
+    with emit.detour(None):  # under ``gviz run`` the program is recorded, and the copying is not part of it
         module = copies.of_module(original)
         bound.arguments = {name: copies.of_input(name, value) for name, value in bound.arguments.items()}
-    given = [(name, tensor) for name, value in bound.arguments.items() for tensor, _ in tensors_in(value)]
+    inputs = [(name, tensor) for name, value in bound.arguments.items() for tensor, _ in tensors_in(value)]
     with _same_state(original, copies.library), frameworks.record() as recording:
-        for _, tensor in given:
+        for _, tensor in inputs:
             _announce_external(recording, tensor)
         result = module(*bound.args, **bound.kwargs)
         tensors = [tensor for tensor, _ in tensors_in(result)]
         if backward:
             _backward(module, tensors)
-    names = {recording.node_of(tensor): name for name, tensor in given}
+    names = {recording.node_of(tensor): name for name, tensor in inputs}
     names |= {recording.node_of(copies.of_tensor(tensor)): name for name, tensor in named}
     return recording, {node: name for node, name in names.items() if node}
 

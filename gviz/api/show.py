@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gviz.api.debug import active, held, play_in_notebook, view
+from gviz.api.debug import active, paused_by_debugger, play_in_notebook, view
 from gviz.api.drawable import drawn
 from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
@@ -29,7 +29,7 @@ def show(trace: Drawable, *, at: int | str | None = None, inputs: Any = NO_INPUT
     """
     recording = active()
     node = recording.node_of(trace) if recording is not None else 0
-    if node and at is None and held("show", node):
+    if node and at is None and paused_by_debugger("show", node):
         return
     of = drawn(trace, None, inputs, backward=backward)
     if at is not None:

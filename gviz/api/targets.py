@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from gviz.api import outputs
+from gviz.api import output_files
 from gviz.errors import GvizError
 from gviz.render.file_formats import Exporter, exporter_for
 
@@ -26,13 +26,13 @@ def kind_of(target: str, moments: str = "") -> Exporter:
     return exporter
 
 
-def refuse(target: str, *, force: bool, source: Path | None = None, hint: str = outputs.AS_OPTION) -> None:
+def refuse(target: str, *, force: bool, source: Path | None = None, hint: str = output_files.AS_OPTION) -> None:
     """Raise `GvizError` if a path may not or cannot be written, before any long work starts."""
     if target.endswith(("/", os.sep)) and not Path(target).exists():
-        outputs.refuse_folder(Path(target))
+        output_files.refuse_folder(Path(target))
     else:
         first = numbered(target, 1) if is_series(target) else Path(target)
-        outputs.refuse_picture(first, source, force=force, hint=hint)
+        output_files.refuse_picture(first, source, force=force, hint=hint)
 
 
 def is_series(target: str) -> bool:

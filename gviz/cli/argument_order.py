@@ -113,11 +113,11 @@ class OptionsAfterPlace(click.Command):
         options = click.Command(None, params=[one for one in self.params if isinstance(one, click.Option)])
         options.allow_interspersed_args = False
 
-        def behind(words: list[str]) -> list[str]:
+        def remaining(words: list[str]) -> list[str]:
             return options.make_parser(ctx).parse_args(list(words))[1]
 
-        words = behind(args)
-        further = behind(words[1:])
+        words = remaining(args)
+        further = remaining(words[1:])
         before, between = args[: len(args) - len(words)], words[1 : len(words) - len(further)]
         return super().parse_args(ctx, [*before, *between, *words[:1], *further])
 

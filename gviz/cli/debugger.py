@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gviz.api import outputs
+from gviz.api import output_files
 from gviz.cli import streams
 from gviz.cli.options import GlobalOptions
 from gviz.cli.program_run import Program, order
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gviz.live.program_process import ControlledProgram, Report
     from gviz.trace.file.reader import Trace
     from gviz.trace.timeline import Timeline
-    from gviz.tui.session_options import Started
+    from gviz.tui.session_options import StartedProgram
 
 
 def debug(
@@ -40,7 +40,7 @@ def debug(
     commands: Iterable[str] | None = None,
 ) -> int:
     """Open the debugger on a trace, at the moment `at` if given; the other arguments are those of `open_debugger`."""
-    with unechoed(plain=bool(terminal.why_plain(asked=settings.plain))):
+    with unechoed(plain=bool(terminal.why_plain(plain=settings.plain))):
         with uncollected(lasting=True):
             from gviz.api.moment_argument import moment_of
             from gviz.trace.file.reader import open_trace
@@ -86,15 +86,15 @@ class Launcher:
         self._program = program
         self._runs: list[tuple[ControlledProgram, Trace]] = []
         if program.output is not None:
-            outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
+            output_files.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
 
-    def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> Started:
+    def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> StartedProgram:
         """Start the program and wait until it is ready to begin; exits with its exit code if it ends before."""
         from gviz.live.program_process import ControlledProgram, Ended, exit_code
         from gviz.live.protocol import Ready
         from gviz.trace.file.reader import open_trace
         from gviz.trace.timeline import Timeline
-        from gviz.tui.session_options import Started
+        from gviz.tui.session_options import StartedProgram
 
         if self._runs:
             streams.show(f"starting {self._program.argv[0]} again")
@@ -113,7 +113,7 @@ class Launcher:
                 on_report(first.get())
             log = open_trace(self.trace)
             self._runs.append((session, log))
-            return Started(session, Timeline(log))
+            return StartedProgram(session, Timeline(log))
         except BaseException:
             session.stop()
             raise

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
 
 
-def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, whole: bool) -> None:
-    """Print findings for people, long ones shortened unless `whole`, and count them and the kinds."""
+def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, whole: bool, fails: bool) -> None:
+    """Print findings for people, long ones shortened unless `whole`, and count them and the kinds.
+
+    If none is grave enough for the check to fail, the line with the counts names the option that decides it.
+    """
     from gviz.explain.finding import edit_of, lines, short_lines
     from gviz.explain.program_source import underlined
 
@@ -42,7 +45,10 @@ def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, w
                 click.echo(f"    {shown(row)}")
     if not whole and (further := _further(findings)):
         click.echo(further)
-    click.echo(_summary(inputs, findings, kinds))
+    lenient = (
+        f"; the exit code is 0 (--fail-on {findings[0].checked.level} makes it 1)" if findings and not fails else ""
+    )
+    click.echo(f"{_summary(inputs, findings, kinds)}{lenient}")
 
 
 def _further(findings: list[RankFinding]) -> str:
@@ -70,7 +76,7 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
     If the values were not kept, the command that keeps them comes first.
     """
     from gviz.cli import shell_quoting
-    from gviz.cli.program_run import is_trace, to_run
+    from gviz.cli.program_run import command_line, is_trace
     from gviz.program.rank_names import whole
 
     script, at = Path(program.argv[0]), f" --at {event}" if event else ""
@@ -79,18 +85,18 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
         return f"to see it happen: gviz open {shell_quoting.word((event and rank) or trace)}{at}"
     if rank is not None:
         path = f"ranks/{rank.name if event else ''}"
-        return f"to see it happen: {to_run(program, ('record', '-o', 'ranks/'))}, then gviz open {path}{at}"
-    return f"to see it happen: {to_run(program)}{f', then goto {event}' if event else ''}"
+        return f"to see it happen: {command_line(program, ('record', '-o', 'ranks/'))}, then gviz open {path}{at}"
+    return f"to see it happen: {command_line(program)}{f', then goto {event}; ! lists the findings' if event else ''}"
 
 
 def _summary(inputs: Recordings, findings: list[RankFinding], kinds: int) -> str:
-    from gviz.explain.check import nothing_found
+    from gviz.explain.check import no_findings_text
 
     levels = [one.checked.level for one in findings]
     counts = [(levels.count(level), level) for level in dict.fromkeys(levels)]
     text = ", ".join(f"{count} {level}{'s' * (count != 1)}" for count, level in counts)
     of = f" of {len(inputs.ranks)} ranks" if len(inputs.ranks) > 1 else ""
-    return text or nothing_found(list(inputs.timelines), kinds, of)
+    return text or no_findings_text(list(inputs.timelines), kinds, of)
 
 
 def as_data(format: str, inputs: Recordings, rank_findings: list[RankFinding]) -> str:
@@ -125,10 +131,10 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
 
 def _wrong_rules_on_path(timeline: Timeline, findings: list[Finding], n: int) -> Iterator[Finding]:
     """Return wrong backward rules of the program's own functions that the explained gradient passed through."""
-    from gviz.explain.findings.custom_function import wrong_rules_behind
+    from gviz.explain.findings.custom_function import suspect_rules
 
     for node in dict.fromkeys(one.node for one in findings if one.kind == "gradient"):
-        yield from wrong_rules_behind(timeline, node, n)
+        yield from suspect_rules(timeline, node, n)
 
 
 def answer_lines(findings: list[Finding], *, whole: bool) -> Iterator[str]:

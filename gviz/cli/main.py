@@ -16,7 +16,7 @@ import click
 
 from gviz.cli import streams
 from gviz.cli.options import GlobalOptions, debug_option, display_options
-from gviz.cli.signals import BySignal
+from gviz.cli.signals import SignalExitCode
 from gviz.errors import GvizError, did_you_mean
 
 COMMANDS = (
@@ -40,7 +40,7 @@ COMMANDS = (
 )
 """Every command in the order of the help; each is a file in ``commands/``."""
 
-_INTERRUPTED, _CLOSED_PIPE = BySignal.of(signal.SIGINT), 141
+_INTERRUPTED, _CLOSED_PIPE = SignalExitCode.of(signal.SIGINT), 141
 
 
 class Commands(click.Group):
@@ -70,12 +70,15 @@ class Commands(click.Group):
 
 
 def _no_command(name: str) -> GvizError:
+    files = [name + suffix for suffix in (".py", ".gviz") if os.path.isfile(name + suffix)]
     hint = did_you_mean(name, COMMANDS, "gviz --help lists the commands")
+    if files:
+        hint = f"did you mean {files[0]}?"
     return GvizError(f'no command or file named "{name}"', hint=hint, exit_code=2)
 
 
-def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _version(context: click.Context, parameter: click.Parameter, is_on: bool) -> None:
+    if is_on:
         from gviz.version import versions
 
         click.echo("\n".join(f"{name} {version}" for name, version in versions().items()))
@@ -108,7 +111,7 @@ def main() -> None:
     """Run the console script."""
     streams.prepare()
     code = run_command(sys.argv[1:])
-    if sys.flags.inspect or isinstance(code, BySignal):
+    if sys.flags.inspect or isinstance(code, SignalExitCode):
         _leave(code)
     sys.exit(code)
 
@@ -119,13 +122,13 @@ def _leave(code: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    if isinstance(code, BySignal):
+    if isinstance(code, SignalExitCode):
         code.end()
     os._exit(code)
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run one command line. Return its exit code, a `BySignal` if this process should end by a signal."""
+    """Run one command line. Return its exit code, a `SignalExitCode` if this process should end by a signal."""
     settings = GlobalOptions.from_environment()
     try:
         code = _execute(arguments, settings)

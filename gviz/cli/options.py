@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from gviz.query.vocabulary import A_MOMENT
+from gviz.query.moment_words import A_MOMENT
 from gviz.tui.terminal import asks_for_lines
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -64,7 +64,7 @@ def at_option(purpose: str, otherwise: str = "end") -> Callable[[Any], Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class StartCommands:
     """How the debugger starts: breakpoints and commands, both as lines of its command language."""
 
     breaks: tuple[str, ...]
@@ -79,7 +79,7 @@ class Opening:
 
 _OPTIONS = (
     click.option("--break", "breaks", multiple=True, metavar="PLACE",
-                 help="Stop at x, #4, demo.py:4, Mul, net.* or 'x if value > 3', and open at the first stop."),
+                 help="Stop at x, #4, demo.py:4, mul, net.* or 'x if value > 3', and open at the first stop."),
     click.option("--on", "events", multiple=True, metavar="EVENT",
                  help="Stop on forward, backward, receive, accumulate, free, inplace, view, optimizer, nan, inf "
                  "or error."),
@@ -109,10 +109,10 @@ def takes_opening(command: _Command) -> Callable[..., Any]:
     return with_opening
 
 
-def _opening(breaks: tuple[str, ...], events: tuple[str, ...], commands: tuple[str, ...]) -> Opening:
+def _opening(breaks: tuple[str, ...], events: tuple[str, ...], commands: tuple[str, ...]) -> StartCommands:
     from gviz.query_syntax.stop_condition import stop
 
     stops = [*breaks, *(f"on {event}" for event in events)]
     for text in stops:
         stop(text)  # what is no stop is wrong usage, before any program runs
-    return Opening(tuple(f"break {text}" for text in stops), commands)
+    return StartCommands(tuple(f"break {text}" for text in stops), commands)

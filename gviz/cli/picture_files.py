@@ -78,12 +78,12 @@ def _patience(what: str) -> Iterator[Callable[[float], None]]:
     if terminal:
         timer.start()
 
-    def heard(part: float) -> None:
+    def show_progress(fraction: float) -> None:
         if terminal and time.monotonic() - begun > SECONDS_OF_SILENCE:
-            streams.show_raw(f"\r{what}: {part:.0%}{ERASED}")
+            streams.show_raw(f"\r{what}: {fraction:.0%}{ERASED}")
 
     try:
-        yield heard
+        yield show_progress
     finally:
         timer.cancel()
         if terminal:

@@ -1,4 +1,4 @@
-"""Runs a program and records it, for every command that takes one: its options, its process, its end, its trace."""
+"""Runs and records a program, for every command that takes a program: its options, its process, its end, its trace."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 import click
 
-from gviz.api import outputs
+from gviz.api import output_files
 from gviz.cli import argument_order, recording_options, recordings, shell_quoting, signals, streams
 from gviz.cli.progress import Progress
 from gviz.cli.recordings import holds_traces
-from gviz.cli.signals import BySignal, SignalForwarder
+from gviz.cli.signals import SignalExitCode, SignalForwarder
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
 from gviz.program import rank_names, torch_alias
 from gviz.program.recording_request import WHOLE, Engine, Keeping, Order, start
 from gviz.system.scratch import scratch_folder
 from gviz.trace.file import lock, paths
+from gviz.tui import terminal
 from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ SCRIPT_CONTEXT = {"allow_interspersed_args": False}
 class Program:
     """What to run, and how it is recorded.
 
-    `graph_breaks`: also record what a static graph could not hold.
+    With `graph_breaks` the trace also has what a static graph could not contain.
     """
 
     argv: tuple[str, ...]
@@ -60,10 +61,10 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """The trace of a program that ran, and the program's exit code.
+class ProgramTrace:
+    """The trace of a program that has ended, and the program's exit code.
 
-    `interrupted` is the exit code again if a signal that gviz received ended the program, else 0.
+    `interrupted` is the same exit code if the program was ended by a signal that gviz received, too, else 0.
     """
 
     trace: Path
@@ -96,7 +97,7 @@ _RECORDING = ("argv", "as_module", "engine", "output", "force", "share")
 
 
 def takes_program(command: _Command) -> Callable[..., Any]:
-    """Give a command ``[-m] SCRIPT [ARGS]...`` and the options of recording, all as one `Program`."""
+    """Let a command take ``[-m] SCRIPT [ARGS]...`` and the options of recording: it gets them as one `Program`."""
 
     @wraps(command)
     def with_program(*arguments: Any, no_source: bool, **options: Any) -> Any:
@@ -111,49 +112,48 @@ def takes_program(command: _Command) -> Callable[..., Any]:
     return with_program
 
 
-def record_program(program: Program) -> Recorded:
+def record_program(program: Program) -> ProgramTrace:
     """Run a program to its end and record it, into its `output` or a new trace in the cache."""
 
     if program.output is not None:
-        outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
+        output_files.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
     trace = program.output or paths.new_trace(program.argv[0])
-    ran = run_recorded(order(program, trace), program.argv)
-    code = ran.code
-    if code and lock.writer_of(trace) != ran.process:
+    run = run_recorded(order(program, trace), program.argv)
+    code = run.code
+    if code and lock.writer_of(trace) != run.process:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has shown the error
     for one in (trace, *rank_names.rank_traces(trace)):
         paths.fold_file(one)
-    return Recorded(trace, code, code if ran.ended_by_received else 0)
+    return ProgramTrace(trace, code, code if run.was_interrupted else 0)
 
 
-def is_left(trace: Path) -> bool:
-    """Return whether there is a trace; report if there is none: no room for it, or the program deleted it."""
+def has_trace(trace: Path) -> bool:
+    """Return whether a trace exists. If it does not, report it: there was no disk space, or the program deleted it."""
     if not trace.exists():
         streams.show(f"no trace is left: there is no {shown(str(trace))}")
     return trace.exists()
 
 
-def to_run(program: Program, command: Sequence[str] = ("run",)) -> str:
-    """Return the command line that runs a program under the debugger, or as another `command` does, recorded as this
-    one.
-    """
+def command_line(program: Program, command: Sequence[str] = ("run",)) -> str:
+    """Return the line that runs a program under the debugger, or by another `command`, with the same options."""
     engine = [] if program.engine == "auto" else ["--engine", program.engine]
     source = [] if program.keep_source else ["--no-source"]
     shared = ["--share"] if program.share else []
     script, *arguments = program.argv
-    named = ["-m", shell_quoting.quoted(script)] if program.as_module else [shell_quoting.word(script)]
+    script_words = ["-m", shell_quoting.quoted(script)] if program.as_module else [shell_quoting.word(script)]
     options = map(shell_quoting.quoted, [*engine, *recording_options.as_typed(program.keeping), *shared, *source])
-    return " ".join(["gviz", *command, *options, *named, *map(shell_quoting.quoted, arguments)])
+    return " ".join(["gviz", *command, *options, *script_words, *map(shell_quoting.quoted, arguments)])
 
 
 def order(program: Program, trace: Path, *, live: str = "", again: bool = False) -> Order:
-    """Return the request for the recording process; `again` overwrites the trace of the run before. GvizError for a
-    trace.
+    """Return the request for the recording process. With `again` it overwrites the trace of the previous run.
+
+    Raises GvizError if the program is a trace.
     """
     refuse_trace(program)
-    what = Order(
+    request = Order(
         str(trace.absolute()),
         engine=program.engine,
         as_module=program.as_module,
@@ -165,15 +165,14 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
         live=live,
         graph_breaks=program.graph_breaks,
     )
-    torch_alias.refuse_pytorch_options(what)
-    return what
+    torch_alias.refuse_pytorch_options(request)
+    return request
 
 
 def is_trace(path: Path) -> bool:
-    """Return whether a file is a trace: by its suffix, because a file with that suffix is never run; else by its
-    header.
+    """Return whether a file is a trace: by its suffix, because gviz runs no file with that suffix, else by its header.
 
-    A folder with the traces of ranks counts as all of them.
+    A folder with the traces of ranks counts as a trace, too.
     """
     from gviz.trace.file.format import MAGIC
 
@@ -191,19 +190,19 @@ def is_trace(path: Path) -> bool:
 
 
 def refuse_trace(program: Program) -> None:
-    """Raise `GvizError` for a program that is a trace, or is named as one: nothing in a trace is ever run."""
+    """Raise `GvizError` for a program that is a trace, or has the name of one: gviz runs nothing from a trace."""
     if not program.as_module and is_trace(Path(program.argv[0])):
         name = shown(program.argv[0])
         what = "a folder with traces" if Path(program.argv[0]).is_dir() else "a trace"
         raise GvizError(f"{name} is {what}, not a program", hint=f"gviz open {name}", exit_code=2)
 
 
-_SECONDS_BETWEEN_LOOKS = 0.05
-_LOOKS_BETWEEN_LINES = 4
-_SECONDS_TO_END = 5.0
-"""The time after Ctrl+C before gviz shows what else ends the program: one that is blocked in C never handles it."""
+_POLL_SECONDS = 0.05
+_POLLS_PER_LINE = 4
+_HINT_SECONDS = 5.0
+"""How long after Ctrl+C gviz shows what else ends the program: a program that is blocked in C never handles Ctrl+C."""
 
-_HOW_TO_END = "still running after Ctrl+C; Ctrl+\\ also ends a program that is blocked, and keeps what was recorded"
+_STOP_HINT = "still running after Ctrl+C; Ctrl+\\ also ends a program that is blocked, and keeps what was recorded"
 
 
 class FinishedRun(NamedTuple):
@@ -214,18 +213,18 @@ class FinishedRun(NamedTuple):
     received: frozenset[int]
 
     @property
-    def ended_by_received(self) -> bool:
-        """Whether a signal ended the program that gviz received, too."""
-        return isinstance(self.code, BySignal) and self.code.number in self.received
+    def was_interrupted(self) -> bool:
+        """Whether the program was ended by a signal that gviz received, too."""
+        return isinstance(self.code, SignalExitCode) and self.code.number in self.received
 
 
 def run_recorded(order: Order, argv: Sequence[str]) -> FinishedRun:
     """Run a program to its end while its trace is written."""
     if sys.stderr.isatty():
         streams.show(f"recording {argv[0]}; Ctrl+C ends it and keeps what was recorded")
-    ending = _Ending()
+    hint = _StopHint()
     with signals.forward() as forwarder:
-        forwarder.on_interrupt = ending.wait
+        forwarder.on_interrupt = hint.schedule
         command, environment = start(order, argv)
         process = subprocess.Popen(command, env=environment, close_fds=False)  # a shell may have opened files for it
         forwarder.begin(process)
@@ -233,51 +232,51 @@ def run_recorded(order: Order, argv: Sequence[str]) -> FinishedRun:
         try:
             code = _wait(forwarder, Path(order.trace))
         finally:
-            ending.cancel()
+            hint.cancel()
     if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
         end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed"
         streams.show(f"the program was {end}; its last events may be missing")
-    return FinishedRun(process.pid, BySignal.of(-code) if code < 0 else code, frozenset(forwarder.received))
+    return FinishedRun(process.pid, SignalExitCode.of(-code) if code < 0 else code, frozenset(forwarder.received))
 
 
-class _Ending:
-    """A hint on a terminal, shown once, about what ends a program that ignores Ctrl+C."""
+class _StopHint:
+    """A hint about what ends a program that ignores Ctrl+C. It is shown once, and only on a terminal."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
 
-    def wait(self) -> None:
-        """Show the hint unless the program ends soon."""
+    def schedule(self) -> None:
+        """Show the hint after a while, unless the program ends before."""
         if self._timer is None and sys.stderr.isatty():
-            self._timer = threading.Timer(_SECONDS_TO_END, streams.show, [_HOW_TO_END])
+            self._timer = threading.Timer(_HINT_SECONDS, streams.show, [_STOP_HINT])
             self._timer.daemon = True
             self._timer.start()
 
     def cancel(self) -> None:
-        """Stop waiting, because the program has ended."""
+        """Do not show the hint any more: the program has ended."""
         if self._timer is not None:
             self._timer.cancel()
 
 
 def _wait(forwarder: SignalForwarder, trace: Path) -> int:
-    # On a terminal that also shows the program's own output, a line that renews itself would garble it.
-    shows = sys.stderr.isatty() and not sys.stdout.isatty()
-    progress, looks = Progress(trace), 0
-    while (code := forwarder.wait(patient=not shows)) is None:
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
-        looks += 1
-        if not looks % _LOOKS_BETWEEN_LINES:
+    # On a terminal that also shows the program's own output, a progress line that is drawn again would garble it.
+    shows_progress = sys.stderr.isatty() and not sys.stdout.isatty()
+    progress, polls = Progress(trace), 0
+    while (code := forwarder.wait(block=not shows_progress)) is None:
+        time.sleep(_POLL_SECONDS)
+        polls += 1
+        if not (polls % _POLLS_PER_LINE or terminal.is_screen_taken()):
             progress.renew()
-    if shows:
+    if shows_progress:
         progress.clear()
     return code
 
 
 @contextmanager
 def recorded(program: Program) -> Iterator[Recordings]:
-    """Yield the recordings that a name refers to, or that of a run of the program.
+    """Yield the recordings in a trace, or run and record the program and yield that recording (see `trace_of`).
 
-    `GvizError` where there is nothing in them to ask about.
+    Raises GvizError if they have neither a tensor operation nor an error.
     """
     with trace_of(program) as trace, recordings.opened(trace) as inputs:
         if not any(timeline.nodes or timeline.failures for timeline in inputs.timelines):
@@ -291,20 +290,21 @@ def recorded(program: Program) -> Iterator[Recordings]:
 
 @contextmanager
 def trace_of(program: Program) -> Iterator[Path]:
-    """Yield a trace, or that of a run of the program, which is not kept unless it has an `output`; for ranks their
-    folder.
+    """Yield the path of a trace: the `program` itself if it is one, else the trace of a run of the program.
 
-    A signal that ended the program also ends the command, after it has answered from what was recorded.
+    The trace of a run is deleted afterwards, unless the program has an `output`. If ranks were recorded, the path is
+    the folder with their traces. A signal that ended the program also ends the command, but only after the ``with``
+    block, so that the command still answers from what was recorded.
     """
-    name, *theirs = program.argv
+    name, *arguments = program.argv
     if not program.as_module and is_trace(Path(name)):
-        argument_order.refuse_for_trace(name, theirs)
+        argument_order.refuse_for_trace(name, arguments)
         yield Path(name)
         return
     with scratch_folder() as folder:
-        own = program.output or folder / rank_names.MAIN
+        output = program.output or folder / rank_names.MAIN
         with _output_on_stderr():
-            recorded = record_program(replace(program, output=own))
+            recorded = record_program(replace(program, output=output))
         try:
             yield rank_names.whole(recorded.trace)
         except GvizError as error:
@@ -316,7 +316,7 @@ def trace_of(program: Program) -> Iterator[Path]:
 
 @contextmanager
 def _output_on_stderr() -> Iterator[None]:
-    """Send the standard output of child processes to standard error within the context."""
+    """In the ``with`` block, send the standard output of child processes to standard error."""
     sys.stdout.flush()
     stdout = os.dup(1)
     try:

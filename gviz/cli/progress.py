@@ -10,19 +10,19 @@ from typing import TypeVar
 
 from gviz.cli import streams
 from gviz.errors import GvizError
-from gviz.system.cooperative_work import Driven, finished, paced
+from gviz.system.cooperative_work import LongWork, finished, paced
 
 _COUNTED_EVERY_SECONDS = 1.0
-SAID_EVERY_SECONDS = 0.1
+SECONDS_BETWEEN_REPORTS = 0.1
 
 T = TypeVar("T")
 
 
-def with_progress(work: Driven[T]) -> T:
+def with_progress(work: LongWork[T]) -> T:
     """Return the result of a cooperative task, with a progress line while it runs."""
     if not sys.stderr.isatty():
         return finished(work)
-    result = finished(paced(work, SAID_EVERY_SECONDS), lambda far: streams.show_raw(f"\r{far}\x1b[K"))
+    result = finished(paced(work, SECONDS_BETWEEN_REPORTS), lambda far: streams.show_raw(f"\r{far}\x1b[K"))
     streams.show_raw("\r\x1b[K")
     return result
 

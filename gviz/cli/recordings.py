@@ -64,15 +64,15 @@ def opened(path: Path) -> Iterator[Recordings]:
         traces, earlier = in_folder(path)
         read: list[tuple[Path, Rank]] = []
         remarks = list(_others(path, traces, earlier))
-        trouble = None
+        last_error = None
         for one in traces:
             try:
                 read.append((one, _rank(one, files)))
             except GvizError as error:
-                trouble = error
+                last_error = error
                 remarks.append(f"{shown(one.name)} is left out: {': '.join(filter(None, (error.what, error.why)))}")
-        if trouble is not None and not read:
-            raise trouble
+        if last_error is not None and not read:
+            raise last_error
         paths, ranks = zip(*read, strict=True)
         yield Recordings(paths, ranks, tuple(remarks), in_folder=True)
 

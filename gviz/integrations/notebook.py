@@ -23,7 +23,7 @@ from gviz.source import site
 if TYPE_CHECKING:
     from gviz.api.drawable import Drawn
     from gviz.explain.finding import Finding
-    from gviz.render.request import ExportOptions
+    from gviz.render.picture_content import ExportOptions
     from gviz.trace.timeline import Timeline
 
 BOXES = 200
@@ -74,7 +74,7 @@ def _picture(of: Drawn) -> str:
     """Return a graph as SVG; empty if there is nothing to draw, too much, or no Graphviz."""
     from gviz.render.forms import svg
     from gviz.render.graphviz.svg_output import in_a_cell
-    from gviz.render.request import ExportOptions
+    from gviz.render.picture_content import ExportOptions
 
     if not of.timeline.nodes:
         return ""
@@ -90,19 +90,19 @@ def _picture(of: Drawn) -> str:
 def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     """Return the options with modules collapsed until the picture is small enough; None if it never is."""
     from gviz.render.boxes.fold import Filter, closed_to_fit, graph_of, requested_nodes
-    from gviz.render.request import moment_structure
+    from gviz.render.picture_content import moment_structure
 
-    timeline, wanted = of.timeline, Filter(focus=of.node, ancestors=bool(of.node))
+    timeline, graph_filter = of.timeline, Filter(focus=of.node, ancestors=bool(of.node))
     graph = graph_of(timeline, [timeline.info(node) for node in timeline.nodes.of(timeline.iteration_at(of.n))])
-    closed = closed_to_fit(replace(graph, nodes=tuple(requested_nodes(graph, wanted))), BOXES)
-    options = replace(options, drawing=replace(options.drawing, wanted=replace(wanted, closed=closed)))
+    closed = closed_to_fit(replace(graph, nodes=tuple(requested_nodes(graph, graph_filter))), BOXES)
+    options = replace(options, drawing=replace(options.drawing, graph_filter=replace(graph_filter, closed=closed)))
     return options if len(moment_structure(timeline, of.n, options.drawing).places) <= 2 * BOXES else None
 
 
 def recording_text(timeline: Timeline) -> str:
     """Describe a recording in one line, followed by its graph at the end if that is small."""
     from gviz.render.forms import text
-    from gviz.render.request import ExportOptions, last_moment
+    from gviz.render.picture_content import ExportOptions, last_moment
 
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
     words = [_count(len(timeline), "event"), _count(len(timeline.nodes), "node"), _count(passes, "backward pass")]
@@ -138,7 +138,7 @@ class Player:
 def player(timeline: Timeline, at: int | None = None) -> Player:
     """Return the page that steps through a recording, opened at event `at`, otherwise at the end of its last graph."""
     from gviz.render import page
-    from gviz.render.request import ExportOptions, last_moment
+    from gviz.render.picture_content import ExportOptions, last_moment
 
     n = last_moment(timeline) if at is None else at
     return Player(page.render(timeline, n, ExportOptions(note=lambda note: None)), recording_text(timeline))
@@ -153,10 +153,10 @@ def play(timeline: Timeline, at: int | None = None) -> None:
     """Show the player below the running cell, or why there is none."""
     from IPython.display import display
 
-    display(player(timeline, at) if timeline.nodes else Nothing())  # type: ignore[no-untyped-call]  # without types
+    display(player(timeline, at) if timeline.nodes else EmptyOutput())  # type: ignore[no-untyped-call]  # without types
 
 
-class Nothing:
+class EmptyOutput:
     """The output for a cell without tensors."""
 
     def __repr__(self) -> str:
@@ -212,20 +212,20 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
     from gviz.trace.timeline import Timeline
 
     parser = _arguments()
-    asked = parser.parse_args(_words(line))
-    if asked.help:
+    options = parser.parse_args(_words(line))
+    if options.help:
         print(parser.format_help(), end="")
         return
     _refuse_waiting(shell, cell)
     hide_machinery()
     _hide_magic()
     how = ""
-    with _place(asked.output) as path:
+    with _place(options.output) as path:
         failed, trace = _recorded(shell, cell, path)
         if trace.exists():  # otherwise a warning has explained why nothing is recorded
             with open_trace(trace) as log:
                 timeline = Timeline(log)
-                play(timeline, asked.at)
+                play(timeline, options.at)
                 how = "; the player shows how it came to that" if timeline.nodes else ""
     if failed:
         raise CellFailed(f"the cell failed, see above{how}")

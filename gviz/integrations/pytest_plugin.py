@@ -6,7 +6,7 @@
         gviz_recording.assert_finite(loss)
         gviz_recording.assert_grad(*layer.parameters())
 
-The fixture records the whole test, on gviz's engine or on PyTorch. Nothing large is imported before it is used.
+The fixture records the whole test, on the built-in engine or on PyTorch. Nothing large is imported before it is used.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class TestRecording:
         """Draw the graph at its last moment next to the trace; None if there is nothing to draw."""
         from gviz.errors import GvizError
         from gviz.render.file_formats import exporter_for
-        from gviz.render.request import ExportOptions, last_moment
+        from gviz.render.picture_content import ExportOptions, last_moment
 
         path = self.path.with_name(_PICTURE)
         try:

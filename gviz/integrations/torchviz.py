@@ -1,4 +1,4 @@
-"""``import torchviz`` when ``import torch`` means gviz's engine: its one function, drawn by `gviz.make_dot`."""
+"""``import torchviz`` when ``import torch`` means the built-in engine: its one function, drawn by `gviz.make_dot`."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ Where to start reading:
 2. `gate.py`: decides in the program, event by event, whether to pause it.
 3. `program_process.py`: the debugger's side, with the states of the program.
 
-How a step works: the debugger sends `Go` with a `Wish` (`ControlledProgram.go`). `debuggee.py` receives it in the
-program and opens the gate. Events pass through the gate to the trace until one fulfils the wish. Then the gate stops
-all threads, the debuggee flushes the trace and sends `Paused`, and the debugger continues to read the same file.
+How a step works: the debugger sends `Go` with a `ResumeRequest` (`ControlledProgram.go`). `debuggee.py` receives it in
+the program and opens the gate. Events pass through the gate to the trace until one fulfils the request. Then the gate
+stops all threads, the debuggee flushes the trace and sends `Paused`, and the debugger continues to read the same file.
 
 Breakpoints are checked twice: `breakpoint_prefilter.py` rules out events in the program, using `node_cache.py`; the
 debugger then decides exactly, using the timeline. The program runs in the pty of `pseudo_terminal.py`.

@@ -40,9 +40,9 @@ class Prefilter:
 
     def __init__(self, text: str, cache: NodeCache, phase_tracker: PhaseTracker) -> None:
         self.stop: Stop = stop(text)
-        asked = self.stop.condition.asks if self.stop.condition is not None else frozenset()
-        self.asks_for_values, self._asks_for_names = "value" in asked, "name" in asked
-        self._is_fixed_per_node = asked <= _LASTING and {*self.stop.at.kinds} <= {*AT_A_NODE}
+        variables = self.stop.condition.asks if self.stop.condition is not None else frozenset()
+        self.asks_for_values, self._asks_for_names = "value" in variables, "name" in variables
+        self._is_fixed_per_node = variables <= _LASTING and {*self.stop.at.kinds} <= {*AT_A_NODE}
         self._word, self._place = self.stop.event, self.stop.at.place
         self._denied = bytearray()  # by node: 1 if the condition is false, until its memory is written to
         self._cache = cache
@@ -110,12 +110,12 @@ class Prefilter:
         cache = self._cache
         if node in cache.gradients or node in cache.parts:
             return True
-        names = cache.given.get(node, ())
+        names = cache.names.get(node, ())
         return place.names(cache.possible(kind, node)) or any(path in names for _, path in place.parameters)
 
     def _is_open(self, node: int) -> bool:
         """Return whether the names of a node depend on more than its kind."""
-        return node in self._cache.given or node in self._cache.gradients or node in self._cache.parts
+        return node in self._cache.names or node in self._cache.gradients or node in self._cache.parts
 
     def goes_by_name(self, node: int) -> bool:
         """Return whether the stop's place matches the node only through a name that it may get."""

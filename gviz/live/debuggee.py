@@ -23,19 +23,19 @@ from queue import SimpleQueue
 from gviz.emit import Listener
 from gviz.live.gate import Gate
 from gviz.live.protocol import (
-    ASKED_FOR,
+    PAUSE_WORDS,
     CallSite,
     Connection,
+    Detach,
+    Detached,
     End,
     Go,
-    Left,
-    LetGo,
     Pause,
     Paused,
+    PauseReason,
     Ready,
     Released,
-    Why,
-    Wish,
+    ResumeRequest,
 )
 from gviz.source import site
 from gviz.trace.file.writer import TraceWriter
@@ -67,8 +67,8 @@ class Debuggee:
         self._node = 0
         self._gate: Gate | None = None
         self._recording: Recording | None = None
-        self._alone = False
-        self._passed: tuple[str, ...] = ()
+        self._is_detached = False
+        self._ignored_calls: tuple[str, ...] = ()
         """Call sites in the program that do not pause it any more."""
         self._process = os.getpid()
         current = self
@@ -78,21 +78,23 @@ class Debuggee:
         self._recording = recording
         return self._begin
 
-    def stop_here(self, why: Why, node: int = 0) -> bool:
+    def stop_here(self, reason: PauseReason, node: int = 0) -> bool:
         """Pause the program here to look at a node, unless it was detached. Returns False in another process."""
         if self._gate is None or os.getpid() != self._process:
             return False
-        if not self._alone and not (self._passed and CallSite(ASKED_FOR[why], *site.user_line()).key in self._passed):
+        ignored = self._ignored_calls
+        is_ignored = bool(ignored) and CallSite(PAUSE_WORDS[reason], *site.user_line()).key in ignored
+        if not self._is_detached and not is_ignored:
             self._node = node
-            self._gate.stop_here(why)
+            self._gate.stop_here(reason)
         return True
 
     def _begin(self, writer: TraceWriter) -> Listener:
         self._line.send(Ready(self._process))
         first = self._line.receive()
-        wish = first.wish if isinstance(first, Go) else Wish("run")
-        self._passed = wish.passed
-        gate = self._gate = Gate(writer.record, self._wait, wish)
+        request = first.request if isinstance(first, Go) else ResumeRequest("run")
+        self._ignored_calls = request.ignored_calls
+        gate = self._gate = Gate(writer.record, self._wait, request)
         signal.signal(signal.SIGURG, lambda number, frame: self._pause_here())
         signal.siginterrupt(signal.SIGURG, False)  # no system call of the program's libraries fails because of it
         control = threading.Thread(target=self._listen, name="gviz control", daemon=True)
@@ -100,29 +102,29 @@ class Debuggee:
         gate.exempt_threads = frozenset((writer.thread, control.ident or 0))
         return gate.receive
 
-    def _wait(self, why: Why) -> Wish:
-        if self._alone or self._recording is None or os.getpid() != self._process:
-            return Wish("run")
+    def _wait(self, reason: PauseReason) -> ResumeRequest:
+        if self._is_detached or self._recording is None or os.getpid() != self._process:
+            return ResumeRequest("run")
         self._recording.flush()
         self._stops += 1
-        stack = site.user_frames() if why not in ("wish", "maybe") else ()
+        stack = site.user_frames() if reason not in ("fulfilled", "maybe") else ()
         try:
-            node = self._node if why == "show" else 0
+            node = self._node if reason == "show" else 0
             thread = threading.current_thread().name[:_LONGEST_NAME]
-            is_sent = self._line.send(Paused(why, thread, stack, self._stops, node))
-            return self._answer() if is_sent else Wish("run")
+            is_sent = self._line.send(Paused(reason, thread, stack, self._stops, node))
+            return self._answer() if is_sent else ResumeRequest("run")
         except BaseException:
             self._line.send(Released())
             raise
 
-    def _answer(self) -> Wish:
+    def _answer(self) -> ResumeRequest:
         """Wait until the debugger answers this stop; answers to stops that a signal ended are ignored."""
-        while not self._alone:
+        while not self._is_detached:
             go = self._answers.get()
             if go.number == self._stops:
-                self._passed = go.wish.passed
-                return go.wish
-        return Wish("run")
+                self._ignored_calls = go.request.ignored_calls
+                return go.request
+        return ResumeRequest("run")
 
     def _pause_here(self) -> None:
         if self._gate is not None:
@@ -135,28 +137,28 @@ class Debuggee:
                     self._answers.put(message)
                 case Pause():
                     self._pause()
-                case LetGo():
-                    self._run_alone()
+                case Detach():
+                    self._detach()
                 case End():
                     break
-        if not self._alone:
+        if not self._is_detached:
             self._end()
 
     def _pause(self) -> None:
-        if self._gate is not None and not self._gate.pausing:
+        if self._gate is not None and not self._gate.is_pause_pending:
             self._gate.pause()
             threading.Thread(target=partial(self._poke, self._gate), name="gviz pause", daemon=True).start()
 
     def _poke(self, gate: Gate) -> None:
         """Interrupt the main thread until the program pauses: a single signal may arrive while it handles an event."""
         main = threading.main_thread().ident
-        while gate.pausing and main is not None:
+        while gate.is_pause_pending and main is not None:
             signal.pthread_kill(main, signal.SIGURG)
             time.sleep(_SECONDS_BETWEEN_POKES)
 
-    def _run_alone(self) -> None:
+    def _detach(self) -> None:
         """Continue without a debugger, and without its terminal."""
-        self._alone = True
+        self._is_detached = True
         _at_hang_up(1)  # ignored; Python's own handler is for the main thread only
         nowhere = os.open(os.devnull, os.O_RDWR)
         for number in range(3):
@@ -165,8 +167,8 @@ class Debuggee:
         os.close(nowhere)
         if self._gate is not None:
             self._gate.release()
-        self._answers.put(Go(Wish("run")))  # for a waiting stop, which then sees that the program is detached
-        self._line.send(Left())
+        self._answers.put(Go(ResumeRequest("run")))  # for a waiting stop, which then sees that the program is detached
+        self._line.send(Detached())
 
     def _end(self) -> None:
         """Close the trace and end the process, whatever the program is doing."""

@@ -25,7 +25,7 @@ class Origin(NamedTuple):
     in_pass: bool
 
 
-class Remembered(NamedTuple):
+class CachedNode(NamedTuple):
     """The value of a node's first output when it was created, its memory, and whether it fills that memory
     contiguously.
     """
@@ -44,7 +44,7 @@ class NodeCache:
         self.scopes: dict[int, str] = {}
         self.parents: dict[int, int] = {}
         self.parameters: set[int] = set()
-        self.given: dict[int, tuple[str, ...]] = {}
+        self.names: dict[int, tuple[str, ...]] = {}
         self.gradients: set[int] = set()
         self.parts: set[int] = set()
         """Nodes whose outputs are parts of a call's return value."""
@@ -55,7 +55,7 @@ class NodeCache:
         self.late = array("I")
         """Nodes that were named or recorded after others with larger numbers."""
         self.keep_values = False
-        self.values: dict[int, Remembered] = {}
+        self.values: dict[int, CachedNode] = {}
         self.written: dict[int, Value] = {}
         """The last value written to each storage, while a value of one of its nodes is kept."""
         self.set_data: dict[int, Value] = {}
@@ -73,7 +73,7 @@ class NodeCache:
 
     def possible(self, kind: Origin, node: int = 0) -> Possible:
         """Return the possible names of a node of this kind, with its operation, module and stack."""
-        names = self.given.get(node) or self._assignments.possible(kind.stack)
+        names = self.names.get(node) or self._assignments.possible(kind.stack)
         op = self.ops.get(kind.op, UNKNOWN_OP)
         return Possible(node, names, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
 
@@ -93,7 +93,7 @@ class NodeCache:
     def possible_names(self, node: int) -> tuple[str, ...]:
         """Return every name that a node may have; empty if unknown."""
         number = self.number_of(node)
-        if node in self.given or node in self.gradients or node in self.parts or not number:
+        if node in self.names or node in self.gradients or node in self.parts or not number:
             return ()
         return *self.possible(self.kinds[number]).names, ""  # it has one of these names, or none
 
@@ -105,12 +105,12 @@ class NodeCache:
         """Return the outermost module call with one of these paths that created a node.
 
         It is 0 if there is none, or if a backward pass created the node."""
-        kind, found = self.kinds[self.number_of(node)], 0
+        kind, outermost = self.kinds[self.number_of(node)], 0
         scope = 0 if kind.in_pass else kind.scope
         while scope:
-            found = scope if self.scopes.get(scope) in paths else found
+            outermost = scope if self.scopes.get(scope) in paths else outermost
             scope = self.parents.get(scope, 0)
-        return found
+        return outermost
 
     def storages(self, node: int) -> tuple[int, ...]:
         """Return the storages of a node's outputs."""
@@ -159,18 +159,18 @@ class NodeCache:
                 self.more_storages[node] = tuple({output.storage for output in outputs})
             if self.keep_values:
                 first = outputs[0]
-                self.values[node] = Remembered(first.value, first.storage, first.strides is None and not first.offset)
+                self.values[node] = CachedNode(first.value, first.storage, first.strides is None and not first.offset)
                 self._lying_in[first.storage] += 1
         if event.kind == "parameter":
             self.parameters.add(node)
         if event.attrs and any(name == "grad_of" for name, _ in event.attrs):
             self.gradients.add(node)
 
-    def _write(self, storage: int, written: e.Written) -> None:
+    def _write(self, storage: int, written: e.WrittenMemory) -> None:
         if storage in self._lying_in:
             self.written[storage] = written.value
 
-    def _set_data(self, output: e.Edge, written: e.Written) -> None:
+    def _set_data(self, output: e.Edge, written: e.WrittenMemory) -> None:
         node, output_nr = output
         if not output_nr and node in self.values:
             self.set_data[node] = written.value
@@ -186,7 +186,7 @@ class NodeCache:
             self.written.pop(freed.storage, None)
 
     def _name(self, node: int, names: tuple[str, ...]) -> None:
-        self.given[node] = names
+        self.names[node] = names
         self.late.append(node)
 
     def _add_part(self, output: e.Edge, _: object) -> None:

@@ -8,20 +8,21 @@ The states of a `ControlledProgram`. All threads change them, through `_change_s
     state      what happens                                     what follows                            next state
     starting   the program connects, ``Ready``                  reported                                starting
     starting   `go`                                             ``Go`` is sent                          running
-    running    ``Paused``: a wish is fulfilled, a breakpoint,   reported, with a number that the next   paused
+    running    ``Paused``: a request is fulfilled, a breakpoint reported, with a number that the next   paused
                ``gviz.breakpoint()``, a pause                   ``Go`` repeats
     running    `go`                                             nothing                                 running
     running    `pause`                                          ``Pause`` is sent                       running
     paused     `go`                                             ``Go`` is sent                          running
     paused     ``Released``: a signal ended the wait            reported                                running
-    these 3    `release`                                        ``LetGo`` is sent; waits for ``Left``   released
+    these 3    `release`                                        ``Detach``, then waits for ``Detached`` released
     these 3    `stop`                                           ``End``, then SIGTERM or SIGKILL        (ended)
     these 3    `interrupt`, `type`, `hang_up`, `resize`         the process or its terminal gets it     the same
     released   ``Paused``, ``Released``, `go`                   nothing: the session has ended          released
     any        the process ends                                 reported: ``Ended``                     ended
 
-Example: the user types ``n`` at the first node. `go` sends ``Go(Wish("next"), 0)``, and the state is *running*. The
-program creates the node and sends ``Paused("wish", number=1)``. The state is *paused*, and `on_report` is called.
+Example: the user types ``n`` at the first node. `go` sends ``Go(ResumeRequest("next"), 0)``, and the state is
+*running*. The program creates the node and sends ``Paused("fulfilled", number=1)``. The state is *paused*, and
+`on_report` is called.
 
 Stops are numbered because messages may cross: the program ignores a ``Go`` for any stop except its current one.
 
@@ -44,7 +45,19 @@ from pathlib import Path
 from typing import Literal
 
 from gviz.live.debuggee import SECONDS_TO_END
-from gviz.live.protocol import Connection, End, Go, Left, LetGo, Message, Pause, Paused, Ready, Released, Wish
+from gviz.live.protocol import (
+    Connection,
+    Detach,
+    Detached,
+    End,
+    Go,
+    Message,
+    Pause,
+    Paused,
+    Ready,
+    Released,
+    ResumeRequest,
+)
 from gviz.live.pseudo_terminal import Terminal, reads_input
 from gviz.system.processes import Start
 
@@ -135,10 +148,10 @@ class ControlledProgram:
         """Whether the program is known to wait for typed input; not every system shows that."""
         return self.state == "running" and reads_input(self.pid)
 
-    def go(self, wish: Wish) -> None:
+    def go(self, request: ResumeRequest) -> None:
         """Continue the program, if it is paused or about to start."""
         if self._connection is not None and self._change_state("running", since=("paused", "starting")):
-            self._connection.send(Go(wish, self._stop_number))
+            self._connection.send(Go(request, self._stop_number))
 
     def pause(self) -> None:
         """Ask the program to pause."""
@@ -165,7 +178,7 @@ class ControlledProgram:
         then over.
         """
         if self._change_state("released"):
-            self._send(LetGo())
+            self._send(Detach())
             self._disconnected.wait(SECONDS_TO_WAIT)
 
     def stop(self) -> None:
@@ -212,11 +225,11 @@ class ControlledProgram:
         self._connection = line = Connection(end)
         while (message := line.receive()) is not None:
             self._take(message)
-        self._disconnected.set()  # the connection has ended, even if no ``Left`` arrived
+        self._disconnected.set()  # the connection has ended, even if no ``Detached`` arrived
 
     def _take(self, message: Message) -> None:
         match message:
-            case Left():
+            case Detached():
                 self._disconnected.set()
             case Paused(number=number):
                 self._stop_number = number

@@ -1,9 +1,10 @@
 """The messages between the debugger and its program: a closed vocabulary over a private Unix socket.
 
-Every message is a msgspec struct, preceded by its length in four bytes. Neither side trusts the other's sizes. The
-program sends `Ready` once, then `Paused` whenever it pauses, and `Released` if it continues without a message. The
-debugger answers `Paused` with a `Go` of the same number. `Pause`, `LetGo` and `End` may come at any time; `LetGo` is
-answered with `Left`. The end of the socket is the end of the other side.
+Every message is a msgspec struct, preceded by its length in four bytes. Neither side trusts the length that the other
+sends. The program sends `Ready` once, then `Paused` whenever it pauses. The debugger answers each `Paused` with a `Go`
+of the same number, whose `ResumeRequest` says how far the program runs. The program sends `Released` if it continues
+without a `Go`. The debugger may send `Pause`, `Detach` and `End` at any time; the program answers `Detach` with
+`Detached`. If one side closes the socket, it has ended.
 """
 
 from __future__ import annotations
@@ -22,20 +23,23 @@ LARGEST_MESSAGE = 1 << 24
 _LENGTH_BYTES = 4
 
 Mode = Literal["step", "next", "finish", "phase", "to", "backward", "continue", "run"]
-"""How far the program runs: `backward` is to the next backward pass, `run` to its end without any stop."""
-
-Why = Literal["wish", "maybe", "pause", "breakpoint", "post-mortem", "show"]
-"""Why the program paused: the wish is fulfilled; the debugger has to check whether it is; a pause; a call in
-its code.
+"""How far the program runs: by steps or nodes (`step`, `next`), to the end of a module call or phase (`finish`), to the
+next phase (`phase`), to the next event of a node (`to`), to the next backward pass (`backward`), to a breakpoint
+(`continue`), or to its end without any stop (`run`).
 """
 
-ASKED_FOR: dict[Why, str] = {
+PauseReason = Literal["fulfilled", "maybe", "pause", "breakpoint", "post-mortem", "show"]
+"""Why the program paused: the request is fulfilled (`fulfilled`), or it may be and the debugger has to check (`maybe`);
+the debugger asked for a pause (`pause`); or the program called ``breakpoint()``, ``post_mortem()`` or ``show()``.
+"""
+
+PAUSE_WORDS: dict[PauseReason, str] = {
     "pause": "paused",
     "breakpoint": "breakpoint()",
     "post-mortem": "post_mortem()",
     "show": "show()",
 }
-"""The words for pauses that are not caused by a wish of the debugger."""
+"""The words for the reasons other than a request of the debugger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,16 @@ class CallSite:
         return f"{self.call} at {self.path}:{self.line}"
 
 
-class Wish(msgspec.Struct, frozen=True, array_like=True):
-    """How the program continues: `count` times by a mode, or to the next event of a node or of its `storages`.
+class ResumeRequest(msgspec.Struct, frozen=True, array_like=True):
+    """How the program continues after a pause, or from its start.
 
-    `stops` are breakpoints in the syntax of `gviz.query_syntax.stop_condition`; only `continue` uses them. `closed` are
-    the paths of collapsed modules, whose calls count as one node each, and `trace.graph_state.OPTIMIZER` if optimizer
-    steps do; only `next` uses them. `passed` are calls in the program that do not pause it, each the `key` of a
-    `CallSite`.
+    - `mode`: how far it runs.
+    - `count`: the number of events for `step`, or of nodes for `next`.
+    - `node`, `storages`: for `to`, the node, and the memory of its outputs, whose events count, too.
+    - `stops`: for `continue`, the breakpoints, in the syntax of `gviz.query_syntax.stop_condition`.
+    - `collapsed`: for `next`, the paths of collapsed modules, each of whose calls counts as one node, and
+      `trace.graph_state.OPTIMIZER` if an optimizer step counts as one node, too.
+    - `ignored_calls`: calls in the program that no longer pause it, each the `key` of a `CallSite`.
     """
 
     mode: Mode
@@ -66,8 +73,8 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     node: int = 0
     storages: tuple[int, ...] = ()
     stops: tuple[str, ...] = ()
-    closed: tuple[str, ...] = ()
-    passed: tuple[str, ...] = ()
+    collapsed: tuple[str, ...] = ()
+    ignored_calls: tuple[str, ...] = ()
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -77,13 +84,14 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class Paused(msgspec.Struct, frozen=True, tag=True):
-    """The program is paused and its trace is complete up to now; `thread` is the paused thread and `stack` its stack.
+    """The program is paused and its trace is complete up to now.
 
-    The stack has the user's frames, innermost first. It is empty if a wish is fulfilled: the last event has it. Stops
-    are numbered from 1. `node` is the node that the program wants to show, 0 for none.
+    `thread` is the thread that paused it. `stack` is its call stack, the user's frames only, innermost first. It is
+    empty if `reason` is `fulfilled` or `maybe`: then it is that of the last event. `number` counts the stops from 1.
+    `node` is the node that the program passed to ``show()``, 0 for none.
     """
 
-    why: Why
+    reason: PauseReason
     thread: str = ""
     stack: tuple[Frame, ...] = ()
     number: int = 0
@@ -91,17 +99,17 @@ class Paused(msgspec.Struct, frozen=True, tag=True):
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):
-    """The program continues by itself: a signal ended the wait."""
+    """The program continues without a `Go`: a signal handler raised an exception during the pause."""
 
 
-class Left(msgspec.Struct, frozen=True, tag=True):
-    """The program is detached: it no longer needs debugger or terminal."""
+class Detached(msgspec.Struct, frozen=True, tag=True):
+    """The program is detached: it needs neither debugger nor terminal any more."""
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):
-    """Continue from the stop with this number, 0 for the start; ignored at any other stop."""
+    """Continue from the stop with this number (0: the start). The program ignores it at any other stop."""
 
-    wish: Wish
+    request: ResumeRequest
     number: int = 0
 
 
@@ -109,15 +117,15 @@ class Pause(msgspec.Struct, frozen=True, tag=True):
     """Pause as soon as possible."""
 
 
-class LetGo(msgspec.Struct, frozen=True, tag=True):
-    """Continue without the debugger, also after it has ended."""
+class Detach(msgspec.Struct, frozen=True, tag=True):
+    """Continue without the debugger from now on, even after the debugger has ended."""
 
 
 class End(msgspec.Struct, frozen=True, tag=True):
-    """Close the trace and end."""
+    """Close the trace and end the program."""
 
 
-Message = Ready | Paused | Released | Left | Go | Pause | LetGo | End
+Message = Ready | Paused | Released | Detached | Go | Pause | Detach | End
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message).decode
@@ -126,8 +134,8 @@ _decode = msgspec.msgpack.Decoder(Message).decode
 class Connection:
     """One end of the socket. One thread uses `receive`, any thread `send`: messages are small and sent at once."""
 
-    def __init__(self, end: socket.socket) -> None:
-        self._socket = end
+    def __init__(self, endpoint: socket.socket) -> None:
+        self._socket = endpoint
 
     def send(self, message: Message) -> bool:
         """Send a message. Returns False if the other side has ended."""
@@ -140,9 +148,9 @@ class Connection:
 
     def receive(self) -> Message | None:
         """Wait for the next message; None if the other side has ended or sent something invalid."""
-        head = self._exactly(_LENGTH_BYTES)
+        head = self._receive_exactly(_LENGTH_BYTES)
         length = int.from_bytes(head or b"", "big")
-        body = self._exactly(length) if 0 < length <= LARGEST_MESSAGE else None
+        body = self._receive_exactly(length) if 0 < length <= LARGEST_MESSAGE else None
         if body is None:
             return None
         try:
@@ -152,12 +160,12 @@ class Connection:
         return message
 
     def close(self) -> None:
-        """Close the socket, also for a thread that waits in `receive`."""
-        with suppress(OSError):  # the other side was faster
+        """Close the socket. A thread that waits in `receive` returns None."""
+        with suppress(OSError):  # the other side has already closed it
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def _exactly(self, size: int) -> bytes | None:
+    def _receive_exactly(self, size: int) -> bytes | None:
         data = bytearray()
         while len(data) < size:
             try:

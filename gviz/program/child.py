@@ -52,7 +52,7 @@ def _begin(request: dict[str, Any], program: str) -> None:
     if means_engine:
         torch_alias.install()
     if what.records_ranks:
-        _make_way_for_ranks(Path(what.trace), force=what.replace)
+        _remove_rank_traces(Path(what.trace), force=what.replace)
     by_hand = "another gviz has just begun to write it: choose another name, or use --force to overwrite it"
     recording = recording_to(Path(what.trace), what.kept, force=what.replace, hint=by_hand)
     recording.begin_program(debuggee.paused_by(recording) if debuggee is not None else None)
@@ -70,7 +70,7 @@ def _begin(request: dict[str, Any], program: str) -> None:
     hidden_frames.show_stacks()
 
 
-def _make_way_for_ranks(trace: Path, *, force: bool) -> None:
+def _remove_rank_traces(trace: Path, *, force: bool) -> None:
     """Remove the traces of ranks that another run has left. Raises GvizError unless `force` is set."""
     for rank in rank_names.rank_traces(trace):
         if not force:
@@ -81,7 +81,7 @@ def _make_way_for_ranks(trace: Path, *, force: bool) -> None:
 
 
 def _means_engine(what: order.Order, script: target.Target | None) -> bool:
-    """Return whether ``import torch`` is to mean gviz's own engine. Raises GvizError if PyTorch is requested but
+    """Return whether ``import torch`` is to mean the built-in engine. Raises GvizError if PyTorch is requested but
     missing.
     """
     if what.engine == "builtin":
@@ -90,7 +90,7 @@ def _means_engine(what: order.Order, script: target.Target | None) -> bool:
         return False
     if what.engine == "torch":
         raise frameworks.TORCH.missing()
-    notice.show("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
+    notice.show("gviz: PyTorch is not installed, so `import torch` means the built-in engine in this run")
     return True
 
 
@@ -109,12 +109,12 @@ def _under_control(address: str) -> Debuggee:
 
 def _note_graph_breaks(ending: ExitStack) -> None:
     from gviz.engine import watchers
-    from gviz.graphify.watch import Watch
+    from gviz.graphify.break_recorder import Watch
 
     ending.enter_context(watchers.recording_every_thread(Watch()))
 
 
 def _warn_of_limits_without_effect(limits: str) -> None:
     if limits and not frameworks.TORCH.imported:
-        why = "the program did not use PyTorch, and gviz's own engine is recorded whole"
+        why = "the program did not use PyTorch, and the built-in engine is recorded whole"
         notice.show(f"gviz: {limits} had no effect: {why}")

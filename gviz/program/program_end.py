@@ -25,7 +25,7 @@ from gviz.trace.recording.record import Recording
 _Exit = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], None]
 
 
-class _Replaced:
+class _EndCallback:
     """Calls back when it is freed while no Python code runs: then the interpreter has freed it.
 
     If the program has cleared its exit functions, the interpreter frees it during shutdown: too late, and ignored.
@@ -48,10 +48,10 @@ def ends_recording(recording: Recording) -> _Exit:
 
     The program may have replaced our object in ``sys.last_traceback``; then the error is found at the end.
     """
-    sys.last_traceback = _Replaced(lambda: _record_before_shown(recording))  # type: ignore[assignment]
+    sys.last_traceback = _EndCallback(lambda: _record_before_shown(recording))  # type: ignore[assignment]
 
     def end(*_: object) -> None:
-        if isinstance(standing := getattr(sys, "last_traceback", None), _Replaced):
+        if isinstance(standing := getattr(sys, "last_traceback", None), _EndCallback):
             standing.disarm()
             del sys.last_traceback
         _end_recording(recording)

@@ -108,7 +108,7 @@ def _record(request: dict[str, Any], rank: int) -> None:
     keeping = what.keeping
     frameworks.follow(recording, **keeping.of_pytorch)
     hidden_frames.show_stacks()
-    _hear_of_errors(recording)
+    _record_errors(recording)
 
 
 def _new_trace(folder: Path, rank: int) -> Path:
@@ -119,7 +119,7 @@ def _new_trace(folder: Path, rank: int) -> Path:
     return next(path for path in paths if not path.exists())
 
 
-def _hear_of_errors(recording: Recording) -> None:
+def _record_errors(recording: Recording) -> None:
     """Record an error that ends this process: `multiprocessing` catches and shows it, so it never leaves Python."""
     import traceback
 

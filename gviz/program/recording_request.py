@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
 
 Engine = Literal["auto", "builtin", "torch"]
-"""What ``import torch`` means: gviz's own engine, PyTorch, or the engine only if PyTorch is not installed."""
+"""What ``import torch`` means: the built-in engine, PyTorch, or the engine only if PyTorch is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Keeping:
     Arrays: whole up to `limit` bytes (None: the recorder's default), or less according to `keep`. Time: between the
     marks `first` and `last`. Long runs: the `newest` parts, some `older` ones and at most `max_size` bytes, in the
     syntax of `gviz.trace.file.retention` (empty: everything); `until` ends the recording (for example at a nan).
-    PyTorch programs: `phase`, `module`, `compiled`, `budget` and `from_iteration`.
+    PyTorch programs: `phase`, `module`, `compiled`, `budget`, `from_iteration` and `pause_on`.
     """
 
     keep: Keep = "whole"
@@ -48,11 +48,13 @@ class Keeping:
     older: str = ""
     budget: str = ""
     from_iteration: str = ""
+    pause_on: str = ""
 
     @property
     def of_pytorch(self) -> dict[str, str]:
         """What of a PyTorch program is recorded, as `gviz.frameworks` takes it."""
-        return {name: getattr(self, name) for name in ("phase", "module", "compiled", "budget", "from_iteration")}
+        names = ("phase", "module", "compiled", "budget", "from_iteration", "pause_on")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def bounded(self) -> bool:

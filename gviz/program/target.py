@@ -64,12 +64,15 @@ def compiled(target: Target) -> CodeType:
             raise GvizError(f"{target.path} holds no Python code", exit_code=3)
         return code
     with open(target.path, "rb") as file:
-        done = pkgutil.read_code(file) if target.path.endswith(".pyc") else None
-        return done or compile(file.read(), target.path, "exec", dont_inherit=True)
+        kept_code = pkgutil.read_code(file) if target.path.endswith(".pyc") else None
+        return kept_code or compile(file.read(), target.path, "exec", dont_inherit=True)
 
 
 def _where_it_may_be(name: str) -> str:
     """Return a suggestion for a missing script: a similar file, another folder, or running it as a module."""
+    for suffix in (".py", ".gviz"):
+        if os.path.isfile(name + suffix):
+            return f"did you mean {shown(name + suffix)}?"
     if all(map(str.isidentifier, name.split("."))) and not name.endswith(".py"):
         return f"-m {name} runs a module"
     folder, file = os.path.split(os.path.abspath(name))
@@ -87,13 +90,13 @@ def _find_module(name: str) -> Target | None:
     if spec is None:
         raise GvizError(f"no module named {name}", hint="gviz run FILE runs a script", exit_code=3)
     for package in name.split(".")[1:]:
-        spec = spec and _within(spec, package)
+        spec = spec and _submodule_spec(spec, package)
     if spec is not None and spec.submodule_search_locations is not None:
-        spec = _within(spec, "__main__")
+        spec = _submodule_spec(spec, "__main__")
     return Target(spec.origin, spec) if spec and spec.origin and spec.loader else None
 
 
-def _within(package: ModuleSpec, name: str) -> ModuleSpec | None:
+def _submodule_spec(package: ModuleSpec, name: str) -> ModuleSpec | None:
     return _spec(f"{package.name}.{name}", package.submodule_search_locations or [])
 
 

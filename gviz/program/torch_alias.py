@@ -1,4 +1,4 @@
-"""Lets ``import torch`` mean gviz's own engine for one run, so that a tutorial needs no PyTorch installation."""
+"""Lets ``import torch`` mean the built-in engine for one run, so that a tutorial needs no PyTorch installation."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class BuiltinTorch(MetaPathFinder):
     ) -> ModuleSpec | None:
         package = fullname.partition(".")[0]
         if package in REFUSED:
-            raise ModuleNotFoundError(f"{package} needs real PyTorch: gviz's engine cannot run it", name=fullname)
+            raise ModuleNotFoundError(f"{package} needs real PyTorch: the built-in engine cannot run it", name=fullname)
         if fullname in ANSWERED:
             return ModuleSpec(fullname, _EngineLoader(ANSWERED[fullname]))
         if package != "torch":
             return None
         home = ENGINE + fullname.removeprefix("torch")
         if fullname not in SHAPED or not exists(home):
-            raise ModuleNotFoundError(f"gviz's engine has no {fullname}", name=fullname)
+            raise ModuleNotFoundError(f"the built-in engine has no {fullname}", name=fullname)
         return ModuleSpec(fullname, _EngineLoader(home), is_package=True)
 
 
@@ -75,7 +75,7 @@ def exists(module: str) -> bool:
 def install() -> None:
     """Make ``import torch`` mean the engine in this process. Raises GvizError if a torch is already imported."""
     if "torch" in sys.modules:
-        raise GvizError("torch is already imported, so it cannot mean gviz's engine", exit_code=2)
+        raise GvizError("torch is already imported, so it cannot mean the built-in engine", exit_code=2)
     sys.meta_path.insert(0, BuiltinTorch())
     importlib.import_module("gviz.engine.devices").cuda_here.stands_for_cpu = True
 
@@ -112,5 +112,5 @@ def refuse_pytorch_options(what: Order) -> None:
     """Raise GvizError if such options are used and PyTorch will certainly not run the program."""
     if not pytorch_options(what) or what.engine == "torch" or (what.engine == "auto" and is_installed()):
         return
-    why = "gviz's own engine is recorded whole"
+    why = "the built-in engine is recorded whole"
     raise GvizError(f"{pytorch_options(what)} can only be used with PyTorch", why=why, exit_code=2)

@@ -53,7 +53,7 @@ def test_it_shows_the_moment_it_was_asked_for():
 
 def test_a_notebook_shows_it():
     shown = make_dot(two_shares().timeline)._repr_mimebundle_()
-    assert "loss = Add #5" in shown["image/svg+xml"]
+    assert "loss = add #5" in shown["image/svg+xml"]
 
 
 def test_it_writes_itself(tmp_path):
@@ -77,7 +77,7 @@ def model_and_loss():
 def test_the_graph_behind_a_tensor_is_drawn_without_a_recording():
     model, loss = model_and_loss()
     source = make_dot(loss, params=dict(model.named_parameters())).source
-    for title in ("weight param #", "bias param #", "Relu #", "Sum #", "Mul #"):
+    for title in ("weight param #", "bias param #", "relu #", "sum #", "mul #"):
         assert title in source
     assert "role-root" in source
     assert "event" not in source

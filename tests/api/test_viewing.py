@@ -168,8 +168,8 @@ def test_a_breakpoint_stands_where_it_is_each_time(tmp_path):
     done = python(tmp_path, BREAKPOINTS, input="")
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith("event ")] == [
-        "event 4, forward, node #3 y = Mul: 3 (x) * 1 = 3.",
-        "event 6, forward, node #5 y = Mul: 3 (x) * 2 = 6.",
+        "event 4, forward, node #3 y = mul: 3 (x) * 1 = 3.",
+        "event 6, forward, node #5 y = mul: 3 (x) * 2 = 6.",
     ]
     assert "gviz: recorded to" in done.stderr
 

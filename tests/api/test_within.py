@@ -61,7 +61,7 @@ def test_under_gviz_run_show_holds_the_program_with_the_tensor_selected(tmp_path
     code, out, _ = gviz("run", "program.py", cwd=tmp_path, stdin="c\nnode\n", env=environment(tmp_path))
     assert code == 0
     assert (
-        out.index("#3 z = Mul") < out.index("show() at program.py:5") < out.index("y = Mul  #2") < out.index("| over")
+        out.index("#3 z = mul") < out.index("show() at program.py:5") < out.index("y = mul  #2") < out.index("| over")
     )
 
 
@@ -178,7 +178,7 @@ def test_a_stop_ends_the_program_from_any_thread(monkeypatch, main):
         thread.start()
         thread.join()
     assert ends == [] if main else ["main"]
-    assert within.held("breakpoint")
+    assert within.paused_by_debugger("breakpoint")
 
 
 FAILING = """\
@@ -199,7 +199,7 @@ def test_a_post_mortem_says_what_the_error_was_and_the_recording_says_it_once(tm
     code, out, _ = gviz("run", "program.py", cwd=tmp_path, stdin="c\nc\nc\nwhy error\n", env=environment(tmp_path))
     assert code == 1
     assert out.count("the program failed with") == 1
-    assert out.index(said) < out.index("post_mortem() at program.py:6.") < out.index("try: make one number")
+    assert out.index(said) < out.index("post_mortem() at program.py:6.") < out.index("try: reduce it to one number")
 
 
 def test_a_recording_keeps_nothing_alive_of_an_error_it_was_told_of(tmp_path):

@@ -343,7 +343,7 @@ def test_stops_and_commands_from_the_command_line(folder):
     )
     assert code == 0
     assert "breakpoint 1: b if value > 3" in out
-    assert "event 3, forward, node #3 b = Add" in out
+    assert "event 3, forward, node #3 b = add" in out
     assert "breakpoint 1." in out
     assert out.index("breakpoint 1.") < out.index("a * 2 = 6")
 
@@ -373,7 +373,7 @@ def test_explain_says_why_as_text_and_as_json(folder):
     code, out, _ = gviz("explain", "program.gviz", "a.grad", cwd=folder)
     assert code == 0
     assert out.startswith("#1 a: .grad is 7  [event ")
-    assert "+= 1 from #3 b = Add at program.py:3" in out
+    assert "+= 1 from #3 b = add at program.py:3" in out
     code, out, _ = gviz_here("explain", "program.gviz", "a.grad", "--at", "forward", "--format", "json", cwd=folder)
     finding = json.loads(out)["finding"]
     assert (finding["kind"], finding["node"]) == ("no-pass", 1)

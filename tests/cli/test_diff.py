@@ -59,10 +59,10 @@ def test_two_iterations_of_one_trace(folder):
     lines = out.splitlines()
     assert code == 1
     assert lines[0] == "only in b: 2 more times mul, tanh, from #8 (loop.py:6) on."
-    assert lines[1].startswith("first .grad that the pass adds to that differs: #1 w and #1 w (loop.py:2), event ")
-    assert lines[2].startswith("first gradient that differs: #4 h = Tanh and #7 h = Tanh (loop.py:6), event ")
-    assert "loop.gviz iteration 1" in lines[4]
-    assert lines[-1].split() == [">", "#11", "h", "=", "Tanh", lines[-1].split()[-1]]
+    assert lines[1].startswith("first .grad that the pass adds to that differs: #1 w (loop.py:2), event ")
+    assert lines[2].startswith("first gradient that differs: #4 h = tanh and #7 h = tanh (loop.py:6), event ")
+    assert lines[4].split() == ["iteration", "1", "iteration", "2"]
+    assert lines[-1].split() == [">", "#11", "h", "=", "tanh", lines[-1].split()[-1]]
 
 
 def test_two_iterations_may_stand_in_the_place_of_a_trace(folder):
@@ -142,7 +142,7 @@ def test_two_traces_open_beside_each_other(folder):
     code, out, _ = gviz_here("open", "--plain", "loop.gviz", "other.gviz", cwd=folder)
     assert code == 0
     assert "(gviz) compare other.gviz" in out
-    assert "first value that differs: #1 w and #1 w" in out
+    assert "first value that differs: #1 w" in out
     code, _, err = gviz_here("open", "--plain", "loop.gviz", "loop.py", cwd=folder)
     assert code == 3
     assert "loop.py is not a gviz trace" in err

@@ -50,6 +50,7 @@ def test_every_command_has_help(tmp_path, name):
     [
         (("exprt",), 2, ('no command or file named "exprt"', "hint: did you mean export?")),
         (("qqqq",), 2, ("hint: gviz --help",)),
+        (("half",), 2, ('no command or file named "half"', "hint: did you mean half.py?")),
         (("run",), 2, ("Missing argument", "hint: gviz run --help")),
         (("run", "--lr", "x.py"), 2, ("No such option", "hint: gviz run --help")),
         (("nothing.gviz",), 3, ("nothing.gviz",)),
@@ -59,6 +60,7 @@ def test_every_command_has_help(tmp_path, name):
     ],
 )
 def test_errors_are_lines_with_a_hint_and_a_code(tmp_path, arguments, code, words):
+    (tmp_path / "half.py").write_text("")
     got, out, err = gviz_here(*arguments, cwd=tmp_path, env={"XDG_CACHE_HOME": str(tmp_path)})
     assert (got, out) == (code, "")
     assert err.startswith("gviz: error: ")
@@ -77,10 +79,11 @@ def test_a_script_that_is_not_there_is_an_error_like_others(tmp_path, arguments)
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("pkg.train", "-m pkg.train runs a module"), ("no/where.py", "there is no folder {folder}/no"),
-     ("trian.py", "did you mean train.py?")],
+     ("trian.py", "did you mean train.py?"), ("train", "did you mean train.py?"), ("a", "did you mean a.gviz?")],
 )  # fmt: skip
 def test_what_may_be_meant_by_a_script_that_is_not_there(tmp_path, name, hint):
-    (tmp_path / "train.py").write_text("")
+    for file in ("train.py", "a.gviz"):
+        (tmp_path / file).write_text("")
     code, _, err = gviz("check", name, cwd=tmp_path, env={"XDG_CACHE_HOME": str(tmp_path)})
     assert (code, err) == (3, f"gviz: error: {name}: no such script\nhint: {hint.format(folder=tmp_path)}\n")
 

@@ -1,10 +1,13 @@
 """A signal that is sent to gviz has the effect that it has on plain Python."""
 
+import ctypes
+import operator
 import os
 import signal
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from cli.programs import ROOT
@@ -12,26 +15,29 @@ from cli.programs import ROOT
 from gviz.cli import signals
 from gviz.trace.file.reader import open_trace
 
-BEGIN = "import os, select, signal, sys, time\n"
+BEGIN = """import os, select, signal, sys, time
+def wait():
+    while not select.select([0], [], [], 0.1)[0]: pass
+"""
+"""`wait` waits for the end of the input. A plain read loses a signal that comes just before its system call."""
+
 READY = "print('ready', os.getpid(), flush=True)\n"
 END = "print('end')\n"
 HANDLER = "def got(number, frame): print('got', number, flush=True)\n"
 PROGRAMS = {
-    "waits": f"{READY}sys.stdin.read()\n{END}",
+    "waits": f"{READY}wait()\n{END}",
     "sleeps in C": f"{READY}time.sleep(600)\n",
     "computes": f"{READY}while not select.select([0], [], [], 0)[0]: sum(range(1000))\n{END}",
     "multiplies matrices": f"import numpy\na = numpy.ones((400, 400))\n{READY}"
     f"while not select.select([0], [], [], 0)[0]: a @ a\n{END}",
     "is in a backward pass": "import gviz.engine as torch\nw = torch.ones(2, requires_grad=True)\ny = w * w\n"
-    f"y.register_hook(lambda grad: sys.stdin.read() and None)\n{READY}y.sum().backward()\n{END}",
-    "handles": f"{HANDLER}signal.signal(2, got); signal.signal(15, got)\n{READY}sys.stdin.read()\n{END}",
+    f"y.register_hook(lambda grad: wait())\n{READY}y.sum().backward()\n{END}",
+    "handles": f"{HANDLER}signal.signal(2, got); signal.signal(15, got)\n{READY}wait()\n{END}",
     "leaves in a handler": f"def leave(number, frame): sys.exit(3)\nsignal.signal(2, leave); signal.signal(15, leave)\n"
-    f"{READY}sys.stdin.read()\n",
-    "catches": f"try:\n    {READY}    sys.stdin.read()\nexcept KeyboardInterrupt: print('caught', flush=True)\n"
-    f"sys.stdin.read()\n{END}",
-    "ignores": f"signal.signal(2, signal.SIG_IGN); signal.signal(15, signal.SIG_IGN)\n{READY}sys.stdin.read()\n{END}",
-    "cleans up": "import atexit\natexit.register(print, 'bye')\n"
-    f"try:\n    {READY}    sys.stdin.read()\nfinally: print('left')\n",
+    f"{READY}wait()\n",
+    "catches": f"try:\n    {READY}    wait()\nexcept KeyboardInterrupt: print('caught', flush=True)\nwait()\n{END}",
+    "ignores": f"signal.signal(2, signal.SIG_IGN); signal.signal(15, signal.SIG_IGN)\n{READY}wait()\n{END}",
+    "cleans up": f"import atexit\natexit.register(print, 'bye')\ntry:\n    {READY}    wait()\nfinally: print('left')\n",
     "blocks and waits": "numbers = [2, 15]\nsignal.pthread_sigmask(signal.SIG_BLOCK, numbers)\n"
     f"{READY}print('got', signal.sigwait(numbers))\n",
     "asyncio": "import asyncio\nasync def main():\n    try:\n"
@@ -39,7 +45,7 @@ PROGRAMS = {
     "asyncio.run(main())\n",
     "has a child": "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\n"
     f"signal.signal(2, lambda *_: print('got', flush=True)); signal.signal(15, signal.getsignal(2))\n{READY}"
-    "sys.stdin.read()\ntime.sleep(0.1)\nprint('end', child.poll())\nchild.kill()\n",
+    "wait()\ntime.sleep(0.1)\nprint('end', child.poll())\nchild.kill()\n",
 }
 """Programs that say when they have come so far as to wait for a signal, or for the end of their input."""
 
@@ -119,7 +125,7 @@ def test_each_program_does_with_it_what_it_does_under_python(tmp_path, program, 
 
 @pytest.mark.parametrize("to", ["gviz", "group"])
 def test_each_of_several_signals_arrives_once(tmp_path, to):
-    text = f"{BEGIN}{HANDLER}signal.signal(2, got)\n{READY}sys.stdin.read()\n{END}"
+    text = f"{BEGIN}{HANDLER}signal.signal(2, got)\n{READY}wait()\n{END}"
     (tmp_path / "program.py").write_text(text)
     process, program = started(tmp_path, "-m", "gviz", "record", "-o", "t.gviz", "program.py")
     with process:
@@ -158,7 +164,7 @@ def _state(process):
 
 
 def test_a_program_that_does_not_stop_does_not_stop_gviz(tmp_path):
-    text = f"{BEGIN}{HANDLER}signal.signal(signal.SIGTSTP, got)\n{READY}sys.stdin.read()\n{END}"
+    text = f"{BEGIN}{HANDLER}signal.signal(signal.SIGTSTP, got)\n{READY}wait()\n{END}"
     (tmp_path / "program.py").write_text(text)
     process, program = started(tmp_path, "-m", "gviz", "record", "-o", "t.gviz", "program.py")
     with process:
@@ -184,7 +190,7 @@ def test_commands_that_run_a_program_answer_and_end_by_the_signal(tmp_path, comm
         "import gviz.trace.recording.record as r\nr.latest.flush()\nprint('ready', 0, file=sys.stderr, flush=True)\n"
     )
     text = "import gviz.engine as torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\n"
-    (tmp_path / "program.py").write_text(f"{BEGIN}{text}{ready}sys.stdin.read()\n")
+    (tmp_path / "program.py").write_text(f"{BEGIN}{text}{ready}wait()\n")
     with subprocess.Popen(
         [sys.executable, "-m", "gviz", command, *WORDS[command]], cwd=tmp_path, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
@@ -203,7 +209,7 @@ from gviz.trace.file import writer
 finalize = writer.finalize
 def slow(*given):
     os.write(1, b"ready %d\\n" % os.getpid())
-    sys.stdin.read()
+    wait()
     finalize(*given)
 writer.finalize = slow
 """
@@ -218,12 +224,80 @@ writer.finalize = slow
 
 
 def test_what_comes_before_the_program_has_started_is_sent_to_it_then():
-    forwarder = signals.SignalForwarder(None)
-    forwarder.handle(signal.SIGTERM, None)
-    with subprocess.Popen(["sleep", "600"]) as program:
-        forwarder.begin(program)
-        assert forwarder.wait(patient=True) == -signal.SIGTERM
+    with signals.forward() as forwarder:
+        signal.raise_signal(signal.SIGTERM)
+        with subprocess.Popen(["sleep", "600"]) as program:
+            forwarder.begin(program)
+            assert forwarder.wait(block=True) == -signal.SIGTERM
     assert forwarder.received == {signal.SIGTERM}
+
+
+def test_what_comes_while_earlier_ones_are_sent_is_sent_after_them(monkeypatch):
+    kill, sent = os.kill, []
+
+    def slow_kill(process, number):
+        sent.append(number)
+        if len(sent) == 1:
+            signal.raise_signal(signal.SIGUSR2)
+        kill(process, number)
+
+    with signals.forward() as forwarder, subprocess.Popen(["sleep", "600"]) as program:
+        signal.raise_signal(signal.SIGCONT)
+        monkeypatch.setattr(os, "kill", slow_kill)
+        forwarder.begin(program)
+        assert forwarder.wait(block=True) == -signal.SIGUSR2
+    assert sent == [signal.SIGCONT, signal.SIGUSR2]
+
+
+def test_a_program_ignores_the_ends_of_its_children_where_gviz_was_started_so(tmp_path):
+    text = "import signal\nprint(signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN)\n"
+    (tmp_path / "program.py").write_text(text)
+    ran = subprocess.run(
+        [sys.executable, "-m", "gviz", "record", "-o", "t.gviz", "program.py"], cwd=tmp_path, text=True,
+        capture_output=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        preexec_fn=partial(signal.signal, signal.SIGCHLD, signal.SIG_IGN),
+    )  # fmt: skip
+    assert (ran.stdout, ran.returncode) == ("True\n", 0), ran.stderr
+
+
+def test_signals_that_come_while_a_queue_is_searched_stay_in_it(monkeypatch):
+    """A handler interrupts the search for signals of one number, which another process has answered for."""
+    with signals.forward() as forwarder, subprocess.Popen(["sleep", "60"]) as program:
+        forwarder.begin(program)
+        asked = []
+
+        def interrupted(number):
+            asked.append(number)
+            forwarder._queue.extend([number, signal.SIGWINCH] if asked == [signal.SIGUSR1] else [])
+            return number == signal.SIGUSR1
+
+        monkeypatch.setattr(forwarder._witness, "has", interrupted)
+        signal.raise_signal(signal.SIGUSR1)
+        assert asked == [signal.SIGUSR1, signal.SIGUSR1, signal.SIGWINCH]
+        assert forwarder.received == {signal.SIGUSR1, signal.SIGWINCH}
+        program.kill()
+
+
+def test_a_signal_just_before_the_wait_for_the_program_begins_is_passed_on():
+    """Both calls are made in C, so that Python's handler cannot run between them."""
+    kill = ctypes.CDLL(None).kill
+
+    class Late:
+        def __init__(self, reads):
+            self.reads, self.number = reads, signal.SIGUSR1
+
+        def recv(self, size):
+            calls = [partial(kill, os.getpid(), self.number), partial(self.reads.recv, size)]
+            self.number = 0
+            return [*map(operator.call, calls)][1]
+
+        def close(self):
+            self.reads.close()
+
+    with signals.forward() as forwarder, subprocess.Popen(["sleep", "60"]) as program:
+        forwarder._wake._receiver = Late(forwarder._wake._receiver)
+        forwarder.begin(program)
+        assert forwarder.wait(block=True) == -signal.SIGUSR1
 
 
 def test_a_witness_that_was_killed_lets_signals_be_passed_on():
@@ -231,7 +305,7 @@ def test_a_witness_that_was_killed_lets_signals_be_passed_on():
         os.kill(forwarder._witness._pid, signal.SIGKILL)
         forwarder.begin(program)
         signal.raise_signal(signal.SIGUSR1)
-        assert forwarder.wait(patient=True) == -signal.SIGUSR1
+        assert forwarder.wait(block=True) == -signal.SIGUSR1
 
 
 IMPORTED = """

@@ -7,6 +7,7 @@ import pytest
 from cli.programs import gviz, gviz_here
 
 from gviz.cli.slide import PART, USUAL, figure_hint, hint
+from gviz.errors import GvizError
 
 
 def svg(folder, width, height):
@@ -140,6 +141,19 @@ def test_only_options_that_make_the_text_of_a_figure_larger_are_suggested(tmp_pa
     assert said == "the text of the figure would be larger: 6.0 pt with --labels min"
     assert {"legend": False} not in tried
     assert figure_told(tmp_path, {}, [])[0] == ""
+
+
+def test_an_option_with_which_a_figure_is_refused_is_not_suggested(tmp_path):
+    path = tmp_path / "figure.svg"
+
+    def draw(changed):
+        if "direction" in changed:
+            raise GvizError("the text of this figure would be 0.7 pt high, less than 5 pt")
+        size = 9 if "labels" in changed else 5
+        path.write_text(f'<svg width="241pt" height="9pt"><g transform="scale({size / 11:.4f} 1)"></g></svg>')
+        return path
+
+    assert figure_hint(7, USUAL, draw) == "the text of the figure would be larger: 9.0 pt with --labels min"
 
 
 def test_options_that_were_used_are_not_tried_for_a_figure(tmp_path):

@@ -35,7 +35,7 @@ def test_a_tensor_shows_its_value_and_the_graph_behind_it():
     assert shown["text/plain"] == repr(y)
     root = ElementTree.fromstring(shown[SVG])
     assert root.tag.endswith("svg")
-    assert "Sin" in shown[SVG]
+    assert "sin" in shown[SVG]
 
 
 def test_a_tensor_without_a_graph_is_text():

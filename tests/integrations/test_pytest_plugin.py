@@ -197,10 +197,10 @@ def test_on_pytorch_the_answer_is_about_the_tensor(tmp_path):
     assert "3 failed" in said
     first, second, third = (part.partition("- gviz -")[2] for part in said.split("\n____")[1:4])
     assert "#1 w got no gradient" in first
-    assert "cut at #4 Detach at test_it.py:10" in first
+    assert "cut at #4 detach at test_it.py:10" in first
     assert "was not used" not in first  # that is another one's answer
-    assert "in #2 Log (1 of 2 elements), at test_it.py:17" in second
-    assert "#3 y = Mul is no leaf: only leaves keep their gradient in .grad, at test_it.py:21" in third
+    assert "in #2 log (1 of 2 elements), at test_it.py:17" in second
+    assert "#3 y = mul is not a leaf: only leaves keep their gradient in .grad, at test_it.py:21" in third
     assert "a tensor of shape (2,) has no gradient" in said
 
 
@@ -212,9 +212,9 @@ def failed(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("test_cut", ["a tensor of shape (2,) has no gradient", "cut at #3 Detach at test_it.py:9"]),
-        ("test_nan", ["holds a nan", "in the backward rule of", "Sqrt, at test_it.py:16"]),
-        ("test_anything_bad", ["the first inf appears in", "Exp, at test_it.py:22"]),
+        ("test_cut", ["a tensor of shape (2,) has no gradient", "cut at #3 detach at test_it.py:9"]),
+        ("test_nan", ["holds a nan", "in the backward rule of", "sqrt, at test_it.py:16"]),
+        ("test_anything_bad", ["the first inf appears in", "exp, at test_it.py:22"]),
         ("test_error", ["released by the first backward() at test_it.py:29", "retain_graph=True"]),
         ("test_unused", ["a tensor of shape (1,) has no gradient", "\nno recorded operation has used it"]),
         ("test_frozen", ["has no gradient", "it does not require a gradient, and no recorded operation has used it"]),

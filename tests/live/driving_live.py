@@ -5,7 +5,7 @@ import queue
 from pathlib import Path
 
 from gviz.live.program_process import ControlledProgram, Ended, OutputWritten
-from gviz.live.protocol import Paused, Wish
+from gviz.live.protocol import Paused, ResumeRequest
 from gviz.program.recording_request import Order, start
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
@@ -37,7 +37,7 @@ class Driver:
 
     def run(self, mode, **more):
         """Let the program run on; why it stands still, or that it has ended."""
-        self.session.go(Wish(mode, **more))
+        self.session.go(ResumeRequest(mode, **more))
         return self.next()
 
     def until_printed(self, text):

@@ -12,7 +12,7 @@ from driving_live import PATIENCE, Driver, is_collected
 
 from gviz.live.debuggee import SECONDS_TO_END
 from gviz.live.program_process import Ended
-from gviz.live.protocol import Paused, Released, Wish
+from gviz.live.protocol import Paused, Released, ResumeRequest
 from gviz.trace.file.reader import open_trace
 
 NODES = """\
@@ -95,12 +95,12 @@ def test_a_program_that_leaves_its_terminal_is_not_hung_up(start):
 
 def test_the_program_is_held_node_by_node_and_keeps_its_exit_code(start):
     driver = start(NODES, "--lr", "1")
-    assert driver.run("next") == Paused("wish", "MainThread", number=1)
+    assert driver.run("next") == Paused("fulfilled", "MainThread", number=1)
     assert driver.kinds == ["NodeCreated"]
-    assert driver.run("next") == Paused("wish", "MainThread", number=2)
+    assert driver.run("next") == Paused("fulfilled", "MainThread", number=2)
     assert driver.kinds == ["NodeCreated", "NodeCreated"]
     assert "made" not in driver.printed.decode()
-    assert driver.run("backward").why == "maybe"
+    assert driver.run("backward").reason == "maybe"
     driver.until_printed("made ['--lr', '1'] True\r\n")
     assert driver.kinds == ["NodeCreated", "NodeCreated", "Printed", "BackwardStarted"]
     assert driver.run("run") == Ended(3)
@@ -132,25 +132,25 @@ def _looking(seen, made):
 def test_a_pause_stops_an_endless_loop_and_says_where(start):
     driver = start(BUSY)
     driver.run("next")
-    driver.session.go(Wish("run"))
+    driver.session.go(ResumeRequest("run"))
     driver.until_printed("busy")
     places = []
     while len(places) < 3 or places[-1] not in (("program.py", "<module>", 5), ("program.py", "<module>", 6)):
         driver.session.pause()
         held = driver.next()
-        assert held.why == "pause"
+        assert held.reason == "pause"
         here = held.stack[0]
         places.append((Path(here.path).name, here.function, here.line))
-        driver.session.go(Wish("run"))
+        driver.session.go(ResumeRequest("run"))
 
 
 def test_an_interrupt_ends_the_wait_and_is_the_programs(start):
     driver = start(BUSY)
     driver.run("next")
-    driver.session.go(Wish("run"))
+    driver.session.go(ResumeRequest("run"))
     driver.until_printed("busy")
     driver.session.pause()
-    assert driver.next().why == "pause"
+    assert driver.next().reason == "pause"
     driver.session.interrupt()
     assert driver.next() == Released()
     assert driver.end() == Ended(0)
@@ -160,7 +160,7 @@ def test_an_interrupt_ends_the_wait_and_is_the_programs(start):
 
 def test_the_program_reads_from_its_terminal_which_has_a_size(start):
     driver = start("import os\nprint(input('name? '), os.get_terminal_size().columns)\n", size=(93, 20))
-    driver.session.go(Wish("run"))
+    driver.session.go(ResumeRequest("run"))
     driver.until_printed("name? ")
     driver.session.type("Ada")
     assert driver.end() == Ended(0)
@@ -177,7 +177,7 @@ def test_stopping_closes_the_trace(start):
 
 def test_a_program_that_does_not_want_to_end_is_killed(start):
     driver = start("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('deaf')\nwhile True: pass\n")
-    driver.session.go(Wish("run"))
+    driver.session.go(ResumeRequest("run"))
     driver.until_printed("deaf")
     driver.session.stop()
     assert driver.end().code == -signal.SIGKILL
@@ -219,7 +219,7 @@ def test_a_thread_that_is_held_is_named(start):
     driver = start(text.replace("sys.exit(3)", "t.start()\nt.join()\nz = x * 3"))
     driver.run("next", count=2)
     assert driver.run("backward") == Paused("maybe", "worker", number=2)
-    assert driver.run("step") == Paused("wish", "worker", number=3)
+    assert driver.run("step") == Paused("fulfilled", "worker", number=3)
     assert driver.run("next").thread == "worker"
     assert driver.run("run") == Ended(0)
 

@@ -15,14 +15,14 @@ from gviz import events as e
 from gviz.engine import nn
 from gviz.live.gate import Gate
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
-from gviz.live.protocol import Wish
+from gviz.live.protocol import ResumeRequest
 from gviz.query_syntax.stop_condition import stop
 from gviz.trace import navigation
 from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.trace.optimizer_steps import OptimizerSteps
-from gviz.trace.phases import DECIDING, PhaseTracker
+from gviz.trace.phases import PHASE_EVENTS, PhaseTracker
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds
 
@@ -33,8 +33,8 @@ MOVES = {
     "phase": navigation.phase,
 }
 STOPS = (
-    "#4", "Mul", "net.*", "on accumulate", "on backward", "on optimizer", "on nan", "on inf net.*", "on inplace #2",
-    "change #3", "change Mul.grad", "Add if value.sum() > 3", "on accumulate if grad > 2",
+    "#4", "mul", "net.*", "on accumulate", "on backward", "on optimizer", "on nan", "on inf net.*", "on inplace #2",
+    "change #3", "change mul.grad", "add if value.sum() > 3", "on accumulate if grad > 2",
     "if step > 1 and event == 'forward'", "if module == 'net.3'", "on free if op == 'mul'",
     "on accumulate if value[0] > 1", "if name == 'x' or value < 0", "demo.py:3",
 )  # fmt: skip
@@ -42,32 +42,32 @@ laws = settings(deadline=None, max_examples=60)
 
 
 class Debugger:
-    """Plays the debugger's side of a list of wishes, and notes where the program was held."""
+    """Plays the debugger's side of a list of requests, and notes where the program was held."""
 
-    def __init__(self, wishes):
-        self.wishes = list(wishes)
+    def __init__(self, requests):
+        self.requests = list(requests)
         self.log = MemoryLog()
         self.stops = []
         self.asked = 0
-        self.gate = Gate(self.log.append, self.wait, self.wish)
+        self.gate = Gate(self.log.append, self.wait, self.request)
 
     @property
-    def wish(self):
+    def request(self):
         done = len(self.stops)
-        return self.wishes[done] if done < len(self.wishes) else Wish("run")
+        return self.requests[done] if done < len(self.requests) else ResumeRequest("run")
 
     def wait(self, why):
         here = len(self.log)
         self.asked += 1
         if why != "maybe" or self.is_stop(here):
             self.stops.append(here)
-        return self.wish
+        return self.request
 
     def is_stop(self, here):
         timeline = Timeline(self.log)
-        match self.wish.mode:
+        match self.request.mode:
             case "continue":
-                hits = (hit.n for text in self.wish.stops for hit in Hits(timeline, stop(text)).after(here - 1))
+                hits = (hit.n for text in self.request.stops for hit in Hits(timeline, stop(text)).after(here - 1))
                 return here in navigation.stops(timeline) or here in hits
         return True
 
@@ -82,41 +82,41 @@ def closed(events):
 programs = histories.map(closed)
 
 
-def held(events, *wishes):
-    debugger = Debugger(wishes)
+def held(events, *requests):
+    debugger = Debugger(requests)
     for event in events:
         debugger.gate.receive(event)
     return debugger.stops
 
 
-def replayed(events, wishes):
-    """Where the same wishes lead through the finished recording, up to its end."""
+def replayed(events, requests):
+    """Where the same requests lead through the finished recording, up to its end."""
     timeline = Timeline(MemoryLog(events))
     n, stops = 0, []
-    for wish in wishes:
-        for _ in range(wish.count):
-            n = moved(timeline, n, wish)
+    for request in requests:
+        for _ in range(request.count):
+            n = moved(timeline, n, request)
         if n == len(timeline):
             return stops
         stops.append(n)
     return stops
 
 
-def moved(timeline, n, wish):
-    if wish.mode == "continue":
-        hits = [next((hit.n for hit in Hits(timeline, stop(text)).after(n)), len(timeline)) for text in wish.stops]
+def moved(timeline, n, request):
+    if request.mode == "continue":
+        hits = [next((hit.n for hit in Hits(timeline, stop(text)).after(n)), len(timeline)) for text in request.stops]
         return min([navigation.continue_(timeline, n), *hits])
-    if wish.mode == "to":
-        there = navigation.to_node(timeline, n, wish.node)
+    if request.mode == "to":
+        there = navigation.to_node(timeline, n, request.node)
         return len(timeline) if there == n else there
-    return MOVES[wish.mode](timeline, n)
+    return MOVES[request.mode](timeline, n)
 
 
 def shows_phases_at_once(events):
     """Whether each phase shows with its first event: a forward may have been prepared before anybody could know it."""
     phase_tracker, shown, log = PhaseTracker(), set(), MemoryLog(events)
     for n in range(1, len(log) + 1):
-        if isinstance(event := log.event(n), DECIDING):
+        if isinstance(event := log.event(n), PHASE_EVENTS):
             phase_tracker.process(n, event)
             shown.update({n} & {row[1] for row in phase_tracker.rows[-1:]})
     return shown == {row[1] for row in phase_tracker.rows}
@@ -152,17 +152,17 @@ def before_the_end(stops, events):
 @laws
 def test_the_program_is_held_where_the_recording_stops(events, modes):
     assume(shows_phases_at_once(events) or not {"phase", "finish"} & {*modes})
-    wishes = [Wish(mode) for mode in modes]
-    expected = replayed(events, wishes)
-    assert before_the_end(held(events, *wishes), events)[: len(expected)] == expected
+    requests = [ResumeRequest(mode) for mode in modes]
+    expected = replayed(events, requests)
+    assert before_the_end(held(events, *requests), events)[: len(expected)] == expected
 
 
 @given(programs, st.sampled_from(("step", "next")), st.integers(2, 5))
 @laws
 def test_a_count_is_as_many_wishes(events, mode, count):
-    wishes = [Wish(mode, count=count)] * 5
-    expected = replayed(events, wishes)
-    assert before_the_end(held(events, *wishes), events)[: len(expected)] == expected
+    requests = [ResumeRequest(mode, count=count)] * 5
+    expected = replayed(events, requests)
+    assert before_the_end(held(events, *requests), events)[: len(expected)] == expected
 
 
 @given(programs, st.lists(st.sampled_from(STOPS), max_size=3))
@@ -171,9 +171,9 @@ def test_a_count_is_as_many_wishes(events, mode, count):
 def test_running_on_stops_at_the_breakpoints_of_the_recording(events, texts):
     assume(not steps_through_freed(events))
     assume(tells_phases_at_once(events) or not any("'forward'" in text for text in texts))
-    wishes = [Wish("continue", stops=tuple(texts))] * 40
-    expected = replayed(events, wishes)
-    assert before_the_end(held(events, *wishes), events)[: len(expected)] == expected
+    requests = [ResumeRequest("continue", stops=tuple(texts))] * 40
+    expected = replayed(events, requests)
+    assert before_the_end(held(events, *requests), events)[: len(expected)] == expected
 
 
 @given(programs, st.integers(0, 6))
@@ -183,9 +183,9 @@ def test_running_to_a_node_stops_at_its_events(events, at):
     assume(len(timeline.nodes))
     info = timeline.info(timeline.nodes[at % len(timeline.nodes)])
     storages = tuple({output.storage for output in info.created.outputs})
-    wishes = [Wish("step", count=info.born), *[Wish("to", node=info.node, storages=storages)] * 40]
-    expected = replayed(events, wishes)
-    assert before_the_end(held(events, *wishes), events)[: len(expected)] == expected
+    requests = [ResumeRequest("step", count=info.born), *[ResumeRequest("to", node=info.node, storages=storages)] * 40]
+    expected = replayed(events, requests)
+    assert before_the_end(held(events, *requests), events)[: len(expected)] == expected
 
 
 def story():
@@ -197,7 +197,7 @@ def story():
 
 
 def test_a_pause_holds_at_the_next_event_whatever_was_wished():
-    debugger = Debugger([Wish("run")])
+    debugger = Debugger([ResumeRequest("run")])
     debugger.gate.receive(story()[0])
     debugger.gate.pause()
     for event in story()[1:]:
@@ -206,7 +206,7 @@ def test_a_pause_holds_at_the_next_event_whatever_was_wished():
 
 
 def test_a_pause_without_events_holds_where_the_program_is():
-    debugger = Debugger([Wish("run")])
+    debugger = Debugger([ResumeRequest("run")])
     assert debugger.gate.pause_here()
     assert debugger.stops == []
     debugger.gate.pause()
@@ -223,7 +223,7 @@ def test_a_pause_while_the_program_stands_still_waits_for_it_to_run_on(stands):
             return super().wait(why)
 
     paused = []
-    debugger = Interrupted([Wish("step")])
+    debugger = Interrupted([ResumeRequest("step")])
     if stands == "at an event":
         debugger.gate.receive(e.Marked("here"))
     else:
@@ -234,7 +234,7 @@ def test_a_pause_while_the_program_stands_still_waits_for_it_to_run_on(stands):
 
 
 def test_a_program_that_runs_freely_is_never_held():
-    assert held(story(), Wish("run")) == []
+    assert held(story(), ResumeRequest("run")) == []
 
 
 def test_what_the_wait_raises_goes_to_the_program_which_then_runs_to_a_stop():
@@ -243,9 +243,9 @@ def test_what_the_wait_raises_goes_to_the_program_which_then_runs_to_a_stop():
             super().wait(why)
             if len(self.stops) == 1:
                 raise KeyboardInterrupt
-            return Wish("run")
+            return ResumeRequest("run")
 
-    debugger = Interrupted([Wish("step")])
+    debugger = Interrupted([ResumeRequest("step")])
     first, *events = story()
     while isinstance(first, e.DEFINITIONS):
         debugger.gate.receive(first)
@@ -267,7 +267,7 @@ def test_other_threads_wait_where_one_is_held():
                 assert go.wait(20)
             return super().wait(why)
 
-    debugger = Threads([Wish("next"), Wish("run")])
+    debugger = Threads([ResumeRequest("next"), ResumeRequest("run")])
     worker = threading.Thread(target=lambda: [debugger.gate.receive(event) for event in story()])
     worker.start()
     assert arrived.wait(20)
@@ -295,7 +295,7 @@ def _say_aside(gate):
     "text",
     [
         "if abs(grad).max() > 2",
-        "Mul if abs(grad).sum() > 5 and value.max() > 2",
+        "mul if abs(grad).sum() > 5 and value.max() > 2",
         "change #1.grad if abs(grad).max() > 10",
     ],
 )
@@ -311,8 +311,8 @@ def test_conditions_on_gradients_stop_where_the_recording_does(text):
                 x += 1
 
     events = events_of(program)
-    wishes = [Wish("continue", stops=(text,))] * 40
-    assert before_the_end(held(events, *wishes), events) == replayed(events, wishes) != []
+    requests = [ResumeRequest("continue", stops=(text,))] * 40
+    assert before_the_end(held(events, *requests), events) == replayed(events, requests) != []
 
 
 def leaf(*numbers):
@@ -408,11 +408,11 @@ REAL = {
 @pytest.mark.parametrize(("program", "text"), [(program, text) for program, texts in REAL.items() for text in texts])
 def test_the_breakpoints_of_real_programs_hold_where_the_recording_stops(program, text):
     events = events_of(program)
-    wishes = [Wish("continue", stops=(text,))] * 40
+    requests = [ResumeRequest("continue", stops=(text,))] * 40
     named = max((at for at, event in enumerate(events) if isinstance(event, e.Named)), default=0)
     known = len(MemoryLog(events[:named]))  # what a thing will be called, nobody knows while the program runs
-    expected = [n for n in replayed(events, wishes) if n > known]
-    assert before_the_end(held(events, *wishes), events) == expected != []
+    expected = [n for n in replayed(events, requests) if n > known]
+    assert before_the_end(held(events, *requests), events) == expected != []
 
 
 def test_a_condition_that_can_be_told_at_once_asks_nobody():
@@ -426,7 +426,7 @@ def test_a_condition_that_can_be_told_at_once_asks_nobody():
     asked = {}
     for text in (
         "if value.max() > 1e9",
-        "Mul if abs(grad) > 1e9",
+        "mul if abs(grad) > 1e9",
         "y if value > 3",
         "if step > 5",
         "if name == 'y'",
@@ -434,7 +434,7 @@ def test_a_condition_that_can_be_told_at_once_asks_nobody():
         "if 1e8 < value.max() < 1e9",
         "SumBackward0",
     ):
-        debugger = Debugger([Wish("continue", stops=(text,))] * 40)
+        debugger = Debugger([ResumeRequest("continue", stops=(text,))] * 40)
         for event in events:
             debugger.gate.receive(event)
         asked[text] = debugger.asked
@@ -445,7 +445,7 @@ def test_a_module_asks_once_a_call_and_once_a_pass():
     events = events_of(calls_its_modules)
     asked = {}
     for text in ("net.1", "on forward net.1"):
-        debugger = Debugger([Wish("continue", stops=(text,))] * 40)
+        debugger = Debugger([ResumeRequest("continue", stops=(text,))] * 40)
         for event in events:
             debugger.gate.receive(event)
         asked[text] = debugger.asked
@@ -483,16 +483,16 @@ def begun(events):
 @given(programs.map(begun), st.integers(1, 3))
 @laws
 def test_a_closed_step_is_passed_by_as_in_the_recording(events, count):
-    wishes = [Wish("next", count=count, closed=(OPTIMIZER,))] * 40
-    assert before_the_end(held(events, *wishes), events) == folded(events, wishes)
+    requests = [ResumeRequest("next", count=count, collapsed=(OPTIMIZER,))] * 40
+    assert before_the_end(held(events, *requests), events) == folded(events, requests)
 
 
-def folded(events, wishes):
-    """Where the same wishes lead through the finished recording, with the steps of optimizers closed."""
+def folded(events, requests):
+    """Where the same requests lead through the finished recording, with the steps of optimizers closed."""
     timeline = Timeline(MemoryLog(events))
     folds, n, stops = Folds(timeline), 0, []
-    for wish in wishes:
-        for _ in range(wish.count):
+    for request in requests:
+        for _ in range(request.count):
             n = folds.next_node(timeline, n)
         if n == len(timeline):
             return stops
@@ -556,9 +556,9 @@ def optimized(name):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_step_of_an_optimizer_is_one_stop_live_as_in_the_recording(name):
     events = optimized(name)
-    wishes = [Wish("next", closed=(OPTIMIZER,))] * 300
-    stops = before_the_end(held(events, *wishes), events)
-    assert stops == folded(events, wishes)
+    requests = [ResumeRequest("next", collapsed=(OPTIMIZER,))] * 300
+    stops = before_the_end(held(events, *requests), events)
+    assert stops == folded(events, requests)
     timeline = Timeline(MemoryLog(events))
     starts, ends = ([n for n, _ in timeline.select([kind])] for kind in (e.OptimizerStarted, e.OptimizerStepped))
     within = [[timeline.event(n) for n in stops if start < n < end] for start, end in zip(starts, ends, strict=True)]
@@ -573,8 +573,8 @@ def test_a_step_of_an_optimizer_is_one_stop_live_as_in_the_recording(name):
 @pytest.mark.parametrize("mode", ["step", "next", "finish", "phase"])
 def test_phases_of_a_step_and_what_it_computes_are_met_live_as_in_the_recording(name, mode):
     events = optimized(name)
-    wishes = [Wish(mode)] * 600
-    assert before_the_end(held(events, *wishes), events) == replayed(events, wishes)
+    requests = [ResumeRequest(mode)] * 600
+    assert before_the_end(held(events, *requests), events) == replayed(events, requests)
 
 
 def trained(layers, *, twice):
@@ -658,8 +658,11 @@ def test_a_closed_module_is_one_next_as_in_the_recording(program, data, begin, c
     first_call = next(n for n in range(1, len(timeline)) if isinstance(timeline.event(n), e.ScopeEntered))
     n = navigation.step(timeline, min(first_call + begin, len(timeline) - 1) - 1)
     so_far = sum(1 for seq in range(1, n + 1) if not isinstance(timeline.event(seq), e.SILENT))
-    wishes = [Wish("step", count=so_far), *[Wish("next", count=count, closed=folds.collapsed_in_program)] * 80]
-    stops = before_the_end(held(events, *wishes), events)[1:]
+    requests = [
+        ResumeRequest("step", count=so_far),
+        *[ResumeRequest("next", count=count, collapsed=folds.collapsed_in_program)] * 80,
+    ]
+    stops = before_the_end(held(events, *requests), events)[1:]
     for stop_at in stops:
         for _ in range(count):
             n = folds.next_node(timeline, n)
@@ -695,8 +698,8 @@ def test_a_step_passes_the_same_events_as_in_a_recording():
     said = list(closed(tell([("leaf", 1, 0, 0), ("op", 0, 0, 1), ("op", 0, 0, 1)])))
     first = next(at for at, event in enumerate(said) if isinstance(event, e.NodeCreated)) + 1
     events = [*said[:first], e.VariableHeld("w", 1, "", "<module>"), e.VariableHeld("v", 1, "", "f"), *said[first:]]
-    wishes = [Wish("step")] * len(events)
-    assert before_the_end(held(events, *wishes), events) == replayed(events, wishes)
+    requests = [ResumeRequest("step")] * len(events)
+    assert before_the_end(held(events, *requests), events) == replayed(events, requests)
 
 
 def test_a_call_is_finished_at_its_end_and_not_with_the_pass_that_runs_in_it():
@@ -706,10 +709,13 @@ def test_a_call_is_finished_at_its_end_and_not_with_the_pass_that_runs_in_it():
     events = events_of(program)
     counted = [event for event in events if type(event) not in e.DEFINITIONS]
     inside = next(n for n, event in enumerate(counted, 1) if isinstance(event, e.NodeCreated) and event.scope)
-    wishes = [Wish("step", count=inside), Wish("finish")]  # out of the layer
-    wishes += [Wish("step"), Wish("finish")]  # out of the model around it, whose forward runs a pass
-    stops = held(events, *wishes)
-    assert stops == replayed(events, wishes)
+    requests = [ResumeRequest("step", count=inside), ResumeRequest("finish")]  # out of the layer
+    requests += [
+        ResumeRequest("step"),
+        ResumeRequest("finish"),
+    ]  # out of the model around it, whose forward runs a pass
+    stops = held(events, *requests)
+    assert stops == replayed(events, requests)
     assert isinstance(counted[stops[-1] - 1], e.ScopeLeft)
     assert any(isinstance(event, e.BackwardFinished) for event in counted[: stops[-1]])
 
@@ -735,4 +741,4 @@ def test_a_phase_is_finished_when_an_event_shows_that_the_next_one_began_earlier
         and event.kind == "op"
     )  # fmt: skip
     assert forward.start < tracked - 1
-    assert held(events, Wish("step", count=measured.start), Wish("finish"))[1] == tracked - 1
+    assert held(events, ResumeRequest("step", count=measured.start), ResumeRequest("finish"))[1] == tracked - 1

@@ -12,7 +12,7 @@ import pytest
 from driving_live import PATIENCE, Driver, is_collected
 
 from gviz.live.program_process import Ended
-from gviz.live.protocol import Wish
+from gviz.live.protocol import ResumeRequest
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 
@@ -27,7 +27,7 @@ DEBUGGER = """\
 import sys, queue
 sys.path[:0] = {path!r}
 from driving_live import Driver
-from gviz.live.protocol import Wish
+from gviz.live.protocol import ResumeRequest
 driver = Driver({folder!r}, {program!r})
 print(driver.session.pid, flush=True)
 {goes_on}
@@ -47,7 +47,7 @@ def debugging(folder, goes_on):
 @pytest.mark.parametrize("seconds", MOMENTS)
 def test_a_killed_program_leaves_what_it_did(tmp_path, seconds):
     driver = Driver(tmp_path, TRAINING)
-    driver.session.go(Wish("run"))
+    driver.session.go(ResumeRequest("run"))
     time.sleep(seconds)  # the moment is what is tested: any will do
     os.kill(driver.session.pid, signal.SIGKILL)
     assert driver.end() == Ended(-signal.SIGKILL)

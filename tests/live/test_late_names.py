@@ -8,7 +8,7 @@ from gviz import events as e
 from gviz.engine import nn
 from gviz.engine.nn import functional
 from gviz.live.gate import Gate
-from gviz.live.protocol import Wish
+from gviz.live.protocol import ResumeRequest
 from gviz.query_syntax.stop_condition import stop
 from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.event_log import MemoryLog
@@ -106,16 +106,16 @@ class Debugger:
         self.timeline = Timeline(self.log)
         self.timeline.growing = True
         self.hits = Hits(self.timeline, stop(text))
-        self.gate = Gate(self.log.append, self.wait, self.wish)
+        self.gate = Gate(self.log.append, self.wait, self.request)
 
     @property
-    def wish(self):
-        return Wish("continue", stops=(self.text,))
+    def request(self):
+        return ResumeRequest("continue", stops=(self.text,))
 
     def wait(self, why):
         self.timeline.refresh()
         self.look()
-        return self.wish
+        return self.request
 
     def look(self):
         for hit in self.hits.after(self.stops[-1] if self.stops else 0):

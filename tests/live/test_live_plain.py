@@ -40,7 +40,7 @@ def test_until_takes_a_line_and_refuses_one_that_is_no_code(tmp_path):
     commands = "until 116\nuntil 6\nuntil 3\nuntil nosuch\ntype Ada\nuntil 8\n"
     _, out, _ = live(tmp_path, commands=commands)
     assert "(gviz) until 116\nnothing later is at 116; hint: program.py has 11 lines." in out
-    assert out.index("until 6") < out.index("node #2 y = Mul") < out.index("until 3")
+    assert out.index("until 6") < out.index("node #2 y = mul") < out.index("until 3")
     assert "3 was never reached: line 4 makes nodes, line 3 none" in out
     assert "| hello Ada" in out
 
@@ -68,13 +68,13 @@ def test_q_with_an_exclamation_mark_stops_the_program_without_a_question(tmp_pat
 def test_an_iteration_that_is_still_to_come_is_told_with_what_lets_the_program_run_there(tmp_path):
     _, out, _ = live(tmp_path, commands="goto iteration 2\nuntil if step == 1\ngoto iteration 2\nq!\n")
     assert "there is no iteration 2 so far; hint: until if step == 1 lets the program run there." in out
-    assert out.index("until if step == 1\n") < out.index("event 12, forward, node #3 y = Mul")
+    assert out.index("until if step == 1\n") < out.index("event 12, forward, node #3 y = mul")
     assert out.count("there is no iteration") == 1
 
 
 def test_goto_lets_the_program_run_to_an_event_that_is_still_to_come(tmp_path):
     """Also from the past, and past breakpoints, as it does in a recording; to its end where there is none."""
-    commands = "break Mul\ngoto 10\ngoto 5\n@12\ngoto 12\ngoto 9999\n"
+    commands = "break mul\ngoto 10\ngoto 5\n@12\ngoto 12\ngoto 9999\n"
     _, out, _ = live(tmp_path, commands=commands + "type Ada\nquit\n")
     events = re.findall(r"^(?:back to )?event (\d+),", out, re.M)
     assert events[:5] == ["1", "10", "5", "12", "12"]
@@ -104,7 +104,7 @@ def test_a_line_of_any_length_is_one_line(tmp_path):
 
 
 def test_breakpoints_hold_it_again_and_again_and_in_the_next_run(tmp_path):
-    code, out, _ = live(tmp_path, "--break", "Mul if step == 1", commands="c\ntype Ada\ncontinue 2\nrun\nkill\n")
+    code, out, _ = live(tmp_path, "--break", "mul if step == 1", commands="c\ntype Ada\ncontinue 2\nrun\nkill\n")
     stops = re.findall(r"event (\d+), (\w+).*\nbreakpoint 1\.", out)
     assert [kind for _, kind in stops] == ["forward", "backward", "forward"]
     assert stops[0] == stops[2]
@@ -113,8 +113,8 @@ def test_breakpoints_hold_it_again_and_again_and_in_the_next_run(tmp_path):
 
 def test_until_lets_the_program_run_to_a_place_and_leaves_no_breakpoint(tmp_path):
     _, out, _ = live(tmp_path, commands="until program.py:6\nuntil\nuntil program.py:6\ninfo break\nquit\n")
-    nodes = [node for node in re.findall(r"event \d+, \w+, node (#\d+ \w+ = Mul|#1 x)", out) if node != "#1 x"]
-    assert nodes == ["#2 y = Mul", "#3 y = Mul"]
+    nodes = [node for node in re.findall(r"event \d+, \w+, node (#\d+ \w+ = mul|#1 x)", out) if node != "#1 x"]
+    assert nodes == ["#2 y = mul", "#3 y = mul"]
     assert "there are no breakpoints" in out
 
 
@@ -152,7 +152,7 @@ def test_on_error_and_pauses_of_the_command_line(tmp_path):
     failing = PROGRAM.replace("name = ", "y.backward()\nname = ")
     code, out, _ = live(tmp_path, "--on", "error", program=failing)
     assert code == 1
-    assert "event 36, backward pass 4, node #4 y = Mul: the pass ended with an error" in out
+    assert "event 36, backward pass 4, node #4 y = mul: the pass ended with an error" in out
     _, out, _ = live(tmp_path, "--pause", "backward", commands="quit\n")
     assert "event 3, backward" in out
     code, out, _ = live(tmp_path, "--pause", "never", "-c", "type Bo", program=PROGRAM)
@@ -308,7 +308,7 @@ def test_a_call_that_is_switched_off_does_not_cut_next_short(tmp_path):
 
 
 def test_a_count_goes_past_that_many_breakpoints(tmp_path):
-    _, out, _ = live(tmp_path, commands="break Mul\nc 2\nquit\n", program=CALLS.replace("    gviz.breakpoint()\n", ""))
+    _, out, _ = live(tmp_path, commands="break mul\nc 2\nquit\n", program=CALLS.replace("    gviz.breakpoint()\n", ""))
     assert re.findall(r"^event (\d+), .*\nbreakpoint 1\.", out, re.M) == ["6"]
 
 

@@ -418,7 +418,7 @@ def test_commands_wait_until_the_program_stands_still(tmp_path):
 def test_another_run_has_the_same_breakpoints(tmp_path):
     async def scenario(running):
         await running.stands_at(1)
-        await running.press(":", *"break Mul if value > 5", "enter")
+        await running.press(":", *"break mul if value > 5", "enter")
         await running.press("c")
         await running.stands_at(3)
         await running.press("ctrl+r")
@@ -426,7 +426,7 @@ def test_another_run_has_the_same_breakpoints(tmp_path):
     screen = debugged(scenario, tmp_path)
     assert screen.restarts
     again = screen.next_run((80, 24))
-    assert [one.stop.text for one in again.cursor.breakpoints.listed] == ["Mul if value > 5"]
+    assert [one.stop.text for one in again.cursor.breakpoints.listed] == ["mul if value > 5"]
     again.live.program.stop()
 
 

@@ -24,7 +24,7 @@ class Busy:
     def pause(self):
         self.pauses += 1
 
-    def go(self, wish):
+    def go(self, request):
         pass
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from gviz.live.protocol import LARGEST_MESSAGE, Connection, Go, Wish
+from gviz.live.protocol import LARGEST_MESSAGE, Connection, Go, ResumeRequest
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def ends():
 
 def test_many_breakpoints_arrive(ends):
     end, other = ends
-    go = Go(Wish("continue", stops=tuple(f"train.py:{line} if value.max() > 10" for line in range(40_000))), 3)
+    go = Go(ResumeRequest("continue", stops=tuple(f"train.py:{line} if value.max() > 10" for line in range(40_000))), 3)
     sending = threading.Thread(target=Connection(end).send, args=(go,))
     sending.start()
     assert other.receive() == go

@@ -13,7 +13,7 @@ from gviz import events as e
 from gviz.live import debuggee as debuggee_module
 from gviz.live.debuggee import Debuggee
 from gviz.live.program_process import ControlledProgram
-from gviz.live.protocol import Connection, Go, Left, LetGo, Paused, Ready, Released, Wish
+from gviz.live.protocol import Connection, Detach, Detached, Go, Paused, Ready, Released, ResumeRequest
 
 PATIENCE = 20
 
@@ -35,7 +35,7 @@ class Program:
         end.settimeout(PATIENCE)
         self.line = Connection(end)
         self.during_flush = lambda: None
-        self.line.send(Go(Wish("step")))
+        self.line.send(Go(ResumeRequest("step")))
         self.gate = self.debuggee.paused_by(self)(self)
         assert isinstance(self.line.receive(), Ready)
 
@@ -72,8 +72,8 @@ def runs_on(thread):
 
 def test_a_program_let_go_between_its_last_event_and_its_stop_runs_on(program):
     def let_go():
-        program.line.send(LetGo())
-        assert isinstance(program.line.receive(), Left)
+        program.line.send(Detach())
+        assert isinstance(program.line.receive(), Detached)
 
     program.during_flush = let_go
     assert runs_on(program.step())
@@ -88,12 +88,12 @@ def test_an_answer_to_another_stop_is_none(program):
     thread = program.step()
     held = program.line.receive()
     assert isinstance(held, Paused)
-    program.line.send(Go(Wish("run"), held.number - 1))
-    program.line.send(Go(Wish("step"), held.number))
+    program.line.send(Go(ResumeRequest("run"), held.number - 1))
+    program.line.send(Go(ResumeRequest("step"), held.number))
     assert runs_on(thread)
     again = program.step()  # it was the step that counted
     assert program.line.receive().number == held.number + 1
-    program.line.send(Go(Wish("run"), held.number + 1))
+    program.line.send(Go(ResumeRequest("run"), held.number + 1))
     assert runs_on(again)
 
 
@@ -116,17 +116,17 @@ def session():
     made._waiting.join(PATIENCE)
 
 
-@pytest.mark.parametrize("last", [Paused("wish", number=3), Released()])
+@pytest.mark.parametrize("last", [Paused("fulfilled", number=3), Released()])
 def test_leave_is_taken_by_a_word_of_its_own_and_not_by_what_was_on_its_way(session, last):
     session._change_state("released")
     session._take(last)
     assert not session._disconnected.is_set()
     assert session.reports == []
-    session._take(Left())
+    session._take(Detached())
     assert session._disconnected.is_set()
 
 
-@pytest.mark.parametrize("last", [Paused("wish", number=3), Released()])
+@pytest.mark.parametrize("last", [Paused("fulfilled", number=3), Released()])
 def test_what_a_program_said_before_its_end_does_not_revive_it(session, last):
     session._kill(signal.SIGKILL)
     session._waiting.join(PATIENCE)
@@ -137,7 +137,7 @@ def test_what_a_program_said_before_its_end_does_not_revive_it(session, last):
 
 def test_a_session_that_was_let_go_can_only_end(session):
     session._change_state("released")
-    session.go(Wish("run"))
+    session.go(ResumeRequest("run"))
     assert session.state == "released"
     session._kill(signal.SIGKILL)
     session._waiting.join(PATIENCE)

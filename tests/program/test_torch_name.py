@@ -1,4 +1,4 @@
-"""``import torch`` means gviz's engine for one run, and only where it should."""
+"""``import torch`` means the built-in engine for one run, and only where it should."""
 
 from importlib import import_module
 from types import ModuleType
@@ -57,9 +57,9 @@ print(y)
 """
 
 LACKING = {
-    "import torch.fx": "ModuleNotFoundError: gviz's engine has no torch.fx",
-    "import torch.op": "ModuleNotFoundError: gviz's engine has no torch.op",
-    "import torchvision": "ModuleNotFoundError: torchvision needs real PyTorch: gviz's engine cannot run it",
+    "import torch.fx": "ModuleNotFoundError: the built-in engine has no torch.fx",
+    "import torch.op": "ModuleNotFoundError: the built-in engine has no torch.op",
+    "import torchvision": "ModuleNotFoundError: torchvision needs real PyTorch: the built-in engine cannot run it",
     "from torchaudio import transforms": "ModuleNotFoundError: torchaudio needs real PyTorch",
     "from torch import fft": "ImportError: gviz's built-in engine has no torch.fft yet",
     "from torch.nn import Linea": "ImportError: gviz's built-in engine has no torch.nn.Linea yet; it has Linear",
@@ -129,7 +129,7 @@ def test_auto_without_torch_says_so_once(tmp_path):
     (tmp_path / "program.py").write_text(USES_TORCH)
     code, out, err = recorded("program.py", cwd=tmp_path, path=tmp_path)
     assert (code, out) == (0, ENGINE_SAYS)
-    assert err == "gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run\n"
+    assert err == "gviz: PyTorch is not installed, so `import torch` means the built-in engine in this run\n"
 
 
 def test_a_program_without_torch_is_warned_of_once(tmp_path):

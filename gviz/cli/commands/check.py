@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gviz.explain.finding_kinds import Kind
     from gviz.trace.timeline import Timeline
 
-_FOUND = 1
+_EXIT_FINDINGS = 1
 
 
 class _LevelName(click.Choice[str]):
@@ -29,8 +29,8 @@ class _LevelName(click.Choice[str]):
         return super().convert("note" if value == "suspicion" else value, param, ctx)
 
 
-def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _list(context: click.Context, parameter: click.Parameter, is_on: bool) -> None:
+    if is_on:
         from gviz.explain.finding_kinds import findable
 
         for kind in findable():
@@ -57,19 +57,19 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     """
     from gviz.explain.check import LEVELS
 
-    kinds = _kinds(only, ignore)
+    kinds, grave = _kinds(only, ignore), LEVELS[: LEVELS.index(fail_on) + 1]
     with recorded(program) as inputs:
         rank_findings = _all_findings(inputs, kinds)
+        fails = any(one.checked.level in grave for one in rank_findings)
         if format == "text":
-            findings.print_text(inputs, rank_findings, len(kinds), whole=whole)
-            if rank_findings:
+            findings.print_text(inputs, rank_findings, len(kinds), whole=whole, fails=fails)
+            if rank_findings and any(timeline.nodes for timeline in inputs.timelines):
                 event, rank = rank_findings[0].checked.finding.event, inputs.paths[rank_findings[0].ranks[0]]
                 click.echo(findings.how_to_open(program, event, rank if inputs.in_folder else None))
         else:
             click.echo(findings.as_data(format, inputs, rank_findings))
         _show_not_seen(inputs)
-    grave = LEVELS[: LEVELS.index(fail_on) + 1]
-    return _FOUND if any(one.checked.level in grave for one in rank_findings) else 0
+    return _EXIT_FINDINGS if fails else 0
 
 
 def _all_findings(inputs: Recordings, kinds: list[Kind]) -> list[RankFinding]:

@@ -34,7 +34,7 @@ def command(settings: GlobalOptions, name: str | None, list_all: bool) -> int:
     lesson = lessons.find(name)
     engine: Engine = "torch" if lesson.needs_pytorch else "builtin"
     recorded = record_program(Program((str(lesson.path),), engine=engine))
-    piped = terminal.why_plain(asked=settings.plain) and not settings.plain and not sys.stdin.isatty()
+    piped = terminal.why_plain(plain=settings.plain) and not settings.plain and not sys.stdin.isatty()
     first = sys.stdin.readline() if piped else ""
     if piped and not first:
         _walk(recorded.trace)

@@ -73,8 +73,8 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option(
     "--labels",
     type=click.Choice(["min", "short", "full"]),
-    default="short",
-    help="min: names only. short: also values and gradients. full: also types, local derivatives and source lines.",
+    help="min: names only. short: also values and gradients. full: also types, local derivatives and source lines. The "
+    "default is short, or less text in a picture that would not fit.",
 )
 @click.option(
     "--tensors",

@@ -13,7 +13,7 @@ from gviz.cli.options import at_option
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, recorded, takes_program
 from gviz.cli.progress import with_progress
 from gviz.errors import GvizError
-from gviz.system.cooperative_work import Driven, Far
+from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
@@ -85,24 +85,24 @@ def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
             raise GvizError(f"--allow {shown(name)}: no function of this name was tried", hint=hint, exit_code=2)
 
 
-def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven[list[NodeCheck]]:
+def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> LongWork[list[NodeCheck]]:
     """Try each rule; those that Ctrl+C prevents count as not tried. `GvizError` if there is no rule to try."""
     from gviz.api.moment_argument import moment_of
     from gviz.explain.gradcheck_report import check_node, interrupted_check
 
     n = moment_of(timeline, at) if at else len(timeline)
-    nodes = _asked(timeline, places, n) if places else _own(timeline)
+    nodes = _nodes_at(timeline, places, n) if places else _own(timeline)
     checks: list[NodeCheck] = []
     try:
-        for done, node in enumerate(nodes):
-            yield Far("running again: node", done, len(nodes))
+        for number, node in enumerate(nodes):
+            yield WorkProgress("running again: node", number, len(nodes))
             checks.append(check_node(timeline, node, n))
     except KeyboardInterrupt:
         checks += map(interrupted_check, nodes[len(checks) :])
     return checks
 
 
-def _asked(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
+def _nodes_at(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
     from gviz.explain.gradcheck_report import checkable_nodes
     from gviz.query.name_lookup import NamedNodes
     from gviz.query.node_lookup import last
@@ -135,7 +135,7 @@ def _text(timeline: Timeline, checks: Iterable[NodeCheck]) -> Iterator[str]:
 
 def _by_function(timeline: Timeline, checks: Iterable[NodeCheck], allow: Sequence[str]) -> Iterator[str]:
     """Return for each function the results of its calls and the call to show."""
-    from gviz.explain.display_names import made_at
+    from gviz.explain.display_names import at_text
 
     calls: defaultdict[int, list[NodeCheck]] = defaultdict(list)
     for one in checks:
@@ -143,7 +143,7 @@ def _by_function(timeline: Timeline, checks: Iterable[NodeCheck], allow: Sequenc
     for op, its in calls.items():
         name = timeline.op(op).name
         telling = min(its, key=lambda one: _ORDER.index(one.verdict))
-        yield f"{shown(name)}{made_at(timeline.info(telling.node).frames)}: {_count(its)}"
+        yield f"{shown(name)}{at_text(timeline.info(telling.node).frames)}: {_count(its)}"
         yield from (f"  {row}" for row in _text(timeline, [telling]))
         if telling.differs and name in allow:
             yield f"  it is allowed to differ (--allow {shown(name)})"
@@ -169,7 +169,7 @@ def _as_data(timeline: Timeline, one: NodeCheck, allow: Sequence[str]) -> dict[s
         "kind": one.kind or None,
         "allowed": info.op.name in allow,
         "second_derivatives": None if one.second is None else {"verdict": one.second.verdict, "why": one.second.why},
-        "inputs": [_input(each) for each in one.found],
+        "inputs": [_input(each) for each in one.checks],
         "not_tried": one.why_not or None,
     }
 

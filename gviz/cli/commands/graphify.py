@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gviz.graphify.breaks import Break
     from gviz.trace.timeline import Timeline
 
-_FOUND = 1
+_EXIT_BREAKS = 1
 
 
 @click.command("graphify", context_settings=SCRIPT_CONTEXT)
@@ -42,7 +42,7 @@ def command(program: Program, function: str, format: str) -> int:
         recordings.print_answers(
             inputs, format, lambda timeline: _text(breaks[timeline]), lambda timeline: {"breaks": breaks[timeline]}
         )
-    return _FOUND if any(breaks.values()) else 0
+    return _EXIT_BREAKS if any(breaks.values()) else 0
 
 
 def _breaks(timeline: Timeline, function: str) -> list[Break]:

@@ -58,7 +58,7 @@ def _terminal(settings: GlobalOptions) -> dict[str, Any]:
     import locale
     import shutil
 
-    why_plain = terminal.why_plain(asked=settings.plain)
+    why_plain = terminal.why_plain(plain=settings.plain)
     columns, rows = shutil.get_terminal_size()
     return {
         "size": f"{columns}x{rows}",
@@ -67,7 +67,7 @@ def _terminal(settings: GlobalOptions) -> dict[str, Any]:
         "NO_COLOR": os.environ.get("NO_COLOR", ""),
         "encoding": locale.getencoding(),
         "debugger": f"line by line ({why_plain})" if why_plain else "full screen",
-        "characters": "ASCII" if terminal.needs_ascii(asked=settings.ascii) else "Unicode",
+        "characters": "ASCII" if terminal.needs_ascii(ascii=settings.ascii) else "Unicode",
     }
 
 

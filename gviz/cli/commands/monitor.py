@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import click
 
@@ -17,16 +16,18 @@ OLDER = "first, findings, thinned"
 
 @click.command("monitor", context_settings=SCRIPT_CONTEXT)
 @click.option(
-    "--on", "until", type=click.Choice(["nan", "inf"]),
-    help="Stop recording at the first nan or inf; the script continues.",
+    "--on", "pauses", type=click.Choice(["nan", "inf", "alarm"]), multiple=True,
+    help="Pause the script and open the debugger when the loss or a gradient is nan or inf, or at any alarm; may be "
+    "repeated.",
 )  # fmt: skip
 @takes_program
-def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
+def command(program: Program, pauses: tuple[str, ...]) -> int:
     """Run a long PyTorch script, and record some of its iterations whole.
 
     Recording takes at most 5% of the script's time (--budget sets another share). Between the iterations that are
     recorded, gviz looks at the loss and at the norm of the gradients. If one becomes nan or leaps, the next iterations
-    are recorded, and gviz prints the command that records the iterations before it.
+    are recorded, and gviz prints the command that records the iterations before it. With --on the script also pauses,
+    and the debugger opens on it.
 
     The trace stays under 100 MiB, however long the script runs: when it is full, older iterations become fewer
     (--max-size, --keep and --last choose otherwise).
@@ -36,5 +37,5 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
         keeping = replace(keeping, budget=BUDGET)
     if not keeping.bounded:
         keeping = replace(keeping, max_size=MAX_SIZE, older=OLDER)
-    program = replace(program, keeping=keeping)
-    return run_and_report(program, until)
+    program = replace(program, keeping=replace(keeping, pause_on=",".join(pauses)))
+    return run_and_report(program)

@@ -10,7 +10,7 @@ import msgspec
 
 from gviz.cli import rank_report, recordings
 from gviz.cli.debugger import debug
-from gviz.cli.options import GlobalOptions, Opening, at_option, display_options, takes_opening
+from gviz.cli.options import GlobalOptions, StartCommands, at_option, display_options, takes_opening
 from gviz.cli.trace_name import TraceArgument
 from gviz.errors import GvizError
 from gviz.source.site import Frame
@@ -33,7 +33,7 @@ def command(
     trace: Path | None,
     other: Path | None,
     at: str | None,
-    opening: Opening,
+    opening: StartCommands,
     *,
     waited_for: bool,
     stack: str,
@@ -53,7 +53,7 @@ def command(
     if path.is_dir():
         path, of, commands, own_at = _of_folder(path)
         at = at or own_at
-        if not terminal.why_plain(asked=settings.plain):  # there they are on the screen already
+        if not terminal.why_plain(plain=settings.plain):  # there they are on the screen already
             lines = (*lines, *commands)
     if other is not None:
         from gviz.trace.file.reader import open_trace

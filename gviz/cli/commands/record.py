@@ -11,7 +11,7 @@ from typing import Literal
 import click
 
 from gviz.cli import shell_quoting, streams, trace_name
-from gviz.cli.program_run import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
+from gviz.cli.program_run import SCRIPT_CONTEXT, Program, has_trace, record_program, takes_program
 from gviz.cli.recordings import few
 from gviz.errors import GvizError
 from gviz.program import rank_names
@@ -32,15 +32,14 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
     The script runs as `python SCRIPT ARGS...` would run it, and gviz ends with its exit code. Options of gviz come
     before SCRIPT. Without -o the trace goes to the cache folder, where `gviz open` finds the newest.
     """
-    return run_and_report(program, until)
+    return run_and_report(replace(program, keeping=replace(program.keeping, until=until or "")))
 
 
-def run_and_report(program: Program, until: Literal["nan", "inf"] | None) -> int:
-    """Run a program, record it (`until` the first nan or inf, if asked) and report what was written."""
-    program = replace(program, keeping=replace(program.keeping, until=until or ""))
+def run_and_report(program: Program) -> int:
+    """Run a program, record it and report what was written."""
     recorded = record_program(program)
     try:
-        if is_left(recorded.trace):
+        if has_trace(recorded.trace):
             _report(recorded.trace, program.keeping.first)
     except GvizError as error:  # the program has damaged its trace, which does not make the program fail
         click.echo("\n".join(error.lines()), err=True)

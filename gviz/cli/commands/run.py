@@ -10,8 +10,8 @@ import click
 
 from gviz.cli import streams
 from gviz.cli.debugger import debug
-from gviz.cli.options import GlobalOptions, Opening, display_options, takes_opening
-from gviz.cli.program_run import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
+from gviz.cli.options import GlobalOptions, StartCommands, display_options, takes_opening
+from gviz.cli.program_run import SCRIPT_CONTEXT, Program, has_trace, record_program, takes_program
 from gviz.tui import terminal
 from gviz.tui.session_options import LiveSessionOptions, SessionOptions, Title
 
@@ -38,7 +38,7 @@ _WHY_NOT_PAUSED = (
 )
 @takes_opening
 @takes_program
-def command(settings: GlobalOptions, program: Program, opening: Opening, pause: Pause) -> int:
+def command(settings: GlobalOptions, program: Program, opening: StartCommands, pause: Pause) -> int:
     """Debug a script while it runs.
 
     The debugger pauses the script at its first operation; you step it from there. The script runs as `python SCRIPT
@@ -53,15 +53,15 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
     if can_pause:
         streams.show(_WHY_NOT_PAUSED)
     recorded = record_program(program)
-    if not is_left(recorded.trace):
+    if not has_trace(recorded.trace):
         return recorded.exit_code
     streams.show(f"trace: {recorded.trace}")
     code = debug(recorded.trace, settings, SessionOptions(_title(program), opening=opening.over_a_recording))
     return int(recorded.exit_code) or code
 
 
-def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mode) -> int:
-    plain = bool(terminal.why_plain(asked=settings.plain))
+def _live(settings: GlobalOptions, program: Program, opening: StartCommands, first: Mode) -> int:
+    plain = bool(terminal.why_plain(plain=settings.plain))
     with terminal.unechoed(plain=plain):
         from gviz import tui
         from gviz.cli.debugger import Launcher
@@ -76,9 +76,9 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
         if plain:
             code = live_line_mode.debug(options, sys.stdin, sys.stdout)
         else:
-            code = tui.debug_live(options, ascii=terminal.needs_ascii(asked=settings.ascii), theme=settings.theme)
+            code = tui.debug_live(options, ascii=terminal.needs_ascii(ascii=settings.ascii), theme=settings.theme)
     launch.leave(printed=not plain)
-    if is_left(launch.trace):
+    if has_trace(launch.trace):
         streams.show(f"trace: {launch.trace}")
     return code
 

@@ -111,11 +111,11 @@ def training_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 
     curves = progress(timeline, n)
     recorded = timeline.recorded_iterations
-    looks = recorded.looks if recorded is not None else ()
+    checks = recorded.checks if recorded is not None else ()
     return {
         "iterations": [timeline.iteration_at(end).number for end in curves.ends],
         "iterations_of_run": timeline.iteration_count,
-        "looks": [(at, _json_number(loss), _json_number(norm)) for at, loss, norm in looks],
+        "looks": [(at, _json_number(loss), _json_number(norm)) for at, loss, norm in checks],
         "alarms": recorded.alarms if recorded is not None else (),
         "passes": curves.passes,
         "events": curves.ends,

@@ -34,7 +34,7 @@ def _teach(trace: Path, title: Title, settings: GlobalOptions) -> None:
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        if terminal.why_plain(asked=settings.plain):
+        if terminal.why_plain(plain=settings.plain):
             line_mode.teach(timeline, sys.stdin, sys.stdout)
         else:
-            tui.teach(timeline, title=title, ascii=terminal.needs_ascii(asked=settings.ascii), theme=settings.theme)
+            tui.teach(timeline, title=title, ascii=terminal.needs_ascii(ascii=settings.ascii), theme=settings.theme)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gviz.api import outputs
+from gviz.api import output_files
 from gviz.cli import argument_order, streams
 from gviz.cli.options import GlobalOptions, at_option
 from gviz.cli.progress import with_progress
@@ -64,7 +64,7 @@ def command(
 
     argument_order.expect_file(trace, changes[-1], "whatif {1} {0}")
     if output is not None:
-        outputs.refuse_picture(output, trace, force=force)
+        output_files.refuse_picture(output, trace, force=force)
         _refuse_suffix(output, is_range=any(".." in change for change in changes))
     with open_trace(trace) as log:
         timeline = with_progress(read_timeline(log))
@@ -86,17 +86,24 @@ def command(
 
 def _branch(timeline: Timeline, iteration: Iteration, changes: Sequence[str], shows: Sequence[str]) -> Branch:
     """Run a branch and print what differs in it."""
-    from gviz.explain.whatif import ambiguous_names, branch_of, difference_rows, rerun_sentences, stop_sentences
+    from gviz.explain.whatif import (
+        ambiguous_names,
+        branch_of,
+        difference_rows,
+        rerun_sentences,
+        stop_sentences,
+        untraced_number_sentences,
+    )
 
     branch = branch_of(timeline, iteration, changes)
-    sentences = (
+    answer = (
         rerun_sentences(timeline, iteration),
         ambiguous_names(timeline, iteration, changes),
         stop_sentences(timeline, branch),
+        _shown(timeline, branch, iteration, shows) if shows else difference_rows(timeline, iteration, branch),
+        untraced_number_sentences(timeline, iteration),
     )
-    for line in chain.from_iterable(sentences):
-        click.echo(line)
-    for line in _shown(timeline, branch, iteration, shows) if shows else difference_rows(timeline, iteration, branch):
+    for line in chain.from_iterable(answer):
         click.echo(line)
     return branch
 
@@ -106,7 +113,7 @@ def _keep(branch: Branch, output: Path, *, force: bool) -> None:
 
     with scratch_folder() as folder:
         branch.write(unfinished := folder / output.name)
-        outputs.write_all([(output, unfinished.read_bytes())], force=force)
+        output_files.write_all([(output, unfinished.read_bytes())], force=force)
     streams.show(f"wrote {output}")
 
 
@@ -165,7 +172,7 @@ def _print(over: str, drawn: Sequence[Curve], *, ascii: bool) -> None:
 def _keep_curves(over: str, drawn: Sequence[Curve], output: Path, *, force: bool) -> None:
     from gviz.render.curve import svg_curves
 
-    outputs.write_all([(output, svg_curves(_changed(over), drawn).encode())], force=force)
+    output_files.write_all([(output, svg_curves(_changed(over), drawn).encode())], force=force)
     streams.show(f"wrote {output}")
 
 

@@ -24,7 +24,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
 
 
-def _leave_as_found() -> dict[str, Any]:
+def _restored_request() -> dict[str, Any]:
     """Undo what was changed to get here. Returns the order."""
     request: dict[str, Any] = json.loads(os.environ.pop("GVIZ_PROGRAM"))
     for name, text in request["environment"].items():
@@ -60,7 +60,7 @@ def _begin(request: dict[str, Any]) -> None:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
-_request = _leave_as_found()
+_request = _restored_request()
 if _interrupts:
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 try:

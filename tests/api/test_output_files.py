@@ -7,7 +7,7 @@ import pytest
 from cli.programs import gviz, gviz_here
 from cli.test_commands import PROGRAM
 
-from gviz.api.outputs import write_all
+from gviz.api.output_files import write_all
 from gviz.errors import GvizError
 
 
