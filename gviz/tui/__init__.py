@@ -12,8 +12,8 @@ The path of a key, ``s``, from the keyboard to the screen:
 2. ``keymaps.py`` names the action of the key, ``travel('step')``. ``screens/debugger_screen.py`` turns it into a
    `Command`. (``language/parser.py`` does this for a typed line.)
 3. ``screens/controller.py`` calls the function that ``commands/table.py`` declares for the command. The function moves
-   the `Cursor` of the `Session` and returns an `Arrival`: the new position, and the reason for the stop.
-4. The controller shows the `Arrival`: ``screens/screen_context.py`` sets the ``moment`` that all panels follow.
+   the `Cursor` of the `Session` and returns a `CursorStop`: the new position, and the reason for the stop.
+4. The controller shows the `CursorStop`: ``screens/screen_context.py`` sets the ``moment`` that all panels follow.
 5. Each panel in ``widgets/`` gets lines of styled text from its file in ``drawing/``, and paints the changed rows.
 
 Line by line, `line_mode.answers` does steps 3 to 5 and prints the lines of ``drawing/``. So ``commands/``,
@@ -56,8 +56,8 @@ def open_debugger(
     from gviz.tui import terminal
     from gviz.tui.session_options import EXIT_CODES
 
-    if not terminal.why_plain(asked=plain):
-        left = debug(timeline, options, ascii=terminal.needs_ascii(asked=ascii), theme=theme)
+    if not terminal.why_plain(plain=plain):
+        left = debug(timeline, options, ascii=terminal.needs_ascii(ascii=ascii), theme=theme)
         return EXIT_CODES[left]
     from gviz.tui.line_mode import debug as debug_by_line
     from gviz.tui.line_mode import exit_action
@@ -136,11 +136,11 @@ def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str |
     run(ScreenApp(screen, ascii=ascii, theme=_theme(theme, own)))
 
 
-def _theme(asked: str | None, own: Config) -> str | None:
-    """Return the theme to use: the `asked` one, else the one that the terminal needs, else the configured one.
+def _theme(theme: str | None, own: Config) -> str | None:
+    """Return the theme to use: the requested one, else the one that the terminal needs, else the configured one.
 
     The user may have configured a theme for another terminal.
     """
     from gviz.tui.themes import for_terminal
 
-    return asked or for_terminal() or own.theme
+    return theme or for_terminal() or own.theme

@@ -9,7 +9,7 @@ from gviz.explain.check import findings
 from gviz.explain.finding import Finding, whole
 from gviz.explain.finding_kinds import findable
 from gviz.query_syntax.stop_condition import Stop
-from gviz.system.cooperative_work import Far
+from gviz.system.cooperative_work import WorkProgress
 from gviz.trace.breakpoint_hits import Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
@@ -23,7 +23,7 @@ class FindingHits(Hits):
 
     def __init__(self, timeline: Timeline, stop: Stop, kind: str) -> None:
         super().__init__(timeline, stop)
-        self._wanted = _kinds_named(kind)
+        self._finding_kinds = _kinds_named(kind)
         self._seen = -1
         self._hits: list[Hit] = []
 
@@ -35,17 +35,17 @@ class FindingHits(Hits):
         """Return the findings in a range of events."""
         return [hit for hit in self._all() if hit.n in stretch]
 
-    def preparation(self) -> Iterator[Far]:
+    def preparation(self) -> Iterator[WorkProgress]:
         """Search for the findings, unless the current recording was searched already."""
         if self._seen == len(self._timeline):
             return
-        seen, found = len(self._timeline), {}
+        seen, by_event = len(self._timeline), {}
         for one in findings(self._timeline):
-            if isinstance(one, Far):
+            if isinstance(one, WorkProgress):
                 yield one
             elif one.event and self._fits(one):
-                found[one.event] = one
-        self._hits = [hit for n in sorted(found) if (hit := self._hit(found[n])) is not None]
+                by_event[one.event] = one
+        self._hits = [hit for n in sorted(by_event) if (hit := self._hit(by_event[n])) is not None]
         self._seen = seen
 
     def _all(self) -> list[Hit]:
@@ -53,14 +53,14 @@ class FindingHits(Hits):
             pass
         return self._hits
 
-    def _fits(self, found: Finding) -> bool:
-        of_place = self._matching is None or any(one.node and one.node in self._matching for one in whole(found))
-        return of_place and found.kind in self._wanted
+    def _fits(self, finding: Finding) -> bool:
+        of_place = self._matching is None or any(one.node and one.node in self._matching for one in whole(finding))
+        return of_place and finding.kind in self._finding_kinds
 
-    def _hit(self, found: Finding) -> Hit | None:
-        event = self._timeline.event(found.event)
-        hit = self._tested(found.event, found.node or self._timeline.at(found.event).node, event)
-        return Hit(hit.n, hit.note or f"{found.kind}: {clipped(found.text, 200)}") if hit is not None else None
+    def _hit(self, finding: Finding) -> Hit | None:
+        event = self._timeline.event(finding.event)
+        hit = self._tested(finding.event, finding.node or self._timeline.at(finding.event).node, event)
+        return Hit(hit.n, hit.note or f"{finding.kind}: {clipped(finding.text, 200)}") if hit is not None else None
 
 
 def _kinds_named(kind: str) -> frozenset[str]:

@@ -190,10 +190,10 @@ class Breakpoints:
 
     def by_number(self, text: str) -> BreakpointEntry:
         """Return the breakpoint with this number. Raises GvizError for no number, or for several."""
-        found = self.by_numbers(text or "?")
-        if len(found) > 1:
+        entries = self.by_numbers(text or "?")
+        if len(entries) > 1:
             raise GvizError(f"{clipped(text, 20)} are several breakpoints: give one number", exit_code=2)
-        return found[0]
+        return entries[0]
 
     def delete(self, chosen: Sequence[BreakpointEntry]) -> list[Call]:
         """Delete breakpoints. Calls are part of the program: they are switched off instead, and returned."""
@@ -252,8 +252,8 @@ class Breakpoints:
         calls = [call for call in self.calls if call.enabled]
         for stretch in stretches(self.timeline, n, backward=backward):
             ahead = stretch[: max(n - stretch.start, 0)] if backward else stretch[max(n + 1 - stretch.start, 0) :]
-            found = [one for one in used if any(hit.n in ahead for hit in one.hits.in_stretch(stretch))]
-            if any(not one.message and not one.ignored for one in found):
+            reached = [one for one in used if any(hit.n in ahead for hit in one.hits.in_stretch(stretch))]
+            if any(not one.message and not one.ignored for one in reached):
                 return
             if any(moment in ahead for call in calls for moment in call.moments):
                 return
@@ -267,9 +267,9 @@ class Breakpoints:
 
     def previous(self, n: int) -> BreakpointStop | None:
         """Return the last breakpoint that stops before moment `n`."""
-        found = [(hit, one) for one in self._stopping() if (hit := next(one.before(n), None)) is not None]
-        latest = max((hit.n for hit, _ in found), default=0)
-        return self._first([(hit, one) for hit, one in found if hit.n == latest])
+        hits = [(hit, one) for one in self._stopping() if (hit := next(one.before(n), None)) is not None]
+        latest = max((hit.n for hit, _ in hits), default=0)
+        return self._first([(hit, one) for hit, one in hits if hit.n == latest])
 
     def commands_of(self, number: int) -> tuple[str, ...]:
         """Return the commands of the breakpoint with a number; empty for an unknown number."""
@@ -295,10 +295,10 @@ class Breakpoints:
         own: list[BreakpointEntry] = [one for one in self.own if one.enabled and not one.message]
         return own + [call for call in self.calls if call.enabled]
 
-    def _first(self, found: list[tuple[Hit, BreakpointEntry]]) -> BreakpointStop | None:
-        if not found:
+    def _first(self, hits: list[tuple[Hit, BreakpointEntry]]) -> BreakpointStop | None:
+        if not hits:
             return None
-        hit, one = min(found, key=lambda pair: (pair[0].n, pair[1].number))
+        hit, one = min(hits, key=lambda pair: (pair[0].n, pair[1].number))
         text = f"breakpoint {one.number}" + (f": {hit.note}" if hit.note else "")
         return BreakpointStop(hit.n, Reason("breakpoint", text, one.number))
 
@@ -316,14 +316,14 @@ SEARCHED = 20_000
 
 def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[BreakpointEntry]]:
     """Return the breakpoints of each line of a file: those set on the line, or on a node that the line made."""
-    found: dict[int, list[BreakpointEntry]] = {}
+    by_line: dict[int, list[BreakpointEntry]] = {}
     for one in breakpoints.own:
         for line in _lines(breakpoints.timeline, one, path) if one.enabled else ():
-            found.setdefault(line, []).append(one)
+            by_line.setdefault(line, []).append(one)
     for call in breakpoints.calls:
         if call.enabled and call.site.path == path:
-            found.setdefault(call.site.line, []).append(call)
-    return found
+            by_line.setdefault(call.site.line, []).append(call)
+    return by_line
 
 
 def _lines(timeline: Timeline, one: Breakpoint, path: str) -> set[int]:

@@ -72,13 +72,13 @@ def _config(table: dict[str, Any]) -> Config:
 def _keys(table: object) -> dict[str, str]:
     if not isinstance(table, dict):
         raise GvizError("[keys] is not a table", hint='"time.step" = "x"')
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for id, value in _flat(table):
         texts = value if isinstance(value, list) else [value]
         if not texts or not all(isinstance(text, str) for text in texts):
             raise GvizError(f"{clipped(shown(id), 30)} needs a key", hint='"time.step" = "x" or ["x", "f5"]')
-        found[id] = ",".join(texts)
-    return found
+        keys[id] = ",".join(texts)
+    return keys
 
 
 def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -140,9 +140,9 @@ class Settings:
 
 def setting_named(name: str) -> Setting:
     """Return the setting with a name. Raises GvizError if there is none."""
-    found = next((one for one in SETTINGS if one.name == name), None)
-    if found is None:
+    setting = next((one for one in SETTINGS if one.name == name), None)
+    if setting is None:
         names = [one.name for one in SETTINGS]
         hint = did_you_mean(name, names, ", ".join(names))
         raise GvizError(f"there is no setting {clipped(name, 20)}", hint=hint, exit_code=2)
-    return found
+    return setting

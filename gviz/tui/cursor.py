@@ -34,7 +34,7 @@ from gviz.query.expressions import Evaluator
 from gviz.query.moment_lookup import event_at, remark
 from gviz.query_syntax.place import split_aspect
 from gviz.query_syntax.stop_condition import changes
-from gviz.system.cooperative_work import Driven, Far, finished
+from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace import navigation
 from gviz.trace.breakpoint_hits import stretches
 from gviz.trace.graph_state import BAD
@@ -49,7 +49,7 @@ from gviz.tui.stop_reason import (
     FIRST_BAD,
     LIVE_END,
     START,
-    Arrival,
+    CursorStop,
     Reason,
     as_remark,
     by_command,
@@ -100,7 +100,7 @@ class Asker(Evaluator):
             except GvizError as error:
                 yield text, error.what.removeprefix(f"{clipped(text, 40)}: ")  # the expression is shown next to it
 
-    def change(self, text: str, n: int, *, first: bool = False) -> Driven[int]:
+    def change(self, text: str, n: int, *, first: bool = False) -> LongWork[int]:
         """Return the last moment before `n` (or the first of all) at which a value or gradient changed.
 
         Raises GvizError if there is none.
@@ -109,10 +109,10 @@ class Asker(Evaluator):
         if missing := hits.unmatched_name():
             self.last(missing, n)  # raises the error that explains why
         for stretch in stretches(self.timeline, 0 if first else n, backward=not first):
-            yield Far("looking for a change: event", stretch.start, len(self.timeline))
-            found = [hit.n for hit in hits.in_stretch(stretch) if first or hit.n < n]
-            if found:
-                return min(found) if first else max(found)
+            yield WorkProgress("looking for a change: event", stretch.start, len(self.timeline))
+            moments = [hit.n for hit in hits.in_stretch(stretch) if first or hit.n < n]
+            if moments:
+                return min(moments) if first else max(moments)
         when = "anywhere" if first else f"before event {n}"
         raise GvizError(f"{clipped(text, 40)} did not change {when}", exit_code=2)
 
@@ -141,22 +141,22 @@ class Cursor:
         self._jumped: list[int] = []
         self._matches: node_lookup.Matches | None = None
 
-    def travel(self, move: Move, command: str, count: int = 1, *, backward: bool = False) -> Arrival:
+    def travel(self, move: Move, command: str, count: int = 1, *, backward: bool = False) -> CursorStop:
         """Move `count` times by the command with this name, or until an end is reached."""
         return finished(self.travel_work(move, command, count, backward=backward))
 
-    def travel_work(self, move: Move, command: str, count: int, *, backward: bool = False) -> Driven[Arrival]:
+    def travel_work(self, move: Move, command: str, count: int, *, backward: bool = False) -> LongWork[CursorStop]:
         """Do the same as `travel`, in small pieces of work."""
         position = self.position
-        for done in range(count):
-            yield Far(f"{command}:", done, count)
+        for steps in range(count):
+            yield WorkProgress(f"{command}:", steps, count)
             moved = move(self.timeline, position)
             if moved == position:
                 break
             position = moved
-        return self._arrive(position, by_command(command), ran_backward=backward)
+        return self._stop_at(position, by_command(command), ran_backward=backward)
 
-    def run_to_stop(self, count: int = 1, *, backward: bool = False) -> Arrival:
+    def run_to_stop(self, count: int = 1, *, backward: bool = False) -> CursorStop:
         """Run to the next stop, or to the previous one, `count` times."""
         start, position, reason = self.position, self.position, CONTINUE
         for _ in range(count):
@@ -164,49 +164,49 @@ class Cursor:
             if moved == position:
                 break
             position = moved
-        return self._arrive_after_run(start, position, reason, ran_backward=backward)
+        return self._stop_after_run(start, position, reason, ran_backward=backward)
 
-    def follow_program(self, position: int, start: int, reason: Reason) -> Arrival:
+    def follow_program(self, position: int, start: int, reason: Reason) -> CursorStop:
         """Follow the program from `start`, which was the end, to where it was paused."""
         self.position = start
-        return self._arrive_after_run(start, position, reason, by_program=True)
+        return self._stop_after_run(start, position, reason, by_program=True)
 
-    def _arrive_after_run(
+    def _stop_after_run(
         self, start: int, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
-    ) -> Arrival:
-        """Arrive, with the messages of log points passed on the way and the commands of the breakpoint that stopped."""
+    ) -> CursorStop:
+        """Return the stop, with the messages of the log points passed and the commands of the breakpoint there."""
         messages = stop_search.log_lines(self.timeline, self.breakpoints, start, position)
         then = self.breakpoints.commands_of(reason.breakpoint) if position != start or by_program else ()
         self.breakpoints.remove_temporary(position)
-        arrival = self._arrive(position, reason, ran_backward=ran_backward, by_program=by_program)
-        return replace(arrival, messages=messages, then=then)
+        stop = self._stop_at(position, reason, ran_backward=ran_backward, by_program=by_program)
+        return replace(stop, messages=messages, then=then)
 
-    def seek(self, position: int, reason: Reason = _GOTO) -> Arrival:
+    def seek(self, position: int, reason: Reason = _GOTO) -> CursorStop:
         """Jump to a position, and remember the old one."""
         if position != self.position:
             self._jumped = [*self._jumped[1 - HISTORY :], self.position]
-        return self._arrive(max(0, min(position, len(self.timeline))), reason)
+        return self._stop_at(max(0, min(position, len(self.timeline))), reason)
 
-    def back(self) -> Arrival:
+    def back(self) -> CursorStop:
         """Return to the position of the last jump."""
         if not self._jumped:
-            return Arrival(self.position, self.position, as_remark("no earlier position"))
-        return self._arrive(self._jumped.pop(), by_command("back"))
+            return CursorStop(self.position, self.position, as_remark("no earlier position"))
+        return self._stop_at(self._jumped.pop(), by_command("back"))
 
-    def select(self, node: int) -> Arrival:
+    def select(self, node: int) -> CursorStop:
         """Select a node; the time does not change."""
         self.selected = node
-        return Arrival(self.position, self.position, by_command("select"))
+        return CursorStop(self.position, self.position, by_command("select"))
 
-    def neighbour(self, steps: int) -> Arrival:
+    def neighbour(self, steps: int) -> CursorStop:
         """Select the node `steps` rows below (above, if negative) in the order of creation."""
-        made = self.timeline.nodes
-        if not len(made):
+        nodes = self.timeline.nodes
+        if not len(nodes):
             raise GvizError("this recording has no nodes", exit_code=2)
         at = max(self.timeline.nodes.place_of(self.selected), 0)
-        return self.select(int(made[max(0, min(at + steps, len(made) - 1))]))
+        return self.select(int(nodes[max(0, min(at + steps, len(nodes) - 1))]))
 
-    def relative(self, kin: str) -> Arrival:
+    def relative(self, kin: str) -> CursorStop:
         """Select an input (``input``) or a user (``user``) of the selected node."""
         if not self.selected:
             raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
@@ -216,13 +216,13 @@ class Cursor:
             family = list(self.timeline.nodes.users(self.selected))
         return self.select_relative(family[0] if family else 0, kin)
 
-    def select_relative(self, node: int, kin: str) -> Arrival:
+    def select_relative(self, node: int, kin: str) -> CursorStop:
         """Select a node that is an input or a user (`kin`) of the selected one. Raises GvizError if it is 0."""
         if not node:
             raise GvizError(f"#{self.selected} has no {kin}", exit_code=2)
         return self.select(node)
 
-    def find(self, text: str) -> Driven[Arrival]:
+    def find(self, text: str) -> LongWork[CursorStop]:
         """Select the next node that matches a search text: by its whole name, else by a part of it."""
         if text.strip() in BAD:
             yield from self.timeline.error_index.looking_for_bad()
@@ -235,7 +235,7 @@ class Cursor:
             raise GvizError(f"no node matches {clipped(text, 40)}", exit_code=2)
         return replace(self.select(node), messages=("there is no nan: this is inf",) if no_nan else ())
 
-    def find_next(self, *, backward: bool = False) -> Driven[Arrival]:
+    def find_next(self, *, backward: bool = False) -> LongWork[CursorStop]:
         """Select the next (or previous) node that matches the last search."""
         if self._matches is None:
             raise GvizError("there is no search to repeat", hint="/ finds a node", exit_code=2)
@@ -251,7 +251,7 @@ class Cursor:
         return f"marked '{clipped(name, 30)} is event {self.bookmarks[name]}."
 
     def node_at(self, place: str) -> int:
-        """Return the node of a PLACE: ``#4``, ``op:Mul``, ``demo.py:4``, or the node that has a name now."""
+        """Return the node of a PLACE: ``#4``, ``op:mul``, ``demo.py:4``, or the node that has a name now."""
         return node_lookup.node_at(self.asker.names, place, self.position, self.selected)
 
     def event_at(self, place: str) -> int:
@@ -260,13 +260,13 @@ class Cursor:
             return self._jumped[-1] if self._jumped else self.position
         return event_at(self.timeline, place, self.position, self.selected, self.bookmarks)
 
-    def goto_work(self, place: str) -> Driven[Arrival]:
+    def goto_work(self, place: str) -> LongWork[CursorStop]:
         """Go to the event of a PLACE, in small pieces of work if every value must be read."""
         if place in BAD:
             yield from self.timeline.error_index.looking_for_bad()
         return self.goto(place)
 
-    def goto(self, place: str) -> Arrival:
+    def goto(self, place: str) -> CursorStop:
         """Go to the event of a PLACE."""
         position = self.event_at(place)
         stop = self.seek(position)
@@ -276,15 +276,15 @@ class Cursor:
         also = remark(self.timeline, place)
         return replace(stop, messages=(also,)) if also else stop
 
-    def to(self, place: str) -> Arrival:
+    def to(self, place: str) -> CursorStop:
         """Go to the next event of a node."""
         return self._to(place, navigation.to_node, backward=False)
 
-    def reverse_to(self, place: str) -> Arrival:
+    def reverse_to(self, place: str) -> CursorStop:
         """Go to the previous event of a node."""
         return self._to(place, navigation.reverse_to_node, backward=True)
 
-    def _to(self, place: str, move: Callable[[Timeline, int, int], int], *, backward: bool) -> Arrival:
+    def _to(self, place: str, move: Callable[[Timeline, int, int], int], *, backward: bool) -> CursorStop:
         """Go to the nearest event of the node at a place, or of the next node that the place matches."""
         node = self.node_at(place)
         if not node:
@@ -294,13 +294,13 @@ class Cursor:
         events.pop(self.position, None)
         if not events:
             which = "earlier" if backward else "later"
-            return Arrival(self.position, self.position, as_remark(f"no {which} event of #{node}"))
+            return CursorStop(self.position, self.position, as_remark(f"no {which} event of #{node}"))
         position = max(events) if backward else min(events)
-        stop = self._arrive(position, by_command("to"), ran_backward=backward)
+        stop = self._stop_at(position, by_command("to"), ran_backward=backward)
         self.selected = events[position]
         return stop
 
-    def until(self, text: str) -> Driven[Arrival]:
+    def until(self, text: str) -> LongWork[CursorStop]:
         """Run to the next event at a PLACE, as ``break`` takes it, or to an earlier stop; without PLACE, ``finish``.
 
         Raises GvizError if the recording has neither, or if the place can never be reached.
@@ -308,14 +308,14 @@ class Cursor:
         if not text:
             return self.travel(navigation.finish, "until")
         reached = yield from stop_search.until(self.timeline, self.breakpoints, self.position, text)
-        return self._arrive_after_run(self.position, *reached)
+        return self._stop_after_run(self.position, *reached)
 
-    def last_change(self, text: str) -> Driven[Arrival]:
+    def last_change(self, text: str) -> LongWork[CursorStop]:
         """Go back to the last change of a value or gradient."""
         why = as_remark(f"last change of {clipped(text, 30)}")
         return self.seek((yield from self.asker.change(text, self.position)), why)
 
-    def first_change(self, text: str) -> Driven[Arrival]:
+    def first_change(self, text: str) -> LongWork[CursorStop]:
         """Go to the first change of a value or gradient."""
         why = as_remark(f"first change of {clipped(text, 30)}")
         return self.seek((yield from self.asker.change(text, self.position, first=True)), why)
@@ -341,14 +341,14 @@ class Cursor:
             return moment.actor if moment.actor in in_sight else 0
         return moment.actor
 
-    def _arrive(
+    def _stop_at(
         self, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
-    ) -> Arrival:
+    ) -> CursorStop:
         start, self.position = self.position, position
         self.selected = self._node_here() or self._node_nearby(start)
         why = self._reason(position, start, reason, ran_backward=ran_backward)
         cut_short = self.growing and position == len(self.timeline) and not by_program
-        return Arrival(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
+        return CursorStop(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
 
     def _node_nearby(self, start: int) -> int:
         """Return the node to select at an event without one: after one step the same as before, else the last active.
@@ -380,19 +380,19 @@ class Cursor:
             return LIVE_END if self.growing else END
         if isinstance(event, Marked):
             return Reason("mark", f"mark {shown(event.name)}")
-        troubles = self.timeline.error_index
-        if reason.is_command("continue") and position == troubles.first_bad():
-            return replace(FIRST_BAD[troubles.kind_of_first_bad()], thread=reason.thread)
+        error_index = self.timeline.error_index
+        if reason.is_command("continue") and position == error_index.first_bad():
+            return replace(FIRST_BAD[error_index.kind_of_first_bad()], thread=reason.thread)
         return reason
 
 
-def _edge(cursor: Cursor, which: int) -> Arrival:
+def _edge(cursor: Cursor, which: int) -> CursorStop:
     """Select the first node of the tape (0), or the last (-1)."""
-    made = cursor.timeline.nodes
-    return cursor.select(int(made[which]) if len(made) else cursor.selected)
+    nodes = cursor.timeline.nodes
+    return cursor.select(int(nodes[which]) if len(nodes) else cursor.selected)
 
 
-Selection = Callable[[Cursor, Any], Arrival | Driven[Arrival]]
+Selection = Callable[[Cursor, Any], CursorStop | LongWork[CursorStop]]
 """Selects a node, by an argument that depends on the way."""
 
 SELECTIONS: Mapping[str, Selection] = {

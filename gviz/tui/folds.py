@@ -48,7 +48,7 @@ from gviz.render.boxes.fold import (
 from gviz.render.boxes.function_calls import with_calls, with_repeats
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.selection import shown_nodes
-from gviz.system.cooperative_work import Driven, Far, finished, parts
+from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
@@ -77,8 +77,8 @@ LONG_RUN = 20
 MOST_PLANNED = 5000
 """How many nodes of a running backward pass are looked at for the end of a box."""
 
-MOST_TURNS = 4
-"""How many iterations are searched for a turn that made the same nodes, as when two models take turns."""
+MOST_ITERATIONS_BACK = 4
+"""How many iterations are searched for one that made the same nodes, as when two models take turns."""
 
 NEAR = 2
 """How many lines away a node of the neighbourhood may be."""
@@ -98,18 +98,18 @@ class _KnownGraph:
 
 @dataclass(slots=True)
 class _LevelGraph:
-    """The calls of an iteration at a level, the filter that makes its boxes (`wanted`), and the boxes once needed.
+    """The calls of an iteration at a level, its filter (`graph_filter`), and the boxes once needed.
 
-    They depend on the nodes and module calls (`graph`), on the `level`, on the user's filter (`asked`) and on what is
+    They depend on the nodes and module calls (`graph`), on the `level`, on the `user_filter` and on what is
     `expanded`. A step asks for them several times, and each of them takes a walk through all nodes.
     """
 
     graph: CallGraph
     level: GraphLevel | GraphView
-    asked: Filter
+    user_filter: Filter
     expanded: frozenset[str]
     calls: CallGraph
-    wanted: Filter
+    graph_filter: Filter
     folded: Folded | None = None
 
 
@@ -179,7 +179,7 @@ class Folds:
         """Return the level of an iteration; for an automatic view, the one that is most like it."""
         level = self._leveled(iteration)
         if isinstance(level, GraphView):
-            return "modules" if level.repeats or level.wanted.closed - {OPTIMIZER} else "calls"
+            return "modules" if level.repeats or level.graph_filter.closed - {OPTIMIZER} else "calls"
         return level or "nodes"
 
     def choose_automatically(self) -> None:
@@ -206,11 +206,9 @@ class Folds:
         What the user has expanded or collapsed there stays as it is.
         """
         newest = self.timeline.iterations[-1]
-        made = sum(self.timeline.info(node).born > start for node in self.timeline.nodes.of(newest)[-LONG_RUN:])
-        if self._views.get(newest.index) is None and made >= LONG_RUN and not self._was_edited_by_user:
+        new_count = sum(self.timeline.info(node).born > start for node in self.timeline.nodes.of(newest)[-LONG_RUN:])
+        if self._views.get(newest.index) is None and new_count >= LONG_RUN and not self._was_edited_by_user:
             self._views.pop(newest.index, None)
-            if newest.index == 0:
-                self.automatic_view(newest)
 
     def _model_iteration(self, iteration: Iteration) -> Iteration:
         """Return the iteration whose graph decides the view: for a running one the last complete one, if any."""
@@ -218,30 +216,28 @@ class Folds:
         is_running = self.timeline.growing and iteration.index == len(iterations) - 1
         return iterations[iteration.index - 1] if is_running and iteration.index else iteration
 
-    def _choosing(self, graph: CallGraph) -> Driven[GraphView | None]:
+    def _choosing(self, graph: CallGraph) -> LongWork[GraphView | None]:
         """Return the view with the most boxes that are still easy to read; None if these are all nodes."""
         base = Filter(frozenset({OPTIMIZER}))
-        if len(graph.nodes) <= MOST_BOXES or boxes(graph, base.closed) <= MOST_BOXES:
+        if boxes(graph, base.closed) <= MOST_BOXES:
             return None
         infos = {node: self.timeline.info(node) for node in graph.nodes}
         views: list[GraphView] = []
         for view in GraphViews(graph, with_calls(self.timeline, graph, infos), infos, base).all():
-            yield Far("choosing a level: view", len(views), len(views) + 1)
+            yield WorkProgress("choosing a level: view", len(views), len(views) + 1)
             views.append(view)
         return max(most_informative(views[1:], MOST_BOXES), key=lambda view: view.boxes)
 
     def _leveled(self, iteration: Iteration) -> GraphLevel | GraphView | None:
         """Return the level or the automatic view of an iteration; None if every node has a box."""
-        if not self.ready(iteration):
+        if not self.ready(iteration) or self._level == "nodes":
             return None
-        return (
-            self.automatic_view(iteration) if self._level is None else None if self._level == "nodes" else self._level
-        )
+        return self._level or self.automatic_view(iteration)
 
     def _level_filter(self, graph: CallGraph, level: GraphLevel | GraphView) -> Filter:
         """Return what a level collapses in a graph."""
         if isinstance(level, GraphView):
-            return level.wanted
+            return level.graph_filter
         below = closed_below(graph, 1) if level == "modules" else frozenset()
         return Filter(closed=below, calls=True, repeats=level == "modules")
 
@@ -254,7 +250,7 @@ class Folds:
             finished(self._collapse_large(self.graph(iteration)))
         self._seen.add(iteration.index)
         level = self._leveled(iteration)
-        return self._filter if level is None else self._level_graph(iteration, level).wanted
+        return self._filter if level is None else self._level_graph(iteration, level).graph_filter
 
     def _level_graph(self, iteration: Iteration, level: GraphLevel | GraphView) -> _LevelGraph:
         """Return the calls of an iteration at the level.
@@ -264,17 +260,17 @@ class Folds:
         graph, of_iteration = self.graph(iteration), self._known_of(iteration)
         known = of_iteration.at_level
         here = level, self._filter, self._expanded
-        if known is None or known.graph is not graph or (known.level, known.asked, known.expanded) != here:
+        if known is None or known.graph is not graph or (known.level, known.user_filter, known.expanded) != here:
             collapsed = self._level_filter(graph, level)
             closed = (self._filter.closed | collapsed.closed) - self._expanded
-            wanted = replace(self._filter, closed=closed, calls=True, repeats=collapsed.repeats)
+            graph_filter = replace(self._filter, closed=closed, calls=True, repeats=collapsed.repeats)
             infos = {node: self.timeline.info(node) for node in graph.nodes}
             calls = with_calls(self.timeline, graph, infos)
             samples = self._samples(calls, infos) if collapsed.sample else frozenset[int]()
-            if wanted.repeats:
+            if graph_filter.repeats:
                 calls, _ = with_repeats(calls, infos, self._expanded_in(calls) | samples)
-            wanted = replace(wanted, opened=self._expanded_in(calls) | samples)
-            known = of_iteration.at_level = _LevelGraph(graph, *here, calls, wanted)
+            graph_filter = replace(graph_filter, opened=self._expanded_in(calls) | samples)
+            known = of_iteration.at_level = _LevelGraph(graph, *here, calls, graph_filter)
         return known
 
     def _samples(self, graph: CallGraph, infos: Mapping[int, NodeInfo]) -> frozenset[int]:
@@ -287,10 +283,10 @@ class Folds:
         """Return the scopes of the calls that the user has expanded."""
         return frozenset(call.scope for call in calls_of(graph) if call.path in self._expanded)
 
-    def _collapse_large(self, graph: CallGraph) -> Driven[None]:
+    def _collapse_large(self, graph: CallGraph) -> LongWork[None]:
         """Collapse modules of a large graph automatically."""
         if boxes(graph, self._filter.closed) >= LARGE:
-            yield Far("folding the graph: depth", 0, 1)
+            yield WorkProgress("folding the graph: depth", 0, 1)
             self._collapse((yield from closing_to_fit(graph, FEW_BOXES, self._filter.closed)))
 
     def ready(self, iteration: Iteration) -> bool:
@@ -301,11 +297,11 @@ class Folds:
         built_from = known.graph.nodes if known is not None and known.graph is not None else ()
         return len(self.timeline.nodes.of(iteration)) - len(built_from) < SOON
 
-    def read_graph(self, iteration: Iteration) -> Driven[None]:
+    def read_graph(self, iteration: Iteration) -> LongWork[None]:
         """Read the graph of an iteration, and collapse modules of a large one automatically."""
         nodes, infos = self.timeline.nodes.of(iteration), list[NodeInfo]()
         for part in parts(nodes, "reading the graph: node"):
-            if isinstance(part, Far):
+            if isinstance(part, WorkProgress):
                 yield part
             else:
                 infos += map(self.timeline.info, part)
@@ -362,18 +358,18 @@ class Folds:
             return fold(self.graph(iteration), self.graph_filter(iteration))
         known = self._level_graph(iteration, level)
         if known.folded is None:
-            known.folded = fold(known.calls, known.wanted)
+            known.folded = fold(known.calls, known.graph_filter)
         return known.folded
 
     def collapsed(self, iteration: Iteration) -> Closed:
         """Return the paths of the modules that are collapsed, by the user or by the level."""
-        wanted = self.graph_filter(iteration)
-        if not wanted.calls:
-            return wanted.closed
+        graph_filter = self.graph_filter(iteration)
+        if not graph_filter.calls:
+            return graph_filter.closed
         groups = self.folded(iteration).groups
         shown = {group.call.path for group in groups if group.call.of_module}
         repeated = {path for group in groups if group.repeat is not None for path in group.repeat.modules}
-        return wanted.closed | shown | repeated
+        return graph_filter.closed | shown | repeated
 
     def expand(self, node: int, path: str = "") -> str:
         """Expand the named module, or the outermost collapsed call around a node; return its name."""
@@ -443,12 +439,12 @@ class Folds:
 
         The boxes are those of moment `n`.
         """
-        nodes, way, boxes = self.timeline.nodes, 1 if steps > 0 else -1, _BoxesAt(self, n)
+        nodes, direction, boxes = self.timeline.nodes, 1 if steps > 0 else -1, _BoxesAt(self, n)
         at = nodes.place_of(node)
         for _ in range(abs(steps)):
             here = boxes.of(int(nodes[at]))
             while 0 <= at < len(nodes) and boxes.holds(here, int(nodes[at])):
-                at += way
+                at += direction
             if not 0 <= at < len(nodes):
                 return 0
         return int(nodes[at])
@@ -485,7 +481,7 @@ class Folds:
     def nodes_of_next_boxes(self, n: int, count: int) -> int:
         """Return how many nodes a running program completes before `count` boxes after moment `n` are complete.
 
-        In a loop, an earlier turn shows how many. In a backward pass, the graph does. The result is 0 if
+        In a loop, an earlier iteration shows how many. In a backward pass, the graph does. The result is 0 if
         every node has a box, or if neither of them shows it.
         """
         iteration = self.timeline.iteration_at(n)
@@ -499,27 +495,27 @@ class Folds:
         node, iteration = self._node_at(n), self.timeline.iteration_at(n)
         if not node or self._leveled(iteration) is None or not self.timeline.info(node).op.more:
             return False
-        is_made_now = isinstance(self.timeline.event(n), NodeCreated)
-        return is_made_now and self._box(self._chain(node, iteration), iteration) is not None
+        is_creation = isinstance(self.timeline.event(n), NodeCreated)
+        return is_creation and self._box(self._chain(node, iteration), iteration) is not None
 
     def _same_moment_before(self, n: int) -> int:
-        """Return the moment in an earlier turn of the loop at which the same node was complete as last before `n`.
+        """Return the moment in an earlier iteration at which the same node was complete as last before `n`.
 
-        It is 0 if there is none. A turn ends with a backward pass: only then it is known to be an iteration.
+        It is 0 if there is none. Each backward pass counts as the end of an iteration: others are not known yet.
         """
         ends = self.timeline.contexts.node_ends
         here = bisect_right(ends, n) - 1
-        iterations = self.timeline.iterations[-MOST_TURNS:]
+        iterations = self.timeline.iterations[-MOST_ITERATIONS_BACK:]
         passes = [end for iteration in iterations for end in self.timeline.pass_ends(iteration)]
-        turns = [iterations[0].start - 1, *(end for end in passes if end < n)]
-        if here < 0 or ends[here] <= turns[-1]:
-            return turns[-2] if len(turns) > 2 else 0  # nothing is made yet in this turn
+        pass_ends = [iterations[0].start - 1, *(end for end in passes if end < n)]
+        if here < 0 or ends[here] <= pass_ends[-1]:
+            return pass_ends[-2] if len(pass_ends) > 2 else 0  # nothing is made yet in this iteration
         key = self._end_key(ends[here])
-        nr = sum(self._end_key(end) == key for end in ends[bisect_right(ends, turns[-1]) : here])
-        for start, end in reversed([*pairwise(turns)]):
+        nr = sum(self._end_key(end) == key for end in ends[bisect_right(ends, pass_ends[-1]) : here])
+        for start, end in reversed([*pairwise(pass_ends)]):
             same = (at for at in ends[bisect_right(ends, start) : bisect_right(ends, end)] if self._end_key(at) == key)
-            if found := next(islice(same, nr, None), 0):
-                return found
+            if moment := next(islice(same, nr, None), 0):
+                return moment
         return 0
 
     def _end_key(self, n: int) -> Hashable:
@@ -547,16 +543,16 @@ class Folds:
         is_known = len(lasts) > count or (len(lasts) == count and not coming.ends_early)
         return lasts[count - 1] if is_known else 0
 
-    def _through(self, timeline: Timeline, n: int, way: int) -> int:
-        """Return the next moment at which a node is complete, after moment `n` or, if `way` is -1, before it.
+    def _through(self, timeline: Timeline, n: int, direction: int) -> int:
+        """Return the next moment at which a node is complete, after moment `n` or, if `direction` is -1, before it.
 
         Of the moments in a collapsed call, only the last one counts.
         """
         ends = timeline.contexts.node_ends
-        at = bisect_right(ends, n) if way > 0 else bisect_right(ends, n - 1) - 1
+        at = bisect_right(ends, n) if direction > 0 else bisect_right(ends, n - 1) - 1
         while 0 <= at < len(ends) and (self._is_optimizer_arithmetic(ends[at]) or self._same_group(*ends[at : at + 2])):
-            at += way
-        return ends[at] if 0 <= at < len(ends) else len(timeline) if way > 0 else 0
+            at += direction
+        return ends[at] if 0 <= at < len(ends) else len(timeline) if direction > 0 else 0
 
     def _is_optimizer_arithmetic(self, n: int) -> bool:
         """Return whether the node of a moment is arithmetic of an optimizer whose steps are collapsed."""
@@ -581,13 +577,13 @@ class Folds:
         """Return the nodes inside collapsed calls of an iteration, each with the scope of its call."""
         if not self.hides(iteration):
             return {}
-        wanted = replace(self.graph_filter(iteration), focus=0, ancestors=False, radius=0)
+        graph_filter = replace(self.graph_filter(iteration), focus=0, ancestors=False, radius=0)
         graph, known = self._calls(iteration), self._known_of(iteration)
-        if known.groups is None or known.groups[0] is not graph or known.groups[1] != wanted:
+        if known.groups is None or known.groups[0] is not graph or known.groups[1] != graph_filter:
             # reversed, so that a shared node belongs to its first call: a pass runs it with that call
-            groups = reversed(fold(graph, wanted).groups)
+            groups = reversed(fold(graph, graph_filter).groups)
             inside = {node: group.call.scope for group in groups for node in group.nodes}
-            known.groups = graph, wanted, inside
+            known.groups = graph, graph_filter, inside
         return known.groups[2]
 
     def _box_words(self, iteration: Iteration) -> str:

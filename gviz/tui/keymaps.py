@@ -165,16 +165,16 @@ def keys_of(name: str, own: Mapping[str, str] | None = None) -> Keys:
     if name not in KEYMAPS:
         raise _unknown("keymap", name, KEYMAPS)
     keys = {act.id: _split(act.keys) for act in ACTS} | {id: _split(text) for id, text in KEYMAPS[name].items()}
-    wanted: dict[str, str] = {}
+    acts_by_key: dict[str, str] = {}
     for id, text in (own or {}).items():
         if id not in keys:
             raise _unknown("key binding", id, keys)
         for key in _split(text):
-            if wanted.setdefault(key, id) != id:
+            if acts_by_key.setdefault(key, id) != id:
                 hint = f"bind {id} to another key; gviz keys lists what each key does"
-                raise GvizError(f"{key_text(key)} is bound to both {wanted[key]} and {id}", hint=hint, exit_code=2)
+                raise GvizError(f"{key_text(key)} is bound to both {acts_by_key[key]} and {id}", hint=hint, exit_code=2)
     theirs = {id: _split(text) for id, text in (own or {}).items()}
-    return {id: theirs.get(id, tuple(key for key in known if key not in wanted)) for id, known in keys.items()}
+    return {id: theirs.get(id, tuple(key for key in known if key not in acts_by_key)) for id, known in keys.items()}
 
 
 def key_text(key: str) -> str:

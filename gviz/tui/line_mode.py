@@ -22,13 +22,13 @@ from gviz.tui import styled_lines
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.node_details import differences, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
-from gviz.tui.language.command import Answer, Command, Confirm, FrontEnd, Look, Outside, Reply, Work, work
+from gviz.tui.language.command import Answer, Command, Confirm, FrontEnd, Reply, TerminalTask, View, Work, work
 from gviz.tui.language.command_lines import echo_lines, input_lines
 from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader, spec_of
 from gviz.tui.session import Session
 from gviz.tui.session_options import DEFAULT, EXIT_ANSWERS, EXIT_COMMANDS, ExitAction, SessionOptions
-from gviz.tui.stop_reason import ENDS, Arrival
+from gviz.tui.stop_reason import ENDS, CursorStop
 from gviz.tui.terminal import is_terminal
 from gviz.tui.tutorial import Tutor, UserAction
 from gviz.values.plain_text import shown
@@ -57,7 +57,7 @@ def debug(
     If the program waits for the debugger, ``continue`` at the end also ends the dialogue.
     """
     session = Session(options.cursor(timeline), glyphs(ascii=wants_ascii()), options.title)
-    waits = ["the program is waiting: continue at the end resumes it, quit asks."] if options.waited_for else []
+    waits = _waiting_lines(timeline) if options.waited_for else []
     for text in (*(_lesson(session) if options.lesson else ()), *waits, *_greeting(session)):
         print(text, file=output)
     reader = Reader(session.cursor.breakpoints)
@@ -69,6 +69,14 @@ def debug(
     is_last = partial(_ends_wait, session) if options.waited_for else is_quit
     texts = chain(echo_lines(options.opening, output), typed_lines)
     return converse(reader, partial(answers, session, reader), texts, output, is_last)
+
+
+def _waiting_lines(timeline: Timeline) -> list[str]:
+    """Return what to know about a program that waits, with the alarm at which `gviz monitor` has paused it."""
+    recorded = timeline.recorded_iterations
+    alarm = recorded.last_alarm if recorded is not None else ""
+    waits = "the program is waiting: continue at the end resumes it, quit asks."
+    return [*([f"{alarm}."] if alarm else []), waits]
 
 
 def is_quit(command: Command) -> bool:
@@ -160,16 +168,16 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
     reply = _driven(work(spec_of(command).run(session, command)))
     reader.take(reply)
     match reply:
-        case Arrival():
+        case CursorStop():
             yield from moved(session, command, reply)
         case Answer(texts):
             yield from map(session.glyphs.text, texts)
-        case Look(lines=rows):
+        case View(lines=rows):
             yield from (session.glyphs.text(styled_lines.plain(row)).rstrip() for row in rows(WIDTH))
         case Confirm(texts, question):
             yield from map(session.glyphs.text, texts)
             yield f"{question} y or n"
-        case Outside(run):
+        case TerminalTask(run):
             if not is_terminal(sys.stdin):
                 raise GvizError(f"{command.name} needs a terminal", exit_code=2)
             yield run()
@@ -229,7 +237,7 @@ def _here(session: Session, seen_until: int = 0) -> Iterator[str]:
         yield session.glyphs.text(f"  watch: {shown(expression)} = {value}")
 
 
-def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
+def moved(session: Session, command: Command, stop: CursorStop) -> Iterator[str]:
     """Yield the lines that describe where a command has led."""
     if command.name in ("find", "select"):
         looked_at = label(session.timeline, session.cursor.selected)
@@ -250,7 +258,7 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
         yield session.glyphs.text(f"{stop.reason.words}.")
 
 
-def _direction(stop: Arrival) -> str:
+def _direction(stop: CursorStop) -> str:
     return "back to " if stop.backward and stop.position else ""
 
 

@@ -21,7 +21,7 @@ from gviz.tui.language.parser import Reader
 from gviz.tui.live_session import PROGRAM_ACTS, QUIET_SECONDS, Live, act_on_program, code_of
 from gviz.tui.session import Session
 from gviz.tui.session_options import LiveSessionOptions
-from gviz.tui.stop_reason import Arrival
+from gviz.tui.stop_reason import CursorStop
 from gviz.values.plain_text import shown
 
 SIZE = (80, 24)
@@ -50,7 +50,7 @@ def debug(options: LiveSessionOptions, input: TextIO, output: TextIO) -> int:
             refused += 0 if input.isatty() else dialogue.refused
         at_once = dialogue.exit_command is not None and bool(dialogue.exit_command.argument)
         conversation.leave(
-            asked=dialogue.exit_command is not None, ask=lambda: "s" if at_once else _ask_exit(input, output)
+            has_user=dialogue.exit_command is not None, ask=lambda: "s" if at_once else _ask_exit(input, output)
         )
     finally:
         conversation.live.program.stop()
@@ -120,16 +120,16 @@ class _Conversation:
         elif act.then == "restart":
             yield from self.restart()
 
-    def leave(self, *, asked: bool, ask: Callable[[], str]) -> None:
+    def leave(self, *, has_user: bool, ask: Callable[[], str]) -> None:
         """Stop the program or leave it running, as the user chooses; without a user, run it to its end."""
         live = self.live
-        if asked:
+        if has_user:
             self._catch_up()
         if not live.alive:
             return
-        if asked and ask().startswith("k"):
+        if has_user and ask().startswith("k"):
             live.program.release()
-        elif asked:
+        elif has_user:
             live.program.stop()
         else:
             self._without_user = True
@@ -191,9 +191,9 @@ class _Conversation:
                 continue
             if isinstance(report, OutputWritten):
                 yield from self._lines(report.data)
-            arrival = self.live.take_report(report)
-            if arrival is not None:
-                yield from self._arrived(command, arrival, report)
+            stop = self.live.take_report(report)
+            if stop is not None:
+                yield from self._stop_lines(command, stop, report)
                 return
 
     def _handle_quiet(self, *, answered: bool) -> Iterator[str]:
@@ -210,10 +210,10 @@ class _Conversation:
             self._may_wait = True
             yield "it pauses when its call returns; if it waits for an answer, type LINE gives one; kill ends it."
 
-    def _arrived(self, command: Command, arrival: Arrival, report: Report) -> Iterator[str]:
+    def _stop_lines(self, command: Command, stop: CursorStop, report: Report) -> Iterator[str]:
         yield from self._unfinished()
-        self.reader.take(arrival)
-        yield from line_mode.moved(self._session, command, arrival)
+        self.reader.take(stop)
+        yield from line_mode.moved(self._session, command, stop)
         if isinstance(report, Ended):
             yield f"{report.words}."
 

@@ -9,23 +9,24 @@ The states of `Live`, each with the `word` that the status row shows:
     started   `begin`                                          the first `Purpose` is sent                   running
     running   `pause`                                          the program is asked to pause                 pausing
     running   `Paused`, as the purpose asks                    the cursor moves there (unless the user       held
-                                                               has moved it away), `Arrival`
-    running   `Paused`, no stop matches (`_first_stop`: None)  the same wish is sent again                   running
+                                                               has moved it away), `CursorStop`
+    running   `Paused`, no stop matches (`_first_stop`: None)  the same request is sent again                running
     running   `Paused`, and the command has a count left       the purpose is sent again, one less           running
     running   `OutputWritten`, `follow`                        output and events are read                    running
     pausing   as running                                       as running
     held      a command that Live `resumes`                    its `Purpose` is sent                         running
     held      any other command that moves in time             the cursor moves in the recording             held
     held      `Released` (a signal ended the wait)             nothing                                       running
-    any       `Ended`                                          names are final, `Arrival` at the end         ended
+    any       `Ended`                                          names are final, `CursorStop` at the end         ended
     any       ``detach`` (`ControlledProgram.release`)         the program runs without a debugger           ended
 
 ``running`` and ``pausing`` show RUNNING. ``held`` shows LIVE if the cursor is at the live end, else REPLAY. ``ended``
 shows REPLAY, too.
 
-For example, the program is held at event 12 by ``n``. The command ``n 2`` is ``Purpose("next", 12, Wish("next",
-count=2))``. The gate counts whole nodes and pauses the program at event 17, where the cursor arrives. After ``N`` the
-cursor is at event 12 again: the next ``n`` only moves in the recording, and the program stays where it is.
+For example, the program is held at event 12 by ``n``. The command ``n 2`` is ``Purpose("next", 12,
+ResumeRequest("next", count=2))``. The gate counts whole nodes and pauses the program at event 17, where the cursor
+arrives. After ``N`` the cursor is at event 12 again: the next ``n`` only moves in the recording, and the program stays
+where it is.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from msgspec import structs
 from gviz.errors import GvizError
 from gviz.explain.display_names import frame_text
 from gviz.live.program_process import ControlledProgram, Ended, OutputWritten, Report, exit_code
-from gviz.live.protocol import ASKED_FOR, CallSite, Mode, Paused, Released, Wish
+from gviz.live.protocol import PAUSE_WORDS, CallSite, Mode, Paused, Released, ResumeRequest
 from gviz.query_syntax.stop_condition import Stop, stop
 from gviz.source.site import Frame
 from gviz.trace.breakpoint_hits import Hits
@@ -53,7 +54,7 @@ from gviz.tui.commands.table import BY_NAME
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
 from gviz.tui.source_location import PausedStack
-from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, as_remark, by_command
+from gviz.tui.stop_reason import END, ERROR, CursorStop, Reason, as_remark, by_command
 from gviz.values.plain_text import clipped
 
 REFRESH_SECONDS = 0.05
@@ -65,16 +66,16 @@ _RATE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """Why the program runs: the command, the moment `start` where it began, and the wish sent to the program.
+    """Why the program runs: the command, the moment `start` where it began, and the request sent to the program.
 
     The command is still to be done `left` times. If there is an `until`, the program stops there, and at any breakpoint
     before it. `passed` is the last stop that a command with a count has passed. `boxes` is how many boxes of the graph
-    `next` passes, if the wish has the number of their nodes.
+    `next` passes, if the request has the number of their nodes.
     """
 
     name: str
     start: int
-    wish: Wish
+    request: ResumeRequest
     left: int = 1
     until: Stop | None = None
     passed: int = 0
@@ -87,10 +88,10 @@ class Purpose:
 
     @property
     def reason(self) -> Reason:
-        """The reason for a stop that the wish asked for. The first wish of a program is not a command."""
+        """The reason for a stop that was requested. The first request to a program is not a command."""
         if self.name != "start":
             return by_command(self.name)
-        return as_remark(f"paused at its first {'backward()' if self.wish.mode == 'backward' else 'node'}")
+        return as_remark(f"paused at its first {'backward()' if self.request.mode == 'backward' else 'node'}")
 
 
 def mode_of(command: Command) -> Mode | None:
@@ -117,7 +118,7 @@ class Live:
         self.pausing = False
         """Whether the program was asked to pause, and is still running."""
         self._seen = 0
-        self._purpose = Purpose("start", 0, Wish("run"))
+        self._purpose = Purpose("start", 0, ResumeRequest("run"))
         self._awaited: Hits | None = None
         self._grow(growing=True)
         self._pace = Pace()
@@ -163,51 +164,54 @@ class Live:
     def begin(self, mode: Mode) -> None:
         """Start the program; with breakpoints it runs to the first of them."""
         stops = self._stops()
-        self._send(Purpose("continue" if stops else "start", 0, Wish("continue", stops=stops) if stops else Wish(mode)))
+        request = ResumeRequest("continue", stops=stops) if stops else ResumeRequest(mode)
+        self._send(Purpose("continue" if stops else "start", 0, request))
 
     def run(self, command: Command) -> None:
         """Resume the program by a command that it `resumes`."""
         if self.running:
             raise GvizError("the program is running", hint="Ctrl+C pauses it", exit_code=2)
         if ahead := self._missing_events(command):
-            self._send(Purpose(command.name, self.cursor.position, Wish("step", count=ahead)))
+            self._send(Purpose(command.name, self.cursor.position, ResumeRequest("step", count=ahead)))
             return
         mode, until = mode_of(command), until_of(command)
         assert mode is not None, command.name  # `resumes` was false for such a command
         if until is not None and (why := stop_search.no_code(self.timeline, until)):
             raise stop_search.nothing_later(self.timeline, until, command.argument, why)
         times = 1 if mode in ("step", "next") else max(command.count, 1)  # the gate counts these two
-        here, wish, count = self.cursor.position, self._wish(command, mode, until), max(command.count, 1)
+        here, request, count = self.cursor.position, self._request(command, mode, until), max(command.count, 1)
         nodes = self._folds.nodes_of_next_boxes(here, count) if mode == "next" and self.timeline.iterations else 0
         if nodes:
-            wish = structs.replace(wish, count=nodes, closed=tuple({OPTIMIZER}.intersection(wish.closed)))
-        self._send(Purpose(command.name, here, wish, times, until, boxes=count if nodes else 0))
+            request = structs.replace(
+                request, count=nodes, collapsed=tuple({OPTIMIZER}.intersection(request.collapsed))
+            )
+        self._send(Purpose(command.name, here, request, times, until, boxes=count if nodes else 0))
 
-    def _wish(self, command: Command, mode: Mode, until: Stop | None) -> Wish:
+    def _request(self, command: Command, mode: Mode, until: Stop | None) -> ResumeRequest:
         match mode:
             case "to":
                 node = self.cursor.node_at(command.argument)
                 if not node:
                     raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
                 outputs = self.timeline.info(node).created.outputs
-                return Wish(mode, node=node, storages=tuple({output.storage for output in outputs}))
+                return ResumeRequest(mode, node=node, storages=tuple({output.storage for output in outputs}))
             case "continue":
-                return Wish(mode, stops=self._stops() + ((until.text,) if until is not None else ()))
+                return ResumeRequest(mode, stops=self._stops() + ((until.text,) if until is not None else ()))
             case "next":
-                return Wish(mode, count=max(command.count, 1), closed=self._folds.collapsed_in_program)
-        return Wish(mode, count=max(command.count, 1))
+                return ResumeRequest(mode, count=max(command.count, 1), collapsed=self._folds.collapsed_in_program)
+        return ResumeRequest(mode, count=max(command.count, 1))
 
     def run_to_end(self) -> None:
         """Run the program to its end."""
-        self._send(Purpose("run", self.cursor.position, Wish("run")))
+        self._send(Purpose("run", self.cursor.position, ResumeRequest("run")))
 
     def pause(self) -> None:
         """Ask the program to pause; it does so once a call into a library has returned."""
         self.pausing = True
         self.program.pause()
 
-    def take_report(self, report: Report) -> Arrival | None:
-        """Handle a report of the program; return an `Arrival` if the program has paused or ended, else None."""
+    def take_report(self, report: Report) -> CursorStop | None:
+        """Handle a report of the program; return a `CursorStop` if the program has paused or ended, else None."""
         match report:
             case Paused():
                 self.running = self.pausing = False
@@ -258,35 +262,39 @@ class Live:
         self._purpose = purpose
         self._awaited = self._hits(purpose.until)
         self._pace.begin()
-        self._go(purpose.wish)
+        self._go(purpose.request)
 
-    def _go(self, wish: Wish) -> None:
+    def _go(self, request: ResumeRequest) -> None:
         self.running = True
-        passed = tuple(call.site.key for call in self.cursor.breakpoints.calls if not call.enabled)
-        self.program.go(structs.replace(wish, passed=passed))
+        ignored = tuple(call.site.key for call in self.cursor.breakpoints.calls if not call.enabled)
+        self.program.go(structs.replace(request, ignored_calls=ignored))
 
-    def _paused(self, report: Paused) -> Arrival | None:
+    def _paused(self, report: Paused) -> CursorStop | None:
         purpose, end = self._purpose, len(self.timeline)
         thread = report.thread if report.thread != "MainThread" else ""
-        if report.why in ASKED_FOR:
+        if report.reason in PAUSE_WORDS:
             one = self._call_number(report)
-            if one and purpose.left > 1 and purpose.wish.mode == "continue":
+            if one and purpose.left > 1 and purpose.request.mode == "continue":
                 self._send(replace(purpose, passed=end, left=purpose.left - 1))
                 return None
-            arrival = self._stop(end, Reason("held", f"{ASKED_FOR[report.why]}{_at(report.stack)}", one), thread)
-            arrival = self._select_shown(report.node, arrival) if report.node in self.timeline.nodes else arrival
-            if report.stack and report.why != "post-mortem":  # post-mortem looks at the failure instead
-                node = self.cursor.selected if arrival.position == end else self.timeline.at(end).actor
+            cursor_stop = self._stop(
+                end, Reason("held", f"{PAUSE_WORDS[report.reason]}{_at(report.stack)}", one), thread
+            )
+            cursor_stop = (
+                self._select_shown(report.node, cursor_stop) if report.node in self.timeline.nodes else cursor_stop
+            )
+            if report.stack and report.reason != "post-mortem":  # post-mortem looks at the failure instead
+                node = self.cursor.selected if cursor_stop.position == end else self.timeline.at(end).actor
                 self.cursor.paused_stacks[end] = PausedStack(report.stack, node)
-            return arrival
-        if purpose.wish.mode == "continue":
+            return cursor_stop
+        if purpose.request.mode == "continue":
             reached = self._first_stop()
             if reached is None:
-                self._go(purpose.wish)
+                self._go(purpose.request)
                 return None
             position, reason = reached
-        elif purpose.wish.mode == "next" and not purpose.boxes and self._folds.makes_more_nodes(end):
-            self._go(structs.replace(purpose.wish, count=1))
+        elif purpose.request.mode == "next" and not purpose.boxes and self._folds.makes_more_nodes(end):
+            self._go(structs.replace(purpose.request, count=1))
             return None
         else:
             position, reason = self._end_of_boxes(purpose), purpose.reason
@@ -304,46 +312,48 @@ class Live:
 
     def _call_number(self, report: Paused) -> int:
         """Return the number, in the list of breakpoints, of the call that paused the program; 0 for a user's pause."""
-        if report.why == "pause" or not report.stack:
+        if report.reason == "pause" or not report.stack:
             return 0
         innermost = report.stack[0]
-        call = self.cursor.breakpoints.call(CallSite(ASKED_FOR[report.why], innermost.path, innermost.line))
+        call = self.cursor.breakpoints.call(CallSite(PAUSE_WORDS[report.reason], innermost.path, innermost.line))
         call.add_pause(len(self.timeline))
         return call.number
 
-    def _select_shown(self, node: int, arrival: Arrival) -> Arrival:
+    def _select_shown(self, node: int, cursor_stop: CursorStop) -> CursorStop:
         """Select the node that the program shows.
 
         If the user looks at an earlier moment, only name it in the reason.
         """
-        if arrival.position != len(self.timeline):
-            return replace(arrival, reason=replace(arrival.reason, text=f"{arrival.reason.text} and shows #{node}"))
+        if cursor_stop.position != len(self.timeline):
+            return replace(
+                cursor_stop, reason=replace(cursor_stop.reason, text=f"{cursor_stop.reason.text} and shows #{node}")
+            )
         self.cursor.select(node)
-        return arrival
+        return cursor_stop
 
-    def _ended(self) -> Arrival:
+    def _ended(self) -> CursorStop:
         self.cursor.paused_stacks.pop(len(self.timeline), None)  # the program no longer waits there
-        until, reached = self._purpose.until, self._first_stop() if self._purpose.wish.mode == "continue" else None
+        until, reached = self._purpose.until, self._first_stop() if self._purpose.request.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.after]
         boxes_end = self._end_of_boxes(self._purpose)
         end = (boxes_end, self._purpose.reason) if boxes_end < len(self.timeline) else (len(self.timeline), END)
-        arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(reached or end))
+        cursor_stop = self._stop(failed[0], ERROR) if failed else self._stop(*(reached or end))
         messages = [
-            *arrival.messages,
+            *cursor_stop.messages,
             *(stop_search.never_reached(self.timeline, self.cursor.breakpoints) if reached is None else ()),
         ]
         if until is not None and reached is None:
             why = stop_search.why_never(self.timeline, until, hits_of(self.timeline, until), growing=False)
             messages.append(f"{until.text} was never reached" + f": {why}" * bool(why))
-        return replace(arrival, messages=tuple(messages))
+        return replace(cursor_stop, messages=tuple(messages))
 
-    def _stop(self, position: int, reason: Reason, thread: str = "") -> Arrival:
+    def _stop(self, position: int, reason: Reason, thread: str = "") -> CursorStop:
         """Move the cursor there, unless the user has moved it away from where the command began."""
         start = self._purpose.start
-        self._purpose = Purpose("stopped", position, Wish("continue", stops=self._stops()))
+        self._purpose = Purpose("stopped", position, ResumeRequest("continue", stops=self._stops()))
         if self.cursor.position not in (start, position):
             here = self.cursor.position
-            return Arrival(here, here, Reason("held", f"the program is at event {position}"))
+            return CursorStop(here, here, Reason("held", f"the program is at event {position}"))
         return self.cursor.follow_program(position, start, replace(reason, thread=thread))
 
     def _first_stop(self) -> tuple[int, Reason] | None:

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """The last source listing: some lines of a file, and the position at which they were listed."""
+    """The last source listing: some lines of a file, and the viewpoint of the session when they were listed."""
 
     mark: SourceMark
     lines: range
-    seen_from: tuple[int, int, int]
+    viewpoint: tuple[int, int, int]
 
 
 @dataclass(slots=True)
 class Session:
     """One debugger over one timeline: its position, what the user has set, and how it draws.
 
-    `shown_once` contains the remarks that are shown only once.
+    `own_keys` are the keys of the user's configuration file. `shown_once` has the remarks that must not be shown again.
     """
 
     cursor: Cursor
@@ -44,6 +44,7 @@ class Session:
     settings: Settings = field(default_factory=Settings)
     own_keys: Mapping[str, str] = field(default_factory=dict)
     _frame: tuple[int, int, PausedStack | None] = (0, 0, None)
+    """The caller that is shown: of which node, how many frames up, and at which pause of the program."""
     shown_once: set[str] = field(default_factory=set)
     listing: SourceListing | None = None
     folds: Folds = field(init=False)
@@ -60,12 +61,12 @@ class Session:
 
     @property
     def timeline(self) -> Timeline:
-        """The recording that the session shows."""
+        """The timeline of the recording that the session shows."""
         return self.cursor.timeline
 
     @property
     def moment(self) -> Moment:
-        """The moment at the position."""
+        """The moment at the position of the cursor."""
         return self.timeline.at(self.cursor.position)
 
     @property
@@ -79,19 +80,19 @@ class Session:
         return stack_of(self.timeline, self.cursor.selected, self.paused_stack)
 
     @property
-    def running(self) -> Frame | None:
-        """The line that the program is at."""
+    def current_frame(self) -> Frame | None:
+        """The frame of the line that the program is at."""
         return running_frame(self.timeline, self.moment, self.paused_stack)
 
     @property
-    def place(self) -> SourceMark | None:
+    def source_mark(self) -> SourceMark | None:
         """The source location that is shown."""
         node = self.cursor.selected
         return source_place(self.timeline, self.moment, node, self.frame_of(node), self.paused_stack)
 
     @property
     def branch_view(self) -> BranchView | None:
-        """The branch of a what-if that is shown next to the recording, if numbers were changed."""
+        """If a what-if has changed numbers, the branch that is shown next to the recording."""
         return self.cursor.asker.branch_view
 
     @property
@@ -101,30 +102,31 @@ class Session:
 
     @property
     def subject(self) -> str:
-        """The selected node as an expression: its name if that refers to it now, else its number."""
+        """The selected node as an expression: its name if that refers to it at this moment, else a number: ``#4``."""
         node = self.cursor.selected
         if node not in self.timeline.nodes:
             return ""
         name = self.timeline.info(node).name
-        return name if name and self._means(name) == node else f"#{node}"
+        return name if name and self._node_named(name) == node else f"#{node}"
 
-    def _means(self, name: str) -> int:
+    def _node_named(self, name: str) -> int:
+        """Return the node that a name refers to at this moment; 0 if there is none."""
         try:
             return self.cursor.asker.last(name, self.cursor.position)
         except GvizError:
             return 0
 
     def frame_of(self, node: int) -> int:
-        """Return how many frames above the line that made this node the shown frame is."""
-        of, depth, paused_stack = self._frame
-        return depth if of == node and paused_stack is self.paused_stack else 0
+        """Return how many frames the shown frame is above the line that created this node."""
+        shown_node, depth, paused_stack = self._frame
+        return depth if shown_node == node and paused_stack is self.paused_stack else 0
 
     @property
-    def seen_from(self) -> tuple[int, int, int]:
-        """The moment, the selected node, and the frame that is shown of its call stack."""
+    def viewpoint(self) -> tuple[int, int, int]:
+        """The position, the selected node, and which frame of its call stack is shown."""
         node = self.cursor.selected
         return self.cursor.position, node, self.frame_of(node)
 
-    def look_from(self, frame: int) -> None:
-        """Show the caller `frame` frames up, as long as the same node is selected at the same pause."""
-        self._frame = self.cursor.selected, frame, self.paused_stack
+    def show_caller(self, depth: int) -> None:
+        """Show the caller `depth` frames up, as long as the same node is selected at the same pause."""
+        self._frame = self.cursor.selected, depth, self.paused_stack

@@ -81,14 +81,14 @@ DEFAULT = SessionOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedProgram:
     """A program that was started and waits for its first wish, and the beginning of its recording."""
 
     program: ControlledProgram
     timeline: Timeline
 
 
-Launch: TypeAlias = "Callable[[Callable[[Report], None], tuple[int, int]], Started]"
+Launch: TypeAlias = "Callable[[Callable[[Report], None], tuple[int, int]], StartedProgram]"
 """Starts the program in a terminal of a size; the callback gets its reports."""
 
 

@@ -58,7 +58,7 @@ ENDS: dict[Kind, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class CursorStop:
     """Where a command began (`start`) and ended, and why.
 
     `messages` contains the messages of log points on the way, `then` the commands of the breakpoint that stopped it.

@@ -19,13 +19,13 @@ from string import Formatter
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.query.vocabulary import MOMENT_WORDS
+from gviz.query.moment_words import MOMENT_WORDS
 from gviz.query_syntax import stop_condition
 from gviz.query_syntax.condition import NAMES
 from gviz.query_syntax.place import Place
 from gviz.query_syntax.stop_condition import Stop
 from gviz.source.site import source_lines
-from gviz.system.cooperative_work import Driven, Far
+from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.trace import navigation
 from gviz.trace.breakpoint_hits import Hits, stretches
 from gviz.trace.condition_environment import ConditionEnvironment
@@ -56,42 +56,42 @@ def first_stop(
     """Return the first stop after moment `n`, and why: a breakpoint, the `place` of ``until``, or a permanent stop."""
     one, hit = breakpoints.next(n), next(place.after(n), None) if place is not None else None
     always = next((moment for moment in navigation.stops(timeline) if moment > n), None)
-    found = [(one.n, one.reason)] if one is not None else []
-    found += [(hit.n, by_command("until"))] if hit is not None else []
-    found += [(always, CONTINUE)] if always is not None else []
-    return min(found, key=itemgetter(0), default=None)
+    stops = [(one.n, one.reason)] if one is not None else []
+    stops += [(hit.n, by_command("until"))] if hit is not None else []
+    stops += [(always, CONTINUE)] if always is not None else []
+    return min(stops, key=itemgetter(0), default=None)
 
 
-def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Driven[tuple[int, Reason]]:
+def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> LongWork[tuple[int, Reason]]:
     """Return where ``until PLACE`` stops after moment `n`, and why; the end, if the recording is still growing.
 
     Raises GvizError if it stops nowhere, and if the place can never be reached.
     """
-    asked = stop_condition.stop(text)
-    hits, growing = hits_of(timeline, asked), breakpoints.growing
+    target = stop_condition.stop(text)
+    hits, growing = hits_of(timeline, target), breakpoints.growing
     yield from hits.preparation()
     for stretch in stretches(timeline, n):
-        yield Far("looking for it: event", stretch.start, len(timeline))
+        yield WorkProgress("looking for it: event", stretch.start, len(timeline))
         if any(hit.n > n for hit in hits.in_stretch(stretch)):
             break
     else:
-        if why := every_node_hint(asked, hits, "until") or why_never(timeline, asked, hits, growing=growing):
-            raise nothing_later(timeline, asked, text, why)
+        if why := every_node_hint(target, hits, "until") or why_never(timeline, target, hits, growing=growing):
+            raise nothing_later(timeline, target, text, why)
     yield from timeline.error_index.looking_for_bad()
-    found = first_stop(timeline, breakpoints, n, hits)
-    if found is None and not growing:
-        raise nothing_later(timeline, asked, text)
-    return found or (len(timeline), by_command("until"))
+    stop = first_stop(timeline, breakpoints, n, hits)
+    if stop is None and not growing:
+        raise nothing_later(timeline, target, text)
+    return stop or (len(timeline), by_command("until"))
 
 
-def search_stops(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[Far]:
+def search_stops(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[WorkProgress]:
     """Search for the next stop, and yield the progress between ranges of events; `next_stop` then answers at once."""
     yield from timeline.error_index.looking_for_bad()
     anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
     for one in breakpoints.own:
         yield from one.hits.preparation()  # again, because the recording may have grown
     for event in breakpoints.search(n, backward=backward):
-        yield Far("looking for a stop: event", event, len(timeline))
+        yield WorkProgress("looking for a stop: event", event, len(timeline))
         if event < anyway if backward else event > anyway:
             return
 
@@ -204,6 +204,6 @@ def every_node_hint(stop: Stop, hits: Hits, command: str) -> str:
     word = hits.unmatched_name().partition(".")[0]
     if word not in NAMES:
         return ""
-    if asked := stop.of_every_node:
-        return f"{command} {asked} asks every node"
+    if condition := stop.of_every_node:
+        return f"{command} {condition} asks every node"
     return f"{command} if … asks {word} of every node, x.grad > 1 asks one"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
@@ -44,6 +45,18 @@ def style_and_event(style: str) -> tuple[str, int]:
 def plain(spans: Line) -> str:
     """Return the text of a line."""
     return "".join(text for text, _ in spans)
+
+
+def bar_cells(amount: float | None, largest: float, room: int) -> int:
+    """Return how much of a bar an amount fills: all for the largest, nothing for none, nan or infinity."""
+    if not amount or not largest or not isfinite(amount):
+        return 0
+    return min(max(1, round(room * amount / largest)), room)
+
+
+def largest_of(amounts: Iterable[float | None]) -> float:
+    """Return the largest finite amount, 0 if there is none."""
+    return max((amount for amount in amounts if amount is not None and isfinite(amount)), default=0.0)
 
 
 def cells(spans: Line) -> int:
@@ -117,8 +130,8 @@ def _joined(rows: Iterable[str]) -> list[str]:
     """Return the rows of a paragraph, each joined with the rows that continue it."""
     joined: list[str] = []
     for row in rows:
-        within = bool(joined) and _ITEM.match(joined[-1]) is not None
-        continues = bool(joined) and (within or not any(it.startswith((" ", "\t")) for it in (row, joined[-1])))
+        in_item = bool(joined) and _ITEM.match(joined[-1]) is not None
+        continues = bool(joined) and (in_item or not any(it.startswith((" ", "\t")) for it in (row, joined[-1])))
         if continues and not _ITEM.match(row):
             joined[-1] = f"{joined[-1]} {row.strip()}"
         else:
@@ -133,7 +146,7 @@ TIED = "\xa0"
 def labelled(label: str, spans: Iterable[Span], width: int, column: int = 7) -> Iterator[Line]:
     """Yield a row ``label  text`` whose text wraps under itself."""
     head = fitted(label, column) if len(label) < column else label + " "
-    yield from wrapped(((head, "muted"), *spans), width, column)
+    yield from wrapped(((head, "muted"), *spans), width, min(column, width // 2))
 
 
 def _words(spans: Line) -> Iterator[Span]:
@@ -161,13 +174,13 @@ def _needing(words: Sequence[Span], room: int) -> Iterator[tuple[str, str, int]]
 
     So a comma stays with the link before it.
     """
-    found: list[tuple[str, str, int]] = []
+    widths: list[tuple[str, str, int]] = []
     joined = 0
     for word, style in reversed(words):
         own = cell_len(word.rstrip())
         joined = own if word[-1:].isspace() else own + joined
-        found.append((word, style, joined if joined <= room else own))
-    return reversed(found)
+        widths.append((word, style, joined if joined <= room else own))
+    return reversed(widths)
 
 
 def _pieces(word: str, first: int, rest: int) -> list[str]:

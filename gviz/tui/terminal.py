@@ -37,9 +37,9 @@ def asks_for_lines() -> bool:
     return os.environ.get("GVIZ_PLAIN", "0") not in ("", "0")
 
 
-def why_plain(*, asked: bool) -> str:
+def why_plain(*, plain: bool) -> str:
     """Return why the debugger works line by line; empty if the terminal can show the full screen."""
-    if asked:
+    if plain:
         return "--plain"
     no_input = "" if is_terminal(sys.stdin) else "standard input is not a terminal"
     return _why_dumb() or no_input or why_no_screen() or _why_not_here()
@@ -96,8 +96,18 @@ def keyboard() -> Iterator[int | None]:
         os.close(terminal)
 
 
+def is_of_another_job(keyboard: int) -> bool:
+    """Return whether a terminal belongs to another job of the shell: a process that reads from it would be stopped."""
+    if os.name != "posix":
+        return False
+    try:
+        return os.tcgetpgrp(keyboard) != os.getpgrp()
+    except OSError:  # not the terminal of this session
+        return False
+
+
 @contextmanager
-def in_turn() -> Iterator[None]:
+def screen_lock() -> Iterator[None]:
     """Give the screen to one process at a time: workers of a program may want it at once, with one keyboard."""
     with ExitStack() as locks:
         with suppress(ImportError, OSError):  # a terminal that cannot be locked is not waited for
@@ -105,7 +115,19 @@ def in_turn() -> Iterator[None]:
         yield
 
 
-def _lock_screen(locks: ExitStack) -> None:
+def is_screen_taken() -> bool:
+    """Return whether another process has locked the screen, because it shows the debugger there."""
+    try:
+        with ExitStack() as locks:
+            _lock_screen(locks, waits=False)
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):  # a terminal that cannot be locked
+        return False
+    return False
+
+
+def _lock_screen(locks: ExitStack, *, waits: bool = True) -> None:
     import fcntl  # there is none on Windows
 
     name = os.ttyname(_ERRORS)
@@ -113,13 +135,13 @@ def _lock_screen(locks: ExitStack) -> None:
         return  # /dev/tty is one file for all terminals
     screen = os.open(name, os.O_RDONLY | os.O_NOCTTY)
     locks.callback(os.close, screen)
-    fcntl.flock(screen, fcntl.LOCK_EX)
+    fcntl.flock(screen, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
     locks.callback(fcntl.flock, screen, fcntl.LOCK_UN)  # a fork of this process may still have it open
 
 
-def needs_ascii(*, asked: bool) -> bool:
+def needs_ascii(*, ascii: bool) -> bool:
     """Return whether only ASCII characters can be drawn on standard error, where Textual draws."""
-    return asked or wants_ascii(encoding=encoding_of(sys.__stderr__))
+    return ascii or wants_ascii(encoding=encoding_of(sys.__stderr__))
 
 
 def exists() -> bool:
@@ -201,8 +223,8 @@ def _watching() -> subprocess.Popen[bytes] | None:
 
     try:
         terminal = sys.__stderr__.fileno()
-        asked = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, text=True, check=True)
-        command = ["sh", "-c", _WATCH, "gviz", asked.stdout.strip(), *(["echo"] if echo_is_off() else [])]
+        settings = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, text=True, check=True)
+        command = ["sh", "-c", _WATCH, "gviz", settings.stdout.strip(), *(["echo"] if echo_is_off() else [])]
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=terminal, process_group=0
         )

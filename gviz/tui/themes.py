@@ -116,11 +116,11 @@ def colour_warning(theme: Theme, environ: Mapping[str, str] = os.environ) -> str
     return f"this terminal has 16 colours: theme {needed.removeprefix('gviz-')} keeps values and gradients apart"
 
 
-def starting_theme(asked: str | None, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the first theme: without colours ``gviz-ansi``, else the `asked` one, else a light or dark one."""
+def starting_theme(theme_name: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the first theme: without colours ``gviz-ansi``, else the `theme_name` one, else a light or dark one."""
     if environ.get("NO_COLOR"):
         return "gviz-ansi"
-    if asked:
-        return asked
+    if theme_name:
+        return theme_name
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     return "gviz-light" if background in ("7", "15") else DEFAULT

@@ -27,7 +27,7 @@ class Page:
     text: str
     key: str
     typed: str
-    done: Callable[[UserAction], bool]
+    is_complete: Callable[[UserAction], bool]
     phase: PhaseKind | None = None
 
 
@@ -97,7 +97,7 @@ class Tutor:
         """Turn the page if it waited for this; return whether another page is open now."""
         before = self.page
         if self._detour is None and before is not None:
-            self._at += before.done(seen)
+            self._at += before.is_complete(seen)
         self._detour = _detour_to(PAGES[self._at], seen.session) if self._at < len(PAGES) else None
         return self.page is not before
 

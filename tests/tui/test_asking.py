@@ -130,7 +130,7 @@ async def test_p_answers_in_the_bottom_row():
 def test_why_in_lines_with_the_events():
     said = transcript(demo(), "goto end", "why x.grad", "why loss.value")
     assert "#1 x: .grad is -14  event 31\n  += " in said
-    assert "#5 loss = Add at demo.py:7" in said
+    assert "#5 loss = add at demo.py:7" in said
 
 
 async def test_e_explains_on_a_page():

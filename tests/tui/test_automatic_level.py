@@ -94,6 +94,30 @@ def test_a_graph_with_too_many_boxes_gets_the_view_with_most_of_those_that_are_e
     assert folds.collapsed_text(FIRST) == (f"{brief}: blocks.1–7 ×7 is one box (of 8 equal parts)", brief)
 
 
+class Pyramid(nn.Module):
+    """Blocks of layers of their own sizes: none of them repeats."""
+
+    def __init__(self):
+        super().__init__()
+        sizes = [*pairwise(range(2, 30))]
+        self.layers = nn.ModuleList([nn.Sequential(nn.Linear(n, m), nn.Tanh(), nn.Linear(m, m)) for n, m in sizes])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_a_view_without_equal_parts_counts_as_the_level_of_modules():
+    net = Pyramid()
+    timeline = Timeline(MemoryLog(events_of(lambda: net(torch.ones(1, 2)).sum().backward())))
+    folds, iteration = folds_of(timeline), timeline.iterations[0]
+    view = folds.automatic_view(iteration)
+    assert not view.repeats
+    assert view.hides_modules
+    assert folds.level_of(iteration) == "modules"
+
+
 def test_line_mode_shows_every_node():
     assert Folds(TRAINED).automatic_view(FIRST) is None
     assert Folds(TRAINED).level_of(FIRST) == "nodes"
@@ -182,6 +206,8 @@ def test_a_running_program_shows_every_node_of_its_first_iteration_until_it_has_
     view = folds.automatic_view(timeline.iterations[-1])
     assert view is not None
     assert view.boxes <= MOST_BOXES
+    folds.choose_view_after_run(0)
+    assert folds.automatic_view(timeline.iterations[-1]) is view  # a second long run moves no box
 
 
 def test_a_short_run_and_a_user_who_has_expanded_something_keep_every_node():

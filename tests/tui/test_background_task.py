@@ -12,8 +12,8 @@ from gviz.errors import GvizError
 from gviz.system.cooperative_work import finished
 from gviz.trace import breakpoint_hits, error_index
 from gviz.tui import line_mode
-from gviz.tui.cursor import Arrival
-from gviz.tui.language.command import Command, Look, work
+from gviz.tui.cursor import CursorStop
+from gviz.tui.language.command import Command, View, work
 from gviz.tui.language.parser import parse, spec_of
 from gviz.tui.screens import controller
 from gviz.tui.screens.overlay_pages import Sheet
@@ -37,7 +37,7 @@ def story():
 
 def compared(reply):
     """What can be compared of an answer."""
-    return (reply.title, list(reply.lines(80))) if isinstance(reply, Look) else reply
+    return (reply.title, list(reply.lines(80))) if isinstance(reply, View) else reply
 
 
 def at_once(text):
@@ -91,6 +91,7 @@ async def test_a_check_says_what_it_looks_for_and_how_far_it_is(slow):
         screen.run_line("check")
         while screen.busy:
             await pilot.pause()
+        await pilot.pause()
         assert isinstance(app.screen.query_one(Sheet), Sheet)
     assert "checking: leaves, 1 of" in " ".join(said)
     assert "checking: unused losses, " in " ".join(said)
@@ -146,7 +147,7 @@ async def test_what_waits_behind_it_is_carried_out_after_it(slow):
         app.screen.run_line("break y if value > 1e9")
         app.screen.controller.reader.typed("watch x")
         app.screen.controller.reader.typed("continue")
-        app.screen.attempt(app.screen.controller.run_waiting)
+        app.screen.show_result_of(app.screen.controller.run_waiting)
         assert app.screen.cursor.asker.watched == []
         while app.screen.busy:
             await pilot.pause()
@@ -195,4 +196,4 @@ def test_line_mode_says_on_a_terminal_how_far_it_has_come(slow, monkeypatch, cap
 
 def test_the_answer_of_a_short_command_is_no_work():
     session = app_of(story(), at=1)._start.session
-    assert isinstance(finished(work(spec_of(Command("step")).run(session, Command("step")))), Arrival)
+    assert isinstance(finished(work(spec_of(Command("step")).run(session, Command("step")))), CursorStop)

@@ -39,7 +39,7 @@ def said(timeline, *commands):
 def test_old_and_new(timeline):
     assert said(timeline, "set x = 5") == [
         "#1 x                 value 3 -> 5, gradient 6 -> 10",
-        "#2 z = Mul           value 9 -> 25",
+        "#2 z = mul           value 9 -> 25",
     ]
 
 
@@ -161,7 +161,7 @@ def test_a_name_is_the_first_of_that_name_that_the_iteration_uses():
     timeline = timeline_of(by_hand)
     written = [node for node in timeline.nodes if timeline.info(node).op.name == "sub_"]
     rows = said(timeline, "goto end", "set w = [5, 5]")
-    assert rows[1] == f"w is #1 w here; also called w: #{written[-1]} w = Sub_."
+    assert rows[1] == f"w is #1 w here; also called w: #{written[-1]} w = sub_."
     assert rows[2].startswith("#1 w ")
     assert next(row for row in rows if "loss" in row).endswith("-> 50")
     assert said(timeline, "goto end", "set w[0] = 5", "set w[1] = 5")[2:] == rows[2:]
@@ -179,7 +179,7 @@ class Torch(MemoryLog):
 
 def test_only_the_engines_own_operations_are_run_again():
     assert said(Timeline(Torch(events_of(product))), "set x = 5") == [
-        "only what gviz's own engine recorded can be run again; this is a trace of torch; "
+        "only recordings of the built-in engine can run again; this is a trace of torch; "
         "hint: gviz record --engine builtin SCRIPT."
     ]
 

@@ -11,7 +11,7 @@ import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
 from gviz.render.boxes.graph_options import Options
-from gviz.render.request import moment_scene
+from gviz.render.picture_content import moment_scene
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
@@ -48,7 +48,7 @@ def test_goto_error_stands_at_the_end_of_the_pass_with_the_node_that_failed(time
     (error,) = timeline.errors
     assert not timeline.failures
     said = transcript(timeline, "goto error", "explain", "explain error", at=1)
-    assert f"event {error}, backward, node #{product} y = Mul" in said
+    assert f"event {error}, backward, node #{product} y = mul" in said
     assert said.count("was changed in place, but") >= 3  # the failure of the moment, and two answers
 
 
@@ -92,7 +92,7 @@ def test_the_node_has_failed_from_then_on_in_box_and_tape(timeline, product):
         assert box.status == "! failed"
         assert "error" in box.states
         tape = transcript(timeline, "graph", at=n).splitlines()
-        assert "! failed" in next(row for row in tape if f"  {product} y = Mul" in row)
+        assert "! failed" in next(row for row in tape if f"  {product} y = mul" in row)
     assert timeline.at(error - 1).state(product).step == "running"
 
 

@@ -26,7 +26,7 @@ from gviz.tui.styled_lines import plain
         ("@12", Command("goto", argument="12")),
         ("goto @12", Command("goto", argument="@12")),
         ("goto 'here", Command("goto", argument="'here")),
-        ("/op:Mul", Command("find", argument="op:Mul")),
+        ("/op:mul", Command("find", argument="op:mul")),
         ("cont", Command("continue")),
         ("conti", Command("continue")),
         ("STEP 2", Command("step", 2)),

@@ -39,7 +39,7 @@ from gviz.tui.keymaps import KEYMAPS, first, keys_of
 from gviz.tui.panel_arrangement import PanelChoice, label_density, opening_view, size_class, visible_panels
 from gviz.tui.session_options import Title
 from gviz.tui.source_location import source_place
-from gviz.tui.stop_reason import Arrival, as_remark, by_command
+from gviz.tui.stop_reason import CursorStop, as_remark, by_command
 from gviz.tui.styled_lines import STYLES, TIED, cells, cut, line, paragraphs, plain, style_and_event, wrapped
 
 
@@ -58,14 +58,14 @@ def tape_rows(timeline, n, width=45, glyphs=UNICODE):
 
 def test_the_node_panel_answers_five_questions_in_their_order():
     assert panel(demo(), 21, 4) == [
-        "b = Mul  #4        MulBackward0",
+        "b = mul  #4        MulBackward0",
         "  3 (x) * -6 (a) = -18",
         "value  -18  () f64",
         "with   #1 x  3",
         "       #3 a  -6",
         "saved  released, event 20",
         "used by #5 loss",
-        "grad in 1  from #5 loss = Add",
+        "incoming 1  from #5 loss = add",
         "to #1 x: g * a = 1 * -6 = -6",
         "   incoming -6  (1 of 2)",
         "to #3 a: g * x = 1 * 3 = 3",
@@ -75,14 +75,14 @@ def test_the_node_panel_answers_five_questions_in_their_order():
 
 
 def test_of_a_long_heading_what_autograd_calls_it_is_cut_not_the_node():
-    assert panel(demo(), 21, 5, width=31)[0] == "loss = Add  #5     AddBackward0"
-    assert panel(demo(), 21, 5, width=24)[0] == "loss = Add  #5 AddBackw…"
-    assert panel(demo(), 21, 5, width=12)[0].rstrip() == "loss = Add…"
+    assert panel(demo(), 21, 5, width=31)[0] == "loss = add  #5     AddBackward0"
+    assert panel(demo(), 21, 5, width=24)[0] == "loss = add  #5 AddBackw…"
+    assert panel(demo(), 21, 5, width=12)[0].rstrip() == "loss = add…"
 
 
 def test_a_leaf_keeps_its_grad_until_the_pass_accumulates():
     assert ".grad   None" in panel(demo(), 23, 1)
-    assert "grad in -14  (2 of 2)" in panel(demo(), 23, 1)
+    assert "incoming -14  (2 of 2)" in panel(demo(), 23, 1)
     assert ".grad   -14" in panel(demo(), 31, 1)
 
 
@@ -92,10 +92,10 @@ def test_a_node_of_the_future_says_when_it_will_be_made():
 
 def test_a_failure_stands_first_with_cause_and_remedy():
     text = " ".join(" ".join(panel(failed(), 40, 4)).split())
-    assert text.startswith("RuntimeError at #4 b = Mul cause")
+    assert text.startswith("RuntimeError at #4 b = mul cause")
     assert "retain_graph=True" in text
     assert "released by the first backward() at demo.py:9, event 20" in text
-    assert text.index("cause") < text.index("fix") < text.index(AGAIN[:40]) < text.index("b = Mul #4 M")
+    assert text.index("cause") < text.index("fix") < text.index(AGAIN[:40]) < text.index("b = mul #4 M")
 
 
 def test_the_panel_in_full_gives_every_digit():
@@ -106,9 +106,9 @@ def test_the_tape_tells_where_every_node_stands():
     assert tape_rows(demo(), 19) == [
         "   1 x          leaf  3       (-6)   1 of 2",
         "   2 w          leaf  -2      ·      waiting",
-        "   3 a = Mul    1 2   -6      4      1 += 3",
-        "►  4 b = Mul    1 3   -18     1      <- now",
-        "   5 loss = Add 4 3   -24     1      done",
+        "   3 a = mul    1 2   -6      4      1 += 3",
+        "►  4 b = mul    1 3   -18     1      <- now",
+        "   5 loss = add 4 3   -24     1      done",
     ]
     assert [row[-7:] for row in tape_rows(demo(), 1)[1:]] == ["pending"] * 4
 
@@ -137,9 +137,9 @@ def test_no_line_is_wider_than_its_panel_and_none_can_do_harm(story, width):
 
 def test_the_status_row_gives_way_where_room_is_short():
     timeline = demo()
-    moment, stop = timeline.at(21), Arrival(21, 16, by_command("next"))
+    moment, stop = timeline.at(21), CursorStop(21, 16, by_command("next"))
     assert plain(status(timeline, moment, StatusContents("demo.py", stop), 80, UNICODE)) == (
-        " gviz  demo.py  REPLAY BACKWARD  event 21  #4 b = Mul                    next ► "
+        " gviz  demo.py  REPLAY BACKWARD  event 21  #4 b = mul                    next ► "
     )
     narrow = plain(status(timeline, moment, StatusContents("demo.py", stop), 40, UNICODE))
     assert "BACKWARD" in narrow
@@ -150,11 +150,11 @@ def test_the_status_row_gives_way_where_room_is_short():
 
 def test_a_long_reason_leaves_room_for_what_says_where_time_stands():
     timeline = demo()
-    stop = Arrival(4, 1, as_remark("breakpoint 1: cut: " + "#20 y = Detach cuts the way back " * 5))
+    stop = CursorStop(4, 1, as_remark("breakpoint 1: cut: " + "#20 y = detach cuts the way back " * 5))
     row = plain(status(timeline, timeline.at(4), StatusContents("demo.py", stop), 100, UNICODE))
     assert len(row) == 100
     assert row.startswith(" gviz  REPLAY FORWARD  event 4 ")
-    assert "breakpoint 1: cut: #20 y = Detach" in row
+    assert "breakpoint 1: cut: #20 y = detach" in row
     assert row.endswith("… ")
 
 
@@ -162,7 +162,9 @@ def test_a_long_reason_leaves_room_for_what_says_where_time_stands():
 def test_where_iterations_are_counted_a_narrow_status_row_leaves_out_the_brand(width, brand):
     timeline = iterations(3)
     row = plain(
-        status(timeline, timeline.at(5), StatusContents("demo.py", Arrival(5, 4, by_command("step"))), width, UNICODE)
+        status(
+            timeline, timeline.at(5), StatusContents("demo.py", CursorStop(5, 4, by_command("step"))), width, UNICODE
+        )
     )
     assert "demo.py" in row
     assert ("gviz" in row) == brand
@@ -176,7 +178,7 @@ def test_no_word_of_the_status_row_comes_and_goes_by_a_step(width):
             status(
                 timeline,
                 timeline.at(n),
-                StatusContents("02_shared_input.py", Arrival(n, n - 1, by_command("step"))),
+                StatusContents("02_shared_input.py", CursorStop(n, n - 1, by_command("step"))),
                 width,
                 UNICODE,
             )
@@ -201,7 +203,9 @@ def test_a_program_without_a_loop_has_graphs_and_no_iterations():
 
     apart, again = (timeline_of(one) for one in (program, loop))
     assert (iteration_called(apart), iteration_called(again)) == ("graph", "iteration")
-    row = plain(status(apart, apart.at(len(apart)), StatusContents("x.py", Arrival(1, 1, as_remark(""))), 120, UNICODE))
+    row = plain(
+        status(apart, apart.at(len(apart)), StatusContents("x.py", CursorStop(1, 1, as_remark(""))), 120, UNICODE)
+    )
     assert "graph 2/2" in row
     assert next(text for text, _, _ in pass_rows(apart, 1)).startswith("graph 1")
 
@@ -217,7 +221,9 @@ def test_the_status_row_names_the_program_without_its_folders():
 def test_the_status_row_shows_which_way_time_ran():
     timeline = demo()
     row = plain(
-        status(timeline, timeline.at(16), StatusContents("demo.py", Arrival(16, 21, by_command("next"))), 80, UNICODE)
+        status(
+            timeline, timeline.at(16), StatusContents("demo.py", CursorStop(16, 21, by_command("next"))), 80, UNICODE
+        )
     )
     assert row.endswith("◄ back to 16 ")
 
@@ -262,7 +268,7 @@ def test_an_empty_recording_can_be_drawn():
     assert plain(bar(landmarks(timeline), 0, 30, UNICODE)).endswith("0/0 ")
     assert "no tensors" in " ".join(panel(timeline, 0, 0))
     assert "START" in plain(
-        status(timeline, timeline.at(0), StatusContents("x.py", Arrival(0, 0, as_remark(""))), 80, UNICODE)
+        status(timeline, timeline.at(0), StatusContents("x.py", CursorStop(0, 0, as_remark(""))), 80, UNICODE)
     )
 
 
@@ -472,7 +478,7 @@ def test_a_grad_that_held_something_says_what_was_added_to_what():
 def test_the_end_of_the_recording_is_not_its_start():
     timeline = demo()
     assert "START" not in plain(
-        status(timeline, timeline.at(33), StatusContents("x.py", Arrival(33, 1, as_remark(""))), 80, UNICODE)
+        status(timeline, timeline.at(33), StatusContents("x.py", CursorStop(33, 1, as_remark(""))), 80, UNICODE)
     )
 
 
@@ -489,7 +495,9 @@ def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
 def test_a_long_name_of_a_program_is_cut_only_where_room_is_short(width, shown):
     name = "20_cut_in_the_wrong_place.py"
     said = plain(
-        status(iterations(2), iterations(2).at(5), StatusContents(name, Arrival(5, 1, as_remark(""))), width, UNICODE)
+        status(
+            iterations(2), iterations(2).at(5), StatusContents(name, CursorStop(5, 1, as_remark(""))), width, UNICODE
+        )
     )
     assert (name in said) == shown
     assert "iteration 1/2" in said
@@ -507,7 +515,7 @@ def test_a_wide_tape_has_room_for_whole_titles():
     assert tape.columns_for(78, 20).node < 27
 
 
-@pytest.mark.parametrize("title", ["loss = Mean", "layer1.weight"])
+@pytest.mark.parametrize("title", ["loss = mean", "layer1.weight"])
 def test_a_narrow_tape_has_room_for_usual_titles_and_lengths(title):
     columns = tape.columns_for(45, 99, len(title))
     assert columns.node == len(title) + 1

@@ -8,8 +8,8 @@ from gviz.tui.keymaps import ACTS, KEYMAPS, keys_of
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 
 FIRST = {
-    "find.next": ("slash", *"Mul", "enter"),
-    "find.previous": ("slash", *"Mul", "enter"),
+    "find.next": ("slash", *"mul", "enter"),
+    "find.previous": ("slash", *"mul", "enter"),
     "time.back": ("greater_than_sign",),
     "look.next": ("g",),
     "look.previous": ("G",),

@@ -152,3 +152,15 @@ async def test_a_graph_that_would_be_a_strip_has_the_rows_of_the_source():
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert app.screen.query_one("#source").display
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 60)])
+async def test_before_the_first_event_the_program_and_the_first_keys_are_on_the_screen(size):
+    app = app_of(demo(), at=0)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        text = "\n".join("".join(part.text for part in strip) for strip in app.screen._compositor.render_strips())
+        assert "No node at this event" in text
+        assert "next node" in text
+        assert "No source line" not in text
+        assert "import gviz.engine as torch" in text

@@ -25,13 +25,13 @@ def said(*commands):
 
 def test_a_rule_that_is_right():
     answer = said("gradcheck z")
-    assert answer[0].startswith("#3 z = Mul: what it sent to each input")
+    assert answer[0].startswith("#3 z = mul: what it sent to each input")
     assert [row.split(": ")[1].split(",")[0] for row in answer[1:]] == ["agrees", "agrees"]
 
 
 def test_a_leaf_is_checked_where_it_is_used_and_a_kink_is_told():
     answer = said("gradcheck x")
-    assert answer[0].startswith("#2 y = Relu")
+    assert answer[0].startswith("#2 y = relu")
     assert "[1] = 0: sent 0, by differences" in answer[2]
     assert [row.endswith("a kink, where both are right") for row in answer[2:]] == [True]
 

@@ -1,5 +1,8 @@
 """The level of the graph: a box for each node, for each function call, or for each child module."""
 
+from math import inf, nan
+from types import SimpleNamespace
+
 import pytest
 from driving import app_of, transcript
 from recording import timeline_of
@@ -9,6 +12,7 @@ from gviz.engine import nn
 from gviz.engine.nn import functional as F
 from gviz.errors import GvizError
 from gviz.explain.module_costs import Costs, costs
+from gviz.render.boxes import module_boxes
 from gviz.render.boxes.fold import modules
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import folds as folds_module
@@ -16,7 +20,7 @@ from gviz.tui.drawing import lists
 from gviz.tui.drawing.lists import WITH_COSTS, module_rows
 from gviz.tui.folds import GRAPH_LEVELS, Folds
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.styled_lines import plain
+from gviz.tui.styled_lines import bar_cells, largest_of, plain
 
 
 class Block(nn.Module):
@@ -342,3 +346,33 @@ def test_messages_at_a_level_of_calls_speak_of_calls():
     for act, state in ((folds.expand, "collapsed"), (folds.collapse, "expanded")):
         with pytest.raises(GvizError, match=f"no {state} module or function call contains the selected node"):
             act(0)
+
+
+def test_a_gradient_that_is_nan_has_no_bar():
+    def train_into_nan():
+        net = Net()
+        loss = net(torch.ones(2, 2)).sum() * float("nan")
+        loss.backward()
+
+    timeline = timeline_of(train_into_nan)
+    rows = [plain(row) for row, _ in module_rows(Folds(timeline), timeline.at(len(timeline)), UNICODE, WITH_COSTS)]
+    assert any("|g| nan" in row for row in rows)
+    assert not any(UNICODE.past in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("amount", "largest", "cells"),
+    [(4.0, 4.0, 8), (1.0, 4.0, 2), (1e-9, 4.0, 1), (0.0, 4.0, 0), (None, 4.0, 0), (nan, 4.0, 0), (inf, 4.0, 0)],
+)
+def test_bars_are_for_finite_amounts(amount, largest, cells):
+    assert bar_cells(amount, largest, 8) == cells
+    assert largest_of([amount, nan, inf, None]) in (amount, 0.0)
+
+
+def test_a_gradient_that_is_not_finite_is_the_lowest_of_the_bars_of_equal_layers(monkeypatch):
+    norms = iter([1.0, nan, inf, 2.0])
+    monkeypatch.setattr(module_boxes, "_uses", lambda group, timeline: [])
+    monkeypatch.setattr(module_boxes, "gradient_norm", lambda nodes, states: next(norms))
+    layers = SimpleNamespace(members=[(1,), (2,), (3,), (4,)])
+    row = module_boxes._bars(layers, None, SimpleNamespace(timeline=None, states={}))
+    assert row.text.split() == ["▅▁▁█", "1", "..", "2"]

@@ -63,9 +63,9 @@ SELECTIONS = [
     ("Gh", 4),
     ("jl", 3),
     (["slash", "b", "enter"], 4),
-    ([*"/op:Mul", "enter"], 3),
-    ([*"/op:Mul", "enter", "comma"], 4),
-    ([*"/op:Mul", "enter", "comma", "full_stop"], 3),
+    ([*"/op:mul", "enter"], 3),
+    ([*"/op:mul", "enter", "comma"], 4),
+    ([*"/op:mul", "enter", "comma", "full_stop"], 3),
     ([*"/#5", "enter"], 5),
     (["down", "down"], 3),
 ]
@@ -202,7 +202,7 @@ async def test_a_failed_program_opens_at_its_failure():
         await pilot.pause()
         assert app.screen.cursor.position == len(timeline)
         assert app.screen.stop.reason.words == "error"
-        assert "RuntimeError at #4 b = Mul" in shown(app)
+        assert "RuntimeError at #4 b = mul" in shown(app)
         await pilot.press("c")
         assert app.screen.stop.reason.words == "end of recording"
 
@@ -494,7 +494,7 @@ async def test_where_shows_the_call_stack():
 
 async def test_the_screen_says_in_words_what_the_event_was():
     text = await seen(demo(), at=19, size=(120, 40))
-    assert "#4 b = Mul: sends to #3 a = Mul: incoming 1 += 3, now 4 (2 of 2)" in text
+    assert "#4 b = mul: sends to #3 a = mul: incoming 1 += 3, now 4 (2 of 2)" in text
     row = (await seen(demo(), at=19, size=(64, 24))).splitlines()[-2]
     assert row.rstrip().endswith("… ; more"), "what is cut says which key shows it all"
     assert len(row) == 64

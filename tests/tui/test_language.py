@@ -16,7 +16,7 @@ from gviz.tui import keymaps
 from gviz.tui.commands.session_file import session_lines
 from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config, read
-from gviz.tui.language.command import Answer, Look, work
+from gviz.tui.language.command import Answer, View, work
 from gviz.tui.language.parser import parse, spec_of
 from gviz.tui.line_mode import debug
 from gviz.tui.screens import overlay_pages
@@ -100,7 +100,7 @@ def test_info_leaks_counts_iterations_from_1_as_all_else_does():
             kept.append(x.exp())
             (x * x).backward()
 
-    assert "  #2 Exp, iteration 1" in transcript(timeline_of(program), "goto end", "info leaks").splitlines()
+    assert "  #2 exp, iteration 1" in transcript(timeline_of(program), "goto end", "info leaks").splitlines()
 
 
 def without_gradients():
@@ -184,7 +184,7 @@ def test_a_session_is_saved_by_name_and_line_and_read_again(tmp_path):
 
 def test_a_session_is_the_same_after_it_was_read(tmp_path):
     path = tmp_path / "s.session"
-    transcript(iterations(3), "break Mul if value < 0", "break change w.grad", "watch w", "mark a 3", f"save {path}")
+    transcript(iterations(3), "break mul if value < 0", "break change w.grad", "watch w", "mark a 3", f"save {path}")
     app = app_of(iterations(3))
     screen = app._start
     for line in path.read_text().splitlines()[1:]:
@@ -458,7 +458,7 @@ def test_answers_are_of_a_closed_kind():
     app = app_of(demo(), at=33)
     for text in ("help", "help next", "keys", "show", "info", "print x"):
         answer = finished(work(spec_of(parse(text)).run(app._start.session, parse(text))))
-        assert isinstance(answer, Look | Answer)
+        assert isinstance(answer, View | Answer)
 
 
 async def test_show_ascii_tells_how_the_screen_is_drawn():
@@ -467,7 +467,7 @@ async def test_show_ascii_tells_how_the_screen_is_drawn():
         async with app.run_test(size=(80, 24)) as pilot:
             for text in ("set ascii on", "set ascii off"):
                 app.screen.run_line(text)
-                assert app.screen.remark.startswith("the characters are chosen at the start")
+                assert app.screen.remark.startswith("ascii can only be chosen when gviz starts")
                 app.screen.run_line("show ascii")
                 await pilot.pause()
                 assert app.screen.remark.startswith(f"ascii is {drawn}: ")

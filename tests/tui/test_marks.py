@@ -25,7 +25,7 @@ async def test_a_breakpoint_is_marked_in_graph_tape_and_source():
         await pilot.press("b")
         await pilot.pause()
         screen = app.screen
-        assert any("●[a = Mul #3]" in row for row in rows_of(screen.query_one(GraphCanvas)))
+        assert any("●[a = mul #3]" in row for row in rows_of(screen.query_one(GraphCanvas)))
         assert any(row.startswith("►●5 a = x * w") for row in rows_of(screen.query_one(SourcePane)))
         await pilot.press("9")
         await pilot.pause()
@@ -43,7 +43,7 @@ async def test_in_ascii_the_mark_is_a_star():
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("b")
         await pilot.pause()
-        assert any("#*[a = Mul #3]" in row for row in rows_of(app.screen.query_one(GraphCanvas)))
+        assert any("#*[a = mul #3]" in row for row in rows_of(app.screen.query_one(GraphCanvas)))
         assert any(row.startswith(">*5") for row in rows_of(app.screen.query_one(SourcePane)))
 
 
@@ -91,7 +91,7 @@ async def test_a_click_on_a_line_selects_what_it_made_and_a_double_click_runs_th
 
 def test_lines_that_breakpoints_mean():
     breakpoints = Breakpoints(demo())
-    for text in ("#3", "Mul", "demo.py:9", "other.py:3", "on nan"):
+    for text in ("#3", "mul", "demo.py:9", "other.py:3", "on nan"):
         breakpoints.add(stop(text))
     marked = marked_lines(breakpoints, PATH)
     assert {line: [one.number for one in ones] for line, ones in marked.items()} == {5: [1, 2], 6: [2], 9: [3]}

@@ -126,7 +126,7 @@ async def test_on_the_screen_the_terminal_is_given_away_and_taken_back(monkeypat
     monkeypatch.setattr(external_programs, "interact", lambda *given, **more: None)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("I")
-        assert app.screen.remark == "this needs a terminal of its own"
+        assert app.screen.remark == "this cannot be done here: the terminal cannot be lent to another program"
         monkeypatch.setattr(app, "suspend", nullcontext)
         await pilot.press("I")
         assert app.screen.remark == "back from Python"

@@ -27,7 +27,7 @@ from gviz.tui.widgets.prompt import Prompt
         ("con", ["continue", "condition"]),
         ("goto lo", ["goto loss", "goto loss.grad"]),
         ("b on acc", ["b on accumulate"]),
-        ("break M", ["break Mul"]),
+        ("break m", ["break mul"]),
         ("break ch", ["break change"]),
         ("print norm(lo", ["print norm(loss", "print norm(loss.grad"]),
         ("info st", ["info stats"]),

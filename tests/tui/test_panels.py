@@ -207,10 +207,10 @@ async def test_saved_tensors_follow_the_clock():
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "6")
         rows = said(app, "saved")
-        assert rows[0] == "#3 a = Mul saved tensors:"
+        assert rows[0] == "#3 a = mul saved tensors:"
         assert rows[1].split() == ["self", "#1", "x", "3", "(8", "B)", "version", "0"]
         await press(pilot, ">", *":select #3", "enter")
-        assert said(app, "saved")[0] == "#3 a = Mul has released its saved tensors,"
+        assert said(app, "saved")[0] == "#3 a = mul has released its saved tensors,"
 
 
 def test_a_saved_tensor_that_was_written_to_says_so():

@@ -84,14 +84,14 @@ def test_why_it_stopped_is_one_sentence_of_its_own():
 
 
 def test_a_place_may_be_a_name_a_node_a_line_or_a_mark():
-    for place, event in (("b", 7), ("#4", 7), ("demo.py:6", 7), ("fwd", 11), ("end", 33), ("Add", 9), ("@9", 9)):
+    for place, event in (("b", 7), ("#4", 7), ("demo.py:6", 7), ("fwd", 11), ("end", 33), ("add", 9), ("@9", 9)):
         assert f"event {event}" in transcript(demo(), f"goto {place}").splitlines()[-1 - (event == 33)]
     assert transcript(demo(), "n", "mark here", "c", "goto 'here").splitlines()[-1].startswith("back to event 3,")
 
 
 def test_iterations_have_their_own_tape():
     rows = transcript(iterations(3), "goto end", "tape").splitlines()
-    assert [row.split()[0] for row in rows if "y = Mul" in row and "leaf" not in row][-1] == "4"
+    assert [row.split()[0] for row in rows if "y = mul" in row and "leaf" not in row][-1] == "4"
     assert "3 iterations" in rows[0]
 
 

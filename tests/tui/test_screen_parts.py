@@ -14,7 +14,7 @@ from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import work
 from gviz.tui.language.parser import spec_of
-from gviz.tui.screens.controller import PLAY_SECONDS, Player, set_to
+from gviz.tui.screens.controller import PLAY_SECONDS, Player, apply_setting
 from gviz.tui.screens.key_actions import toggle_line, toggle_node
 from gviz.tui.screens.prompt_control import PROMPTS
 from gviz.tui.session import Session
@@ -49,7 +49,7 @@ class Clock:
 def test_a_player_steps_until_there_is_nothing_more():
     screen = Clock(at=len(demo()) - 1)
     player = Player(screen)
-    set_to(screen, "speed", "2x")
+    apply_setting(screen, "speed", "2x")
     player.play()
     player.play(4)
     assert screen.seconds == [PLAY_SECONDS / 2, PLAY_SECONDS / 4]

@@ -75,4 +75,4 @@ async def test_the_canvas_shows_them():
         await pilot.pause()
         text = "\n".join("".join(part.text for part in row) for row in app.screen._compositor.render_strips())
         assert "made in pass 1" in text
-        assert "┏ Mul #" in text
+        assert "┏ mul #" in text

@@ -16,8 +16,8 @@ from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
 
-PLACES = ("x", "n2", "Mul", "Add", "on backward", "on accumulate", "on free", "change x.grad", "demo.py:3",
-          "on forward if value > 0", "Mul if norm(value) > 2 and node % 2 == 0")  # fmt: skip
+PLACES = ("x", "n2", "mul", "add", "on backward", "on accumulate", "on free", "change x.grad", "demo.py:3",
+          "on forward if value > 0", "mul if norm(value) > 2 and node % 2 == 0")  # fmt: skip
 laws = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -110,10 +110,10 @@ def test_running_on_meets_the_same_stops_both_ways(timeline, places):
             cursor.breakpoints.add(stop(place))
         while not ended(cursor) or cursor.position == start:
             before = cursor.position
-            arrival = cursor.run_to_stop(backward=backward)
-            if arrival.position == before:
+            cursor_stop = cursor.run_to_stop(backward=backward)
+            if cursor_stop.position == before:
                 break
-            found.append(arrival.position)
+            found.append(cursor_stop.position)
         return found
 
     forward, backward = met(0, backward=False), met(len(timeline), backward=True)

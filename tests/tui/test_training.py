@@ -6,6 +6,7 @@ from recording import timeline_of
 from stories import demo, iterations
 
 import gviz.engine as torch
+from gviz.events import OptimizerStarted
 from gviz.explain.training import last_pass, pass_result
 from gviz.tui.drawing.training_summary import sparkline
 from gviz.tui.screens.overlay_pages import ChooserScreen, SheetScreen
@@ -56,6 +57,22 @@ async def test_where_a_pass_ends_the_loss_is_selected_and_the_panel_says_what_ca
         assert "head" in text(app)
         await press(pilot, "k")
         assert "2 of 4 parameters" not in text(app), "a node that the user selects comes first"
+
+
+@pytest.mark.parametrize("is_clipped", [False, True])
+async def test_where_a_step_begins_the_panel_says_what_came_of_the_pass_unless_its_gradients_have_changed(is_clipped):
+    def program():
+        w = torch.nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        (w * w).sum().backward()
+        if is_clipped:
+            torch.nn.utils.clip_grad_norm_([w], 1.0)
+        optimizer.step()
+
+    timeline = timeline_of(program)
+    app = app_of(timeline, at=next(seq for seq, _ in timeline.select((OptimizerStarted,))))
+    async with app.run_test(size=(80, 24)):
+        assert ("parameter has a gradient" in text(app)) is not is_clipped
 
 
 async def test_e_where_a_pass_ends_asks_about_the_missing_gradient_and_goes_to_the_cause():
@@ -185,3 +202,21 @@ async def test_empty_panels_take_one_line_and_the_modules_their_place(size):
 )  # fmt: skip
 def test_a_sparkline_goes_from_the_least_to_the_greatest(values, width, drawn):
     assert sparkline(values, width) == drawn
+
+
+async def test_e_in_the_list_of_findings_shows_the_finding_and_not_the_gradient_of_its_node():
+    def program():
+        torch.manual_seed(0)
+        body, head = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (head(torch.tanh(body(torch.ones(4, 2)))) ** 2).mean().backward()
+            optimizer.step()
+
+    app = app_of(timeline_of(program), at=1)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "!", "e")
+        assert isinstance(app.screen, SheetScreen)
+        shown = " ".join("".join(part.text for part in strip) for strip in app.screen._compositor.render_strips())
+        assert "no optimizer has updated it" in " ".join(shown.split())

@@ -200,4 +200,4 @@ def test_the_command_teaches_on_the_first_lesson():
     assert done.returncode == 0, done.stderr
     assert "That is all" in done.stdout
     assert "#1 x: .grad is 8" in done.stdout
-    assert done.stdout.count("  += 4 from #3 Mul") == 2
+    assert done.stdout.count("  += 4 from #3 mul") == 2

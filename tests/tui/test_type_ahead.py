@@ -11,7 +11,7 @@ from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.prompt import Prompt
 
 LINES = (
-    [":", *"watch x.grad", "enter"], [":", *"goto loss", "enter"], ["/", *"op:Mul", "enter"], [":", *"bre", "tab"],
+    [":", *"watch x.grad", "enter"], [":", *"goto loss", "enter"], ["/", *"op:mul", "enter"], [":", *"bre", "tab"],
     ["ctrl+p", *"go to end", "enter"], ["p", *"x + 1", "enter"], ["M", "down", "down", "enter"], ["m", "a"],
     ["apostrophe", "a"], ["P", "down", "enter"], ["question_mark", "pagedown"], ["B", "enter"], ["w", "enter"],
     [":", *"print x", "escape"], ["ctrl+p", "escape"], [":", *"print x", "left", "backspace", "2", "enter"],

@@ -5,5 +5,6 @@ Read first: ``table.py`` (every command), ``gviz/tui/language/command.py`` (the 
 
 The path of ``last x.grad``: the parser finds the `Spec` of ``last`` in ``table.py``, whose ``run`` is
 `Cursor.last_change`. The front end calls it with the session. It may be slow, so it yields its progress, and at the end
-returns an `Arrival`. The front end shows that: ``screens/controller.py`` in the panels, ``line_mode.py`` as a sentence.
+returns a `CursorStop`. The front end shows that: ``screens/controller.py`` in the panels, ``line_mode.py`` as a
+sentence.
 """

@@ -10,7 +10,7 @@ from string import Formatter
 from gviz.errors import KEEP_ALL, GvizError
 from gviz.query_syntax.condition import NAMES
 from gviz.query_syntax.stop_condition import EVENTS, AtFinding, stop
-from gviz.system.cooperative_work import Far
+from gviz.system.cooperative_work import WorkProgress
 from gviz.tui.breakpoints import Breakpoint, BreakpointEntry, Breakpoints, entry_text, hits_of
 from gviz.tui.stop_search import every_node_hint, why_never
 from gviz.values.plain_text import clipped, shown
@@ -20,7 +20,7 @@ MOST_COUNTED = 1000
 _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
 
 
-def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str | Far]:
+def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str | WorkProgress]:
     """Run ``break``; without a place, at the selected node."""
     text = text or (f"#{selected}" if selected else "")
     hits = hits_of(breakpoints.timeline, where := stop(text))
@@ -37,17 +37,17 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
         yield "findings are searched in the recording only: the running program does not stop at them"
 
 
-def add_once(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str | Far]:
+def add_once(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str | WorkProgress]:
     """Run ``tbreak``."""
     return add(breakpoints, text, selected, once=True)
 
 
 def log(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
     """Run ``log PLACE "TEXT"``, with its message in quotes."""
-    found = _LOG.match(text)
-    if found is None:
+    match = _LOG.match(text)
+    if match is None:
         raise GvizError("log needs a place and a text", hint='log x "x is {value}"', exit_code=2)
-    place, _, message, test = found.groups()
+    place, _, message, test = match.groups()
     _check_message(message)
     where = stop(" ".join(filter(None, (place or f"#{selected}", test))))
     new = breakpoints.add(where, message=message)

@@ -12,7 +12,7 @@ from gviz.errors import GvizError
 from gviz.trace import load
 from gviz.tui import styled_lines
 from gviz.tui.commands._paths import path_of
-from gviz.tui.language.command import Look
+from gviz.tui.language.command import View
 from gviz.tui.session import Session
 from gviz.tui.styled_lines import Line
 from gviz.values.number_text import typed_count
@@ -25,7 +25,7 @@ _HINT = 'write "compare 1,2" for two iterations, "compare 2" for this one and 2,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonLook(Look):
+class ComparisonView(View):
     """Two recordings or iterations to show side by side, with the `names` of the recordings.
 
     `here` contains the sides that belong to this recording, the preferred one first.
@@ -56,7 +56,7 @@ class ComparisonLook(Look):
         return None
 
 
-def compare(session: Session, text: str) -> ComparisonLook:
+def compare(session: Session, text: str) -> ComparisonView:
     """Run ``compare [A,B]`` or ``compare FILE [A,B]``.
 
     With one number, compare this iteration with that one; without numbers, with the previous one, or the same one in
@@ -81,10 +81,10 @@ def compare(session: Session, text: str) -> ComparisonLook:
     own = session.title.brief
     names = own, Path(file).name or own
     rows = partial(_lines, comparison, *names)
-    return ComparisonLook("Compared", rows, comparison=comparison, names=names, here=(0,) if file else (1, 0))
+    return ComparisonView("Compared", rows, comparison=comparison, names=names, here=(0,) if file else (1, 0))
 
 
-def ranks(session: Session, text: str) -> ComparisonLook:
+def ranks(session: Session, text: str) -> ComparisonView:
     """Run ``ranks FILE [N]``: two ranks of a training run in iteration N, else in the first in which they diverge."""
     from gviz.compare.ranks import Rank, divergence, divergence_in, is_shared, rank_differences
     from gviz.render import ranks_text as words
@@ -94,15 +94,15 @@ def ranks(session: Session, text: str) -> ComparisonLook:
         raise GvizError("ranks needs the recording of another rank", hint='write "ranks rank0.gviz"', exit_code=2)
     path = path_of(file)
     there, here = map(Rank, (load(path), session.timeline))
-    found = divergence_in(there, here, number) if number else divergence(there, here)
-    iteration = number or (found.iteration if found is not None and found.between is not None else 1)
-    between = found.between if found is not None else None
+    parting = divergence_in(there, here, number) if number else divergence(there, here)
+    iteration = number or (parting.iteration if parting is not None and parting.between is not None else 1)
+    between = parting.between if parting is not None else None
     between = between or rank_differences(there.timeline, here.timeline, iteration)
     names = path.name, session.title.file
-    sentences = words.sentences(found, *names) if found is not None else _agree(names, between)
+    sentences = words.sentences(parting, *names) if parting is not None else _agree(names, between)
     expected = frozenset(at for at, (part, _) in enumerate(between.parts) if not is_shared(part))
     rows = partial(_lines, between.shared, *names)
-    return ComparisonLook(
+    return ComparisonView(
         "Ranks",
         rows,
         comparison=between.comparison,

@@ -11,7 +11,7 @@ import numpy as np
 from gviz.errors import GvizError, NotStored
 from gviz.explain.display_names import label, label_at
 from gviz.query.expressions import value_of
-from gviz.system.crash import write_asked_for
+from gviz.system.crash import write_status_report
 from gviz.system.files import write_whole
 from gviz.trace.graph_state import OutputState
 from gviz.trace.node_gradients import in_its_iteration
@@ -45,7 +45,7 @@ def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
     Returns what was done, and notes about the file, each without a full stop.
     """
     from gviz.render.file_formats import exporter_for  # Graphviz is only needed here
-    from gviz.render.request import ExportOptions
+    from gviz.render.picture_content import ExportOptions
 
     notes: list[str] = []
     exporter = exporter_for(path)
@@ -130,7 +130,7 @@ def _as_python(result: Any, what: str) -> str:
 
 
 def _line_of(session: Session, node: int) -> str:
-    """Return ``#4 b = Mul at demo.py:4, event 12: value -18, grad 1``."""
+    """Return ``#4 b = mul at demo.py:4, event 12: value -18, grad 1``."""
     state = in_its_iteration(session.timeline, session.moment.n, session.moment.state(node))
     first = state.outputs[0] if state is not None and state.outputs else None
     looks = f"value {short(first.value)}, grad {grad(_tensor(first, 'grad'))}" if first is not None else "not made yet"
@@ -140,7 +140,7 @@ def _line_of(session: Session, node: int) -> str:
 def report(session: Session, _: str) -> Answer:
     """Run ``report``."""
     try:
-        path = write_asked_for(_facts(session))
+        path = write_status_report(_facts(session))
     except OSError as trouble:
         raise GvizError("no report could be written", why=clipped(str(trouble), 80)) from None
     return Answer((f"report written to {shown(str(path))}; it contains no values, names or source of the program",))

@@ -11,7 +11,7 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.explain.display_names import label
 from gviz.query.expressions import as_value, parse_expression, value_of
-from gviz.system.cooperative_work import Far, parts
+from gviz.system.cooperative_work import WorkProgress, parts
 from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Asker
@@ -87,12 +87,12 @@ def _rows(result: object) -> list[str]:
         return str(np.asarray(result)).splitlines()
 
 
-def diff(asker: Asker, text: str, n: int) -> Iterator[str | Far]:
+def diff(asker: Asker, text: str, n: int) -> Iterator[str | WorkProgress]:
     """Run ``diff @A [@B]``."""
     one, other = _moments(asker.timeline, text, n)
     rows: list[str] = []
     for row in _differences(asker.timeline, one, other):
-        if isinstance(row, Far):
+        if isinstance(row, WorkProgress):
             yield row
         else:
             rows.append(row)
@@ -112,11 +112,11 @@ def _moments(timeline: Timeline, text: str, n: int) -> tuple[int, int]:
     return numbers[0], numbers[1] if len(numbers) == 2 else n
 
 
-def _differences(timeline: Timeline, one: int, other: int) -> Iterator[str | Far]:
+def _differences(timeline: Timeline, one: int, other: int) -> Iterator[str | WorkProgress]:
     nodes = timeline.nodes
-    made = nodes[: bisect_right(nodes, max(one, other), key=nodes.born)]
-    for part in parts(made, "comparing: node"):
-        if isinstance(part, Far):
+    existing = nodes[: bisect_right(nodes, max(one, other), key=nodes.born)]
+    for part in parts(existing, "comparing: node"):
+        if isinstance(part, WorkProgress):
             yield part
             continue
         pairs = zip(part, timeline.at(one).states(list(part)), timeline.at(other).states(list(part)), strict=True)

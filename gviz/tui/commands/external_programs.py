@@ -19,7 +19,7 @@ from gviz.system.files import write_whole
 from gviz.trace.graph_state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import expressions
-from gviz.tui.language.command import Answer, Outside
+from gviz.tui.language.command import Answer, TerminalTask
 from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown
 from gviz.values.value import Array, Value
@@ -32,7 +32,7 @@ _GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}
 """Editors that take ``FILE:LINE``; every other one takes ``+LINE FILE``."""
 
 
-def python(session: Session, text: str) -> Outside | Answer:
+def python(session: Session, text: str) -> TerminalTask | Answer:
     """Run ``python`` with copies of the numbers: nothing typed there changes the recording. ``!x`` is ``print x``."""
     if text:
         return Answer((*expressions.evaluate(session.cursor.asker, text, session.cursor.position),))
@@ -57,7 +57,7 @@ def python(session: Session, text: str) -> Outside | Answer:
             interact(banner, local={**known, "np": np, "ask": ask, "exit": leave, "quit": leave}, exitmsg="")
         return "back from Python"
 
-    return Outside(run)
+    return TerminalTask(run)
 
 
 def numbers(session: Session) -> dict[str, Array]:
@@ -66,15 +66,15 @@ def numbers(session: Session) -> dict[str, Array]:
     The gradient of a tensor without ``.grad`` is its incoming gradient.
     """
     timeline, moment = session.timeline, session.moment
-    made = bisect_right(timeline.nodes, moment.n, key=timeline.nodes.born)
-    nodes = timeline.nodes[max(0, made - NEWEST_NODES) : made]
-    found: dict[str, Array] = {}
+    count = bisect_right(timeline.nodes, moment.n, key=timeline.nodes.born)
+    nodes = timeline.nodes[max(0, count - NEWEST_NODES) : count]
+    arrays: dict[str, Array] = {}
     for node, state in zip(nodes, moment.states(nodes), strict=True):
         name = timeline.info(node).name.replace(".", "_")
         if name.isidentifier() and state is not None and state.outputs:
             values = (("", state.outputs[0].value), ("_grad", _grad(state.outputs[0])))
-            found |= {name + kind: array for kind, value in values if (array := _copy(session, value)) is not None}
-    return found
+            arrays |= {name + kind: array for kind, value in values if (array := _copy(session, value)) is not None}
+    return arrays
 
 
 def _grad(output: OutputState) -> Value | None:
@@ -90,7 +90,7 @@ def _copy(session: Session, value: Value | None) -> Array | None:
     return array
 
 
-def edit(session: Session, place: str) -> Outside:
+def edit(session: Session, place: str) -> TerminalTask:
     """Run ``edit [PLACE]`` with ``$VISUAL`` or ``$EDITOR``."""
     wish = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
@@ -101,13 +101,13 @@ def edit(session: Session, place: str) -> Outside:
         raise GvizError("no editor is set", hint="EDITOR=vi gviz …", exit_code=2)
     if place:
         session.cursor.select(session.cursor.node_at(place))
-    mark = session.place
+    mark = session.source_mark
     if mark is None:
         raise GvizError("no source line for this event", exit_code=2)
     path, line = Path(mark.frame.path), mark.frame.line
     if not path.is_absolute() or not path.is_file():
         raise GvizError(f"there is no file {clipped(mark.frame.path, 60)} here", exit_code=2)
-    return Outside(lambda: _edited(editor, path, line))
+    return TerminalTask(lambda: _edited(editor, path, line))
 
 
 def _edited(editor: list[str], path: Path, line: int) -> str:
@@ -120,9 +120,9 @@ def _edited(editor: list[str], path: Path, line: int) -> str:
     return f"back from {shown(editor[0])}" + (f" (exit code {code})" if code else "")
 
 
-def browse(session: Session, _: str) -> Outside:
+def browse(session: Session, _: str) -> TerminalTask:
     """Run ``browse``: open the recording as a page with every step, in a file of its own."""
-    return Outside(lambda: _browsed(session.timeline, session.cursor.position))
+    return TerminalTask(lambda: _browsed(session.timeline, session.cursor.position))
 
 
 def _browsed(timeline: Timeline, n: int) -> str:
@@ -130,7 +130,7 @@ def _browsed(timeline: Timeline, n: int) -> str:
     import webbrowser
 
     from gviz.render.file_formats import exporter_for  # Graphviz is only needed here
-    from gviz.render.request import ExportOptions
+    from gviz.render.picture_content import ExportOptions
 
     path, notes = Path(tempfile.mkdtemp(prefix="gviz-")) / "recording.html", list[str]()
     page = exporter_for(path.name).render(timeline, n, ExportOptions(timeout=BROWSER_SECONDS, note=notes.append))

@@ -7,7 +7,7 @@ from functools import partial
 from gviz.errors import GvizError, did_you_mean
 from gviz.tui.drawing.lists import module_lines
 from gviz.tui.folds import AUTOMATIC, GRAPH_LEVELS
-from gviz.tui.language.command import Answer, Look
+from gviz.tui.language.command import Answer, View
 from gviz.tui.session import Session
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
@@ -15,9 +15,9 @@ from gviz.values.plain_text import clipped, shown
 _MOST_LINES = 999
 
 
-def modules(session: Session, _: str) -> Look:
+def modules(session: Session, _: str) -> View:
     """Run ``modules``."""
-    return Look("Modules", partial(module_lines, session.folds, session.moment, session.glyphs), panel="modules")
+    return View("Modules", partial(module_lines, session.folds, session.moment, session.glyphs), panel="modules")
 
 
 def level(session: Session, name: str) -> Answer:
@@ -87,9 +87,9 @@ def _here(session: Session) -> int:
     return node
 
 
-def _answer(session: Session, done: str) -> Answer:
+def _answer(session: Session, action: str) -> Answer:
     """Return the answer: what was done, and how many boxes the graph has now."""
     folded = session.folds.folded(session.timeline.iteration_at(session.cursor.position))
     boxes = len(folded.shown) + len(folded.groups)
     hidden = f", {len(folded.groups)} of them collapsed" if folded.groups else ""
-    return Answer((f"{done}: {boxes} box{'' if boxes == 1 else 'es'}{hidden}",))
+    return Answer((f"{action}: {boxes} box{'' if boxes == 1 else 'es'}{hidden}",))

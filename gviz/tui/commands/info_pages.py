@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.computation import saved_names
 from gviz.explain.display_names import label
-from gviz.system.cooperative_work import Far, collected, parts
+from gviz.system.cooperative_work import WorkProgress, collected, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.graph_state import BAD, NodeState
 from gviz.tui.commands import breakpoint_commands as breaks
@@ -22,7 +22,7 @@ from gviz.values.value_text import kind_text, short
 ROWS = 200
 
 
-def info(session: Session, text: str) -> Iterator[str | Far]:
+def info(session: Session, text: str) -> Iterator[str | WorkProgress]:
     """Run one of `PAGES`; without a word, the breakpoints."""
     word, _, rest = text.strip().partition(" ")
     if word.isdigit() or word == ".":
@@ -32,13 +32,13 @@ def info(session: Session, text: str) -> Iterator[str | Far]:
 
 def _page(word: str) -> str:
     """Return the page whose name begins with a word. Raises GvizError for no page, or several."""
-    found = [word] if word in PAGES else [page for page in PAGES if page.startswith(word)]
-    if len(found) > 1:
-        raise GvizError(f"info {word} is ambiguous", hint=f"it may mean {', '.join(found)}", exit_code=2)
-    if not found:
+    pages = [word] if word in PAGES else [page for page in PAGES if page.startswith(word)]
+    if len(pages) > 1:
+        raise GvizError(f"info {word} is ambiguous", hint=f"it may mean {', '.join(pages)}", exit_code=2)
+    if not pages:
         hint = INFO_INSTEAD.get(word) or did_you_mean(word, PAGES, ", ".join(PAGES))
         raise GvizError(f"there is no info {clipped(word, 20)}", hint=hint, exit_code=2)
-    return found[0]
+    return pages[0]
 
 
 def _breaks(session: Session, text: str) -> Iterator[str]:
@@ -50,12 +50,12 @@ def _watched(session: Session, _: str) -> Iterator[str]:
     return expressions.watch(session.cursor.asker, "", session.cursor.position)
 
 
-def _locals(session: Session, _: str) -> Iterator[str | Far]:
+def _locals(session: Session, _: str) -> Iterator[str | WorkProgress]:
     """Yield what each name of the program holds here, the newest first: only tensors are recorded."""
     names, n = session.cursor.asker.names, session.cursor.position
     rows: list[str] = []
     for part in parts(names.names_by(n), "looking at name"):
-        if isinstance(part, Far):
+        if isinstance(part, WorkProgress):
             yield part
         else:
             rows += (f"  {shown(name)} = {_value_text(session, names.last(name, n), name)}" for name in part)
@@ -79,17 +79,17 @@ def _marks(session: Session, _: str) -> Iterator[str]:
         yield f"'{shown(name)}  event {n}  ({whose})"
 
 
-def _made(session: Session) -> Sequence[int]:
+def _existing_nodes(session: Session) -> Sequence[int]:
     """Return the nodes made by now, in order of creation."""
     nodes = session.timeline.nodes
     return nodes[: bisect_right(nodes, session.cursor.position, key=nodes.born)]
 
 
-def _graph(session: Session, _: str) -> Iterator[str | Far]:
+def _graph(session: Session, _: str) -> Iterator[str | WorkProgress]:
     timeline, n = session.timeline, session.cursor.position
     kinds, ops, edges = Counter[str](), Counter[int](), 0
-    for part in parts(_made(session), "counting: node"):
-        if isinstance(part, Far):
+    for part in parts(_existing_nodes(session), "counting: node"):
+        if isinstance(part, WorkProgress):
             yield part
             continue
         for _node, created in timeline.nodes.all_created(part):
@@ -106,23 +106,25 @@ def _graph(session: Session, _: str) -> Iterator[str | Far]:
         yield f"  {count:>6}  {name}"
 
 
-def _saved(session: Session, _: str) -> Iterator[str | Far]:
+def _saved(session: Session, _: str) -> Iterator[str | WorkProgress]:
     nodes = session.timeline.nodes
     left, freed = nodes.with_saved(session.moment.n)
     holders: list[int] = []
     for part in parts(left, "looking at node"):
-        if isinstance(part, Far):
+        if isinstance(part, WorkProgress):
             yield part
         else:
-            holders += [node for node, made in nodes.all_created(part) if made.kind == "op" and not made.untracked]
+            holders += [
+                node for node, created in nodes.all_created(part) if created.kind == "op" and not created.untracked
+            ]
     yield f"{len(holders)} nodes have saved tensors, {freed} have released theirs"
     yield from _rows([f"  {label(session.timeline, node)}: {_what(session, node)}" for node in holders])
 
 
-def _states(session: Session, nodes: Sequence[int]) -> Iterator[NodeState | Far]:
+def _states(session: Session, nodes: Sequence[int]) -> Iterator[NodeState | WorkProgress]:
     """Yield the states of the nodes that exist at this moment, and the progress."""
     for part in parts(nodes, "looking at node"):
-        if isinstance(part, Far):
+        if isinstance(part, WorkProgress):
             yield part
         else:
             yield from (state for state in session.moment.states(list(part)) if state is not None)
@@ -132,11 +134,11 @@ def _what(session: Session, node: int) -> str:
     return ", ".join(saved_names(session.timeline, node)) or "something"
 
 
-def _leaks(session: Session, _: str) -> Iterator[str | Far]:
+def _leaks(session: Session, _: str) -> Iterator[str | WorkProgress]:
     timeline, moment = session.timeline, session.moment
     start = timeline.iteration_at(moment.n).start if timeline.iterations else 0
     freed, born = timeline.nodes.freed(moment.n), timeline.nodes.born
-    old = [node for node in _made(session) if born(node) < start and node not in freed]
+    old = [node for node in _existing_nodes(session) if born(node) < start and node not in freed]
     states = yield from collected(_states(session, old))
     holders = (state.node for state in states if state.saved == "held" and not state.freed)
     alive = [node for node in holders if timeline.info(node).created.kind == "op"]
@@ -147,15 +149,15 @@ def _leaks(session: Session, _: str) -> Iterator[str | Far]:
     yield from _rows([f"  {label(timeline, node)}, iteration {timeline.iteration_of(node).number}" for node in alive])
 
 
-def _params(session: Session, _: str) -> Iterator[str | Far]:
+def _params(session: Session, _: str) -> Iterator[str | WorkProgress]:
     timeline = session.timeline
     nodes: list[int] = []
-    for part in parts(_made(session), "looking at node"):
-        if isinstance(part, Far):
+    for part in parts(_existing_nodes(session), "looking at node"):
+        if isinstance(part, WorkProgress):
             yield part
         else:
             created = timeline.nodes.all_created(part)
-            nodes += [node for node, made in created if made.kind in ("parameter", "leaf")]
+            nodes += [node for node, creation in created if creation.kind in ("parameter", "leaf")]
     rows = []
     for state in (yield from collected(_states(session, nodes))):
         output = state.outputs[0] if state.outputs else None
@@ -178,7 +180,7 @@ def _planned(session: Session, _: str) -> Iterator[str]:
         yield "  and so on"
 
 
-def _stats(session: Session, _: str) -> Iterator[str | Far]:
+def _stats(session: Session, _: str) -> Iterator[str | WorkProgress]:
     timeline = session.timeline
     yield from timeline.error_index.looking_for_bad()
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
@@ -187,8 +189,8 @@ def _stats(session: Session, _: str) -> Iterator[str | Far]:
     if timeline.missing:
         yield timeline.missing
     firsts = {bad: timeline.error_index.first(bad) for bad in BAD}
-    found = sorted((seq, bad) for bad, seq in firsts.items() if seq)
-    yield ", ".join(f"first {bad} at event {seq}" for seq, bad in found) or "no nan or inf"
+    events = sorted((seq, bad) for bad, seq in firsts.items() if seq)
+    yield ", ".join(f"first {bad} at event {seq}" for seq, bad in events) or "no nan or inf"
 
 
 def _rows(rows: list[str]) -> Iterator[str]:
@@ -203,7 +205,7 @@ _ALSO = {
     **dict.fromkeys(("args", "variables", "names"), "locals"),
 }
 _MOST_PLANNED = 20
-PAGES: dict[str, Callable[[Session, str], Iterator[str | Far]]] = {
+PAGES: dict[str, Callable[[Session, str], Iterator[str | WorkProgress]]] = {
     "break": _breaks,
     "watch": _watched,
     "locals": _locals,

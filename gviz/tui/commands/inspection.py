@@ -14,7 +14,7 @@ from gviz.explain.program_source import about
 from gviz.explain.training import last_pass, pass_result, reading_progress
 from gviz.query_syntax.place import split_aspect
 from gviz.source.site import Frame
-from gviz.system.cooperative_work import Driven
+from gviz.system.cooperative_work import LongWork
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui import styled_lines
@@ -27,7 +27,7 @@ from gviz.tui.drawing.saved_tensors import saved_lines
 from gviz.tui.drawing.tensor_elements import tensor_lines
 from gviz.tui.drawing.training_summary import between_lines, pass_at, training_lines
 from gviz.tui.keymaps import key_lines
-from gviz.tui.language.command import Answer, Choice, Command, Jump, Look
+from gviz.tui.language.command import Answer, Choice, Command, Jump, View
 from gviz.tui.session import Session
 from gviz.tui.styled_lines import TIED, Line, line, link, wrapped
 from gviz.values.number_text import typed_count
@@ -40,53 +40,53 @@ ROWS = 200
 """How many nodes of the tape line mode shows, which has no panel for it."""
 
 
-def explain(session: Session, text: str) -> Look:
+def explain(session: Session, text: str) -> View:
     """Run ``explain [PLACE] [all]``."""
     from gviz.explain.finding_kinds import located
     from gviz.explain.why import answer  # imports every kind of answer: only on demand
 
     cursor, (place, whole) = session.cursor, _in_full(text)
-    found = located(answer(cursor.asker.names, place or _missing(session), cursor.position, cursor.selected))
+    explanation = located(answer(cursor.asker.names, place or _missing(session), cursor.position, cursor.selected))
     rest = f'("explain {shown(f"{place} all".lstrip())}" has them)'
-    rows = list(finding.lines(found)) if whole else finding.brief(found, rest)
-    cause = cause_of(found)
+    rows = list(finding.lines(explanation)) if whole else finding.brief(explanation, rest)
+    cause = cause_of(explanation)
     if cause in session.timeline.nodes and cause != cursor.selected:
         cursor.select(cause)
         rows = [*rows, (1, f"selected: {label(session.timeline, cause)}, the cause", 0)]
-    return Look("Why", partial(explanation_lines, rows))
+    return View("Why", partial(explanation_lines, rows))
 
 
 def _missing(session: Session) -> str:
     """Return the default place to explain: after a pass, with its loss selected, the first missing gradient."""
     result = pass_at(session.timeline, session.cursor.position, session.cursor.selected)
-    return f"#{result.missing[0]}.grad" if result is not None and result.missing and not result.asked else ""
+    return f"#{result.missing[0]}.grad" if result is not None and result.missing and not result.is_for_inputs else ""
 
 
-def cause_of(found: finding.Finding) -> int:
+def cause_of(explanation: finding.Finding) -> int:
     """Return the node that caused an error or warning at another one; 0 if there is none, or it is the same."""
     from gviz.explain.finding_kinds import BY_NAME
 
-    kind = BY_NAME.get(found.kind)
+    kind = BY_NAME.get(explanation.kind)
     if kind is None or kind.severity == "fact":
         return 0
-    return next((one.node for one in finding.whole(found) if one.node not in (0, found.node)), 0)
+    return next((one.node for one in finding.whole(explanation) if one.node not in (0, explanation.node)), 0)
 
 
-def findings(session: Session, _: str) -> Driven[Choice | Answer]:
+def findings(session: Session, _: str) -> LongWork[Choice | Answer]:
     """List what is wrong, and the parameters without a gradient after the last pass, each with its moment and node."""
-    from gviz.explain.check import checking, nothing_found
+    from gviz.explain.check import checking, no_findings_text
     from gviz.explain.finding_kinds import findable
 
     timeline = session.timeline
-    found = yield from checking(timeline)
+    entries = yield from checking(timeline)
     ended, missing = _without_gradient(timeline, len(timeline))
     places = [
         _place_without_gradient(_heading(one), ended, one.finding.node)
         if one.finding.node in missing
-        else Jump(_heading(one), one.finding.event, one.finding.node)
-        for one in found
+        else Jump(_heading(one), one.finding.event, one.finding.node, explanation=_explanation(one))
+        for one in entries
     ]
-    known = {one.finding.node for one in found}
+    known = {one.finding.node for one in entries}
     places += [
         _place_without_gradient(f"  no gradient  {label(timeline, node)}", ended, node)
         for node in missing
@@ -94,8 +94,13 @@ def findings(session: Session, _: str) -> Driven[Choice | Answer]:
     ]
     if not places:
         so_far = " so far: c runs the program to its next stop" if timeline.growing else ""
-        return Answer((nothing_found([timeline], len(findable())) + so_far,))
+        return Answer((no_findings_text([timeline], len(findable())) + so_far,))
     return Choice("Findings", lambda _: (line(place.text) for place in places), places=tuple(places))
+
+
+def _explanation(one: Checked) -> View:
+    """Return all lines of a finding. Of its node there is often nothing to ask: another line is the cause."""
+    return View("Why", partial(explanation_lines, list(finding.lines(one.finding))))
 
 
 def _place_without_gradient(text: str, ended: int, node: int) -> Jump:
@@ -113,7 +118,7 @@ def _without_gradient(timeline: Timeline, n: int) -> tuple[int, tuple[int, ...]]
     """Return the event that ended the last backward pass, and the nodes that had no gradient then."""
     ended = last_pass(timeline, n)
     result = pass_result(timeline, ended) if ended else None
-    return (ended, ()) if result is None or result.asked else (ended, result.missing)
+    return (ended, ()) if result is None or result.is_for_inputs else (ended, result.missing)
 
 
 def explanation_lines(rows: Sequence[tuple[int, str, int]], width: int) -> Iterator[Line]:
@@ -129,44 +134,44 @@ def _in_full(text: str) -> tuple[str, bool]:
     return (" ".join(words[:-1]), True) if words[-1:] == ["all"] else (text, False)
 
 
-def event(session: Session, _: str) -> Look:
+def event(session: Session, _: str) -> View:
     """Describe the event of the moment in full."""
     text = sentence(session.timeline, session.cursor.position)
-    return Look("What happened", lambda width: wrapped(line(session.glyphs.text(text)), width))
+    return View("What happened", lambda width: wrapped(line(session.glyphs.text(text)), width))
 
 
-def check(session: Session, text: str) -> Driven[Look]:
+def check(session: Session, text: str) -> LongWork[View]:
     """Run ``check [all]``: everything that is or may be wrong in the recording."""
-    from gviz.explain.check import checking, nothing_found
+    from gviz.explain.check import checking, no_findings_text
     from gviz.explain.finding_kinds import findable
 
     whole = text == "all"
-    found = yield from checking(session.timeline)
+    entries = yield from checking(session.timeline)
     rows = [
         (depth, text if depth else one.heading, event)
-        for one in found
+        for one in entries
         for depth, text, event in (finding.lines(one.finding) if whole else finding.short_lines(one.finding))
     ]
-    left = 0 if whole else finding.left_out(one.finding for one in found)
+    left = 0 if whole else finding.left_out(one.finding for one in entries)
     if left:
         rows.append((0, f'{left} more line{"s" * (left != 1)} ("check all" has them)', 0))
-    nothing = (0, nothing_found([session.timeline], len(findable())), 0)
-    return Look("Check", partial(explanation_lines, rows or [nothing]))
+    nothing = (0, no_findings_text([session.timeline], len(findable())), 0)
+    return View("Check", partial(explanation_lines, rows or [nothing]))
 
 
-def node(session: Session, place: str) -> Look:
+def node(session: Session, place: str) -> View:
     """Show a node in full, and select it."""
     cursor = session.cursor
     cursor.select(cursor.node_at(place))
     subject = partial(Subject, session.timeline, session.moment, cursor.selected)
-    return Look(
+    return View(
         "Node",
         lambda width: node_lines(subject(width, session.glyphs, branch_view=session.branch_view)),
         panel="inspector",
     )
 
 
-def print_expression(session: Session, command: Command) -> Look | Answer:
+def print_expression(session: Session, command: Command) -> View | Answer:
     """Run ``print [EXPR]``."""
     text = command.argument
     return (
@@ -176,39 +181,39 @@ def print_expression(session: Session, command: Command) -> Look | Answer:
     )
 
 
-def graph(session: Session, place: str) -> Look:
+def graph(session: Session, place: str) -> View:
     """Show the graph; line by line, list its nodes."""
     if place:
         session.cursor.select(session.cursor.node_at(place))
-    return Look("Graph", partial(_tape_lines, session), panel="graph")
+    return View("Graph", partial(_tape_lines, session), panel="graph")
 
 
-def up(session: Session, command: Command) -> Look:
+def up(session: Session, command: Command) -> View:
     """Go to a caller."""
     return _frame(session, command.count)
 
 
-def down(session: Session, command: Command) -> Look:
+def down(session: Session, command: Command) -> View:
     """Go back from a caller."""
     return _frame(session, -command.count)
 
 
-def _frame(session: Session, steps: int) -> Look:
-    wanted = session.frame_of(session.cursor.selected) + steps
-    if not 0 <= wanted < max(len(session.stack), 1):
+def _frame(session: Session, steps: int) -> View:
+    depth = session.frame_of(session.cursor.selected) + steps
+    if not 0 <= depth < max(len(session.stack), 1):
         raise GvizError(f"this is the {'outermost' if steps > 0 else 'innermost'} line of the call", exit_code=2)
-    session.look_from(wanted)
+    session.show_caller(depth)
     return source_listing.here(session)
 
 
-def keys(session: Session, _: str) -> Look:
+def keys(session: Session, _: str) -> View:
     """Show the keys of the current keymap."""
-    return Look("Keys", partial(key_lines, session.keys))
+    return View("Keys", partial(key_lines, session.keys))
 
 
-def tape(session: Session, _: str) -> Look:
+def tape(session: Session, _: str) -> View:
     """Run ``tape``."""
-    return Look("Tape", partial(_tape_lines, session), panel="tape")
+    return View("Tape", partial(_tape_lines, session), panel="tape")
 
 
 def _tape_lines(session: Session, width: int) -> Iterator[Line]:
@@ -224,13 +229,13 @@ def _tape_lines(session: Session, width: int) -> Iterator[Line]:
         yield line(f"and {len(nodes) - ROWS} more nodes; node #{nodes[ROWS]} shows one")
 
 
-def where(session: Session, text: str) -> Look:
+def where(session: Session, text: str) -> View:
     """Run ``where [FRAMES]``: the line that the program is at, and the call stack of the selected node."""
     count = typed_count(text.removeprefix("-")) if text else None
     if text and not count:
         raise GvizError(f"{clipped(text, 20)} is not a number of frames", hint="where 2, where -2", exit_code=2)
     part = slice(-count, None) if count and text.startswith("-") else slice(count)
-    return Look("Where", lambda _: _stack_lines(session, part), panel="stack")
+    return View("Where", lambda _: _stack_lines(session, part), panel="stack")
 
 
 def _stack_lines(session: Session, part: slice) -> Iterator[Line]:
@@ -239,8 +244,8 @@ def _stack_lines(session: Session, part: slice) -> Iterator[Line]:
         yield line("the program is paused at:")
         yield from _numbered(paused_stack.frames, part)
         return
-    if session.running is not None:
-        yield line(f"the program is at {frame_text(session.running)}")
+    if session.current_frame is not None:
+        yield line(f"the program is at {frame_text(session.current_frame)}")
     if not selected:
         yield line("no node is selected.")
         return
@@ -253,7 +258,7 @@ def _numbered(frames: tuple[Frame, ...], part: slice) -> Iterator[Line]:
     return (line(f"  {depth}  {frame_text(frame)}") for depth, frame in [*enumerate(frames)][part])
 
 
-def tensor(session: Session, text: str) -> Look:
+def tensor(session: Session, text: str) -> View:
     """Show all elements of a value, of ``x.grad``, or of the incoming gradient of a node."""
     place, aspect = split_aspect(text.strip())
     cursor = session.cursor
@@ -269,41 +274,41 @@ def tensor(session: Session, text: str) -> Look:
         if value is None:
             raise GvizError(f"{title} has no gradient here", exit_code=2)
         draw = partial(tensor_lines, session.timeline, f"gradient of {title}", "grad", value)
-    return Look("Tensor", lambda width: draw(width, session.glyphs))
+    return View("Tensor", lambda width: draw(width, session.glyphs))
 
 
-def passes(session: Session, _: str) -> Look:
+def passes(session: Session, _: str) -> View:
     """Run ``passes``."""
     rows = pass_rows(session.timeline, session.cursor.position)
     marks = session.glyphs
-    return Look("Passes", lambda _: (line(f"{marks.now if here else ' '} {text}") for text, _, here in rows))
+    return View("Passes", lambda _: (line(f"{marks.now if here else ' '} {text}") for text, _, here in rows))
 
 
-def training(session: Session, _: str) -> Driven[Look]:
+def training(session: Session, _: str) -> LongWork[View]:
     """Run ``training``: losses and gradients from pass to pass."""
-    found = yield from reading_progress(session.timeline)
+    progress = yield from reading_progress(session.timeline)
     recorded = session.timeline.recorded_iterations
     between = partial(between_lines, recorded, glyphs=session.glyphs) if recorded is not None else lambda width: ()
-    return Look("Training", lambda width: [*training_lines(found, width, session.glyphs), *between(width)])
+    return View("Training", lambda width: [*training_lines(progress, width, session.glyphs), *between(width)])
 
 
-def saved(session: Session, place: str) -> Look:
+def saved(session: Session, place: str) -> View:
     """Show saved tensors and versions of a node, and select it."""
     session.cursor.select(session.cursor.node_at(place))
-    return Look("Saved", partial(saved_lines, session.timeline, session.moment, session.cursor.selected), panel="saved")
+    return View("Saved", partial(saved_lines, session.timeline, session.moment, session.cursor.selected), panel="saved")
 
 
-def output(session: Session, _: str) -> Look:
+def output(session: Session, _: str) -> View:
     """Show what the program has printed."""
-    return Look("Output", partial(output_lines, session.timeline, session.cursor.position), panel="output")
+    return View("Output", partial(output_lines, session.timeline, session.cursor.position), panel="output")
 
 
-def lesson(session: Session, _: str) -> Look:
+def lesson(session: Session, _: str) -> View:
     """Show the text at the top of the program."""
     text = about(session.timeline)
     if not text:
         raise GvizError("this program has no text at its top", exit_code=2)
-    return Look("Lesson", lambda width: styled_lines.paragraphs(text, width))
+    return View("Lesson", lambda width: styled_lines.paragraphs(text, width))
 
 
 def wrapped_lines(texts: tuple[str, ...], width: int) -> Iterator[Line]:

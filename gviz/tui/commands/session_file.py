@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gviz.errors import GvizError
-from gviz.query_syntax.stop_condition import Computed, Stop, stop
+from gviz.query_syntax.stop_condition import AtExpression, Stop, stop
 from gviz.system.files import naming, write_whole
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, BreakpointEntry, Breakpoints, Call
@@ -121,10 +121,10 @@ def _evaluates(word: str, rest: str) -> bool:
     quoted = re.search("[\"']", rest) if word == "log" else None
     where, message = (rest[: quoted.start()], rest[quoted.start() :]) if quoted else (rest, "")
     try:
-        asked = stop(where)
+        target = stop(where)
     except GvizError:
         return True
-    return bool(asked.condition or isinstance(asked.at, Computed) or "{" in message or " if " in message)
+    return bool(target.condition or isinstance(target.at, AtExpression) or "{" in message or " if " in message)
 
 
 def set_again(old: Session, new: Session) -> None:
@@ -156,12 +156,12 @@ def _set(timeline: Timeline, one: Breakpoint) -> str:
     return f"{one.command} {text}"
 
 
-def portable_stop(timeline: Timeline, asked: Stop) -> Stop:
+def portable_stop(timeline: Timeline, original: Stop) -> Stop:
     """Return a stop whose text is valid in another run: nodes by a unique name, or by their line."""
-    place = asked.at.place
+    place = original.at.place
     if place is None or place.kind != "node" or place.number not in timeline.nodes:
-        return asked
-    return stop(asked.text.replace(f"#{place.number}", _portable_place(timeline, place.number), 1))
+        return original
+    return stop(original.text.replace(f"#{place.number}", _portable_place(timeline, place.number), 1))
 
 
 def _portable_place(timeline: Timeline, node: int) -> str:

@@ -15,7 +15,7 @@ from gviz.source.site import Frame, source_lines
 from gviz.tui import styled_lines
 from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.language.command import Look
+from gviz.tui.language.command import View
 from gviz.tui.session import Session, SourceListing
 from gviz.tui.styled_lines import Line, line
 from gviz.values.plain_text import clipped, shown
@@ -28,7 +28,7 @@ WINDOW = 2 * AROUND + 1
 """Lines of source that the same command shows next."""
 
 
-def source(session: Session, text: str) -> Look:
+def source(session: Session, text: str) -> View:
     """Run ``list [PLACE]``: show where a node was made, and select it; for a line that made none, only show the line.
 
     ``12`` and ``12,20`` are lines of the shown file, ``.`` is the current one. Without a place, the listing continues
@@ -36,7 +36,7 @@ def source(session: Session, text: str) -> Look:
     """
     if numbers := _LINES.fullmatch(text):
         return _of_lines(session, int(numbers[1]), int(numbers[2] or 0))
-    if text in ("", "-") and session.listing is not None and session.listing.seen_from == session.seen_from:
+    if text in ("", "-") and session.listing is not None and session.listing.viewpoint == session.viewpoint:
         return _continued(session, session.listing, backward=text == "-")
     if text in (".", "-"):
         return _current(session)
@@ -52,9 +52,9 @@ def source(session: Session, text: str) -> Look:
     return _current(session)
 
 
-def function(session: Session, _: str) -> Look:
+def function(session: Session, _: str) -> View:
     """Run ``longlist``: the function around the current line, else the whole file."""
-    seen = session.place
+    seen = session.source_mark
     if seen is None:
         raise GvizError("no source line for this event", exit_code=2)
     first, last = _around_line(session.timeline.source(seen.frame.path) or "", seen.frame.line)
@@ -69,12 +69,12 @@ def _around_line(text: str, line: int) -> tuple[int, int]:
         ]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         functions = []
-    found = [(one.lineno, one.end_lineno or one.lineno) for one in functions]
-    around = [(first, last) for first, last in found if first <= line <= last]
+    ranges = [(one.lineno, one.end_lineno or one.lineno) for one in functions]
+    around = [(first, last) for first, last in ranges if first <= line <= last]
     return max(around, default=(1, len(source_lines(text))))
 
 
-def _of_lines(session: Session, first: int, last: int) -> Look:
+def _of_lines(session: Session, first: int, last: int) -> View:
     """Show lines of the current file; without a last line, those around the first."""
     mark = _line_of_a_file(session, place(f":{first}"))
     if last and last < first:
@@ -82,35 +82,35 @@ def _of_lines(session: Session, first: int, last: int) -> Look:
     return _listing(session, mark, range(first, last + 1) if last else None)
 
 
-def here(session: Session) -> Look:
+def here(session: Session) -> View:
     """Show the source of the selected node, or of the caller in the shown frame."""
-    return Look("Source", lambda _: _source_lines(session), panel="source")
+    return View("Source", lambda _: _source_lines(session), panel="source")
 
 
-def _current(session: Session) -> Look:
+def _current(session: Session) -> View:
     """Show the same as `here`, and let the next listing continue it."""
-    seen = session.place
+    seen = session.source_mark
     return here(session) if seen is None else _listing(session, seen, panel="source")
 
 
-def _listing(session: Session, mark: SourceMark, rows: range | None = None, panel: str = "") -> Look:
+def _listing(session: Session, mark: SourceMark, rows: range | None = None, panel: str = "") -> View:
     """Show some lines of a file, else those around a place; the next listing continues after them."""
     at, most = mark.frame.line, len(_code(session, mark))
     around = range(max(at - AROUND, 1), min(at + AROUND, most) + 1)
-    session.listing = SourceListing(mark, rows or around, session.seen_from) if most else None
-    return Look("Source", lambda _: _lines_at(session, mark, rows), panel=panel)
+    session.listing = SourceListing(mark, rows or around, session.viewpoint) if most else None
+    return View("Source", lambda _: _lines_at(session, mark, rows), panel=panel)
 
 
-def _continued(session: Session, listing: SourceListing, *, backward: bool) -> Look:
+def _continued(session: Session, listing: SourceListing, *, backward: bool) -> View:
     """Show the lines after the last listing, or before it. Raises GvizError at an end of the file."""
     mark, seen, code = listing.mark, listing.lines, _code(session, listing.mark)
-    behind = range(seen.stop, min(seen.stop + WINDOW, len(code) + 1))
-    rows = range(max(seen.start - WINDOW, 1), seen.start) if backward else behind
+    later_lines = range(seen.stop, min(seen.stop + WINDOW, len(code) + 1))
+    rows = range(max(seen.start - WINDOW, 1), seen.start) if backward else later_lines
     if not rows:
         what = f"{PurePath(mark.frame.path).name} " + ("begins there" if backward else f"has {len(code)} lines")
         raise GvizError(what, hint="list . shows the current one", exit_code=2)
-    session.listing = SourceListing(mark, rows, listing.seen_from)
-    return Look("Source", lambda _: map(line, _numbered(code, list(rows), mark, session.glyphs)), panel="source")
+    session.listing = SourceListing(mark, rows, listing.viewpoint)
+    return View("Source", lambda _: map(line, _numbered(code, list(rows), mark, session.glyphs)), panel="source")
 
 
 def _code(session: Session, mark: SourceMark) -> tuple[Line, ...]:
@@ -119,7 +119,7 @@ def _code(session: Session, mark: SourceMark) -> tuple[Line, ...]:
 
 def _line_of_a_file(session: Session, meant: Place) -> SourceMark:
     """Return a line of a file in the trace, by default the current file. Raises GvizError if there is none."""
-    running, seen = session.running, session.place
+    running, seen = session.current_frame, session.source_mark
     path = _path_of(session, meant.word) if meant.word else seen.frame.path if seen is not None else ""
     text = session.timeline.source(path)
     if text is None:
@@ -138,7 +138,7 @@ def _path_of(session: Session, word: str) -> str:
 
 
 def _source_lines(session: Session) -> Iterator[Line]:
-    seen = session.place
+    seen = session.source_mark
     if seen is None:
         yield line("no source line for this event.")
     else:

@@ -15,8 +15,8 @@ from typing import NoReturn
 
 from gviz.errors import GvizError, did_you_mean
 from gviz.query.moment_lookup import is_stretch
-from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS
-from gviz.system.cooperative_work import Driven, Far, collected
+from gviz.query.moment_words import A_MOMENT, MOMENT_WORDS
+from gviz.system.cooperative_work import LongWork, WorkProgress, collected
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
@@ -37,22 +37,22 @@ from gviz.tui.commands import (
 from gviz.tui.cursor import Asker, Cursor, Move
 from gviz.tui.drawing.help import about, words_like, words_page
 from gviz.tui.folds import Folds
-from gviz.tui.language.command import Answer, Command, FrontEnd, Look, Reply, Run, Spec, Work
+from gviz.tui.language.command import Answer, Command, FrontEnd, Reply, Run, Spec, View, Work
 from gviz.tui.language.other_debuggers import INSTEAD
 from gviz.tui.session import Session
-from gviz.tui.stop_reason import Arrival
+from gviz.tui.stop_reason import CursorStop
 from gviz.tui.styled_lines import Line, line, wrapped
 from gviz.values.plain_text import clipped, shown
 
 
-def _jump(session: Session, command: Command) -> Arrival:
+def _jump(session: Session, command: Command) -> CursorStop:
     """Run ``jump``, which skips code in gdb and pdb; here nothing runs, and a message says so once."""
-    arrival = session.cursor.goto(command.argument)
+    stop = session.cursor.goto(command.argument)
     if "jump" in session.shown_once:
-        return arrival
+        return stop
     session.shown_once.add("jump")
     return replace(
-        arrival, messages=("jump does not run or skip code: in a recording it is the same as goto", *arrival.messages)
+        stop, messages=("jump does not run or skip code: in a recording it is the same as goto", *stop.messages)
     )
 
 
@@ -60,7 +60,7 @@ def _commands(session: Session, command: Command) -> Answer:
     raise GvizError("commands cannot be used here", hint="type it in the prompt", exit_code=2)
 
 
-def _help(session: Session, command: Command) -> Look | Answer:
+def _help(session: Session, command: Command) -> View | Answer:
     return help_for(command.argument)
 
 
@@ -81,22 +81,22 @@ def moves_by_nodes(move: Callable[[Folds, Timeline, int], int], *, backward: boo
     )
 
 
-def with_cursor(act: Callable[[Cursor, str], Arrival | Driven[Arrival]]) -> Run:
+def with_cursor(act: Callable[[Cursor, str], CursorStop | LongWork[CursorStop]]) -> Run:
     """Return a function that moves the cursor to a place."""
     return lambda session, command: act(session.cursor, command.argument)
 
 
-def answer_of(found: Iterator[str | Far]) -> Work:
+def answer_of(lines: Iterator[str | WorkProgress]) -> Work:
     """Return the lines of an answer, once all are known."""
-    return Answer((*(yield from collected(found)),))
+    return Answer((*(yield from collected(lines)),))
 
 
-def with_asker(answer: Callable[[Asker, str, int], Iterator[str | Far]]) -> Run:
+def with_asker(answer: Callable[[Asker, str, int], Iterator[str | WorkProgress]]) -> Run:
     """Return a function that evaluates at the current moment."""
     return lambda session, command: answer_of(answer(session.cursor.asker, command.argument, session.cursor.position))
 
 
-def with_breakpoints(change: Callable[[Breakpoints, str, int], Iterator[str | Far]]) -> Run:
+def with_breakpoints(change: Callable[[Breakpoints, str, int], Iterator[str | WorkProgress]]) -> Run:
     """Return a function that changes breakpoints; without a place, a new one is set at the selected node."""
     return lambda session, command: answer_of(
         change(session.cursor.breakpoints, command.argument, session.cursor.selected)
@@ -156,7 +156,7 @@ _TIME = (
          lambda _, command: FrontEnd("play", command.argument)),
     Spec("mark", (), "NAME [PLACE]", "remember this position, or that of a place; goto 'NAME comes back",
          lambda session, command: Answer((session.cursor.bookmark(command.argument),))),
-    Spec("find", ("/",), "TEXT", "select the next node that matches: text, #4, @12, op:Mul, nan",
+    Spec("find", ("/",), "TEXT", "select the next node that matches: text, #4, @12, op:mul, nan",
          with_cursor(Cursor.find)),
     Spec("select", (), "PLACE", "look at a node; the time does not move",
          with_cursor(lambda cursor, place: cursor.select(cursor.node_at(place)))),
@@ -236,7 +236,7 @@ _GRAPH = (
 
 _STOPS = (
     Spec("break", ("b",), "[PLACE]",
-         "stop at a place (x, #4, 12 or demo.py:12, Mul, net.fc1 where a call begins and a pass comes to it), on EVENT "
+         "stop at a place (x, #4, 12 or demo.py:12, mul, net.fc1 where a call begins and a pass comes to it), on EVENT "
          "[PLACE], at change EXPR, where a comparison holds (zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: "
          "if COND",
          with_breakpoints(breakpoint_commands.add)),
@@ -330,16 +330,16 @@ _ALIKE = 0.7
 """The least likeness of a word that is taken for a typo: ``loss`` is not meant as ``close``."""
 
 
-def help_for(word: str) -> Look | Answer:
+def help_for(word: str) -> View | Answer:
     """Return the help: all commands, one of them, or a word on the screen; ``words``: all of these."""
     if word == "words":
-        return Look("Words", words_page)
+        return View("Words", words_page)
     if word not in BY_NAME and (seen := words_like(word) if word else ()):
-        return Look(f"Words: {shown(word)}", about(seen))
+        return View(f"Words: {shown(word)}", about(seen))
     if word:
         spec = find(word)
         return Answer((f"{written(spec)}: {spec.help_text()}",))
-    return Look("Commands", _page)
+    return View("Commands", _page)
 
 
 def _page(width: int) -> Iterator[Line]:
@@ -365,11 +365,11 @@ def find(word: str, rest: str = "") -> Spec:
         return BY_NAME[word]
     if word.endswith("-") and len(word) > 1:
         return reversed_spec(find(word[:-1]))
-    found = [spec for spec in SPECS if spec.name.startswith(word)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(spec.name for spec in found)
+    specs = [spec for spec in SPECS if spec.name.startswith(word)]
+    if len(specs) == 1:
+        return specs[0]
+    if specs:
+        names = ", ".join(spec.name for spec in specs)
         raise GvizError(f"{word!r} is ambiguous", hint=f"it may mean {names}", exit_code=2)
     raise unknown_command(word, rest)
 

@@ -18,14 +18,15 @@ from gviz.explain.whatif import (
     require_engine,
     rerun_sentences,
     stop_sentences,
+    untraced_number_sentences,
 )
 from gviz.render.curve import text_curve
-from gviz.system.cooperative_work import Driven, Far
+from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui import styled_lines
 from gviz.tui.commands._paths import new_file
-from gviz.tui.language.command import Answer, FrontEnd, Look
+from gviz.tui.language.command import Answer, FrontEnd, View
 from gviz.tui.session import Session
 from gviz.tui.styled_lines import Line, line, wrapped
 from gviz.values.plain_text import clipped, shown
@@ -34,7 +35,7 @@ SUFFIX = ".gviz"
 """The suffix of a file with a branch."""
 
 
-def what_if(session: Session, text: str) -> Look | Answer | Driven[Look]:
+def what_if(session: Session, text: str) -> View | Answer | LongWork[View]:
     """Run ``whatif [CHANGE]``: make one more change, and show all numbers that differ; without CHANGE show the changes.
 
     From then on every moment of the iteration shows both numbers, until all changes are undone. A range draws curves.
@@ -47,7 +48,7 @@ def what_if(session: Session, text: str) -> Look | Answer | Driven[Look]:
     )
 
 
-def undo(session: Session, _: str) -> Look | Answer:
+def undo(session: Session, _: str) -> View | Answer:
     """Run ``undo``: take the last change back."""
     changes = _changes(session)
     if not changes:
@@ -62,7 +63,7 @@ def _changes(session: Session) -> tuple[str, ...]:
     return () if session.branch_view is None else session.branch_view.changes
 
 
-def _changed(session: Session, changes: tuple[str, ...]) -> Look:
+def _changed(session: Session, changes: tuple[str, ...]) -> View:
     from gviz.rerun.branch import BranchView
 
     timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
@@ -73,8 +74,9 @@ def _changed(session: Session, changes: tuple[str, ...]) -> Look:
         *stop_sentences(timeline, branch),
     ]
     rows = list(difference_rows(timeline, iteration, branch))
+    reserves = list(untraced_number_sentences(timeline, iteration))
     session.cursor.asker.branch_view = BranchView(timeline, iteration, branch, changes)
-    return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, sentences, rows))
+    return View(f"What if {', '.join(map(shown, changes))}", partial(_lines, sentences, rows, reserves))
 
 
 def export_branch(session: Session, path: str) -> Answer:
@@ -89,13 +91,16 @@ def export_branch(session: Session, path: str) -> Answer:
     return Answer((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
 
 
-def _lines(sentences: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Line]:
-    for sentence in sentences:
+def _lines(before: Sequence[str], rows: Sequence[str], after: Sequence[str], width: int) -> Iterator[Line]:
+    """Yield sentences, rows, and sentences again. Rows are cut, and sentences wrapped."""
+    for sentence in before:
         yield from styled_lines.wrapped(styled_lines.line(sentence), width)
     yield from (styled_lines.cut(styled_lines.line(row), width) for row in rows)
+    for sentence in after:
+        yield from styled_lines.wrapped(styled_lines.line(sentence), width)
 
 
-def set_(session: Session, text: str) -> FrontEnd | Look | Answer | Driven[Look]:
+def set_(session: Session, text: str) -> FrontEnd | View | Answer | LongWork[View]:
     """Run ``set KEY VALUE``; ``set x = 5``, in gdb ``set var x = 5``, is ``whatif x = 5``."""
     if "=" in text:
         return what_if(session, text.removeprefix("var ").removeprefix("variable "))
@@ -109,7 +114,7 @@ MOST_RUNS = 12_000
 """How many nodes are rerun while the user waits, for all points together: this takes two or three seconds."""
 
 
-def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
+def sweep(session: Session, text: str, kept: Sequence[str]) -> LongWork[View]:
     """Run ``set x = -3..3 [--show EXPR,...]``: curves of a value and a gradient, on top of the `kept` changes.
 
     It changes nothing. Raises GvizError for an invalid range, and if too much would have to be rerun.
@@ -118,17 +123,22 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
 
     timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
     require_engine(timeline)
-    change, _, asked = (part.strip() for part in text.partition(SHOW))
+    change, _, option = (part.strip() for part in text.partition(SHOW))
     points = list(sweep(change, _points(timeline, iteration, change)))
     if not points:
         branch_of(timeline, iteration, [change])  # raises the error that explains what is wrong
     what = change.partition("=")[0].strip()
-    shows = expressions_in(asked) or default_expressions(timeline, iteration, what)
+    shows = expressions_in(option) or default_expressions(timeline, iteration, what)
     drawn, stopped = yield from curves(timeline, iteration, points, shows, kept)
-    before = (*rerun_sentences(timeline, iteration), *ambiguous_names(timeline, iteration, (change,)))
-    sentences = [*before, *stopped, _as_svg((*kept, change), [text for text, _ in drawn])]
+    sentences = [
+        *rerun_sentences(timeline, iteration),
+        *ambiguous_names(timeline, iteration, (change,)),
+        *stopped,
+        *untraced_number_sentences(timeline, iteration),
+        _as_svg((*kept, change), [text for text, _ in drawn]),
+    ]
     title = f"What if {', '.join([clipped(each, 40) for each in (*kept, change)])}"
-    return Look(title, partial(_curve_lines, what, drawn, sentences, ascii=session.glyphs.ascii))
+    return View(title, partial(_curve_lines, what, drawn, sentences, ascii=session.glyphs.ascii))
 
 
 def _points(timeline: Timeline, iteration: Iteration, change: str) -> int:
@@ -159,7 +169,7 @@ def _curve_lines(
         yield from styled_lines.wrapped(styled_lines.line((sentence, "muted")), width)
 
 
-def gradcheck(session: Session, place: str) -> Driven[Look]:
+def gradcheck(session: Session, place: str) -> LongWork[View]:
     """Run ``gradcheck [PLACE]``: check the backward rule of a node; for a leaf, the rules of all its users."""
     timeline, cursor = session.timeline, session.cursor
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
@@ -169,13 +179,13 @@ def gradcheck(session: Session, place: str) -> Driven[Look]:
 
     nodes = checkable_nodes(timeline, node)
     rows: list[str] = []
-    for done, one in enumerate(nodes):
-        yield Far("running again: node", done, len(nodes))
-        found = check_node(timeline, one, cursor.position)
-        if found.refusal is not None and len(nodes) == 1:
-            raise found.refusal
-        rows += check_rows(timeline, found)
-    return Look("Gradients by differences", partial(_check_lines, rows))
+    for at, one in enumerate(nodes):
+        yield WorkProgress("running again: node", at, len(nodes))
+        result = check_node(timeline, one, cursor.position)
+        if result.refusal is not None and len(nodes) == 1:
+            raise result.refusal
+        rows += check_rows(timeline, result)
+    return View("Gradients by differences", partial(_check_lines, rows))
 
 
 def _check_lines(rows: list[str], width: int) -> Iterator[Line]:

@@ -34,21 +34,23 @@ def pair_lines(
 
     `names` are in the borders of the boxes.
     """
-    found = [each for each in comparison.differences if each.pair == pair]
+    differences = [each for each in comparison.differences if each.pair == pair]
     room = (width - 2) // 2 if width >= SIDE_BY_SIDE else width
     sides = zip((comparison.a, comparison.b), pair, titles(comparison, *names, room // 2), strict=True)
-    left, right = [_box(side, node, name, found, room, glyphs) for side, node, name in sides]
+    left, right = [_box(side, node, name, differences, room, glyphs) for side, node, name in sides]
     if width >= SIDE_BY_SIDE:
         blank: Line = ((" " * room, ""),)
         yield from ((*x, ("  ", ""), *y) for x, y in zip_longest(left, right, fillvalue=blank))
     else:
         yield from (*left, *right)
-    sizes = "; ".join(f"{each.kind} {text}" for each in found if (text := apart(each)))
+    sizes = "; ".join(f"{each.kind} {text}" for each in differences if (text := apart(each)))
     if sizes:
         yield cut(line((sizes, "sum")), width, glyphs.cut)
 
 
-def _box(side: Side, node: int, name: str, found: Sequence[Difference], width: int, glyphs: Glyphs) -> tuple[Line, ...]:
+def _box(
+    side: Side, node: int, name: str, differences: Sequence[Difference], width: int, glyphs: Glyphs
+) -> tuple[Line, ...]:
     """Return the box of one side in a width; for a missing node, a box that says so."""
     note = glyphs.text(name)
     if not node:
@@ -57,8 +59,8 @@ def _box(side: Side, node: int, name: str, found: Sequence[Difference], width: i
         )
     else:
         info = side.infos[node]
-        kinds = {each.kind for each in found}
-        output_nr = next((each.output_nr for each in found if each.output_nr), 0)
+        kinds = {each.kind for each in differences}
+        output_nr = next((each.output_nr for each in differences if each.output_nr), 0)
         room = min(width - 4 - len("| gradient "), _LONGEST)
         rows = tuple(_row(fact, kinds, width - 4, glyphs) for fact in _facts(side, info, output_nr, kinds, room))
         face = Face(glyphs.text(title(info)), rows, info.created.kind, note=note)

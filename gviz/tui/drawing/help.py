@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from gviz.query.vocabulary import MOMENTS
+from gviz.query.moment_words import MOMENTS
 from gviz.render.boxes.state_words import MEANINGS
 from gviz.render.legend import NUMBERS, RULES, Rows
 from gviz.tui.keymaps import Keys, first
@@ -75,7 +75,7 @@ def help_page(keys: Keys, width: int) -> Iterator[Line]:
 
 
 def _with_keys(ids: str, keys: Keys) -> str:
-    return re.sub(r"[a-z]+\.[a-z0-9-]*[a-z0-9](?=-view|\s|$)", lambda found: first(keys, found.group(0)), ids)
+    return re.sub(r"[a-z]+\.[a-z0-9-]*[a-z0-9](?=-view|\s|$)", lambda match: first(keys, match.group(0)), ids)
 
 
 _WORDS = re.compile(r", |  ")
@@ -116,9 +116,9 @@ def words_page(width: int) -> Iterator[Line]:
 
 def words_like(text: str) -> Rows:
     """Return the rows of words that begin like a text. All numbers match each other: ``2 of 3`` finds ``1 of 2``."""
-    wanted = _numberless(text)
+    beginning = _numberless(text)
     every = [row for _, rows in SECTIONS for row in rows]
-    return tuple(row for row in every if any(_numberless(word).startswith(wanted) for word in _WORDS.split(row[0])))
+    return tuple(row for row in every if any(_numberless(word).startswith(beginning) for word in _WORDS.split(row[0])))
 
 
 def about(rows: Rows) -> Callable[[int], Iterator[Line]]:

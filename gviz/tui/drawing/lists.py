@@ -16,7 +16,7 @@ from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, entry_text
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.styled_lines import Line, cells, columns, fitted, line, link, wrapped
+from gviz.tui.styled_lines import Line, bar_cells, cells, columns, fitted, largest_of, line, link, wrapped
 from gviz.values.number_text import count_text, number
 from gviz.values.plain_text import clipped, shown
 
@@ -103,13 +103,13 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
     """Return a row for each module, with its path; or one row that there is none."""
     timeline = folds.timeline
     iteration = timeline.iteration_at(moment.n)
-    found = module_tree(folds.graph(iteration))
-    if not found:
+    modules = module_tree(folds.graph(iteration))
+    if not modules:
         text = "No module was called in this iteration"
         return [(row, "") for row in wrapped(line((text, "muted")), width)]
     closed = folds.collapsed(iteration)
-    lengths = {module.path: gradient_of(module, moment) for module in found}
-    most = max((length for length in lengths.values() if length), default=0.0)
+    lengths = {module.path: gradient_of(module, moment) for module in modules}
+    most = largest_of(lengths.values())
     has_costs = width >= WITH_COSTS and len(timeline.nodes.of(iteration)) <= MOST_COSTED
     grows = timeline.growing and iteration.index == timeline.iterations[-1].index
     kinds = (*(kind for kind in COST_KINDS if kind != "memory" or not grows),) if has_costs else ()
@@ -118,7 +118,7 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
     if known:
         heads = "".join(f"{_COST_WORDS[cost.kind]:>{COST_CELLS}}" for cost in known)
         rows.append((columns((), line((heads, "muted")), width, glyphs.cut), ""))
-    for module in found:
+    for module in modules:
         left = _module_name(timeline, moment, module, glyphs, closed=module.path in closed)
         right = _gradient(module, lengths[module.path], most, glyphs, has_bar=width >= 40)
         amounts = ((cost, cost.by_module.get(module.path, 0)) for cost in known)
@@ -160,13 +160,8 @@ def _module_name(timeline: Timeline, moment: Moment, module: Module, glyphs: Gly
 def _gradient(module: Module, length: float | None, most: float, glyphs: Glyphs, *, has_bar: bool) -> Line:
     """Return the length of the gradient of a module, with a bar relative to the longest one."""
     text = f"|g| {number(length, 3)}" if length is not None else "|g| " + glyphs.nothing if module.parameters else ""
-    bar = fitted(glyphs.past * _cells(length, most), BAR) if has_bar else ""
+    bar = fitted(glyphs.past * bar_cells(length, most, BAR), BAR) if has_bar else ""
     return line((text, "grad"), (f" {bar}" if bar else "", "grad"))
-
-
-def _cells(length: float | None, most: float) -> int:
-    """Return how much of the bar a length fills: all for the largest, nothing for none."""
-    return max(1, round(BAR * length / most)) if length and most else 0
 
 
 def _size(timeline: Timeline, module: Module) -> str:

@@ -29,7 +29,7 @@ from gviz.values.value_text import SOME, elements_text, or_unknown, short
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView
 
-COLUMNS = {"used by": 8, "grad in": 8, ".grad": 8, "at": 3, "in module": 10}
+COLUMNS = {"used by": 8, "incoming": 9, ".grad": 8, "at": 3, "in module": 10}
 """Where the text of a row begins, after its label; in all other sections at `COLUMN`."""
 COLUMN = 7
 ELEMENTS = 1000
@@ -98,6 +98,8 @@ def _nothing(subject: Subject) -> Iterator[Line]:
     else:
         text = "No node at this event. s: next event · j: select a node"
     yield from wrapped(line((text, "muted")), subject.width)
+    if subject.glance:
+        yield from beginning(subject.timeline, subject.moment, subject.width, subject.glyphs)
 
 
 _LEAST_CUT = 5
@@ -134,7 +136,7 @@ def _drawn(subject: Subject, section: str, fact: Fact) -> Iterator[Line]:
 
 def _span(part: Part) -> Span:
     """Return a part as a span; ``event 12``, ``(2 of 2)`` and matrices stay on one row, if it is wide enough."""
-    tied = _TOGETHER.sub(lambda found: found[0].replace(" ", TIED), part.text)
+    tied = _TOGETHER.sub(lambda match: match[0].replace(" ", TIED), part.text)
     return tied, link(part.style, part.event)
 
 
@@ -185,18 +187,18 @@ def failure_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Li
         diagnosis,  # imports every kind of finding: only after a failure, for a fast start
     )
 
-    found = diagnosis(timeline, moment)
-    if found is None:
+    failure = diagnosis(timeline, moment)
+    if failure is None:
         return
-    at = f" at {label(timeline, found.node)}" if found.node else ""
-    yield from wrapped(line((f"{found.error}{at}", "error")), width)
-    if found.cause:
-        yield from labelled("cause", [(found.cause, "")], width)
-    for what, seq in found.related:
+    at = f" at {label(timeline, failure.node)}" if failure.node else ""
+    yield from wrapped(line((f"{failure.error}{at}", "error")), width)
+    if failure.cause:
+        yield from labelled("cause", [(failure.cause, "")], width)
+    for what, seq in failure.related:
         yield from labelled("", [(f"{what}, ", "muted"), (f"event{TIED}{seq}", link("key", seq))], width)
-    if found.remedy:
-        yield from labelled("fix", [(found.remedy, "title")], width)
-    for text in found.message[:MESSAGE].splitlines():
+    if failure.remedy:
+        yield from labelled("fix", [(failure.remedy, "title")], width)
+    for text in failure.message[:MESSAGE].splitlines():
         yield from wrapped(line(text), width)
     yield ()
 
@@ -239,8 +241,8 @@ def branch_gradients(branch_view: BranchView | None, node: int, n: int) -> dict[
     moment = branch_view.timeline.at(branch_view.moment(n))
     if moment.state(there) is None:
         return {}
-    found = outgoing_gradients(branch_view.timeline, moment, there)
-    return {share.operand.slot: replace(share, numbers=branch_view.text(share.numbers)) for share in found}
+    gradients = outgoing_gradients(branch_view.timeline, moment, there)
+    return {share.operand.slot: replace(share, numbers=branch_view.text(share.numbers)) for share in gradients}
 
 
 def _differences(here: NodeState, there: NodeState) -> Iterator[str]:
@@ -248,7 +250,7 @@ def _differences(here: NodeState, there: NodeState) -> Iterator[str]:
         which = f" {nr}" if len(here.outputs) > 1 else ""
         pairs = {
             "value": (old.value, new.value),
-            "grad in": (old.incoming, new.incoming),
+            "incoming": (old.incoming, new.incoming),
             ".grad": (old.grad, new.grad),
         }
         texts = {name: (_text(before), _text(after)) for name, (before, after) in pairs.items()}

@@ -71,19 +71,19 @@ def marked_nodes(
     The program wrote the infinities of a mask on purpose: they do not count.
     """
     after_pass = any(end <= moment.n for end in timeline.pass_ends(timeline.iteration_at(moment.n)))
-    found: dict[str, list[int]] = {"bad": [], "cut": [], "missing": []}
+    marks: dict[str, list[int]] = {"bad": [], "cut": [], "missing": []}
     for node, recorded in zip(nodes, moment.states(nodes), strict=True):
         state = in_its_iteration(timeline, moment.n, recorded)
         if state is None:
             continue
         info = timeline.info(node)
         if has_failed(node, state, moment) or bad_numbers(timeline, info, state):
-            found["bad"].append(node)
+            marks["bad"].append(node)
         if node in cut:
-            found["cut"].append(node)
+            marks["cut"].append(node)
         if has_no_gradient(info, state, after_pass=after_pass):
-            found["missing"].append(node)
-    return found
+            marks["missing"].append(node)
+    return marks
 
 
 def overview_line(overview: Overview, width: int, glyphs: Glyphs) -> Line:

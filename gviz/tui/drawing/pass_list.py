@@ -63,10 +63,10 @@ def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
 def _loss(timeline: Timeline, phase: Phase) -> str:
     """Return the loss of a pass, and its thread; empty if it is not one number."""
-    found = loss_at(timeline, phase.start)
-    if found is None:
+    loss = loss_at(timeline, phase.start)
+    if loss is None:
         return ""
-    node, value = found
+    node, value = loss
     return f"{shown(timeline.info(node).title)} {number(value)}{_of_thread(timeline, phase, ' (thread {})')}"
 
 

@@ -121,9 +121,9 @@ def windowed(code: Line, left: int, width: int, ellipsis: str) -> Line:
 def _without(spans: Iterable[Span], count: int, *, last: bool = False) -> Iterator[Span]:
     """Yield the spans without the first characters, or, for spans in reverse order, the last ones."""
     for text, style in spans:
-        gone = min(count, len(text))
-        count -= gone
-        yield (text[: len(text) - gone] if last else text[gone:]), style
+        cut_length = min(count, len(text))
+        count -= cut_length
+        yield (text[: len(text) - cut_length] if last else text[cut_length:]), style
 
 
 def _code_style(token: str) -> str:

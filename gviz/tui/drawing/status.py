@@ -12,7 +12,7 @@ from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.training_summary import SEARCHED
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first, keys_of
-from gviz.tui.stop_reason import Arrival, Kind
+from gviz.tui.stop_reason import CursorStop, Kind
 from gviz.tui.styled_lines import Line, Span, cells, columns, line
 from gviz.values.plain_text import clipped
 
@@ -30,7 +30,7 @@ class StatusContents(NamedTuple):
     """
 
     title: str
-    stop: Arrival
+    stop: CursorStop
     time: str = "REPLAY"
     changed: str = ""
 
@@ -92,7 +92,7 @@ def _node(timeline: Timeline, moment: Moment, room: int) -> Line:
     return named if cells(named) <= room else ()
 
 
-def _reason(stop: Arrival, glyphs: Glyphs, *, brief: bool) -> str:
+def _reason(stop: CursorStop, glyphs: Glyphs, *, brief: bool) -> str:
     why = stop.reason
     if stop.backward and why.kind not in ("start", "error"):
         return f"{glyphs.back} back to {stop.position}"
@@ -217,7 +217,21 @@ _BOTTOM_KEYS = (
     (("act.help",), "Help", "open('help')"),
     (("act.quit",), "Quit", "quit"),
 )
-_GIVE_WAY = ("Level", "Here", "View", "Find", "Call", "Cmd", "Findings", "Phase", "Why", "Run", "Node", "Step", "Quit")
+_DROP_ORDER = (
+    "Level",
+    "Here",
+    "View",
+    "Find",
+    "Call",
+    "Cmd",
+    "Findings",
+    "Phase",
+    "Why",
+    "Run",
+    "Node",
+    "Step",
+    "Quit",
+)
 
 
 def bottom_keys(keys: Keys) -> tuple[Key, ...]:
@@ -230,7 +244,7 @@ KEYS = bottom_keys(keys_of("default"))
 
 def fitting_keys(width: int, kept: tuple[Key, ...] = KEYS) -> tuple[Key, ...]:
     """Return the keys that fit into a row; the least needed ones are dropped first, help never."""
-    for word in _GIVE_WAY:
+    for word in _DROP_ORDER:
         if cells(keys_row(kept)) <= width:
             break
         kept = tuple(key for key in kept if key.word != word)

@@ -113,8 +113,12 @@ def node_tensors(timeline: Timeline, moment: Moment, node: int, width: int, glyp
     state = in_its_iteration(timeline, moment.n, moment.state(node)) if node else None
     for nr, output in enumerate(state.outputs if state is not None else ()):
         which = f" {nr}" if state is not None and len(state.outputs) > 1 else ""
-        found = (("value", "value", output.value), ("grad in", "grad", output.incoming), (".grad", "grad", output.grad))
-        for name, style, value in found:
+        tensors = (
+            ("value", "value", output.value),
+            ("incoming", "grad", output.incoming),
+            (".grad", "grad", output.grad),
+        )
+        for name, style, value in tensors:
             if value is not None and value.size > 1:
                 yield ()
                 yield from tensor_lines(timeline, f"{name}{which}", style, value, width, glyphs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import isfinite
 
+from gviz.events import DataSet, GradAccumulated, GradSet, OptimizerStarted, StorageWritten
 from gviz.explain.display_names import called, frame_text, iteration_called
 from gviz.explain.finding import Finding
 from gviz.explain.program_source import line_text
@@ -13,7 +14,7 @@ from gviz.trace.navigation import stops
 from gviz.trace.timeline import Moment, Timeline
 from gviz.trace.whole_iterations import RecordedIterations
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
-from gviz.tui.styled_lines import Line, cells, fitted, labelled, line, plain, wrapped
+from gviz.tui.styled_lines import Line, bar_cells, cells, fitted, labelled, largest_of, line, plain, wrapped
 from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, shown
 
@@ -47,14 +48,22 @@ def _level(value: float | None, low: float, high: float) -> str:
     return LEVELS[min(int(share * len(LEVELS)), len(LEVELS) - 1)]
 
 
+_CHANGES_GRADIENTS = (GradSet, GradAccumulated, StorageWritten, DataSet)
+
+
 def pass_at(timeline: Timeline, n: int, node: int) -> PassResult | None:
     """Return the pass that the screen summarizes at a moment: the one that ended there, or the last one at the end.
 
-    There is none if the user has selected a `node` other than its loss.
+    Where an optimizer begins a step, and nothing has changed a gradient since the pass, it is that pass, too. There is
+    none if the user has selected a `node` other than its loss.
     """
     at_end = n == len(timeline) and not timeline.growing
-    result = pass_result(timeline, last_pass(timeline, n) if at_end else n)
-    return result if result is not None and (not result.root or node == result.root) else None
+    before_step = 0 < n <= len(timeline) and isinstance(timeline.event(n), OptimizerStarted)
+    ended = last_pass(timeline, n) if at_end or before_step else n
+    if before_step and next(iter(timeline.select(_CHANGES_GRADIENTS, ended + 1, n)), None) is not None:
+        return None
+    result = pass_result(timeline, ended)
+    return result if result is not None and (not result.root or node in (0, result.root)) else None
 
 
 def overview(timeline: Timeline, moment: Moment, node: int, width: int, glyphs: Glyphs) -> Iterator[Line]:
@@ -96,10 +105,10 @@ def _recording(timeline: Timeline, width: int, glyphs: Glyphs) -> Iterator[Line]
     count = len(timeline.iterations)
     iterations = f"{count:,} {iteration_called(timeline)}{'' if count == 1 else 's'}, "
     yield from wrapped(line((f"{iterations if count else ''}{len(timeline):,} events", "title")), width)
-    found = progress(timeline, most=GLANCE)
-    losses = found.known_losses
+    summary = progress(timeline, most=GLANCE)
+    losses = summary.known_losses
     if len(losses) > 1:
-        yield _series(found.loss_name or "loss", found.losses, width, glyphs, "value")
+        yield _series(summary.loss_name or "loss", summary.losses, width, glyphs, "value")
 
 
 def _series(name: str, values: Sequence[float | None], width: int, glyphs: Glyphs, style: str, room: int = 0) -> Line:
@@ -125,9 +134,9 @@ def _pass(timeline: Timeline, result: PassResult, width: int, glyphs: Glyphs) ->
     if result.at is not None:
         code = (line_text(timeline, result.at) or "").strip()
         yield from wrapped(line((f"{frame_text(result.at, 24)}  ", "muted"), clipped(code, 60)), width, 2)
-    style = "error" if (result.missing and not result.asked) or result.bad else ""
+    style = "error" if (result.missing and not result.is_for_inputs) or result.bad else ""
     yield from wrapped(line((result.verdict, style)), width, 2)
-    if result.asked:
+    if result.is_for_inputs:
         yield from wrapped(line(("the pass was for some inputs only", "muted")), width, 2)
     elif result.missing:
         named = ", ".join(shown(called(timeline.info(node))) for node in result.missing[:NAMED])
@@ -142,55 +151,57 @@ def _modules(modules: Sequence[ModuleGradient], width: int, glyphs: Glyphs) -> I
     yield line((".grad by module, |g|", "muted"))
     left_out = len(modules) - LISTED
     shown_ones = modules if left_out <= 0 else (*modules[: LISTED // 2], *modules[-LISTED // 2 :])
-    most = max((one.length for one in modules if one.length), default=0.0)
+    most = largest_of(one.length for one in modules)
     room = min(max(len(shown(one.module)) for one in shown_ones), max(width - 12 - BAR, 8))
     for at, one in enumerate(shown_ones):
         if left_out > 0 and at == LISTED // 2:
             yield line((f" {glyphs.cut} {left_out} more", "muted"))
         text = "unknown" if one.length is None else number(one.length, 3)
-        cells_of_bar = max(1, round(BAR * one.length / most)) if one.length and most else 0
-        bar = (f"! {one.bad}", "error") if one.bad else (glyphs.past * cells_of_bar, "grad")
+        bar = (f"! {one.bad}", "error") if one.bad else (glyphs.past * bar_cells(one.length, most, BAR), "grad")
         yield line((f" {fitted(shown(one.module), room, glyphs.cut)} ", "key"), (f"{text:>9} ", "grad"), bar)
 
 
 # The page of all passes
 
 
-def training_lines(found: Progress, width: int, glyphs: Glyphs) -> Iterator[Line]:
+def training_lines(summary: Progress, width: int, glyphs: Glyphs) -> Iterator[Line]:
     """Yield the loss and the gradient of each module from pass to pass, each with its first and last number."""
-    if not found.ends:
+    if not summary.ends:
         yield line(("no backward pass was recorded", "muted"))
         return
-    count = f"{found.passes:,} backward pass{'' if found.passes == 1 else 'es'}"
-    some = f", {len(found.ends)} of them shown" if len(found.ends) < found.passes else ""
+    count = f"{summary.passes:,} backward pass{'' if summary.passes == 1 else 'es'}"
+    some = f", {len(summary.ends)} of them shown" if len(summary.ends) < summary.passes else ""
     yield line((f"{count}{some}", "title"), ("   first → last" if not glyphs.ascii else "   first -> last", "muted"))
-    names = [found.loss_name or "loss", *(name for name, _ in found.modules)]
+    names = [summary.loss_name or "loss", *(name for name, _ in summary.modules)]
     room = min(max(len(shown(name)) for name in names), max(width - ENDS - 16, 8))
-    if found.known_losses:
-        yield _series(names[0], found.losses, width, glyphs, "value", room)
-    if found.modules:
+    if summary.known_losses:
+        yield _series(names[0], summary.losses, width, glyphs, "value", room)
+    if summary.modules:
         yield line((".grad by module, |g|", "muted"))
-    for name, lengths in found.modules:
+    for name, lengths in summary.modules:
         yield _series(name, lengths, width, glyphs, "grad", room)
-    if any(value is not None and not isfinite(value) for row in (found.losses, *_rows(found)) for value in row):
+    if any(value is not None and not isfinite(value) for row in (summary.losses, *_rows(summary)) for value in row):
         yield line(("!", "error"), (" is a pass with a nan or an infinity", "muted"))
 
 
-def plain_training(found: Progress, width: int, recorded: RecordedIterations | None = None) -> Iterator[str]:
+def plain_training(summary: Progress, width: int, recorded: RecordedIterations | None = None) -> Iterator[str]:
     """Yield the same as plain text; then what was seen of the iterations that are not `recorded` whole."""
     marks = glyphs(ascii=wants_ascii())
-    rows = [*training_lines(found, width, marks), *([] if recorded is None else between_lines(recorded, width, marks))]
+    rows = [
+        *training_lines(summary, width, marks),
+        *([] if recorded is None else between_lines(recorded, width, marks)),
+    ]
     return (plain(row).rstrip() for row in rows)
 
 
 def between_lines(recorded: RecordedIterations, width: int, glyphs: Glyphs) -> Iterator[Line]:
     """Yield which iterations are whole, the losses and norms of gradients between them, and the alarms."""
-    if recorded.whole:
-        yield from wrapped(line((f"{recorded.words}; whole: {recorded.numbers}", "muted")), width)
-    if recorded.looks:
-        first, last = recorded.looks[0][0], recorded.looks[-1][0]
-        yield line((f"seen in iterations {first:,} to {last:,}, {len(recorded.looks):,} of them", "muted"))
-        losses, norms = [loss for _, loss, _ in recorded.looks], [norm for _, _, norm in recorded.looks]
+    if recorded.whole_ranges:
+        yield from wrapped(line((f"{recorded.summary}; whole: {recorded.numbers}", "muted")), width)
+    if recorded.checks:
+        first, last = recorded.checks[0][0], recorded.checks[-1][0]
+        yield line((f"seen in iterations {first:,} to {last:,}, {len(recorded.checks):,} of them", "muted"))
+        losses, norms = [loss for _, loss, _ in recorded.checks], [norm for _, _, norm in recorded.checks]
         if any(loss is not None for loss in losses):
             yield _series("loss", losses, width, glyphs, "value", 8)
         yield _series("|g|", norms, width, glyphs, "grad", 8)
@@ -203,20 +214,20 @@ def between_lines(recorded: RecordedIterations, width: int, glyphs: Glyphs) -> I
 MOST_ALARMS = 5
 
 
-def _rows(found: Progress) -> Iterator[Sequence[float | None]]:
-    return (lengths for _, lengths in found.modules)
+def _rows(summary: Progress) -> Iterator[Sequence[float | None]]:
+    return (lengths for _, lengths in summary.modules)
 
 
 def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Line]:
     """Yield the cause and the fix where the first nan or infinity appears; nothing at any other moment."""
     if not moment.actor or len(timeline) > SEARCHED or moment.n != timeline.error_index.first_bad():
         return
-    found = timeline.once(_why_nonfinite, moment.n)
+    finding = timeline.once(_why_nonfinite, moment.n)
     kind = timeline.error_index.kind_of_first_bad()
     yield from wrapped(line((f"the first {kind} appears here", "error")), width)
-    yield from labelled("why", [(found.parts[0].text if found.parts else found.text, "")], width)
-    if found.fix:
-        yield from labelled("fix", [(found.fix, "title")], width)
+    yield from labelled("why", [(finding.parts[0].text if finding.parts else finding.text, "")], width)
+    if finding.fix:
+        yield from labelled("fix", [(finding.fix, "title")], width)
     yield ()
 
 

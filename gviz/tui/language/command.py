@@ -1,4 +1,4 @@
-"""A command: one parsed line of text, how a command is declared, and what it may answer."""
+"""A command: one parsed line of text, the declaration of a command, and the kinds of its answers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from gviz.system.cooperative_work import Driven
+from gviz.system.cooperative_work import LongWork
 from gviz.tui.styled_lines import Line
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
     from gviz.tui.session import Session
-    from gviz.tui.stop_reason import Arrival
+    from gviz.tui.stop_reason import CursorStop
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Something to show: `lines` returns its lines for a width.
+class View:
+    """A view to show: `lines` returns its lines for a width.
 
-    If it has a `panel`, the screen brings that to the front instead, scrolled to its end if `at_end`.
+    If it has a `panel`, the screen brings that panel to the front instead, scrolled to its end if `at_end`.
     """
 
     title: str
@@ -48,17 +48,19 @@ class Look:
 class Jump:
     """A row to choose: its text, and its event and node (node 0: the one that acts in the event).
 
-    `question` is what ``explain`` is asked about it there, empty for what it explains without being asked.
+    `question` is the argument of ``explain`` that asks about the row, empty for the usual question about a node. A row
+    with an `explanation` needs no question.
     """
 
     text: str
     event: int
     node: int = 0
     question: str = ""
+    explanation: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Look):
+class Choice(View):
     """Rows from which the user may choose one to go to; line mode only shows them."""
 
     places: tuple[Jump, ...] = ()
@@ -83,26 +85,26 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """Something that only a front end can do."""
+    """A request that only a front end can carry out."""
 
     what: Literal["quit", "set", "play", "copy", "copy script"]
     argument: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
-    """Something that uses the terminal for itself while it runs; it returns the message for afterwards."""
+class TerminalTask:
+    """A task that uses the terminal itself, such as an editor. `run` returns the message to show when it has ended."""
 
     run: Callable[[], str]
 
 
-Reply: TypeAlias = "Arrival | Answer | Look | Script | Confirm | FrontEnd | Outside"
-Work: TypeAlias = "Driven[Reply]"
+Reply: TypeAlias = "CursorStop | Answer | View | Script | Confirm | FrontEnd | TerminalTask"
+Work: TypeAlias = "LongWork[Reply]"
 Run: TypeAlias = "Callable[[Session, Command], Reply | Work]"
 
 
 def work(answer: Reply | Work) -> Work:
-    """Return the work of a command's answer; an answer that is ready has none."""
+    """Return the work that computes an answer; for an answer that is ready, work that ends at once."""
     return (yield from answer) if isinstance(answer, Generator) else answer
 
 

@@ -100,13 +100,13 @@ def _completed_by(complete: Complete | None) -> Iterator[None]:
 
 def _tab(complete: Complete, line: Callable[[], str]) -> Callable[[str, int], str | None]:
     """Return the function that readline calls for the first, second … completion of the word."""
-    found: list[str] = []
+    completions: list[str] = []
 
     def complete_word(word: str, nth: int) -> str | None:
         if nth == 0:
             text = line().lstrip()
-            found[:] = [whole[len(text) - len(word) :] for whole in complete(text)]
-        return found[nth] if nth < len(found) else None
+            completions[:] = [whole[len(text) - len(word) :] for whole in complete(text)]
+        return completions[nth] if nth < len(completions) else None
 
     return complete_word
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from gviz.errors import GvizError
 from gviz.explain.display_names import own_name, public_name
-from gviz.query.vocabulary import MOMENT_WORDS
+from gviz.query.moment_words import MOMENT_WORDS
 from gviz.query_syntax.stop_condition import EVENTS
 from gviz.tui.commands.export_copy import OF_NODE
 from gviz.tui.commands.info_pages import PAGES
@@ -95,10 +95,10 @@ def _places(session: Session) -> Iterator[str]:
     yield from names
     yield from (f"{name}.grad" for name in names)
     yield from dict.fromkeys(info.scope for info in infos if info.scope)
-    made = [info for info in infos if info.created.kind == "op"]
-    recorded = dict.fromkeys(info.op.name for info in made)
+    operations = [info for info in infos if info.created.kind == "op"]
+    recorded = dict.fromkeys(info.op.name for info in operations)
     yield from recorded
-    shown = (name for info in made for name in (public_name(info), own_name(info)))
+    shown = (name for info in operations for name in (public_name(info), own_name(info)))
     yield from (f"op:{name}" for name in dict.fromkeys((*shown, *recorded)))
 
 
@@ -113,10 +113,10 @@ def _values(session: Session, name: str) -> Iterable[str]:
 def _files(last: str) -> Iterator[str]:
     folder, slash, _ = last.rpartition("/")
     try:
-        found = sorted(_first(Path(folder + slash or ".").expanduser().iterdir()))
+        paths = sorted(_first(Path(folder + slash or ".").expanduser().iterdir()))
     except (OSError, RuntimeError, ValueError):
         return
-    for path in found:
+    for path in paths:
         if not path.name.startswith(".") and path.name.isprintable():
             yield f"{folder}{slash}{path.name}{'/' if path.is_dir() else ''}"
 

@@ -15,7 +15,7 @@ from gviz.errors import GvizError
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.commands.table import BY_NAME, REPEATED, SPECS, find, reversed_spec, unknown_command
 from gviz.tui.language.command import Answer, Command, Confirm, Reply, Script, Spec
-from gviz.tui.stop_reason import Arrival
+from gviz.tui.stop_reason import CursorStop
 from gviz.values.plain_text import clipped, shown
 
 _CAPITALS = {
@@ -160,7 +160,7 @@ class Reader:
                 self._waiting.extendleft(_Line(line, origin) for line in reversed(lines))
             case Confirm():
                 self._question = reply
-            case Arrival(then=lines, reason=reason):
+            case CursorStop(then=lines, reason=reason):
                 self._waiting.extendleft(_Line(line, reason.words, at_stop=True) for line in reversed(lines))
 
     def refused(self, error: GvizError) -> GvizError:
@@ -171,8 +171,8 @@ class Reader:
         self._current = _Line("")
         if not origin:
             return error
-        behind = f", {left} line{'s' * (left != 1)} after it skipped" if left else ""
-        why = "; ".join(filter(None, (error.why, f"at {clipped(shown(text.strip()), 40)} in {origin}{behind}")))
+        omission = f", {left} line{'s' * (left != 1)} after it skipped" if left else ""
+        why = "; ".join(filter(None, (error.why, f"at {clipped(shown(text.strip()), 40)} in {origin}{omission}")))
         return GvizError(error.what, why=why, hint=error.hint, exit_code=error.exit_code)
 
     def _read(self, text: str) -> Command | Answer:
@@ -188,10 +188,10 @@ class Reader:
         return command
 
     def _answered(self, answer: str) -> Answer:
-        asked, self._question = self._question, None
-        if asked is None or answer not in ("y", "yes"):
+        question, self._question = self._question, None
+        if question is None or answer not in ("y", "yes"):
             return Answer(("nothing was changed.",))
-        self.take(asked.then)
+        self.take(question.then)
         return Answer(())
 
     def _begin(self, text: str) -> Answer:

@@ -12,7 +12,7 @@ from textual.content import Content
 from gviz.render import comparison_text as text_of
 from gviz.trace.timeline import Moment
 from gviz.tui import styled_lines
-from gviz.tui.commands.compare import ComparisonLook
+from gviz.tui.commands.compare import ComparisonView
 from gviz.tui.drawing.aligned_nodes import pair_lines
 from gviz.tui.screens.overlay_pages import Page, Sheet
 from gviz.tui.screens.screen_context import SessionScreen
@@ -30,23 +30,23 @@ class PairList(RowList):
 
     everything = False
 
-    def __init__(self, session: Session, look: ComparisonLook) -> None:
+    def __init__(self, session: Session, view: ComparisonView) -> None:
         super().__init__(session, "", id="pairs")
-        self._look = look
+        self._view = view
         self._begin_at = -1
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """Return the two names, then a row for each pair, whose key is its index among all pairs."""
-        look, (a, b) = self._look, self._look.names
+        view, (a, b) = self._view, self._view.names
         comparison, expected = (
-            (look.comparison, look.expected) if self.everything else (look.unexpected, frozenset[int]())
+            (view.comparison, view.expected) if self.everything else (view.unexpected, frozenset[int]())
         )
         places = {pair: at for at, pair in enumerate(comparison.pairs)}
-        found = text_of.paired_rows(
-            comparison, width, everything=self.everything, clip=self.glyphs.clipped, aside=expected
+        pair_rows = text_of.paired_rows(
+            comparison, width, everything=self.everything, clip=self.glyphs.clipped, expected=expected
         )
         heading = styled_lines.line((text_of.heading(comparison, a, b, width, clip=self.glyphs.clipped), "muted"))
-        return [(heading, None), *((styled_lines.line(text), ("pair", places[pair])) for pair, text in found)]
+        return [(heading, None), *((styled_lines.line(text), ("pair", places[pair])) for pair, text in pair_rows)]
 
     def begin_at(self, pair: int) -> None:
         """Choose the row of a pair as soon as there are rows: the list has none before it is laid out."""
@@ -90,14 +90,14 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         Binding("a", "everything", show=False),
     ]
 
-    def __init__(self, session: Session, look: ComparisonLook, moment: Moment) -> None:
+    def __init__(self, session: Session, view: ComparisonView, moment: Moment) -> None:
         super().__init__()
-        self._session, self._look, self._moment = session, look, moment
+        self._session, self._view, self._moment = session, view, moment
 
     def compose(self) -> ComposeResult:
         """Yield the summary, the rows, and the boxes of the chosen row."""
         yield Sheet(self._summary, self._session.glyphs, id="summary")
-        yield PairList(self._session, self._look)
+        yield PairList(self._session, self._view)
         yield Sheet(self._boxes, self._session.glyphs, id="boxes")
 
     def on_mount(self) -> None:
@@ -106,7 +106,7 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         rows.moment = self._moment
         self._entitle()
         rows.focus()
-        comparison = self._look.unexpected
+        comparison = self._view.unexpected
         first = comparison.differences[0].pair if comparison.differences else None
         rows.begin_at(comparison.pairs.index(first) if first is not None else -1)
         self.watch(rows, "chosen", self._show_boxes, init=False)
@@ -125,7 +125,7 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         """Go to the node of a row."""
         message.stop()
         if message.act == "go":
-            place = self._look.place_of(int(message.key))
+            place = self._view.place_of(int(message.key))
             if place is not None:
                 self.dismiss(place)
             else:
@@ -133,16 +133,16 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
 
     def _entitle(self) -> None:
         rows = self.query_one(PairList)
-        fewer = "only differences" if not self._look.expected else "only what ranks share"
+        fewer = "only differences" if not self._view.expected else "only what ranks share"
         other = fewer if rows.everything else "all nodes"
-        rows.set_title(f"{self._look.title}: Enter goes there, a shows {other}, Esc closes")
+        rows.set_title(f"{self._view.title}: Enter goes there, a shows {other}, Esc closes")
 
     def _show_boxes(self) -> None:
         self.query_one("#boxes", Sheet).draw_soon()
 
     def _summary(self, width: int) -> list[Line]:
         """Return the summary; on a low screen, one row for each text."""
-        texts = self._look.summary or tuple(text_of.summary(self._look.comparison))
+        texts = self._view.summary or tuple(text_of.summary(self._view.comparison))
         room = max(self.size.height // 5, _LEAST)
         rows = [row for text in texts for row in styled_lines.paragraphs(text, width)]
         if len(rows) > room:
@@ -157,17 +157,17 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
     def _boxes(self, width: int) -> Iterator[Line]:
         at = self.query_one(PairList).pair
         if at >= 0:
-            look = self._look
-            yield from pair_lines(look.comparison, look.comparison.pairs[at], look.names, width, self._session.glyphs)
+            view = self._view
+            yield from pair_lines(view.comparison, view.comparison.pairs[at], view.names, width, self._session.glyphs)
 
 
-def show_compared(screen: SessionScreen, look: ComparisonLook) -> None:
+def show_compared(screen: SessionScreen, view: ComparisonView) -> None:
     """Open the comparison of two graphs; Enter on a row goes to its event and node."""
 
     def go(place: tuple[int, int] | None) -> None:
         if place is not None:
             screen.action_seek(place[0])
-            screen.show_arrival(screen.session.cursor.select(place[1]))
+            screen.show_stop(screen.session.cursor.select(place[1]))
 
     if screen.moment is not None and not screen.too_small:
-        screen.app.push_screen(ComparisonScreen(screen.session, look, screen.moment), go)
+        screen.app.push_screen(ComparisonScreen(screen.session, view, screen.moment), go)

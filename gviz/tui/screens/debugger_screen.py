@@ -21,7 +21,7 @@ from gviz.tui.cursor import SELECTIONS, Selection
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
-from gviz.tui.screens.controller import Controller, set_to
+from gviz.tui.screens.controller import Controller, apply_setting
 from gviz.tui.screens.graph_reading import GraphReading
 from gviz.tui.screens.key_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
 from gviz.tui.screens.overlay_pages import PAGES
@@ -30,7 +30,7 @@ from gviz.tui.screens.prompt_control import Prompts
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION, ExitAction, SessionOptions
-from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, as_remark
+from gviz.tui.stop_reason import END, ERROR, CursorStop, Reason, as_remark
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed, OverviewPointed, Pressed, RowActed, Seek, Typed
 
@@ -82,23 +82,28 @@ class DebuggerScreen(SessionScreen):
             as_remark("?: help · q: quit") if pause is None else Reason("held", f"at {frame_text(pause.frames[0], 30)}")
         )
         why = ERROR if here in self.timeline.failures else why
-        self.show_arrival(Arrival(here, here, why))
+        self.show_stop(CursorStop(here, here, why))
         self.panels.fit()
         self.follow_keymap()
-        set_to(self, "motion", self.session.settings.values["motion"])
-        if self.timeline.missing:
-            self.show_remark(self.timeline.missing)
+        apply_setting(self, "motion", self.session.settings.values["motion"])
+        if self.opening_remark:
+            self.show_remark(self.opening_remark)
         for text in self._opening:
             self.run_line(text)
+
+    @property
+    def opening_remark(self) -> str:
+        """What the bottom row shows at first: what the recording does not have of the run."""
+        return self.timeline.missing
 
     def follow_settings(self) -> None:
         """Let the panels follow what is set in the session."""
         super().follow_settings()
         self.panels.follow_contents()
 
-    def show_arrival(self, stop: Arrival) -> None:
+    def show_stop(self, stop: CursorStop) -> None:
         """Let every panel follow the cursor; a large graph is read first."""
-        super().show_arrival(stop)
+        super().show_stop(stop)
         self.graph_reading.begin()
 
     def on_resize(self) -> None:
@@ -112,21 +117,21 @@ class DebuggerScreen(SessionScreen):
         """Whether waiting lines must keep waiting, for the work of a command."""
         return self.controller.task.is_busy
 
-    def attempt(self, act: Callable[[], None]) -> None:
-        """Do something that may raise GvizError, which is shown in the bottom row."""
-        self.controller.attempt(act)
+    def show_result_of(self, act: Callable[[], None]) -> None:
+        """Call `act`, then show its answers. If it raises GvizError, show the reason in the bottom row."""
+        self.controller.show_result_of(act)
 
     def run_command(self, command: Command) -> None:
-        """Run a command of the prompt or a key, then the waiting lines."""
-        self.controller.run(command)
+        """Run a command of the prompt or a key, then the waiting lines, and show the answers."""
+        self.controller.run_command(command)
 
     def run_line(self, text: str) -> None:
-        """Run a typed line, and the lines that follow from it."""
+        """Run a typed line, and the lines that follow from it, and show the answers."""
         self.controller.run_line(text)
 
-    def perform(self, command: Command) -> None:
-        """Run one command, or begin the work before its answer. Raises GvizError if it fails."""
-        self.controller.perform(command)
+    def run_one(self, command: Command) -> None:
+        """Run one command: show its answer or, if it is slow, start its work. Raises GvizError if it fails."""
+        self.controller.run_one(command)
 
     def pause(self) -> None:
         """Stop playing, and cancel the work of a command."""
@@ -182,9 +187,12 @@ class DebuggerScreen(SessionScreen):
 
     def action_select(self, how: str, where: Any) -> None:
         """Select a node by one of `SELECTIONS`."""
-        self.attempt(
-            lambda: self.controller.begin("search", (self._in_other_box(how) or SELECTIONS[how])(self.cursor, where))
-        )
+
+        def act() -> None:
+            select = self._in_other_box(how) or SELECTIONS[how]
+            self.controller.answer_or_begin("search", select(self.cursor, where))
+
+        self.show_result_of(act)
 
     def _in_other_box(self, how: str) -> Selection | None:
         """Return the selection of a node in another box of the graph, where a box may represent many nodes.
@@ -205,8 +213,8 @@ class DebuggerScreen(SessionScreen):
         """Change what is shown by one of `LOOKS`."""
         LOOKS[what](self)
 
-    def _move(self, move: Callable[[], Arrival]) -> None:
-        self.attempt(lambda: self.show_arrival(move()))
+    def _move(self, move: Callable[[], CursorStop]) -> None:
+        self.show_result_of(lambda: self.show_stop(move()))
 
     def action_play(self) -> None:
         """Play until a key or the end."""
@@ -301,13 +309,13 @@ class DebuggerScreen(SessionScreen):
 
     def on_row_acted(self, message: RowActed) -> None:
         """Run a key or click on a row of a list."""
-        self.attempt(lambda: act_on_row(self, message))
+        self.show_result_of(lambda: act_on_row(self, message))
 
 
 class PausedProgramScreen(DebuggerScreen):
     """The same screen over a program that waits for the debugger; leaving asks what the program does next."""
 
-    def perform(self, command: Command) -> None:
+    def run_one(self, command: Command) -> None:
         """Run a command; at the end of the recording ``continue`` resumes the program, as in pdb."""
         at_end = self.cursor.position == len(self.timeline)
         if command.name in EXIT_COMMANDS:
@@ -315,11 +323,11 @@ class PausedProgramScreen(DebuggerScreen):
         elif command.name == "continue" and at_end:
             self._leave("continue")
         else:
-            super().perform(command)
+            super().run_one(command)
 
-    def show_arrival(self, stop: Arrival) -> None:
+    def show_stop(self, stop: CursorStop) -> None:
         """Let every panel follow the cursor."""
-        super().show_arrival(stop)
+        super().show_stop(stop)
         if stop.reason is END and stop.notice:
             self.show_remark(f"{END.words}. c: resume the program · q: quit")
 
@@ -334,6 +342,13 @@ class PausedProgramScreen(DebuggerScreen):
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
         """Return the keys that read more keys, apart from the prompt's: to quit, because a question follows."""
         return dict.fromkeys(keys["act.quit"], self.action_quit)
+
+    @property
+    def opening_remark(self) -> str:
+        """The alarm at which `gviz monitor` has paused the program, else what the recording does not have."""
+        recorded = self.timeline.recorded_iterations
+        alarm = recorded.last_alarm if recorded is not None else ""
+        return f"{alarm} · c: resume the program" if alarm else super().opening_remark
 
     def _leave(self, action: ExitAction) -> None:
         self.exit_action = action

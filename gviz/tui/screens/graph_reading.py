@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from gviz.errors import GvizError
-from gviz.system.cooperative_work import Driven, paced
+from gviz.system.cooperative_work import LongWork, paced
 from gviz.tui.screens.panel_stack import Panels
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.widgets.list_panels import ModuleTree
@@ -19,7 +19,7 @@ class GraphReading:
 
     def __init__(self, screen: SessionScreen, panels: Panels) -> None:
         self._screen, self._panels = screen, panels
-        self._work: Driven[None] | None = None
+        self._work: LongWork[None] | None = None
         self._iteration = -1
         self._progress_text = ""
 
@@ -49,7 +49,7 @@ class GraphReading:
         except StopIteration:
             self._work = None
             self._show_progress("")
-            screen.attempt(self._show)
+            screen.show_result_of(self._show)
         except GvizError as error:
             self._work = None
             self._show_progress(error.what)

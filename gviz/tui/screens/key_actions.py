@@ -86,7 +86,7 @@ def _caller(screen: SessionScreen, name: str) -> None:
     """Show the next caller up or down: in the source, or in the stack if that is in front."""
     command = Command(name)
     if screen.query_one("#stack").display:
-        screen.attempt(partial(_move_to_caller, screen, command))
+        screen.show_result_of(partial(_move_to_caller, screen, command))
     else:
         screen.run_command(command)
 
@@ -98,7 +98,7 @@ def _move_to_caller(screen: SessionScreen, command: Command) -> None:
 
 def _part(screen: SessionScreen) -> None:
     """Show only the ancestors of the selected node, only what is near it, or all."""
-    screen.attempt(partial(_next_part, screen))
+    screen.show_result_of(partial(_next_part, screen))
 
 
 def _next_part(screen: SessionScreen) -> None:
@@ -180,7 +180,7 @@ def _switch(screen: SessionScreen, key: RowKey) -> None:
 
 
 def _look_at_frame(screen: SessionScreen, key: RowKey) -> None:
-    screen.session.look_from(int(key))
+    screen.session.show_caller(int(key))
     screen.show_frame()
 
 

@@ -23,7 +23,7 @@ from gviz.tui.language.parser import parse
 from gviz.tui.live_session import PROGRAM_ACTS, Live, act_on_program
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.session_options import LiveSessionOptions, SessionOptions
-from gviz.tui.stop_reason import Arrival, as_remark
+from gviz.tui.stop_reason import CursorStop, as_remark
 from gviz.tui.widgets.list_panels import OutputPanel
 from gviz.tui.widgets.source_panel import SourcePane
 from gviz.values.plain_text import clipped
@@ -105,12 +105,12 @@ class LiveScreen(DebuggerScreen):
         """Whether waiting lines must keep waiting, also because the program is running."""
         return self.live.running or super().busy
 
-    def perform(self, command: Command) -> None:
+    def run_one(self, command: Command) -> None:
         """Run a command; one that resumes the program waits until the program pauses."""
         if command.name in PROGRAM_ACTS:
             self._act(command)
         elif not self.live.resumes(command):
-            super().perform(command)
+            super().run_one(command)
         elif self.live.running:
             self._queue.append(command)
             self.show_remark(self._waiting_text())
@@ -139,36 +139,36 @@ class LiveScreen(DebuggerScreen):
             self._take_report(self._reports.get())
 
     def _take_report(self, report: Report) -> None:
-        arrival = self.live.take_report(report)
-        if arrival is None:
+        stop = self.live.take_report(report)
+        if stop is None:
             return
         self._tick(follow=False)
-        if arrival.reason.takes_precedence and self.remark == self._opened_with:
+        if stop.reason.takes_precedence and self.remark == self._opened_with:
             self.remark = ""  # the remark that nothing matches its place yet
         if self.remark.startswith(WAITING):
             self.remark = ""
         if not self.length and not self.live.alive:
             self.moment = None  # event 0 looks different now: the program has ended
         if self.timeline.iterations:
-            self.session.folds.choose_view_after_run(arrival.start)
+            self.session.folds.choose_view_after_run(stop.start)
         self.follow_settings()
-        self.show_arrival(arrival)
-        self._show_first_hint(arrival)
-        self.controller.reader.take(arrival)
+        self.show_stop(stop)
+        self._show_first_hint(stop)
+        self.controller.reader.take(stop)
         if isinstance(report, Ended):
-            self.show_remark("; ".join((*([arrival.notice] if arrival.messages else []), report.words)))
+            self.show_remark("; ".join((*([stop.notice] if stop.messages else []), report.words)))
             self._queue.clear()
         elif self.controller.reader.waits:
-            self.attempt(self.controller.run_waiting)
+            self.show_result_of(self.controller.run_waiting)
         while self._queue and not self.live.running:
             self.run_command(self._queue.popleft())
 
-    def _show_first_hint(self, arrival: Arrival) -> None:
+    def _show_first_hint(self, stop: CursorStop) -> None:
         """Show once how to get to the model, if the program begins with its data: that may be far away."""
-        if self.remark or arrival.start or self.length != 1 or len(self.cursor.breakpoints.listed) or self._queue:
+        if self.remark or stop.start or self.length != 1 or len(self.cursor.breakpoints.listed) or self._queue:
             return
-        made = [self.timeline.info(node).created for node in self.timeline.nodes]
-        if made and made[0].kind == "constant":
+        creations = [self.timeline.info(node).created for node in self.timeline.nodes]
+        if creations and creations[0].kind == "constant":
             key = first(self.session.keys, "time.phase")
             self.show_remark(f"Data comes first. {key}: run to backward() · :until :LINE: run to a line of yours")
 
@@ -230,7 +230,7 @@ class LiveScreen(DebuggerScreen):
             if not self.length and not self.cursor.position and self.timeline.nodes:
                 self._show_beginning()
             here = self.cursor.position
-            self.stop = Arrival(here, here, as_remark(self.live.progress()))
+            self.stop = CursorStop(here, here, as_remark(self.live.progress()))
             for panel in self.query(OutputPanel):
                 panel.moment = self.timeline.at(len(self.timeline))
         elif not self.live.running:
@@ -254,7 +254,7 @@ class LiveScreen(DebuggerScreen):
             self.panels.room = room_for(nodes)
             self.call_after_refresh(self.panels.fit)
 
-    def show_arrival(self, stop: Arrival) -> None:
+    def show_stop(self, stop: CursorStop) -> None:
         """Let every panel follow the cursor."""
-        super().show_arrival(stop)
+        super().show_stop(stop)
         self.time = self.live.word

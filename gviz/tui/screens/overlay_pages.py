@@ -251,7 +251,7 @@ class MenuScreen(Page[str | None]):
             self.dismiss(None)
 
 
-class Chosen(NamedTuple):
+class ChosenRow(NamedTuple):
     """The number of a row, and whether it is also to be explained."""
 
     row: int
@@ -260,11 +260,11 @@ class Chosen(NamedTuple):
 
 _HANGING = 6
 """How far the lines of a row after its first are indented."""
-_BESIDE_ROWS = 2
+_MARGIN = 2
 """The blank columns next to the rows of a list."""
 
 
-class ChooserScreen(Page[Chosen | None]):
+class ChooserScreen(Page[ChosenRow | None]):
     """A list of rows; Enter or a click returns the number of the row, Esc returns None.
 
     The keys in `explaining` return the number of the row, too, which is then also explained.
@@ -296,7 +296,7 @@ class ChooserScreen(Page[Chosen | None]):
     def on_resize(self) -> None:
         """Break the rows anew at the new width."""
         chooser = self.query_one(OptionList)
-        for at, text in enumerate(self._texts(chooser.scrollable_content_region.width - _BESIDE_ROWS)):
+        for at, text in enumerate(self._texts(chooser.scrollable_content_region.width - _MARGIN)):
             chooser.replace_option_prompt_at_index(at, text)
 
     def on_mount(self) -> None:
@@ -322,12 +322,12 @@ class ChooserScreen(Page[Chosen | None]):
         if event.key in self._explaining and row is not None:
             event.stop()
             event.prevent_default()
-            self.dismiss(Chosen(row, explain=True))
+            self.dismiss(ChosenRow(row, explain=True))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Return the number of the row."""
         event.stop()
-        self.dismiss(Chosen(event.option_index))
+        self.dismiss(ChosenRow(event.option_index))
 
 
 def show_sheet(screen: SessionScreen, title: str, draw: Draw) -> None:
@@ -377,7 +377,7 @@ def passes(screen: SessionScreen) -> None:
 
     rows = pass_rows(session.timeline, session.cursor.position)
 
-    def go(chosen: Chosen | None) -> None:
+    def go(chosen: ChosenRow | None) -> None:
         if chosen is not None:
             screen.action_seek(rows[chosen.row][1])
 
@@ -388,11 +388,13 @@ def passes(screen: SessionScreen) -> None:
 def choose(screen: SessionScreen, choice: Choice) -> None:
     """Choose a place, go to its moment and select its node. If it is to be explained, select its cause instead."""
 
-    def go(chosen: Chosen | None) -> None:
+    def go(chosen: ChosenRow | None) -> None:
         if chosen is not None:
             place = choice.places[chosen.row]
-            screen.attempt(partial(_go_to, screen, place))
-            if chosen.explain:
+            screen.show_result_of(partial(_go_to, screen, place))
+            if chosen.explain and place.explanation is not None:
+                show_sheet(screen, place.explanation.title, place.explanation.lines)
+            elif chosen.explain:
                 screen.run_line(f"explain {place.question}".rstrip())
 
     listed = [(shown(place.text), False) for place in choice.places]
@@ -407,7 +409,7 @@ def _go_to(screen: SessionScreen, place: Jump) -> None:
     if place.node:
         cursor.select(place.node)
     screen.follow_settings()
-    screen.show_arrival(stop or cursor.select(cursor.selected))
+    screen.show_stop(stop or cursor.select(cursor.selected))
 
 
 def _open_over(screen: SessionScreen, page: Callable[[], Overlay]) -> None:

@@ -103,13 +103,13 @@ class PalettePage(CommandPalette):
 
     def _gather_commands(self, search_value: str) -> None:  # type: ignore[override]  # a plain method: no background worker
         """Show all matches, the best first."""
-        found = self.query_one(CommandList)
+        command_list = self.query_one(CommandList)
         help_style = Style.from_styles(self.get_component_styles("command-palette--help-text"))
         providers = (each for each in self._providers if isinstance(each, Palette))
         hits = (hit for provider in providers for hit in provider.hits(search_value))
-        self._refresh_command_list(found, [_row(hit, help_style) for hit in hits], clear_current=True)
-        if not found.option_count:
-            found.add_option(Option(Content("No matches"), disabled=True, id=self._NO_MATCHES))
+        self._refresh_command_list(command_list, [_row(hit, help_style) for hit in hits], clear_current=True)
+        if not command_list.option_count:
+            command_list.add_option(Option(Content("No matches"), disabled=True, id=self._NO_MATCHES))
             self._list_visible = True
         self.add_class("-ready")
 

@@ -1,6 +1,6 @@
 """What every part of the debugger's screen knows about it: what the panels follow, its size, and its requests.
 
-One integer, the position of the cursor, is the truth. `SessionScreen.show_arrival` derives the `moment` from it, which
+One integer, the position of the cursor, is the truth. `SessionScreen.show_stop` derives the `moment` from it, which
 all panels follow. The parts (panels, prompt, controller, pages, key actions) know this class only. `DebuggerScreen`,
 which has them all, forwards the requests of one part to another.
 """
@@ -25,7 +25,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.panel_arrangement import SMALLEST, size_class
 from gviz.tui.session import Session
 from gviz.tui.source_location import PausedStack
-from gviz.tui.stop_reason import Arrival, as_remark
+from gviz.tui.stop_reason import CursorStop, as_remark
 from gviz.tui.widgets.text_panel import Sized
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class SessionScreen(Screen[None]):
     graph_filter: reactive[Filter] = reactive(ALL, repaint=False)
     branch_view: reactive[BranchView | None] = reactive(None, repaint=False)
     remark: reactive[str] = reactive("", repaint=False)
-    stop: reactive[Arrival] = reactive(Arrival(0, 0, as_remark("")), repaint=False)
+    stop: reactive[CursorStop] = reactive(CursorStop(0, 0, as_remark("")), repaint=False)
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
     time: reactive[str] = reactive("REPLAY", repaint=False)
@@ -118,7 +118,7 @@ class SessionScreen(Screen[None]):
         self.paused_stack = self.session.paused_stack
         self.frame = self.session.frame_of(self.selected)
 
-    def show_arrival(self, stop: Arrival) -> None:
+    def show_stop(self, stop: CursorStop) -> None:
         """Let every panel follow the cursor."""
         self.stop = stop
         if self.moment is None or self.moment.n != self.cursor.position:
@@ -166,20 +166,20 @@ class SessionScreen(Screen[None]):
         """Whether waiting lines must keep waiting."""
         raise NotImplementedError
 
-    def attempt(self, act: Callable[[], None]) -> None:
-        """Do something that may raise GvizError, which is shown in the bottom row."""
+    def show_result_of(self, act: Callable[[], None]) -> None:
+        """Call `act`, then show its answers. If it raises GvizError, show the reason in the bottom row."""
         raise NotImplementedError
 
     def run_command(self, command: Command) -> None:
-        """Run a command of the prompt or a key, then the waiting lines."""
+        """Run a command of the prompt or a key, then the waiting lines, and show the answers."""
         raise NotImplementedError
 
     def run_line(self, text: str) -> None:
-        """Run a line of the command language, and the lines that follow from it."""
+        """Run a line of the command language, and the lines that follow from it, and show the answers."""
         raise NotImplementedError
 
-    def perform(self, command: Command) -> None:
-        """Run one command, or begin the work before its answer. Raises GvizError if it fails."""
+    def run_one(self, command: Command) -> None:
+        """Run one command: show its answer or, if it is slow, start its work. Raises GvizError if it fails."""
         raise NotImplementedError
 
     def pause(self) -> None:

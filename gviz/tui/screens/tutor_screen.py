@@ -15,7 +15,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.panel_arrangement import TALL
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.screens.overlay_pages import SheetScreen
-from gviz.tui.stop_reason import Arrival
+from gviz.tui.stop_reason import CursorStop
 from gviz.tui.tutorial import Tutor, UserAction, every_text
 from gviz.tui.widgets.panel_messages import Typed
 from gviz.tui.widgets.prompt import Prompt
@@ -116,9 +116,9 @@ class TutorScreen(DebuggerScreen):
         if self._begun:
             self._show()
 
-    def perform(self, command: Command) -> None:
+    def run_one(self, command: Command) -> None:
         """Run a command; the lesson may wait for it."""
-        super().perform(command)
+        super().run_one(command)
         self._see(command.name)
 
     def action_panel(self, panel: str) -> None:
@@ -126,9 +126,9 @@ class TutorScreen(DebuggerScreen):
         super().action_panel(panel)
         self._see(panel)
 
-    def show_arrival(self, stop: Arrival) -> None:
+    def show_stop(self, stop: CursorStop) -> None:
         """Follow the cursor; the lesson may wait for its position."""
-        super().show_arrival(stop)
+        super().show_stop(stop)
         self._see("")
 
     def watch_breaks(self) -> None:

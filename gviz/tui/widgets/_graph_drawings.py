@@ -9,7 +9,7 @@ from gviz.render.boxes.graph_options import Density, Options
 from gviz.render.boxes.selection import PART, Parts
 from gviz.render.boxes.structure import Form, form, structure
 from gviz.render.cells.viewport import Moments
-from gviz.render.layout import SHELF
+from gviz.render.layout import DEFAULT_WIDTH
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds
@@ -26,7 +26,7 @@ class DrawingKey:
     part: int
     graph_filter: Filter
     density: Density
-    room: int
+    max_width: int
 
 
 class Drawings:
@@ -41,14 +41,14 @@ class Drawings:
         self._forms: dict[int, Form] = {}
         self._length = len(timeline)
 
-    def shown(self, n: int, node: int, density: Density = "short", room: int = SHELF) -> DrawingKey:
+    def shown(self, n: int, node: int, density: Density = "short", max_width: int = DEFAULT_WIDTH) -> DrawingKey:
         """Return the key of the drawing of a moment that contains a node (without a node, of the first part)."""
         if len(self._timeline) != self._length:
             self._grow()
         iteration = self._timeline.iteration_at(n)
         graph_filter = self._folds.graph_filter(iteration)
         part = self._of(iteration, graph_filter).holding(node) if node else 0
-        return DrawingKey(iteration.index, part, graph_filter, density, room)
+        return DrawingKey(iteration.index, part, graph_filter, density, max_width)
 
     def _grow(self) -> None:
         """Forget the drawings of iterations that have other boxes or lines now, because the recording has grown."""
@@ -75,10 +75,10 @@ class Drawings:
             parts = self.parts(shown)
             nodes = parts.part(shown.part) if len(parts) > 1 else None
             iteration = self._timeline.iterations[shown.iteration]
-            options = Options(wanted=shown.graph_filter, content="all", tensors="line", density=shown.density)
+            options = Options(graph_filter=shown.graph_filter, content="all", tensors="line", density=shown.density)
             shape = structure(self._timeline, iteration, options, part=nodes)
             drawing = self._kept[shown] = Moments(
-                self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii, room=shown.room
+                self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii, max_width=shown.max_width
             )
         return drawing
 

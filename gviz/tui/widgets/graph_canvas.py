@@ -26,8 +26,8 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from gviz.events import GradFlowed
-from gviz.render.boxes.box_size import Role
+from gviz.events import Failed, GradFlowed
+from gviz.render.boxes.box_size import FAILED, Role
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.cells.viewport import Moments
 from gviz.render.layout import PlacedBox
@@ -416,7 +416,8 @@ class GraphCanvas(Painted, can_focus=True):
     def bring_into_view(self, node: int) -> None:
         """Scroll to the node's box unless all of it is visible, so that much else is visible, too.
 
-        While a gradient flows over a line, the other end of the line is kept in view if there is room for both.
+        While a gradient flows over a line, the other end of the line is kept in view if there is room for both. So is
+        the call at which the program failed.
         """
         place = self.place(node)
         if place is None or not self.size or self.drawing is None or self.moment is None:
@@ -425,6 +426,8 @@ class GraphCanvas(Painted, can_focus=True):
         target = event.node if isinstance(event, GradFlowed) and event.source == node else 0
         places = self.drawing.canvas.layout.places
         ends = [self._region(places[key]) for key in self.drawing.boxes(target)]
+        if isinstance(event, Failed) and FAILED in places:
+            ends.append(self._region(places[FAILED]))
         linked = [self._region(places[key]) for key in self.drawing.canvas.layout.linked(place.key)]
         near = range(place.y - self.view.height, place.bottom + self.view.height)
         boxes = self.drawing.canvas.visible(near)[0]

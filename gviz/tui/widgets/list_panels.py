@@ -152,10 +152,10 @@ class WatchList(RowList):
             self._before, self._at = self._last, moment.n
         self._last = dict(watching)
         rows = watch_rows(watching, self._before, width)
-        found: list[tuple[Line, Key | None]] = [(text, ("watch", number) if number else None) for text, number in rows]
+        lines: list[tuple[Line, Key | None]] = [(text, ("watch", number) if number else None) for text, number in rows]
         if self._stops:
-            found += [((), None), (line(("breakpoints", "muted")), None), *_stop_rows(self, moment, width)]
-        return found
+            lines += [((), None), (line(("breakpoints", "muted")), None), *_stop_rows(self, moment, width)]
+        return lines
 
 
 class BreakList(RowList):
@@ -190,8 +190,8 @@ class StackList(RowList):
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """Return a row for each frame."""
         frames = stack_of(self.session.timeline, self.selected, self.paused_stack)
-        found = frame_rows(frames, self.selected, self.frame, self.glyphs, width)
-        return [(text, ("frame", depth) if depth >= 0 else None) for text, depth in found]
+        lines = frame_rows(frames, self.selected, self.frame, self.glyphs, width)
+        return [(text, ("frame", depth) if depth >= 0 else None) for text, depth in lines]
 
 
 class ModuleTree(RowList):
@@ -207,8 +207,8 @@ class ModuleTree(RowList):
         """Return a row for each module."""
         if not self.session.folds.ready(self.session.timeline.iteration_at(moment.n)):
             return [(line(("the graph is still being read", "muted")), None)]
-        found = module_rows(self.session.folds, moment, self.glyphs, width)
-        return [(text, ("module", path) if path else None) for text, path in found]
+        lines = module_rows(self.session.folds, moment, self.glyphs, width)
+        return [(text, ("module", path) if path else None) for text, path in lines]
 
 
 def _stop_rows(panel: RowList, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:

@@ -113,15 +113,15 @@ class Prompt(Horizontal):
         """Insert the next completion, after the last one the typed text. The only completion ends with a blank."""
         entry = self.query_one(Input)
         if entry.value in self._tried:
-            found = self._tried[(self._tried.index(entry.value) + 1) % len(self._tried)]
+            completion = self._tried[(self._tried.index(entry.value) + 1) % len(self._tried)]
         else:
             known = self.completer.complete(entry.value)
             self._tried = [*known, entry.value] if len(known) > 1 else []
-            found = (known or [entry.value])[0]
-            if len(known) == 1 and " " not in found:
-                found += " "
-        entry.value = found
-        entry.cursor_position = len(found)
+            completion = (known or [entry.value])[0]
+            if len(known) == 1 and " " not in completion:
+                completion += " "
+        entry.value = completion
+        entry.cursor_position = len(completion)
 
     def action_earlier(self, steps: int) -> None:
         """Move through the history, and back to the unfinished line."""

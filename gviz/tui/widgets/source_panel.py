@@ -122,9 +122,9 @@ class SourcePane(Lines):
             self.post_message(LinePointed(path, number))
             return
         nodes = list(nodes_of_line(self._timeline, self.moment.n, path, number))
-        made = [node for node in nodes if self._timeline.info(node).born <= self.moment.n]
+        existing = [node for node in nodes if self._timeline.info(node).born <= self.moment.n]
         if nodes:
-            self.post_message(NodePointed(made[-1] if made else nodes[0], run=event.chain == 2))
+            self.post_message(NodePointed(existing[-1] if existing else nodes[0], run=event.chain == 2))
 
     def draw(self) -> None:
         """Scroll to the place, unless it has not changed."""
@@ -136,8 +136,9 @@ class SourcePane(Lines):
             return
         self._followed = place, size
         text = self._timeline.source(place.frame.path) if place is not None else None
-        if place is None and not len(self._timeline) and self.script[1]:
-            place, text = SourceMark(Frame(self.script[0], "", 1, 1, -1, -1), -1), self.script[1]
+        if place is None and not self.moment.n:
+            path, text = self._beginning()
+            place = SourceMark(Frame(path, "", 1, 1, -1, -1), -1) if text else None
         self._place = place
         self._code = code_lines(text) if text is not None else ()
         self._mark()
@@ -149,6 +150,13 @@ class SourcePane(Lines):
             self.set_count(len(self._code), code_width(text) + self._digits + 4)
             self._scroll(self._place)
         self.redraw()
+
+    def _beginning(self) -> tuple[str, str | None]:
+        """Return the path and the text of the program, before anything has happened."""
+        if not len(self._timeline):
+            return self.script
+        frames = next(filter(None, (self._timeline.info(node).frames for node in self._timeline.nodes)), ())
+        return (frames[-1].path, self._timeline.source(frames[-1].path)) if frames else self.script
 
     def _mark(self) -> None:
         self._marked = marked_lines(self._breakpoints, self._place.frame.path) if self._place is not None else {}

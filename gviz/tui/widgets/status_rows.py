@@ -28,7 +28,7 @@ from gviz.tui.drawing.status import (
 )
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.session_options import Title
-from gviz.tui.stop_reason import Arrival, as_remark
+from gviz.tui.stop_reason import CursorStop, as_remark
 from gviz.tui.styled_lines import Line, cells, cut, line
 from gviz.tui.widgets.panel_messages import Seek
 from gviz.tui.widgets.text_panel import StyledRow
@@ -41,7 +41,7 @@ class StatusRow(StyledRow):
     """Program, phase, event, node, and the reason of the stop."""
 
     moment: reactive[Moment | None] = reactive(None)
-    stop: reactive[Arrival] = reactive(Arrival(0, 0, as_remark("")))
+    stop: reactive[CursorStop] = reactive(CursorStop(0, 0, as_remark("")))
     time: reactive[str] = reactive("REPLAY")
     branch_view: reactive[BranchView | None] = reactive(None)
 
