@@ -1,6 +1,7 @@
 """gviz: an interactive computation-graph visualizer and debugger.
 
-`record` writes a trace of a ``with`` block, and `mark` names a moment in it. `load` opens a trace, `why` and `check`
+`record` writes a trace of a ``with`` block, `mark` names a moment in it, and `iteration` makes the calls of a function
+its iterations. `load` opens a trace, `why` and `check`
 explain it in words, and `show` opens the debugger on it. `make_dot` draws a trace or the graph of a tensor, and
 `export` writes pictures to files. Everything is imported on first use.
 """
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from gviz.api.show import show as show
     from gviz.frameworks import attach as attach
     from gviz.frameworks import record as record
-    from gviz.rich_representation import NotebookFront, QuestionFront
+    from gviz.rich_representation import DebuggerFront, NotebookFront, QuestionFront
     from gviz.trace import load as load
+    from gviz.trace.recording.record import iteration as iteration
     from gviz.trace.recording.record import mark as mark
 
 _HOMES = {
@@ -34,6 +36,7 @@ _HOMES = {
     "check": "gviz.api.questions",
     "debug": "gviz.api.debug",
     "export": "gviz.api.export",
+    "iteration": "gviz.trace.recording.record",
     "load": "gviz.trace",
     "make_dot": "gviz.api.make_dot",
     "mark": "gviz.trace.recording.record",
@@ -59,7 +62,13 @@ def _question_front() -> QuestionFront:
     return questions
 
 
-rich_representation.register_fronts(notebook=_notebook_front, questions=_question_front)
+def _debugger_front() -> DebuggerFront:
+    from gviz.api import debug
+
+    return debug
+
+
+rich_representation.register_fronts(notebook=_notebook_front, questions=_question_front, debugger=_debugger_front)
 
 
 def load_ipython_extension(shell: Any) -> None:

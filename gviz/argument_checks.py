@@ -13,112 +13,114 @@ from typing import Any
 from gviz.errors import GvizError
 
 
-def refused(name: str, given: object, wanted: str) -> GvizError:
+def refused(name: str, value: object, expected: str) -> GvizError:
     """Return the error for an invalid argument, with its name, the value passed, and what is expected."""
-    said = repr(given) if isinstance(given, str | bytes | int | float | None) else f"of type {type(given).__name__}"
-    said = said if len(said) <= 60 else f"{said[:57]}..."
-    return GvizError(f"{name} cannot be {said}", hint=f"it is {wanted}", exit_code=2)
+    description = (
+        repr(value) if isinstance(value, str | bytes | int | float | None) else f"of type {type(value).__name__}"
+    )
+    description = description if len(description) <= 60 else f"{description[:57]}..."
+    return GvizError(f"{name} cannot be {description}", hint=f"it is {expected}", exit_code=2)
 
 
-def path_text(name: str, given: object) -> str:
+def path_text(name: str, value: object) -> str:
     """Return a path as the string that was passed: a trailing ``/`` can mark a folder."""
-    if not isinstance(given, str | os.PathLike) or not isinstance(path := os.fspath(given), str):
-        raise refused(name, given, "a path: a text, or a pathlib.Path")
+    if not isinstance(value, str | os.PathLike) or not isinstance(path := os.fspath(value), str):
+        raise refused(name, value, "a path: a text, or a pathlib.Path")
     return path
 
 
-def new_path(name: str, given: object) -> str:
+def new_path(name: str, value: object) -> str:
     """Return the path of a file to be written, as a string."""
-    path = path_text(name, given)
+    path = path_text(name, value)
     if not path:
-        raise refused(name, given, "the path of a file")
+        raise refused(name, value, "the path of a file")
     try:
         os.lstat(path)
     except ValueError:  # a NUL or an unpaired surrogate
-        raise refused(name, given, "a path, and no file can be called so") from None
+        raise refused(name, value, "a path, and no file can be called so") from None
     except OSError as trouble:
         if trouble.errno == errno.ENAMETOOLONG:
-            raise refused(name, given, "a path, and no file can have so long a name") from None
+            raise refused(name, value, "a path, and no file can have so long a name") from None
     return path
 
 
-def text(name: str, given: object) -> str:
+def text(name: str, value: object) -> str:
     """Return a string that can be encoded."""
-    if not isinstance(given, str):
-        raise refused(name, given, "a text")
+    if not isinstance(value, str):
+        raise refused(name, value, "a text")
     try:
-        given.encode()
+        value.encode()
     except UnicodeEncodeError:
-        raise refused(name, given, "a text, and half of a surrogate pair is none") from None
-    return given
+        raise refused(name, value, "a text, and half of a surrogate pair is none") from None
+    return value
 
 
-def texts(name: str, given: object) -> tuple[str, ...]:
+def texts(name: str, value: object) -> tuple[str, ...]:
     """Return one string or several as a tuple."""
-    if isinstance(given, str):
-        return (given,)
-    if isinstance(given, bytes) or not isinstance(given, Iterable):
-        raise refused(name, given, "a text, or several")
-    return tuple(text(f"each of {name}", each) for each in given)
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise refused(name, value, "a text, or several")
+    return tuple(text(f"each of {name}", each) for each in value)
 
 
-def whole(name: str, given: object, least: int = 0) -> int:
+def whole(name: str, value: object, least: int = 0) -> int:
     """Return an integer that is at least `least`; accepts NumPy's too."""
     try:
-        number = index(given) if not isinstance(given, bool) else None  # type: ignore[arg-type]
+        number = index(value) if not isinstance(value, bool) else None  # type: ignore[arg-type]
     except TypeError:
         number = None
     if number is None or number < least:
-        raise refused(name, given, f"a whole number, {least} or more")
+        raise refused(name, value, f"a whole number, {least} or more")
     return number
 
 
-def place(name: str, given: object) -> str:
+def place(name: str, value: object) -> str:
     """Return a place in a graph as it would be typed: a string, or the number of a node."""
-    if isinstance(given, str):
-        return text(name, given)
+    if isinstance(value, str):
+        return text(name, value)
     try:
-        return str(whole(name, given))
+        return str(whole(name, value))
     except GvizError:
-        raise refused(name, given, "a text, or the number of a node") from None
+        raise refused(name, value, "a text, or the number of a node") from None
 
 
-def flag(name: str, given: object) -> bool:
+def flag(name: str, value: object) -> bool:
     """Return a bool. Other truthy values are refused: ``"no"`` would mean yes."""
-    if not isinstance(given, bool):
-        raise refused(name, given, "True or False")
-    return given
+    if not isinstance(value, bool):
+        raise refused(name, value, "True or False")
+    return value
 
 
-def at_least_0(name: str, given: object) -> float:
+def at_least_0(name: str, value: object) -> float:
     """Return a finite number that is not negative."""
-    number = _number(given)
+    number = _number(value)
     if number is None or number < 0:
-        raise refused(name, given, "a finite number, 0 or more")
+        raise refused(name, value, "a finite number, 0 or more")
     return number
 
 
-def above_0(name: str, given: object, example: str) -> float:
+def above_0(name: str, value: object, example: str) -> float:
     """Return a finite number above 0; `example` explains its meaning in the error."""
-    number = _number(given)
+    number = _number(value)
     if number is None or number <= 0:
-        raise refused(name, given, f"a finite number above 0: {example}")
+        raise refused(name, value, f"a finite number above 0: {example}")
     return number
 
 
-def _number(given: object) -> float | None:
-    if isinstance(given, bool) or not isinstance(given, Real) or not isfinite(given):
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
         return None
-    return float(given)
+    return float(value)
 
 
-def pairs(name: str, given: Any) -> list[tuple[str, Any]]:
+def pairs(name: str, argument: Any) -> list[tuple[str, Any]]:
     """Return (name, value) pairs from a mapping or from pairs."""
-    wanted = "names and tensors, as a dict or as model.named_parameters() gives them"
+    expected = "names and tensors, as a dict or as model.named_parameters() gives them"
     try:
-        found = [(key, value) for key, value in (given.items() if isinstance(given, Mapping) else given)]
+        items = [(key, value) for key, value in (argument.items() if isinstance(argument, Mapping) else argument)]
     except (TypeError, ValueError):
-        raise refused(name, given, wanted) from None
-    if any(not isinstance(key, str) for key, _ in found):
-        raise refused(name, given, wanted)
-    return found
+        raise refused(name, argument, expected) from None
+    if any(not isinstance(key, str) for key, _ in items):
+        raise refused(name, argument, expected)
+    return items

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from threading import RLock, get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -99,8 +99,12 @@ class Channel:
         self.next_storage = count(1).__next__
         self.next_pass = count(1).__next__
         self.next_scope = count(1).__next__
+        self.next_iteration = count(1).__next__
+        """Numbers the calls of functions that are iterations."""
         self.last_words: Callable[[], None] | None = None
         """Emits the last events when the recording ends, while it still listens."""
+        self.before_failure: Callable[[BaseException], None] | None = None
+        """Called with the error that ends the program, before it is recorded: a recording that pauses continues."""
 
     def is_first(self, function: object) -> bool:
         """Count a call of a custom function. Return whether it is one of the first."""
@@ -159,11 +163,11 @@ class Channel:
     def frames(self, stack: int) -> tuple[site.Frame, ...]:
         """Return the frames of a recorded stack, innermost first; empty for an unknown number."""
         keys = {number: key for key, (number, _) in tuple(self._callers.items())}
-        frame, found = self._innermost.get(stack, 0), []
+        frame, places = self._innermost.get(stack, 0), []
         while frame:
             frame, *place = keys[frame]
-            found += place
-        return site.frames(tuple(found))
+            places += place
+        return site.frames(tuple(places))
 
     def op(self, key: object, describe: Callable[[int], OpSeen]) -> int:
         """Return the number of an op; `describe` makes its `OpSeen` when `key` is new."""
@@ -214,7 +218,7 @@ def limit_of(keep: Keep, limit: int | None) -> int:
 class Seen:
     """The announcement of a node on a channel. The channel emits `NodeFreed` when this object is freed with the node.
 
-    It takes effect only after `said`, because an exception may occur between any two lines before that.
+    It takes effect only after `confirm`, because an exception may occur between any two lines before that.
     """
 
     __slots__ = ("__weakref__", "channel", "node")
@@ -223,7 +227,7 @@ class Seen:
         self.channel: Channel | None = None
         self.node = node
 
-    def said(self, channel: Channel) -> None:
+    def confirm(self, channel: Channel) -> None:
         """Note that the node was emitted on the channel, so that its end will be too."""
         channel._ends[self.node] = end = _End(self, channel._queue_free)
         end.node = self.node
@@ -237,10 +241,16 @@ class _End(weakref.ref[Seen]):
     node: int
 
 
+before_marks: list[Callable[[str], None]] = []
+"""Called with each mark of the program before it is recorded: a recording that pauses may continue there."""
+
+run_iteration: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] | None = None
+"""Calls a function that is one iteration, with these arguments: a recording within a budget may call it again."""
+
 channel: Channel | None = None
 """The recording in progress, or None. Read it once per event; never store it.
 
-While any thread is on a detour (see `aside`), this name is removed from the module and `__getattr__` answers for each
+While any thread is on a detour (see `detour`), this name is removed from the module and `__getattr__` answers for each
 thread. Reading it is slower during that time only.
 """
 
@@ -283,7 +293,7 @@ def listening(to: Channel) -> Iterator[Channel]:
 
 
 @contextmanager
-def aside(to: Channel | None) -> Iterator[None]:
+def detour(to: Channel | None) -> Iterator[None]:
     """Make this thread emit to `to` within the block; other threads are not affected."""
     global channel, _everybody
     thread = get_ident()
@@ -305,7 +315,7 @@ def aside(to: Channel | None) -> Iterator[None]:
 
 def silence() -> AbstractContextManager[None]:
     """Emit nothing from this thread within the block."""
-    return aside(None)
+    return detour(None)
 
 
 def attach(to: Channel | None) -> None:
@@ -325,10 +335,10 @@ def detach() -> None:
 
 def _alone() -> None:
     """Reset the state in a forked child: one process writes one trace, and the child has no other threads."""
-    global channel, _everybody, _changing
+    global channel, _everybody, _changing, run_iteration
     _changing = RLock()
     _detours.clear()
-    channel = _everybody = None
+    channel = _everybody = run_iteration = None
 
 
 os.register_at_fork(after_in_child=_alone)

@@ -46,18 +46,18 @@ class NotStored(GvizError):
         super().__init__(f"{of} was not stored: {KEEP_ALL}", exit_code=2)
 
 
-def did_you_mean(given: str, known: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
-    """Return a hint with the known word closest to `given`, or `otherwise` if none is close."""
+def did_you_mean(word: str, known: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
+    """Return a hint with the known word closest to `word`, or `otherwise` if none is close."""
     from difflib import get_close_matches  # slow to import, and needed only after a mistake
 
-    near = get_close_matches(given, list(known), 1, alike)
+    near = get_close_matches(word, list(known), 1, alike)
     return f"did you mean {near[0]}?" if near else otherwise
 
 
-def refuse_unknown(option: str, given: object, known: Iterable[str]) -> None:
+def refuse_unknown(option: str, value: object, known: Iterable[str]) -> None:
     """Raise GvizError if the value of an option is not one of its known words."""
     words = tuple(known)
-    if given not in words:
+    if value not in words:
         listed = f"{option} is one of {', '.join(word or repr(word) for word in words)}"
-        hint = did_you_mean(given, words, listed) if isinstance(given, str) else listed
-        raise GvizError(f"{option} cannot be {given!r}", hint=hint, exit_code=2)
+        hint = did_you_mean(value, words, listed) if isinstance(value, str) else listed
+        raise GvizError(f"{option} cannot be {value!r}", hint=hint, exit_code=2)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gviz.adapters.recording_scope import Compiled, Phase, RecordingScope
 from gviz.errors import GvizError
+from gviz.rich_representation import debugger_front
 from gviz.system import notice
 from gviz.system.import_hook import when_imported
 from gviz.trace.file.retention import Until
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 class Framework:
     """A package for tensor computation.
 
-    `adapter` is a module whose ``Attached(channel, model, scope)`` observes the package within a ``with`` block. Its
+    `adapter` is a module whose ``Attachment(channel, model, scope)`` observes the package within a ``with`` block. Its
     ``spent`` is the time in nanoseconds that this took on the program's threads, and ``node_of`` returns a tensor's
-    node. `sentinel` is a module whose ``Monitored(attached, budget, write)`` does so within a budget.
+    node. `sentinel` is a module whose ``Monitored(attached, budget, write, pause)`` does so within a budget.
     `existing_graph` is a module whose ``events_of_graph`` describes the existing graph of objects that are tensors
     (``is_tensor``).
     """
@@ -65,15 +66,16 @@ class Framework:
 
     def missing(self) -> GvizError:
         """Return the error if it is required and not installed."""
-        hint = f"{self.install}, or --engine builtin for gviz's own engine"
+        hint = f"{self.install}, or --engine builtin for the built-in engine"
         return GvizError(f"{self.name} is not installed", hint=hint, exit_code=4)
 
     @contextmanager
     def attached(self, began: Recording, model: Any, scope: RecordingScope) -> Iterator[object]:
         """Observe the framework for a recording."""
-        attached, budget = import_module(self.adapter).Attached(began.channel, model, scope), scope.new_budget()
+        attached, budget = import_module(self.adapter).Attachment(began.channel, model, scope), scope.new_budget()
         if budget is not None:
-            attached = import_module(self.sentinel).Monitored(attached, budget, partial(began.set_fact, "monitored"))
+            write, pause = partial(began.set_fact, "monitored"), partial(_pause, began)
+            attached = import_module(self.sentinel).Monitored(attached, budget, write, pause)
         with attached as it:
             began.add_lookup(it.node_of)
             if budget is None:
@@ -109,6 +111,7 @@ def record(
     module: str = "",
     budget: str | float = "",
     from_iteration: str | int = "",
+    pause_on: str = "",
     last: int | str | None = None,
     max_size: int | str | None = None,
     until: Until = "",
@@ -131,37 +134,46 @@ def record(
     `module` (a path or class, with ``*``) records only calls of those modules. `compiled` ``"eager"`` runs the
     functions that ``torch.compile`` made as they are written.
     `budget` (``0.05``, ``"5%"``) records whole iterations as often as this share of the run time allows, and watches
-    the loss and the norm of the gradients between them. `from_iteration` starts the recording at an iteration; each
-    ends with an optimizer step.
+    the loss and the norm of the gradients between them. `pause_on` (``"nan"``, ``"inf"``, or ``"alarm"`` for anything
+    that it reports) then pauses the program and opens the debugger in its terminal. `from_iteration` starts the
+    recording at an iteration; each ends with an optimizer step.
     Raises GvizError for an invalid option, and for a path that cannot be a trace. If the system does not allow writing,
     as on a full disk, a warning is issued and the block runs unrecorded.
     """
     if not (model is None or hasattr(model, "_parameters") or any(one.owns(model) for one in FOREIGN)):
         hint = "it is a torch.nn.Module, whose parameters get their names"
         raise GvizError(f"model cannot be of type {type(model).__name__}", hint=hint, exit_code=2)
-    scope = RecordingScope(phase, module, compiled, budget, from_iteration)
+    scope = RecordingScope(phase, module, compiled, budget, from_iteration, pause_on)
     if (scope.is_limited or scope.new_budget()) and not any(one.possible for one in FOREIGN):
         raise GvizError(
             "phase, module, budget and from_iteration are for PyTorch",
-            why="gviz's own engine is recorded whole",
+            why="the built-in engine is recorded whole",
             exit_code=2,
         )
     present = next((one.package for one in FOREIGN if one.imported), OWN)
     kept = Kept(limit, keep, source, window, last, max_size, until, share, older)
-    made = recording.record(path, kept, force=force, framework=framework or present)
+    new_recording = recording.record(path, kept, force=force, framework=framework or present)
     for one in FOREIGN:
         if one.imported or one.owns(model):
-            made.with_context(partial(one.attached, model=model, scope=scope))
+            new_recording.with_context(partial(one.attached, model=model, scope=scope))
         elif one.package not in sys.modules:
-            made.with_context(partial(_when_imported, one, scope))
-    return made
+            new_recording.with_context(partial(_when_imported, one, scope))
+    return new_recording
 
 
 def attach(
     model: torch.nn.Module | None = None, path: str | os.PathLike[str] | None = None, **options: Any
 ) -> Recording | NestedRecording:
-    """Record until the program ends or ``close()`` is called on the result; options as for `record`."""
+    """Record until the program ends or ``close()`` is called on the result; options as for `record`.
+
+    The result can also be used in a ``with`` statement, whose end then ends the recording.
+    """
     return record(path, model=model, **options).__enter__()
+
+
+def _pause(began: Recording) -> bool:
+    """Pause the program at an alarm and open the debugger. Return whether it may pause again."""
+    return debugger_front().pause_monitored(began)
 
 
 def events_of_graph(tensors: Sequence[object], params: Any = ()) -> list[Any] | None:

@@ -70,12 +70,12 @@ def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     Calls none of their methods, because a program may override ``named_modules``. A module whose ``super().__init__()``
     has not run yet has no submodules.
     """
-    met: set[int] = set()
+    seen: set[int] = set()
     waiting = [(path, module)]
     while waiting:
         path, module = waiting.pop()
-        if id(module) not in met:
-            met.add(id(module))
+        if id(module) not in seen:
+            seen.add(id(module))
             yield path, module
             children = [(_joined(path, name), one) for name, one in getattr(module, "_modules", {}).items()]
             waiting.extend((place, one) for place, one in reversed(children) if one is not None)
@@ -83,11 +83,11 @@ def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def parameters_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the parameters of a module and its submodules with their paths, each once, without calling methods."""
-    met: set[int] = set()
+    seen: set[int] = set()
     for place, one in modules_in(module, path):
         for name, parameter in getattr(one, "_parameters", {}).items():
-            if parameter is not None and id(parameter) not in met:
-                met.add(id(parameter))
+            if parameter is not None and id(parameter) not in seen:
+                seen.add(id(parameter))
                 yield _joined(place, name), parameter
 
 
@@ -117,8 +117,8 @@ def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterab
     if not known.of(module):
         taken = known.all()
         own = next(each for each in _numbered(kind) if each not in taken)
-        for within, inner in named():
-            known.add(inner, _joined(own, within))
+        for inner_path, inner in named():
+            known.add(inner, _joined(own, inner_path))
     return known.of(module)
 
 
@@ -194,7 +194,7 @@ def _own_path(channel: Channel, module: object) -> str:
     return "" if known is None else known.of(module)
 
 
-def is_held(channel: Channel, node: int) -> bool:
+def has_variable(channel: Channel, node: int) -> bool:
     """Return whether a variable holds the model that names a parameter's node."""
     root = _of_nodes.get(channel, {}).get(node)
     module = root.module() if root is not None else None
@@ -218,7 +218,7 @@ def _emit(channel: Channel, root: _Root) -> None:
 class _Holders:
     """What was recorded about variables, and the first parameter with a node, and its path, by a model's id."""
 
-    said: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    last_paths: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     places: dict[int, tuple[weakref.ref[object], int, str]] = field(default_factory=dict)
     has_idle: bool = False
 
@@ -249,8 +249,8 @@ def emit_holders(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
             is_clear = not known.has_idle and root is not None and root.nodes.get(path) == node
         else:
             is_clear = bool(node) and lasting.count(node) < 2 and (root is None or "[" in key[0])
-        if not passing and not is_clear and known.said.get(key) != (node, path):
-            known.said[key] = node, path
+        if not passing and not is_clear and known.last_paths.get(key) != (node, path):
+            known.last_paths[key] = node, path
             channel.emit(VariableHeld(key[0], node, path, key[1]))
 
 

@@ -1,6 +1,6 @@
 """The rich representation of gviz's objects: what a notebook shows for a tensor, a recording or a finding.
 
-The objects are defined in low layers, and high layers draw them. So this file has a place for each of the two fronts.
+The objects are defined in low layers, and high layers draw them. So this file has a place for each of the fronts.
 `gviz/__init__.py` registers them, and they are imported when the first object is shown.
 """
 
@@ -40,19 +40,38 @@ class QuestionFront(Protocol):
         """Return what is wrong in the recording."""
 
 
+class DebuggerFront(Protocol):
+    """How the debugger opens in a program that records itself: `gviz.api.debug`."""
+
+    def pause_monitored(self, recording: Any) -> bool:
+        """Pause the program, open the debugger on its recording so far, and return whether it may pause again."""
+
+
 class _Fronts:
     notebook: Callable[[], NotebookFront]
     questions: Callable[[], QuestionFront]
+    debugger: Callable[[], DebuggerFront]
 
 
-def register_fronts(*, notebook: Callable[[], NotebookFront], questions: Callable[[], QuestionFront]) -> None:
-    """Register the functions that import the two fronts."""
+def register_fronts(
+    *,
+    notebook: Callable[[], NotebookFront],
+    questions: Callable[[], QuestionFront],
+    debugger: Callable[[], DebuggerFront],
+) -> None:
+    """Register the functions that import the fronts."""
     _Fronts.notebook, _Fronts.questions = staticmethod(notebook), staticmethod(questions)
+    _Fronts.debugger = staticmethod(debugger)
 
 
 def notebook_front() -> NotebookFront:
     """Return the front for notebooks, imported now."""
     return _Fronts.notebook()
+
+
+def debugger_front() -> DebuggerFront:
+    """Return the front for the debugger, imported now."""
+    return _Fronts.debugger()
 
 
 def in_notebook() -> bool:

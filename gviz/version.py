@@ -14,10 +14,10 @@ def versions() -> dict[str, str]:
     """Return the versions of gviz, Python, and the installed packages among `PARTS`."""
     from importlib import metadata
 
-    found = {"gviz": __version__, "python": sys.version.partition(" ")[0]}
+    numbers = {"gviz": __version__, "python": sys.version.partition(" ")[0]}
     for part in PARTS:
         try:
-            found[part] = metadata.version(part)
+            numbers[part] = metadata.version(part)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return numbers

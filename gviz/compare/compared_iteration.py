@@ -179,7 +179,7 @@ class Side:
             values[node] = tuple([output.value for output in (self._used.get(node) or info.created).outputs])
         return values
 
-    def made_value(self, node: int, nr: int) -> int:
+    def value_event(self, node: int, nr: int) -> int:
         """Return the event that wrote the value that `values` has for an output."""
         used = self._used.get(node)
         return used.outputs[nr].value_seq if used is not None else self.infos[node].born
@@ -226,8 +226,8 @@ class Side:
 
 def _is_of_module(info: NodeInfo, scopes: Collection[str]) -> bool:
     module = info.name.rpartition(".")[0]
-    is_held = info.created.kind == "constant" and bool(module)
-    return is_held and any(f".{scope}".endswith(f".{module}") for scope in scopes)
+    is_buffer = info.created.kind == "constant" and bool(module)
+    return is_buffer and any(f".{scope}".endswith(f".{module}") for scope in scopes)
 
 
 def shared_iterations(a: Timeline, b: Timeline) -> list[int]:

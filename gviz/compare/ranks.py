@@ -95,8 +95,8 @@ def _other_sizes(there: list[tuple[Side, int]]) -> bool:
     shapes = []
     for side, node in there:
         inputs = side.infos[node].created.inputs
-        inputs_given = [value for of, nr in inputs for value in side.values.get(of, ())[nr : nr + 1]]
-        shapes.append([value and value.shape for value in (*inputs_given, *side.values[node])])
+        input_values = [value for of, nr in inputs for value in side.values.get(of, ())[nr : nr + 1]]
+        shapes.append([value and value.shape for value in (*input_values, *side.values[node])])
     return shapes[0] != shapes[-1]
 
 

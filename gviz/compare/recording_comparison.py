@@ -132,7 +132,7 @@ def _forward_differences(sides: _Sides, pair: Pair, partners: dict[int, int]) ->
     if a.creates(x) and b.creates(y):
         yield from _operation_differences(a, b, pair, events, partners)
     for nr, (mine, other) in enumerate(zip(a.values[x], b.values[y], strict=False)):
-        values = a.made_value(x, nr), b.made_value(y, nr)
+        values = a.value_event(x, nr), b.value_event(y, nr)
         yield from _value_differences(sides, pair, nr, values, mine, other)
 
 

@@ -80,8 +80,8 @@ def distance(a: Timeline, x: Value, b: Timeline, y: Value, tolerance: Tolerance)
     if first is None or second is None:
         return None
     # how sums were computed: an adapter's statistics may differ from those of elements
-    one_way = (left is None) == (right is None)
-    return _of_statistics(first, second, rtol, atol, of_sums=rtol if one_way else max(rtol, _ROUNDING))
+    same_form = (left is None) == (right is None)
+    return _of_statistics(first, second, rtol, atol, of_sums=rtol if same_form else max(rtol, _ROUNDING))
 
 
 def _elementwise(a: Array, b: Array, rtol: float, atol: float, *, bitwise: bool = False) -> Distance | None:

@@ -2,8 +2,8 @@
 
 #4            a node                 demo.py:4     what a line created, and a pass it started
 x             by name                net.fc1       a module: where a call begins, where a pass reaches it
-Mul           an operation           net.*         by a pattern
-op:Mul        an operation, if a name is the same
+mul           an operation           net.*         by a pattern
+op:mul        an operation, if a name is the same
 
 x if value > 3                       stop at the nodes named x whose value is greater than 3
 on receive h                         stop at each contribution to the gradient of h

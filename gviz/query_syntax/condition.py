@@ -79,7 +79,7 @@ def condition(text: str) -> Condition:
         known = {*NAMES, *FUNCTIONS, *guarded.bound_names(tree)}
         unknown = next((word for word in words if word not in known), "")
         code = guarded.compiled(tree)
-    except guarded.Refused as refusal:
+    except guarded.RefusedExpression as refusal:
         raise GvizError(f"{clipped(text, 40)} is no condition", why=str(refusal), exit_code=2) from None
     if unknown:
         names = ", ".join((*NAMES, "norm", "isnan", "np"))

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gviz.query_syntax.resource_limits import LONGEST_RESULT, MOST_BITS, STEP, Budget, Cost, TooMuch
-from gviz.query_syntax.statistics_proxy import Summarized
+from gviz.query_syntax.statistics_proxy import StatisticsProxy
 
 
 class Operation(NamedTuple):
@@ -123,7 +123,7 @@ def _is_word(one: object) -> bool:
             return np.dtype(one).kind in _NUMBERS
         except TypeError:
             return True  # a word that is not an element type, such as ``fro``
-    return one is None or isinstance(one, Summarized)
+    return one is None or isinstance(one, StatisticsProxy)
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -225,11 +225,11 @@ def _sorting(copies: int, index: int = 0) -> Cost:
 
 def _quantiles(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
     operands = _measure(budget, arguments, named)
-    asked = operands.arrays[1].size if len(operands.arrays) > 1 else 1
+    count = operands.arrays[1].size if len(operands.arrays) > 1 else 1
     size = operands.arrays[0].size if operands.arrays else 1
     left = _result_size(operands, (), named) if "axis" in named or len(arguments) > 2 else 1
-    work = (12 * size.bit_length() + 3 * asked) * size
-    budget.spend(STEP + operands.work + work, operands.memory + 2 * operands.width * size + 3 * _WIDEST * asked * left)
+    work = (12 * size.bit_length() + 3 * count) * size
+    budget.spend(STEP + operands.work + work, operands.memory + 2 * operands.width * size + 3 * _WIDEST * count * left)
 
 
 def _differences(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -475,7 +475,7 @@ def _magnitudes(of: Any) -> Any:
 
 
 def _norm_of(of: Any) -> Any:
-    return of.norm() if isinstance(of, Summarized) else np.asarray(of).view(Numbers).norm()
+    return of.norm() if isinstance(of, StatisticsProxy) else np.asarray(of).view(Numbers).norm()
 
 
 def _sorted(of: Any, axis: int = -1) -> Any:
@@ -540,7 +540,7 @@ def method(of: Any, name: str) -> Operation | None:
     """Return the entry of a method, None if its receiver has none with this name."""
     if isinstance(of, np.ndarray | np.generic):
         return OF_ARRAYS.get(name)
-    if isinstance(of, Summarized):
+    if isinstance(of, StatisticsProxy):
         return Operation(_method_named(name), _small)
     if isinstance(of, str):
         return OF_TEXTS.get(name)

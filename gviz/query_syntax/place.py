@@ -211,4 +211,4 @@ def _covers(frame: Frame, path: str, line: int) -> bool:
 
 def unreadable(what: str) -> GvizError:
     """Return the error for a text that is not a PLACE."""
-    return GvizError(what, hint="a place is #4, x, net.fc1, net.*, Mul, op:Mul or demo.py:4", exit_code=2)
+    return GvizError(what, hint="a place is #4, x, net.fc1, net.*, mul, op:mul or demo.py:4", exit_code=2)

@@ -83,11 +83,11 @@ _PLAIN = frozenset((bool, float, complex, type(None), np.bool_, *np.sctypeDict.v
 class Budget:
     """What one evaluation has spent. `names` are the variables of its expression; arrays among them are recorded."""
 
-    __slots__ = ("_held", "_names", "live", "peak", "work")
+    __slots__ = ("_names", "_owners", "live", "peak", "work")
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
-        self._held: dict[int, ref[Any]] = {}
+        self._owners: dict[int, ref[Any]] = {}
         self.work = 0
         self.live = 0
         self.peak = 0
@@ -149,7 +149,7 @@ class Budget:
 
     def finish(self, result: Any) -> Any:
         """Return the result of the whole expression. Raises `TooMuch` if it is too long to show or compare."""
-        self._held.clear()
+        self._owners.clear()
         if type(result) not in _PLAIN and isinstance(result, str | bytes | list | tuple | set | dict):
             items = self.extent(result).items
             if items > LONGEST_RESULT:
@@ -160,16 +160,16 @@ class Budget:
         return sum(getattr(value, what) for value in self._names.values() if isinstance(value, np.ndarray | np.generic))
 
     def _hold_memory(self, owner: Any) -> None:
-        if owner is None or id(owner) in self._held:
+        if owner is None or id(owner) in self._owners:
             return
         key, size = id(owner), owner.nbytes
         self.live += size
 
         def free(_: object) -> None:
-            if self._held.pop(key, None) is not None:
+            if self._owners.pop(key, None) is not None:
                 self.live -= size
 
-        self._held[key] = ref(owner, free)
+        self._owners[key] = ref(owner, free)
 
     def _extent(self, value: Any, known: dict[int, Extent]) -> Extent:
         match value:

@@ -33,7 +33,7 @@ _MOST_LEVELS = 100
 """The deepest tree. A visitor needs several frames per level, on top of those of the program, which may be many."""
 
 
-class Refused(Exception):
+class RefusedExpression(Exception):
     """Something that is not part of the language. `hint` is what to use instead, if known."""
 
     def __init__(self, what: str, hint: str = "") -> None:
@@ -41,7 +41,7 @@ class Refused(Exception):
         self.hint = hint
 
 
-class NoPython(Refused):
+class NoPython(RefusedExpression):
     """A text that is not valid Python."""
 
 
@@ -79,14 +79,14 @@ BUILTINS: dict[str, Any] = {
 
 
 def check_length(text: str) -> str:
-    """Return the text. Raises `Refused` if it is longer than `LONGEST`."""
+    """Return the text. Raises `RefusedExpression` if it is longer than `LONGEST`."""
     if len(text) > LONGEST:
-        raise Refused(f"it is longer than {LONGEST} characters")
+        raise RefusedExpression(f"it is longer than {LONGEST} characters")
     return text
 
 
 def parsed(text: str) -> ast.Expression:
-    """Parse an expression. Raises `Refused` with the reason if it is not one."""
+    """Parse an expression. Raises `RefusedExpression` with the reason if it is not one."""
     try:
         tree = syntax.expression(check_length(text))
     except SyntaxError as error:
@@ -94,7 +94,7 @@ def parsed(text: str) -> ast.Expression:
     except (ValueError, RecursionError, MemoryError):
         raise NoPython("it cannot be read") from None
     if _levels(tree) > _MOST_LEVELS:
-        raise Refused("it is nested too deeply")
+        raise RefusedExpression("it is nested too deeply")
     return tree
 
 
@@ -114,13 +114,13 @@ def bound_names(tree: ast.AST) -> frozenset[str]:
 
 
 def compiled(tree: ast.Expression) -> CodeType:
-    """Return code for `evaluate`. Raises `Refused` if the expression is not part of the language."""
+    """Return code for `evaluate`. Raises `RefusedExpression` if the expression is not part of the language."""
     try:
         guarded = _Guard().visit(tree)
         with syntax.unwarned():  # what Python warns about, such as 1[0], fails later with an error
             return compile(ast.fix_missing_locations(guarded), "<expression>", "eval")
     except RecursionError:
-        raise Refused("it is nested too deeply") from None
+        raise RefusedExpression("it is nested too deeply") from None
 
 
 _SILENT = copy_context()
@@ -242,18 +242,18 @@ class _Guard(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         if not isinstance(node, _PARTS):
-            raise Refused(f"{_spoken(node)} is not part of an expression here")
+            raise RefusedExpression(f"{_spoken(node)} is not part of an expression here")
         return super().visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if not isinstance(node.value, bool | int | float | complex | str | None | type(...)):
-            raise Refused(f"{type(node.value).__name__} is not part of an expression here")
+            raise RefusedExpression(f"{type(node.value).__name__} is not part of an expression here")
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         stores = isinstance(node.ctx, ast.Store)
         if node.id.startswith("__") or node.id in _OWN or (stores and node.id in BUILTINS):
-            raise Refused(f"{node.id} has a meaning of its own here")
+            raise RefusedExpression(f"{node.id} has a meaning of its own here")
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
@@ -277,13 +277,13 @@ class _Guard(ast.NodeTransformer):
         if path is not None:
             return _known_to_numpy(node, path)
         if node.attr in METHODS:
-            raise Refused(f".{node.attr} is a method", f"write .{node.attr}()")
+            raise RefusedExpression(f".{node.attr} is a method", f"write .{node.attr}()")
         of = self._owner(node)
         return _call("fact", of, ast.Constant(node.attr))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if not isinstance(node.func, ast.Name | ast.Attribute):
-            raise Refused("only a function can be called")
+            raise RefusedExpression("only a function can be called")
         path = _of_numpy(node.func)
         if isinstance(node.func, ast.Attribute) and path is None:
             called = [self._owner(node.func), ast.Constant(node.func.attr)]
@@ -292,7 +292,7 @@ class _Guard(ast.NodeTransformer):
             called, name = [self.visit(node.func)], "call"
         arguments = [self.visit(argument) for argument in node.args]
         if any(word.arg is None for word in node.keywords):
-            raise Refused("** is not part of an expression here")
+            raise RefusedExpression("** is not part of an expression here")
         named = [ast.keyword(word.arg, self.visit(word.value)) for word in node.keywords]
         return _call(name, *called, *arguments, named=named)
 
@@ -301,14 +301,14 @@ class _Guard(ast.NodeTransformer):
         if node.attr not in METHODS | FACTS:
             raise _no_attribute(node.attr)
         if not isinstance(node.ctx, ast.Load):
-            raise Refused("a loop gives names, and changes nothing else")
+            raise RefusedExpression("a loop gives names, and changes nothing else")
         return owner
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         if not isinstance(node.ctx, ast.Load):
-            raise Refused("a loop gives names, and changes nothing else")
+            raise RefusedExpression("a loop gives names, and changes nothing else")
         if any(isinstance(part, ast.Constant) and part.value is None for part in ast.walk(node.slice)):
-            raise Refused("None adds no dimension here")
+            raise RefusedExpression("None adds no dimension here")
         self.generic_visit(node)
         return _call("item", node.value, node.slice)
 
@@ -333,7 +333,7 @@ class _Guard(ast.NodeTransformer):
 
     def visit_Dict(self, node: ast.Dict) -> ast.expr:
         if any(key is None for key in node.keys):
-            raise Refused("** is not part of an expression here")
+            raise RefusedExpression("** is not part of an expression here")
         self.generic_visit(node)
         return _call("make_dict", *chain.from_iterable(zip(filter(None, node.keys), node.values, strict=True)))
 
@@ -346,9 +346,9 @@ class _Guard(ast.NodeTransformer):
     def _loop(self, node: ast.GeneratorExp | ast.ListComp) -> ast.expr:
         self._depth += len(node.generators)
         if self._depth > DEEPEST:
-            raise Refused(f"more than {DEEPEST} loops within each other take too long")
+            raise RefusedExpression(f"more than {DEEPEST} loops within each other take too long")
         if any(loop.is_async for loop in node.generators):
-            raise Refused("async is not part of an expression here")
+            raise RefusedExpression("async is not part of an expression here")
         self.generic_visit(node)
         self._depth -= len(node.generators)
         for loop in node.generators:
@@ -359,15 +359,15 @@ class _Guard(ast.NodeTransformer):
 
 def _known_to_numpy(node: ast.Attribute, path: list[str]) -> ast.Attribute:
     if not OF_NUMPY.issuperset(path) or not isinstance(node.ctx, ast.Load):
-        raise Refused(f"np.{'.'.join(path)} is not among the functions it knows")
+        raise RefusedExpression(f"np.{'.'.join(path)} is no function of expressions here")
     return node
 
 
-def _no_attribute(name: str) -> Refused:
+def _no_attribute(name: str) -> RefusedExpression:
     if node_of(name):
-        return Refused(f"#{node_of(name)} is a node, not a part of another", f"only #{node_of(name)}")
-    hint = _INSTEAD.get(name, "of a tensor it knows .sum() .max() .mean() .norm() .shape .T and others of numpy")
-    return Refused(f".{as_written(name)} is not among what it knows of a tensor", hint)
+        return RefusedExpression(f"#{node_of(name)} is a node, not a part of another", f"only #{node_of(name)}")
+    hint = _INSTEAD.get(name, "a tensor has .sum() .max() .mean() .norm() .shape .T and others of numpy")
+    return RefusedExpression(f".{as_written(name)} is no attribute of a recorded tensor", hint)
 
 
 def _call(name: str, *arguments: ast.expr, named: list[ast.keyword] | None = None) -> ast.expr:

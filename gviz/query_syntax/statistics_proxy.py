@@ -15,7 +15,7 @@ from gviz.errors import NotStored
 from gviz.values.value import NUMPY_DTYPES, Stats, Value
 
 
-class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
+class StatisticsProxy(np.lib.mixins.NDArrayOperatorsMixin):
     """Stands for the elements of a tensor in an expression. `of` describes the tensor in the `NotStored` error.
 
     The minimum, maximum, mean and L2 norm are None if the statistics do not determine them.
@@ -81,15 +81,15 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
     def _known(self, extreme: float | None) -> Any:
         return self.refuse() if extreme is None or not self.size else self.dtype.type(extreme)
 
-    def _absolute(self) -> Summarized:
-        magnitudes = Summarized(self.of, self.dtype, self.shape, self._stats)
+    def _absolute(self) -> StatisticsProxy:
+        magnitudes = StatisticsProxy(self.of, self.dtype, self.shape, self._stats)
         magnitudes._low, magnitudes._high, magnitudes._mean = _bounds_of_magnitudes(self._stats, self.dtype)
         return magnitudes
 
-    def _magnitudes(self) -> Summarized:
+    def _magnitudes(self) -> StatisticsProxy:
         return self._absolute() if self.dtype.kind == "f" else self.refuse()
 
-    def _flags(self, count: int) -> Summarized:
+    def _flags(self, count: int) -> StatisticsProxy:
         """Return a boolean proxy with `count` true elements.
 
         A complex element with an infinite magnitude may have been nan or too large, so that case raises NotStored.
@@ -98,15 +98,15 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
             self.refuse()
         low, high, share = float(count == self.size), float(count > 0), count / self.size if self.size else nan
         stats = Stats(low, high, share, sqrt(share), 0, 0, self.size - count)
-        return Summarized(self.of, np.dtype(bool), self.shape, stats)
+        return StatisticsProxy(self.of, np.dtype(bool), self.shape, stats)
 
 
-def summarized(of: str, value: Value) -> Summarized:
+def summarized(of: str, value: Value) -> StatisticsProxy:
     """Return a proxy for a value whose elements were not stored. Raises NotStored without statistics."""
     stats = value.statistics()
     if stats is None:
         raise NotStored(of)
-    return Summarized(of, np.dtype(NUMPY_DTYPES.get(value.dtype, "<f4")), value.shape, stats)
+    return StatisticsProxy(of, np.dtype(NUMPY_DTYPES.get(value.dtype, "<f4")), value.shape, stats)
 
 
 _ELEMENTS = {"T", "real", "imag"}
@@ -141,17 +141,19 @@ def _bounds_of_magnitudes(stats: Stats, dtype: np.dtype[Any]) -> _Bounds:
     return 0.0 if stats.zero else None, max(-stats.min, stats.max), None
 
 
-_ANSWERS: dict[Any, Callable[[Summarized], Any]] = {
-    np.min: Summarized.min, np.max: Summarized.max, np.amin: Summarized.min, np.amax: Summarized.max,
-    np.mean: Summarized.mean, np.linalg.norm: Summarized.norm, np.any: Summarized.any, np.all: Summarized.all,
-    np.count_nonzero: Summarized._nonzero, np.size: lambda one: one.size, np.shape: lambda one: one.shape,
+_ANSWERS: dict[Any, Callable[[StatisticsProxy], Any]] = {
+    np.min: StatisticsProxy.min, np.max: StatisticsProxy.max,
+    np.amin: StatisticsProxy.min, np.amax: StatisticsProxy.max,
+    np.mean: StatisticsProxy.mean, np.linalg.norm: StatisticsProxy.norm,
+    np.any: StatisticsProxy.any, np.all: StatisticsProxy.all,
+    np.count_nonzero: StatisticsProxy._nonzero, np.size: lambda one: one.size, np.shape: lambda one: one.shape,
     np.ndim: lambda one: one.ndim,
 }  # fmt: skip
 """The numpy functions that the statistics can answer, if called with only the tensor."""
 
-_ELEMENTWISE: dict[np.ufunc, Callable[[Summarized], Summarized]] = {
-    np.absolute: Summarized._absolute,
-    np.fabs: Summarized._magnitudes,
+_ELEMENTWISE: dict[np.ufunc, Callable[[StatisticsProxy], StatisticsProxy]] = {
+    np.absolute: StatisticsProxy._absolute,
+    np.fabs: StatisticsProxy._magnitudes,
     np.isnan: lambda one: one._flags(one._stats.nan),
     np.isinf: lambda one: one._flags(one._stats.inf),
     np.isfinite: lambda one: one._flags(one.size - one._stats.nan - one._stats.inf),

@@ -89,7 +89,7 @@ class AtChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class AtExpression:
     """Where the value of an expression changes or, with `holds`, where one of its tensors changes and it is true."""
 
     expression: str
@@ -112,7 +112,7 @@ class Stop:
     """Where to stop: at `at`, written as `head`, if `condition` is true."""
 
     head: str
-    at: AtPlace | OnEvent | AtChange | Computed | AtFinding
+    at: AtPlace | OnEvent | AtChange | AtExpression | AtFinding
     condition: Condition | None = None
 
     @property
@@ -147,7 +147,7 @@ class Stop:
     @property
     def of_every_node(self) -> str:
         """``if value.max() > 3``, if a comparison uses only condition words; empty for any other stop."""
-        if not isinstance(self.at, Computed) or not self.at.holds:
+        if not isinstance(self.at, AtExpression) or not self.at.holds:
             return ""
         text, test = self.at.expression, self.condition
         try:
@@ -163,7 +163,7 @@ def stop(text: str) -> Stop:
     """
     head, test = _split(text.strip())
     if is_comparison(head) and not _CHANGE_OF.match(head):
-        return Stop(head, Computed(head, holds=True), test)
+        return Stop(head, AtExpression(head, holds=True), test)
     if split_aspect(head)[1] == "grad" and " " not in head:
         head = f"change {head}"
     word, rest = _first(head)
@@ -188,9 +188,9 @@ def _on(text: str) -> OnEvent:
     return OnEvent(event, _place(rest))
 
 
-def _change(text: str) -> AtChange | Computed:
+def _change(text: str) -> AtChange | AtExpression:
     if is_expression(text):
-        return Computed(text.strip())
+        return AtExpression(text.strip())
     where, aspect = changing(text)
     return AtChange(aspect, where)
 
@@ -200,7 +200,7 @@ def _finding(text: str) -> AtFinding:
     return AtFinding(kind, _place(rest))
 
 
-_READERS: Mapping[str, Callable[[str], OnEvent | AtChange | Computed | AtFinding]] = {
+_READERS: Mapping[str, Callable[[str], OnEvent | AtChange | AtExpression | AtFinding]] = {
     "on": _on,
     "change": _change,
     "finding": _finding,

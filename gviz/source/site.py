@@ -87,14 +87,14 @@ def of_listening(codes: Sequence[CodeType]) -> set[int]:
     These are the recorder's own frames, and the frame of a framework function that asks it first and then runs again.
     """
     ours = {place for place, code in enumerate(codes) if code.co_filename.startswith(_recorders)}
-    found = set(ours)
+    places = set(ours)
     for place in ours:
         if place > 0 and codes[place - 1].co_name == _HANDS_ON:
-            found.add(place - 1)
+            places.add(place - 1)
             called = next((code for code in codes[place:] if not code.co_filename.startswith(_recorders)), None)
             if place > 1 and codes[place - 2] is called:
-                found.add(place - 2)
-    return found
+                places.add(place - 2)
+    return places
 
 
 @cache

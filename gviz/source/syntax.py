@@ -36,5 +36,5 @@ def loops(text: str) -> tuple[range, ...]:
         nodes = ast.walk(program(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    found = (node for node in nodes if isinstance(node, ast.For | ast.AsyncFor | ast.While))
-    return tuple(range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in found)
+    statements = (node for node in nodes if isinstance(node, ast.For | ast.AsyncFor | ast.While))
+    return tuple(range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in statements)

@@ -63,17 +63,19 @@ def first_name(thing: object, *, lasting: bool = False) -> str:
     passes through calls; attributes from the innermost frame outwards: ``self.policy``. With `lasting`, a variable that
     holds another object in each call or loop iteration comes last, after items of attributes: ``self.layers[0]``.
     """
-    by_library = groupby(_outside_in(_users_frames()), lambda frame: _is_of_library(frame.f_code.co_filename))
+    by_library = groupby(_outside_in(_users_frames()), lambda frame: is_of_library(frame.f_code.co_filename))
     for _, group in by_library:
         frames = [*group]
         names = [*map(variables, frames)]
         own = [*map(_staying, frames, names)] if lasting else names
         inside_out = names[::-1]
-        ways = (
+        searches = (
             (_name_of, own), (_item_of, names), (_attribute_of, inside_out),
             (_item_of_attribute, inside_out if lasting else ()), (_name_of, names if lasting else ()),
         )  # fmt: skip
-        name = next(filter(None, (way(variables_of, thing) for way, each in ways for variables_of in each)), "")
+        name = next(
+            filter(None, (search(variables_of, thing) for search, each in searches for variables_of in each)), ""
+        )
         if name:
             return name
     return ""
@@ -103,7 +105,7 @@ def program_variable(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind
     return None
 
 
-def holders(is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, str, object, bool]]:
+def holders(fits: Callable[[type], bool]) -> Iterator[tuple[str, str, object, bool]]:
     """Yield the objects of wanted classes held by the program: name, function, object, and whether it is passing.
 
     A name is a variable, an item of one, an attribute, or an item of that: ``net``, ``nets[0]``, ``self.actor``,
@@ -111,11 +113,11 @@ def holders(is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, str, objec
     variables that get another object in each loop iteration, are passing.
     """
     spaces = [
-        (variables(frame), frame.f_code) for frame in _users_frames() if not _is_of_library(frame.f_code.co_filename)
+        (variables(frame), frame.f_code) for frame in _users_frames() if not is_of_library(frame.f_code.co_filename)
     ]
     for names, code in spaces:
         passing = _passing(code)
-        for name, thing in _holding(names, is_wanted):
+        for name, thing in _holding(names, fits):
             yield name, code.co_name, thing, name in passing
     main = sys.modules.get("__main__", ModuleType(""))
     for names, code in spaces:
@@ -123,32 +125,32 @@ def holders(is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, str, objec
             _code_of[main] = code
             return
     passing = _passing(_code_of[main]) if main in _code_of else frozenset()
-    yield from ((name, "<module>", thing, name in passing) for name, thing in _holding(vars(main), is_wanted))
+    yield from ((name, "<module>", thing, name in passing) for name, thing in _holding(vars(main), fits))
 
 
 _code_of: weakref.WeakKeyDictionary[ModuleType, CodeType] = weakref.WeakKeyDictionary()
 """The code of the main module, stored while it runs: at the end of a program its frame is gone."""
 
 
-def _holding(names: _Names, is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, object]]:
+def _holding(names: _Names, fits: Callable[[type], bool]) -> Iterator[tuple[str, object]]:
     for name, value in _copy(names):
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
             continue
         if issubclass(type(value), type):
             continue
-        if is_wanted(type(value)):
+        if fits(type(value)):
             yield name, value
             continue
-        yield from ((f"{name}{key}", item) for key, item in _all_items(value) if is_wanted(type(item)))
+        yield from ((f"{name}{key}", item) for key, item in _all_items(value) if fits(type(item)))
         for members in _members(value):
             for key, member in _copy(members):
                 if not isinstance(key, str) or key.startswith("_"):
                     continue
-                if is_wanted(type(member)):
+                if fits(type(member)):
                     yield f"{name}.{key}", member
                     continue
                 items = _all_items(member)
-                yield from ((f"{name}.{key}{place}", item) for place, item in items if is_wanted(type(item)))
+                yield from ((f"{name}.{key}{place}", item) for place, item in items if fits(type(item)))
 
 
 def _all_items(value: object) -> Iterator[tuple[str, object]]:
@@ -193,11 +195,11 @@ def _users_frames() -> Iterator[FrameType]:
 def _outside_in(frames: Iterable[FrameType]) -> list[FrameType]:
     """Return frames with the outermost first, those of libraries after all others."""
     outside_in = [*frames][::-1]
-    return sorted(outside_in, key=lambda frame: _is_of_library(frame.f_code.co_filename))
+    return sorted(outside_in, key=lambda frame: is_of_library(frame.f_code.co_filename))
 
 
 @cache
-def _is_of_library(path: str) -> bool:
+def is_of_library(path: str) -> bool:
     return path.startswith(_LIBRARIES)
 
 

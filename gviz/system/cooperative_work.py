@@ -17,7 +17,7 @@ AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Far:
+class WorkProgress:
     """The progress of work. `doing` describes it, to be read before ``7 of 23``."""
 
     doing: str
@@ -29,11 +29,11 @@ class Far:
         return f"{self.doing} {self.done:,} of {self.total:,}"
 
 
-Driven: TypeAlias = Generator[Far, None, T]
+LongWork: TypeAlias = Generator[WorkProgress, None, T]
 """Work that yields its progress wherever it can pause, and returns its result."""
 
 
-def finished(work: Driven[T], report: Callable[[Far], None] | None = None) -> T:
+def finished(work: LongWork[T], report: Callable[[WorkProgress], None] | None = None) -> T:
     """Run work to its end and return its result. `report` is called with the progress wherever it could pause."""
     results: list[T] = []
     for far in _resulting(work, results):
@@ -42,7 +42,7 @@ def finished(work: Driven[T], report: Callable[[Far], None] | None = None) -> T:
     return results[0]
 
 
-def paced(work: Driven[T], seconds: float) -> Driven[T]:
+def paced(work: LongWork[T], seconds: float) -> LongWork[T]:
     """Return the same work, which yields only after `seconds` have passed."""
     results: list[T] = []
     until = monotonic() + seconds
@@ -53,24 +53,24 @@ def paced(work: Driven[T], seconds: float) -> Driven[T]:
     return results[0]
 
 
-def _resulting(work: Driven[T], results: list[T]) -> Iterator[Far]:
+def _resulting(work: LongWork[T], results: list[T]) -> Iterator[WorkProgress]:
     """Yield the progress of work and append its result to a list; a loop over the work itself would lose it."""
     results.append((yield from work))
 
 
-def collected(items: Iterable[T | Far]) -> Driven[list[T]]:
+def collected(items: Iterable[T | WorkProgress]) -> LongWork[list[T]]:
     """Collect everything that is found into a list; yields the progress among it."""
     results: list[T] = []
     for item in items:
-        if isinstance(item, Far):
+        if isinstance(item, WorkProgress):
             yield item
         else:
             results.append(item)
     return results
 
 
-def parts(things: Sequence[T], doing: str) -> Iterator[Far | Sequence[T]]:
+def parts(things: Sequence[T], doing: str) -> Iterator[WorkProgress | Sequence[T]]:
     """Yield the things in small parts, and before each part the progress."""
     for start in range(0, len(things), AT_ONCE):
-        yield Far(doing, start, len(things))
+        yield WorkProgress(doing, start, len(things))
         yield things[start : start + AT_ONCE]

@@ -47,7 +47,7 @@ def write_report(error: BaseException, folder: Path | None = None) -> Path:
     return _written(report(error), "crash", folder or reports())
 
 
-def write_asked_for(facts: Sequence[str]) -> Path:
+def write_status_report(facts: Sequence[str]) -> Path:
     """Write versions, terminal and some facts to a report, without an error; the last ten reports are kept."""
     return _written("\n".join((*_surroundings(), *facts, "")), "report", reports())
 

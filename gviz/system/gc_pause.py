@@ -42,7 +42,7 @@ class Rest:
 
     def __init__(self) -> None:
         self._thresholds = gc.get_threshold()
-        self._may_set_aside = not gc.get_freeze_count()
+        self._may_freeze = not gc.get_freeze_count()
         self._used = time.process_time()
         gc.set_threshold(*self._thresholds[:2], _SELDOM)
 
@@ -51,7 +51,7 @@ class Rest:
         used = time.process_time()
         if used - self._used < _RESTS and gc.get_count()[2]:
             gc.collect()
-            if self._may_set_aside and not gc.get_freeze_count():
+            if self._may_freeze and not gc.get_freeze_count():
                 gc.freeze()
             used = time.process_time()
         self._used = used
@@ -59,5 +59,5 @@ class Rest:
     def over(self) -> None:
         """Restore the collector's previous settings."""
         gc.set_threshold(*self._thresholds)
-        if self._may_set_aside:
+        if self._may_freeze:
             gc.unfreeze()

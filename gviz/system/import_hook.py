@@ -15,10 +15,10 @@ def when_imported(package: str, then: Callable[[], None]) -> AbstractContextMana
 
     The block need not be left: nothing has to be done at the end of the process.
     """
-    return _Waiting(package, then)
+    return _PackageHook(package, then)
 
 
-class _Waiting(MetaPathFinder, AbstractContextManager[None]):
+class _PackageHook(MetaPathFinder, AbstractContextManager[None]):
     """Finds nothing itself, but wraps the loader of the package it waits for, whenever the import system asks."""
 
     def __init__(self, package: str, then: Callable[[], None]) -> None:

@@ -63,6 +63,11 @@ def count_text(count: int) -> str:
     return str(count)
 
 
+def times_text(count: int) -> str:
+    """Return ``once``, ``twice``, ``3 times``."""
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
 def bytes_text(count: int) -> str:
     """Format a number of bytes: ``192 B``, ``3.34 MiB``."""
     size, rank = float(count), 0

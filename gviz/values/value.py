@@ -112,7 +112,7 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return _of_data(self.dtype, self.shape, data)
 
 
-class Unordered(Value, frozen=True, array_like=True, gc=False):
+class UnorderedValue(Value, frozen=True, array_like=True, gc=False):
     """A value whose elements are used for statistics only, in memory order."""
 
     def array(self) -> None:
@@ -139,14 +139,14 @@ class DeviceRequest(Protocol):
         """Return bytes and statistics, at most one not None, or None if the device has not answered yet."""
 
 
-class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False):
+class AwaitedValue(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False):
     """A value that a device has not delivered yet. It becomes an ordinary value when it `arrives`.
 
     Only a reader of its numbers waits for the device. The writer of a trace waits for values before it writes them.
     """
 
     @classmethod
-    def of(cls, dtype: str, shape: Shape, answer: DeviceRequest) -> Awaited:
+    def of(cls, dtype: str, shape: Shape, answer: DeviceRequest) -> AwaitedValue:
         """Return a value without elements and statistics, which `answer` will deliver."""
         value = cls(dtype, shape)
         value.__dict__.update(answer=answer, then=[], stays_whole=False)
@@ -172,7 +172,9 @@ class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False)
         """Return a value with the same elements and another shape; they are requested only once."""
         answer = self.__dict__["answer"]
         return (
-            Value(self.dtype, shape, self.data, self.stats) if answer is None else Awaited.of(self.dtype, shape, answer)
+            Value(self.dtype, shape, self.data, self.stats)
+            if answer is None
+            else AwaitedValue.of(self.dtype, shape, answer)
         )
 
     def when_known(self, then: Callable[[Value], None]) -> None:

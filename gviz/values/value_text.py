@@ -105,11 +105,11 @@ def added(
     Chooses the first form that fits: fewer digits, then norms, then without the sum (always left out if None).
     """
     values = [value for value in (old, part, total) if value is not None]
-    ways = list(_in_one_notation(values, digits, _few(width)))
-    sums = [(f"{a} += {b}{gives}{rest[0]}", _noted(a, b, rest[0])) for a, b, *rest in ways if rest]
+    forms = list(_in_one_notation(values, digits, _few(width)))
+    sums = [(f"{a} += {b}{gives}{rest[0]}", _noted(a, b, rest[0])) for a, b, *rest in forms if rest]
     noted = [form for text, note in sums for form in dict.fromkeys((f"{text}{note}", text))]
     alone = "+= " + share(part, None if width is None else max(width - 3, 1), digits)
-    return fitting([*noted, *[f"{a} += {b}" for a, b, *_ in ways], alone], width)
+    return fitting([*noted, *[f"{a} += {b}" for a, b, *_ in forms], alone], width)
 
 
 def addition(old: Value, part: Value, total: Value) -> tuple[str, str, str]:
