@@ -3,7 +3,7 @@
 A trace records what ran. For 0 the sum is not positive, so that only x + 2
 ran: the if is gone, and so is x * 2. The traced model is wrong for 1: go to
 its call with n and compare it with the model's own call before it: there a
-Sum, a Gt and a Mul, here only an Add, as nothing is chosen any more. A warning
+sum, a gt and a mul, here only an add, as nothing is chosen any more. A warning
 names the line where the number was read. where keeps both branches: it is an
 operation, and chooses whenever it runs.
 """

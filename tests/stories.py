@@ -40,8 +40,8 @@ PATH = "/home/me/demo.py"
 
 OPS = (
     OpSeen(1, "Leaf", "AccumulateGrad", (), (), ()),
-    OpSeen(2, "Mul", "MulBackward0", ("self", "other"), ("g * other", "g * self"), ("self", "other"), "self * other"),
-    OpSeen(3, "Add", "AddBackward0", ("self", "other"), ("g", "g"), (), "self + other"),
+    OpSeen(2, "mul", "MulBackward0", ("self", "other"), ("g * other", "g * self"), ("self", "other"), "self * other"),
+    OpSeen(3, "add", "AddBackward0", ("self", "other"), ("g", "g"), (), "self + other"),
 )
 
 

@@ -82,16 +82,17 @@ INSIDE = {
         layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
         cells.canvas boxes.selection boxes.function_calls boxes.graph_views boxes.box_size layout.routing
         boxes.structure boxes.node_rows boxes.state_words boxes.module_boxes scene figure legend page.changes
-        cells.viewport graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level request
+        cells.viewport graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level
+        picture_content
         page.document forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry
-        forms.series forms.svg forms.png_and_pdf page.page_data forms.gif forms.animation file_formats""",
+        forms.series forms.svg forms.png_and_pdf page.views page.page_data forms.gif forms.animation file_formats""",
     "source": "site syntax saved_names variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines values
-        operations node_identity recording_state gradient_hooks creation autograd_graph arguments existing_graph
+        operation_catalog node_identity recording_state gradient_hooks creation autograd_graph arguments existing_graph
         in_place_writes attribute_writes cuda_graphs module_calls optimizers function_mode compilation
-        autograd_passes attachment iteration_timer sentinel""",
+        autograd_passes attachment iteration_timer state_snapshot sentinel""",
     "program": """
         rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
         child""",
@@ -103,24 +104,26 @@ INSIDE = {
         commands.demo viewer commands.run commands.graphify commands.gradcheck commands.show commands.check
         commands.why commands.explain""",
     "api": """
-        moment_argument outputs export_options module_recording drawable debug questions targets make_dot show
+        moment_argument output_files export_options module_recording drawable debug questions targets make_dot show
         export""",
-    "query": "vocabulary name_lookup node_lookup expressions moment_lookup",
+    "query": "moment_words name_lookup node_lookup expressions moment_lookup",
     "compare": "compared_iteration tolerance source_changes alignment recording_comparison ranks",
-    "graphify": "watch construct tensor_code conversions rewrite breaks",
+    "graphify": "break_recorder construct tensor_code conversions rewrite breaks",
     "rerun": """
-        change_parser branch branch_recording inputs named_calls function_body forward iteration
+        change_parser branch branch_recording inputs named_calls custom_function forward iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
         edit finding question operation_sets formula program_source grad_history parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times module_costs
-        outgoing_gradients contributions findings._nan_operation findings.nan findings.error
-        findings.optimizer_step findings.gradient_sources findings.zero_gradient findings.value_sources
-        findings.no_gradient findings.in_place findings.second_backward findings.loss findings.loop
+        outgoing_gradients contributions findings.alarm findings._nan_operation findings.nan findings.error
+        findings.mismatch
+        findings.no_gradient findings.optimizer_step findings.gradient_sources findings.zero_gradient
+        findings.value_sources findings.in_place findings.second_backward findings.loss findings.loop
         findings.vanishing_exploding findings.parameters findings.train_eval_mode
-        findings.custom_function findings.data_layout finding_kinds
-        why check node_facts event_description gradcheck_report whatif""",
+        findings.attention_mask findings.unbounded_loss
+        findings.custom_function findings.data_layout findings.checkpoint findings.second_derivatives finding_kinds
+        why failed_call check node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
@@ -129,11 +132,12 @@ INSIDE = {
         ops.embedding ops.shape ops.comparison ops.diagonals ops.elementary_functions ops.arithmetic
         ops.indexing ops.gathering ops.joining ops.losses ops.properties ops.reductions ops.activations
         ops.attention ops.convolution ops.extremes ops.images ops.matrix_products ops.einsum ops.linear_algebra
-        linalg ops.normalization ops.pooling ops.sampling random_tensors ops.sorting autograd.anomaly_mode
+        linalg ops.normalization ops.pooling ops.random_draws random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
         utils.hooks nn._family nn._scopes nn.functional namespace operation_lookup type_stubs nn.hooks nn.parameter
-        serialization nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
+        serialization
+        nn.deprecated_names nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
         nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph
         jit.graph_events jit.buffers jit.tensor_interpreter jit.notices jit.execution_plan jit.array_executor

@@ -2,7 +2,7 @@
 
 PyTorch says that a variable needed for gradient computation was modified by
 an inplace operation, and names neither. The debugger opens where backward
-failed: at the node Exp. The rule of exp needs its own result, y, which has
+failed: at the node exp. The rule of exp needs its own result, y, which has
 version 1 by now, but was kept at version 0. The event that wrote it is in
 the tape: y.add_(1). y = y + 1 makes a new tensor, and all is well.
 """

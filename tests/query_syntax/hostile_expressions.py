@@ -147,7 +147,7 @@ def broken_rule(text: str) -> str:
     """What an expression does that it must not; empty where all is as it should be."""
     try:
         code = guarded.compiled(guarded.parsed(text))
-    except guarded.Refused:
+    except guarded.RefusedExpression:
         return ""
     evaluation = guarded.Evaluation(dict(NAMES))
     budget = evaluation.budget

@@ -156,7 +156,7 @@ def test_what_would_take_for_ever_is_refused_when_it_comes_to_it(text):
     ],
 )
 def test_what_is_not_of_the_language_is_refused_before_it_runs(text):
-    with pytest.raises(guarded.Refused):
+    with pytest.raises(guarded.RefusedExpression):
         guarded.compiled(guarded.parsed(text))
 
 

@@ -30,8 +30,8 @@ NODE = SimpleNamespace(
         "lo*",
         "net.fc1",
         "net.*",
-        "mul",
         "Mul",
+        "mul",
         "MulBackward0",
         "op:mul",
         "layers.py:8",
@@ -90,7 +90,7 @@ def test_stops_say_which_events_they_are_about(text, kinds):
 )
 def test_an_if_in_brackets_begins_no_condition(text, expression, test):
     stop = stops.stop(text)
-    assert stop.at == stops.Computed(expression)
+    assert stop.at == stops.AtExpression(expression)
     assert (stop.condition.text if stop.condition else "") == test
 
 
@@ -98,10 +98,10 @@ def test_a_stop_has_its_place_and_its_condition():
     stop = stops.stop("on nan net.* if step > 3 and name != 'if x'")
     assert stop.at == stops.OnEvent("nan", places.place("net.*"))
     assert stop.condition.text == "step > 3 and name != 'if x'"
-    assert stops.stop("change (x > 2)").at == stops.Computed("(x > 2)")
+    assert stops.stop("change (x > 2)").at == stops.AtExpression("(x > 2)")
     assert places.place('d["k"]').word == places.place("d['k']").word == "d['k']"
     assert stops.stop("x.grad").at == stops.stop("change x.grad").at == stops.AtChange("grad", places.place("x"))
-    assert stops.stop("max(x) > 2").at == stops.Computed("max(x) > 2", holds=True)
+    assert stops.stop("max(x) > 2").at == stops.AtExpression("max(x) > 2", holds=True)
     assert stops.stop("finding cut net.*").at == stops.AtFinding("cut", places.place("net.*"))
 
 
@@ -149,4 +149,4 @@ def test_a_condition_has_none_of_pythons_builtins():
         conditions.condition("open('/tmp/x')")
     with pytest.raises(GvizError) as error:
         conditions.condition("[].__class__.__base__ and name")
-    assert "__class__ is not among" in error.value.why
+    assert "__class__ is no attribute of a recorded tensor" in error.value.why

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from gviz.errors import NotStored
 from gviz.query_syntax import safe_expression as guarded
 from gviz.query_syntax.expression_operations import Numbers
-from gviz.query_syntax.statistics_proxy import Summarized, summarized
+from gviz.query_syntax.statistics_proxy import StatisticsProxy, summarized
 from gviz.values.value import Value, capture, shape_of, statistics
 
 ALWAYS = ("norm(t)", "t.norm()", "np.linalg.norm(t)", "zeros(t)", "any(isnan(t))", "any(np.isinf(t))", "any(t)",
@@ -96,4 +96,4 @@ def test_where_elements_are_needed_it_says_how_they_are_kept(text):
 def test_without_statistics_nothing_is_known():
     with pytest.raises(NotStored):
         summarized("it", shape_of(np.ones(3)))
-    assert isinstance(of_statistics(np.ones(3)), Summarized)
+    assert isinstance(of_statistics(np.ones(3)), StatisticsProxy)
