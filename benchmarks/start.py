@@ -18,7 +18,7 @@ from benchmarks.table import Row, duration
 from benchmarks.terminal import opened
 
 TURNS = 12
-PAINTED = b"Mul"
+PAINTED = b"mul"
 PACKAGE = Path(gviz.__file__).parent
 PATIENCE = 20.0
 

@@ -246,9 +246,9 @@ def _recorded(path: Path, trace: Path, engine: Engine) -> str:
             ExitStack() as listening,
         ):
             if engine == "torch":
-                from gviz.adapters.pytorch.attachment import Attached
+                from gviz.adapters.pytorch.attachment import Attachment
 
-                listening.enter_context(Attached(recording.channel))
+                listening.enter_context(Attachment(recording.channel))
             exec(compile(path.read_text(), str(path), "exec"), main.__dict__)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
@@ -259,7 +259,7 @@ def _recorded(path: Path, trace: Path, engine: Engine) -> str:
 
 def lacks_names(one: Outcome) -> bool:
     """Whether the built-in engine does not have what a program uses."""
-    return "gviz's built-in engine has no" in one.error or "gviz's engine has no" in one.error
+    return re.search(r"built-in engine has no|gviz's engine has no", one.error) is not None
 
 
 def prepare(engine: Engine) -> None:
