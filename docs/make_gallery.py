@@ -39,8 +39,8 @@ IN_CODE = """
 `gviz.make_dot` and `gviz.show`:
 
 * a trace (its path, or what `gviz.load` returns), or a recording, in progress or over
-* a tensor of PyTorch, as [pytorch.md](pytorch.md) describes, or of gviz's engine; or a list, tuple, dict, dataclass or
-  `ModelOutput` of tensors. `params=dict(model.named_parameters())` names tensors that were not recorded.
+* a tensor of PyTorch, as [pytorch.md](pytorch.md) describes, or of the built-in engine; or a list, tuple, dict,
+  dataclass or `ModelOutput` of tensors. `params=dict(model.named_parameters())` names tensors that were not recorded.
 * a module with `inputs=x` (or a tuple of arguments, or a dict of them): one forward is recorded. With `backward=True`
   also the backward pass from the sum of its results (of their real parts, if they are complex). gviz draws a copy:
   your module, its `.grad` and buffers, the inputs and their graphs, and the random numbers stay as they are. Hooks of
@@ -140,7 +140,7 @@ EXHIBITS = (
     Exhibit("call.svg", "10_recurrent_net", "One call of a layer alone, and what it adds to gradients that all share.",
             (("only", "linear:9"),)),
     Exhibit("part.svg", "10_recurrent_net", "One operation and what is next to it.",
-            (("node", "op:Addmm"), ("radius", 1))),
+            (("node", "op:addmm"), ("radius", 1))),
     Exhibit("names.svg", "10_recurrent_net", "Names alone; shared weights are chips.", (("labels", "min"),)),
 )  # fmt: skip
 
