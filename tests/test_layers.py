@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -254,3 +255,38 @@ def test_the_page_about_the_house_says_who_imports_whom():
     told = {room: set(re.findall(r"`(\w+)`", imports)) for room, imports in rows}
     rooms = MAY_IMPORT.keys() - BOTTOM - {"version", "__init__", "__main__"}
     assert told == {room: MAY_IMPORT[room] - BOTTOM - {"__file__"} for room in rooms}
+
+
+@cache
+def _definitions(folder):
+    """Return the names of the modules, rooms, functions, classes and attributes in a folder."""
+    names = {path.name.removesuffix(".py") for path in folder.iterdir()}
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names.add(node.name)
+            elif isinstance(node, ast.AnnAssign | ast.Assign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names |= {it.id if isinstance(it, ast.Name) else getattr(it, "attr", "") for it in targets}
+    return names
+
+
+def _all_definitions(folder):
+    return _definitions(folder).union(*(_all_definitions(room) for room in folder.iterdir() if room.is_dir()))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: path.parent.as_posix().rpartition("/gviz/")[2]
+)
+def test_the_page_of_a_room_names_what_is_in_it(path):
+    """A name in single backticks belongs to the room, to one that it names, or to one around it; a class to any."""
+    page = ast.get_docstring(ast.parse(path.read_text())) or ""
+    around = [room for room in path.parents if room.is_relative_to(PACKAGE)]
+    known = _all_definitions(path.parent).union({"gviz"}, *map(_definitions, around))
+    for name in re.findall(r"(?<!`)`([\w./]+)`(?!`)", page):
+        if (PACKAGE.parent / name).exists():
+            continue
+        parts = re.split("[/.]", name.strip("/").removesuffix(".py"))
+        rooms = [room / part for room in around for part in parts if (room / part).is_dir()]
+        somewhere = _all_definitions(PACKAGE) if any(part[0].isupper() for part in parts) else set()
+        assert {*parts} <= known.union(somewhere, *map(_all_definitions, rooms)), name

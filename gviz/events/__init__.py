@@ -3,7 +3,7 @@
 Rules of this package:
 
 1. Every event is frozen and holds only ints, strings, booleans, tuples of those, and `Value`s. No I/O, no behaviour.
-2. Subclassing an event is not supported. Consumers `match` on these classes and on nothing else.
+2. Subclassing an event is not supported. Consumers use ``match`` on these classes and on nothing else.
 3. Sequence number, time and thread belong to the log (the envelope), not to the event.
 4. `KINDS` gives each class its number in trace files. Classes are only ever appended, and so are fields of a class
    (with defaults), because old traces stay readable.

@@ -1,7 +1,7 @@
 """Answers from a timeline: why a number is what it is, what is wrong, and what would follow from another number.
 
 An answer is a `Finding`: a text with its events, its nodes and the facts that support it. Answers are read from the
-recording; the program never runs again. (`whatif`, `gradcheck` and a few findings run recorded operations again:
+recording; the program never runs again. (What-if, gradient checks and a few findings run recorded operations again:
 `gviz.rerun`.)
 
 Read first:

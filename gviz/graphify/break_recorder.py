@@ -21,7 +21,7 @@ CATEGORY = "GraphBreak"
 _SIZES = frozenset({"len", "iteration"})  # sizes are fixed in a static graph, and so are loops over them
 
 
-class Watch:
+class BreakRecorder:
     """A recorder (`gviz.engine.watchers.Recorder`) that builds no graph."""
 
     def read(self, tensor: Tensor, how: str) -> None:

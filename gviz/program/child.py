@@ -109,9 +109,9 @@ def _under_control(address: str) -> Debuggee:
 
 def _note_graph_breaks(ending: ExitStack) -> None:
     from gviz.engine import watchers
-    from gviz.graphify.break_recorder import Watch
+    from gviz.graphify.break_recorder import BreakRecorder
 
-    ending.enter_context(watchers.recording_every_thread(Watch()))
+    ending.enter_context(watchers.recording_every_thread(BreakRecorder()))
 
 
 def _warn_of_limits_without_effect(limits: str) -> None:

@@ -8,7 +8,7 @@ Read first, in this order:
 
 The walk of one node, from the trace to an SVG:
 
-* `request` reads which moments, and which part of the graph, the user wants to see.
+* `picture_content` reads which moments, and which part of the graph, the user wants to see.
 * `boxes` decides which nodes get a box of their own: it folds repeats, collapses modules and leaves out the parts that
   the user did not request (`boxes.fold`, `boxes.module_boxes`, `boxes.selection`). The boxes depend on the iteration,
   not on the moment, so a box does not move from step to step.

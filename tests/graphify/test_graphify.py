@@ -10,7 +10,7 @@ from cli.programs import gviz
 
 import gviz.engine as torch
 from gviz.engine import static, watchers
-from gviz.graphify.break_recorder import Watch
+from gviz.graphify.break_recorder import BreakRecorder
 from gviz.graphify.breaks import breaks
 from gviz.graphify.construct import construct
 from gviz.source.site import Frame
@@ -194,7 +194,7 @@ def found_in(tmp_path):
         exec(compile(path.read_text(), str(path), "exec"), names)
 
         def program():
-            with watchers.recording_every_thread(Watch()):
+            with watchers.recording_every_thread(BreakRecorder()):
                 return names["f"](torch.tensor(values))
 
         log = MemoryLog(events_of_program(program, path))
@@ -456,7 +456,7 @@ def test_what_a_capture_a_trace_or_a_static_graph_does_is_seen_too(tmp_path):
     assert "depends on data, and buffers are of a fixed size" in err
 
 
-class Seen(Watch):
+class Seen(BreakRecorder):
     """Notes the names of operations, in place of what they do."""
 
     def __init__(self):

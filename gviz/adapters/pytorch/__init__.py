@@ -14,7 +14,8 @@ The steps for one call, ``z = x * y`` with ``x = torch.tensor(2.0, requires_grad
 2. The operation runs. `arguments.call_of` describes its arguments; `private_api` reads what PyTorch exposes only under
    private names.
 3. `autograd_graph.visit` walks back from ``z.grad_fn`` to the nodes that the trace already has. ``x`` becomes a leaf.
-   `autograd_graph.inputs_of` resolves the edges of ``MulBackward0``; `operations` has its name and its backward rules.
+   `autograd_graph.inputs_of` resolves the edges of ``MulBackward0``; `operation_catalog` has its name and its backward
+   rules.
 4. `creation.emit_created` emits `NodeCreated` with the numbers that `values.Capture` copies. `node_identity.Marks` maps
    the tensor and its ``grad_fn`` to their nodes, through weak references only.
 5. `gradient_hooks.watch_node` registers a hook on ``MulBackward0``. When `autograd_passes.run` passes ``z.backward()``

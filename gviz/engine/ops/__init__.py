@@ -16,7 +16,7 @@ several operations) and `shape` (results that share memory).
 | linear algebra | `matrix_products`, `einsum`, `linear_algebra` |
 | networks | `convolution`, `pooling`, `images`, `normalization`, `attention`, `losses` |
 | memory | `copying`, `strided` (a view as plain memory), `properties` (what a tensor is) |
-| random sampling | `sampling` |
+| random sampling | `random_draws` |
 
 For ``x * y``, the operator ``Tensor.__mul__``, defined by `arithmetic`, calls `apply` with the declaration ``mul``.
 This computes ``mul.forward`` on the two arrays and, if a gradient may be needed, makes a ``MulBackward0`` that saves

@@ -7,5 +7,5 @@ Read first:
 3. `scene_drawing.py`: `drawn` returns the bytes of a picture, with the coordinates of gviz's own layout if Graphviz is
    too slow (`placement.py`).
 
-`digraph.py` is what `gviz.make_dot` returns, and `svg_output.py` makes Graphviz's SVG smaller.
+`digraph.py` is what ``gviz.make_dot`` returns, and `svg_output.py` makes Graphviz's SVG smaller.
 """
