@@ -305,6 +305,7 @@ class Budget:
     whole: list[tuple[int, int]] = field(default_factory=list)
     alarms: list[Alarm] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    look_count: int = 0
     times_modules: bool = False
     is_timed: bool = False
     timed: deque[tuple[int, Mapping[str, object]]] = field(default_factory=lambda: deque(maxlen=_MOST_TIMED))
@@ -505,6 +506,7 @@ class Budget:
             "iterations": self.iteration - 1,
             "share": self.share,
             "every": self.every,
+            "looked": self.look_count,
             "whole": self.whole,
             "times": [*self.timed],
             "spent": round(self.spent / (self._alone or 1), 4),
@@ -554,6 +556,7 @@ class Budget:
     def _keep(self, look: Look) -> None:
         """Keep a look; of many looks, half of the older ones are dropped."""
         self.looks.append(look)
+        self.look_count += 1
         if len(self.looks) > _MOST_LOOKS:
             old, new = self.looks[: _MOST_LOOKS // 2], self.looks[_MOST_LOOKS // 2 :]
             self.looks = old[::2] + new

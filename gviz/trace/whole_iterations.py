@@ -64,8 +64,9 @@ class RecordedIterations:
     """What a trace says about its run: the number of `iterations`, and which of them it contains in full.
 
     `whole_ranges` has the first and the last iteration of each range that is recorded in full. `checks` has for each
-    checked iteration its number, its loss (None: unknown) and the norm of its gradients (None: it had none). One
-    iteration in `check_interval` was checked; of older checks only some are kept. `alarms` has iterations and what was
+    checked iteration its number, its loss (None: unknown) and the norm of its gradients (None: it had none); of older
+    checks only some are kept. There were `check_count` checks (0: unknown), and in the end one iteration in
+    `check_interval` was checked. `alarms` has iterations and what was
     wrong there, in words, and `last_good` the last iteration without trouble before each alarm. `paused` is false if
     every iteration was recorded and some were deleted later. `timed_iterations` are those whose module calls were
     timed. `program` is the command line that was run.
@@ -80,6 +81,7 @@ class RecordedIterations:
     timed_iterations: tuple[TimedIteration, ...] = ()
     last_good: tuple[int, ...] = ()
     program: tuple[str, ...] = ()
+    check_count: int = 0
 
     def command_from(self, iteration: int) -> str:
         """Return the command that runs the program again and records from an iteration on; empty if it is unknown."""
@@ -101,7 +103,12 @@ class RecordedIterations:
         """How much of the run was recorded, in a sentence."""
         ranges = (one for one in self.whole_ranges if one[0] <= self.iterations)
         count = sum(min(last, self.iterations) - first + 1 for first, last in ranges)
-        how_often = "every iteration" if self.check_interval == 1 else f"one iteration in {self.check_interval}"
+        if self.check_interval == 1 and not 0 < self.check_count < self.iterations:
+            how_often = "every iteration"
+        elif self.check_count:
+            how_often = f"{self.check_count:,} of them"
+        else:
+            how_often = f"one iteration in {self.check_interval}"
         checked = f"; loss and gradients were checked in {how_often}" if self.checks else ""
         verb = "recorded whole" if self.paused else "kept"
         return f"{count:,} of {self.iterations:,} iterations are {verb}{checked}"
@@ -127,6 +134,7 @@ def recorded_iterations(meta: Mapping[str, str]) -> RecordedIterations | None:
             tuple([(int(at), str(what)) for at, what in data["alarms"]]),
             last_good=tuple([int(at) for at in data.get("since", ())]),
             program=tuple([str(word) for word in data.get("program", ())]),
+            check_count=int(data.get("looked", 0)),
             timed_iterations=tuple([_timed_iteration(int(at), times) for at, times in data.get("times", ())]),
         )
     return RecordedIterations(0, 1, (), (), (), paused=False) if "gaps" in meta else None

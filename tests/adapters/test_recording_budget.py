@@ -282,6 +282,21 @@ def test_a_trace_says_what_a_budget_decided():
     assert told.summary == "5 of 100 iterations are recorded whole; loss and gradients were checked in every iteration"
 
 
+def test_a_trace_says_how_many_iterations_were_checked():
+    for every in (1, 3):  # the interval of the end, and what counts are the checks
+        budget = Budget(0)
+        for iteration in range(1, 41):
+            budget.answered(Look(iteration, None, 1.0))
+        run(budget, 60, look_at=lambda i: Look(i, None, 1.0, optimizer=1))
+        budget.iteration = 101
+        told = recorded_iterations({"monitored": json.dumps({**budget.as_data(), "every": every})})
+        assert told.check_count == 40
+        assert told.summary.endswith("; loss and gradients were checked in 40 of them")
+    old = {name: it for name, it in budget.as_data().items() if name != "looked"}
+    told = recorded_iterations({"monitored": json.dumps({**old, "every": 3})})
+    assert told.summary.endswith("; loss and gradients were checked in one iteration in 3")
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "null", '{"iterations": 1}', '{"iterations": {}, "every": 1}', "[" * 100_000, '{"iterations": 1e999}'],

@@ -11,7 +11,7 @@ from cli.programs import python
 
 import gviz
 from gviz import emit
-from gviz.adapters.recording_budget import MOST_PASSES, Budget
+from gviz.adapters.recording_budget import MOST_PASSES, Alarm, Budget
 from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Failed, Marked, Named, NodeCreated, Warned
@@ -716,3 +716,18 @@ def test_no_event_is_asked_for_while_a_graph_is_captured(tmp_path, monkeypatch, 
     assert bool(while_it_ran) != captured
     with open_trace(tmp_path / "a.gviz") as log:
         assert recorded_iterations(log.meta).timed_iterations
+
+
+@pytest.mark.parametrize(
+    "alarm, between",
+    [
+        (Alarm(20, "the loss is nan", 19), ""),
+        (Alarm(20, "the loss is nan", 12), " (the last check without trouble: iteration 12)"),
+        (Alarm(40, "a stopped moving after iteration 10: its gradient is 0 or missing", 10), ""),
+    ],
+    ids=["each-checked", "some-checked", "named"],
+)
+def test_the_line_of_an_alarm_names_the_last_check_if_iterations_between_were_not_checked(alarm, between):
+    assert sentinel._words(alarm)[0] == (
+        f"gviz: iteration {alarm.iteration}: {alarm.what}{between}; the next iterations are recorded whole"
+    )

@@ -703,8 +703,10 @@ def _pending_answer(iteration: int, numbers: list[torch.Tensor], has_loss: bool)
 
 def _words(alarm: Alarm) -> tuple[str, str]:
     """Return the lines about an alarm: what is wrong, and the command that records the iterations before it."""
+    is_known_exactly = alarm.since >= alarm.iteration - 1 or "iteration" in alarm.what  # or the words name it
+    between = "" if is_known_exactly else f" (the last check without trouble: iteration {alarm.since:,})"
     return (
-        f"gviz: iteration {alarm.iteration:,}: {alarm.what}; the next iterations are recorded whole",
+        f"gviz: iteration {alarm.iteration:,}: {alarm.what}{between}; the next iterations are recorded whole",
         _command(alarm.since),
     )
 
