@@ -719,7 +719,7 @@ def test_no_event_is_asked_for_while_a_graph_is_captured(tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize(
-    "alarm, between",
+    ("alarm", "between"),
     [
         (Alarm(20, "the loss is nan", 19), ""),
         (Alarm(20, "the loss is nan", 12), " (the last check without trouble: iteration 12)"),
