@@ -312,6 +312,21 @@ def renamed_call(timeline: Timeline, at: Frame | None, old: str, new: str) -> Ed
     return rewritten(timeline, at, change)
 
 
+def with_swapped_arguments(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
+    """Replace ``kl_div(p, q)`` with ``kl_div(q, p)``: the first two arguments of the call that ran."""
+
+    def change(text: _Text) -> Change:
+        swapped: dict[ast.expr, str] = {}
+        for call in ast.walk(text.tree):
+            match call:
+                case ast.Call(args=[first, second, *_]) if at is not None and _is_at(call, at):
+                    if _called(call) == function and not isinstance(first, ast.Starred):
+                        swapped = {first: text.segment(second), second: text.segment(first)}
+        return swapped.get
+
+    return rewritten(timeline, at, change, every=True)
+
+
 def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str, value: str) -> Edit | None:
     """Add a keyword to a call, or change its value: ``create_graph=True``."""
 

@@ -637,3 +637,46 @@ def test_a_row_that_is_masked_as_a_whole_is_named(filled, loss, fact, engine, tm
     assert after in said
     assert "s[1, :] is all -inf" in said
     assert "leave one element of each row unmasked" in one.finding.fix
+
+
+DIVERGENCE = """
+import torch
+F = torch.nn.functional
+torch.manual_seed(0)
+net, x = torch.nn.Linear(4, 5), torch.randn(8, 4)
+p = F.softmax(torch.randn(8, 5), dim=-1)
+q = F.log_softmax(net(x), dim=-1)
+loss = F.LOSS
+loss.backward()
+"""
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("loss", "least_of", "new"),
+    [
+        ('kl_div(p, q, reduction="batchmean")', "logarithm of q, ", 'kl_div(q, p, reduction="batchmean")'),
+        ("kl_div(q, p.log())", "logarithm of ", "kl_div(q, p.log(), log_target=True)"),
+        ("kl_div(q, target=x[:, :1])", "logarithm of ", ""),
+    ],
+    ids=["swapped", "log-target", "negative-target"],
+)
+def test_the_negative_argument_of_a_loss_that_takes_its_logarithm_is_named(loss, least_of, new, engine, tmp_path):
+    text = DIVERGENCE.replace("LOSS", loss)
+    (one,) = [it for it in check(recorded_text(text, tmp_path, engine)) if it.finding.kind == "nan-born"]
+    said = [row for _, row, _ in lines(one.finding)]
+    assert any(least_of in row and "goes down to -" in row for row in said), said
+    assert one.finding.at.line == 8
+    edit = one.finding.edit
+    assert (edit.new.strip() if edit is not None else "") == (f"loss = F.{new}" if new else "")
+    if edit is not None:
+        after = check(recorded_text(edit.applied(text), tmp_path, engine))
+        assert not any(it.finding.kind == "nan-born" for it in after)
+
+
+@pytest.mark.torch
+def test_the_negative_argument_of_another_call_is_named(tmp_path):
+    text = DIVERGENCE.replace("LOSS", "poisson_nll_loss(net(x)[:, 0], p[:, 0], log_input=False)")
+    (one,) = [it for it in check(recorded_text(text, tmp_path, "torch")) if it.finding.kind == "nan-born"]
+    assert "it takes the logarithm of #" in one.finding.parts[0].text
+    assert one.finding.fix.startswith("keep #")

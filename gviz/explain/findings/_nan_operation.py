@@ -6,19 +6,22 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from gviz.events import DataSet, StorageWritten
-from gviz.explain.computation import Computation, computation
+from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.contributions import arriving_gradient, outgoing_of
 from gviz.explain.display_names import at_text, innermost, label, symbol
+from gviz.explain.edit import Edit, with_keyword, with_swapped_arguments
 from gviz.explain.finding import Finding
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import MASKING, NONFINITE_ELEMENTWISE, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.parameter_updates import step_of
-from gviz.explain.program_source import line_text
+from gviz.explain.program_source import called_function, line_text
 from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
 from gviz.source.syntax import ARITHMETIC
 from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.trace.timeline import Timeline
@@ -286,6 +289,96 @@ def written_fix(timeline: Timeline, node: int) -> str:
 
 _NO_NAN = "write a number instead of nan, or leave these elements out of the loss"
 _NO_INFINITY = "write a finite number: 0 * inf and inf - inf are nan; masked_fill or where leaves elements out"
+
+
+# A call of several operations, one of which is not defined at its input: the values between them are not recorded
+
+_LOGARITHMS = {"log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0, "xlogy": 0.0}
+_DEFINED_FROM = {**_LOGARITHMS, "sqrt": 0.0, "rsqrt": 0.0}
+"""The operation -> the least number of its last input at which it is defined."""
+
+_SHIFTED = {"add", "clamp", "clamp_min"}
+"""Operations of a call that keep their input away from 0, by a small number that is not recorded."""
+
+_LOG_PROBABILITIES = {"log_softmax", "log", "logsigmoid", "log_sigmoid"}
+_NOTABLE = 1e-3
+_MOST_STEPS = 20
+
+
+class UndefinedStep(NamedTuple):
+    """An operation of a call that is not defined at an input of the call: in words, what to write, and the edit."""
+
+    words: str
+    fix: str
+    edit: Edit | None
+
+
+def undefined_step(timeline: Timeline, node: int) -> UndefinedStep | None:
+    """Return the operation that made nan of a negative input of the call that a node belongs to.
+
+    ``kl_div(probabilities, log_probabilities)`` takes the logarithm of its second argument, the target.
+    """
+    end, at = timeline.info(node), innermost(timeline.info(node))
+    call = end.op.call or called_function(timeline, at)
+    steps = _steps_of_call(timeline, node)
+    for step in steps:
+        op, operand = step.op.base_name, _input_of_call(timeline, step)
+        if call == "kl_div" and op == "mul":  # target * input; the xlogy of a target without a gradient is not recorded
+            op, operand = "xlogy", computation(timeline, step.node).operands[0]
+        stats = operand.value.statistics() if operand is not None and operand.value is not None else None
+        if op not in _DEFINED_FROM or operand is None or stats is None:
+            continue
+        if stats.min < _DEFINED_FROM[op] - _NOTABLE:
+            kind = "logarithm" if op in _LOGARITHMS else "square root"
+            words = f"it takes the {kind} of {operand.name}, which goes down to {number(stats.min)}"
+            if call == "kl_div":
+                return UndefinedStep(words, *_kl_fix(timeline, at, steps, operand.node))
+            if end.op.call:
+                return UndefinedStep(words, f"keep {operand.name} above {number(_DEFINED_FROM[op])}", None)
+    return None
+
+
+def _steps_of_call(timeline: Timeline, node: int) -> list[NodeInfo]:
+    """Return the operations of the call that a node belongs to, from this node on."""
+    end, steps, waiting, seen = timeline.info(node), list[NodeInfo](), [node], {node}
+    while waiting and len(steps) < _MOST_STEPS:
+        step = timeline.info(waiting.pop(0))
+        if (step.op.call, step.created.stack, step.iteration) == (end.op.call, end.created.stack, end.iteration):
+            steps.append(step)
+            near = [source for source, _ in step.created.inputs if source] + [*timeline.nodes.users(step.node)]
+            waiting += [one for one in near if one not in seen]
+            seen.update(near)
+    return steps
+
+
+_KL_FIX = "kl_div(log_probabilities, probabilities), in this order; or with log_target=True"
+
+
+def _kl_fix(timeline: Timeline, at: Frame | None, steps: Sequence[NodeInfo], target: int) -> tuple[str, Edit | None]:
+    """Return what to write instead of a ``kl_div`` whose target has logarithms, and the edit if that is certain."""
+    own = {step.node for step in steps}
+    others = {source for step in steps for source, _ in step.created.inputs} - own - {target, 0}
+    values = [timeline.info(other).created.first_value for other in others]
+    stats = [value.statistics() if value is not None else None for value in values]
+    edit = None
+    if len(stats) == 1 and stats[0] is not None and timeline.info(target).op.base_name in _LOG_PROBABILITIES:
+        if stats[0].min >= 0:
+            edit = with_swapped_arguments(timeline, at, "kl_div")
+        elif stats[0].max <= 0:
+            edit = with_keyword(timeline, at, "kl_div", "log_target", "True")
+    return _KL_FIX, edit
+
+
+def _input_of_call(timeline: Timeline, step: NodeInfo) -> Operand | None:
+    """Return the last input of a step; what it was before a small number was added, if only that is recorded."""
+    operands = computation(timeline, step.node).operands
+    operand = operands[-1] if operands else None
+    while operand is not None and operand.node and (operand.value is None or not operand.value.is_known):
+        shift = timeline.info(operand.node)
+        first = computation(timeline, operand.node).operands[:1]
+        is_same_call = shift.op.call == step.op.call and shift.created.stack == step.created.stack
+        operand = first[0] if first and is_same_call and shift.op.base_name in _SHIFTED else None
+    return operand
 
 
 # The usual fix

@@ -60,6 +60,7 @@ from gviz.explain.findings._nan_operation import (
     parameter_leap,
     sent_at_element,
     too_short,
+    undefined_step,
     undefined_there,
     usual_fix,
     written_fix,
@@ -596,6 +597,9 @@ def _born(timeline: Timeline, node: int) -> Finding:
         part, at = Finding("computed", reason, info.born, node), innermost(info)
         edit = with_keyword(timeline, at, "ctc_loss", "zero_infinity", "True")
         return Finding("nan-born", text, info.born, node, (part, numbers), TOO_SHORT, at, edit=edit)
+    if (undefined := undefined_step(timeline, node)) is not None:
+        part = Finding("computed", undefined.words, info.born, node)
+        return Finding("nan-born", text, info.born, node, (part,), undefined.fix, innermost(info), edit=undefined.edit)
     remedy = _fix(timeline, info, result)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
     leap = parameter_leap(timeline, node, info.born) if is_of_size(remedy) else None
