@@ -40,7 +40,7 @@ from gviz.render.boxes.structure import Structure, structure
 from gviz.render.boxes.tensors import DIGITS, Numbers, grid
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState
 from gviz.trace.navigation import through
-from gviz.trace.node_gradients import in_its_iteration
+from gviz.trace.node_gradients import all_in_their_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import file_line, file_name, shown
 from gviz.values.value import Value
@@ -300,7 +300,7 @@ def parts(
     """
     ends = (node for link in shape.links for node in (link.node, *(user for user, _ in link.uses)))
     nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *ends]))
-    here = (in_its_iteration(timeline, moment.n, state) for state in moment.states(nodes))
+    here = all_in_their_iteration(timeline, moment.n, moment.states(nodes))
     states = dict(zip(nodes, here, strict=True))
     before, bad = timeline.at(max(moment.n - 1, 0)), _first_bad(timeline, moment)
     branch = None if other is None else dict(zip(nodes, other(nodes), strict=True))

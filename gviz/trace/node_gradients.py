@@ -6,12 +6,13 @@ Contributions from a pass of an earlier iteration are stale and are not shown as
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from gviz import events as e
 from gviz.events import GradSet
-from gviz.trace.graph_state import NodeState
+from gviz.trace.graph_state import Iteration, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 
@@ -22,11 +23,24 @@ def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> Nod
     Also drops contributions to a leaf whose ``.grad`` was cleared afterwards. ``.grad`` itself stays. A result that
     this iteration does not use keeps the contributions of its own pass.
     """
-    if state is None or not state.pass_nr:
-        return state
+    (shown,) = all_in_their_iteration(timeline, n, (state,))
+    return shown
+
+
+def all_in_their_iteration(
+    timeline: Timeline, n: int, states: Iterable[NodeState | None]
+) -> Iterator[NodeState | None]:
+    """Yield what `in_its_iteration` returns for each of several states."""
+    iteration = timeline.iteration_at(n)
+    return (
+        state if state is None or not state.pass_nr else _in_iteration(timeline, iteration, state) for state in states
+    )
+
+
+def _in_iteration(timeline: Timeline, iteration: Iteration, state: NodeState) -> NodeState:
     if _cleared(timeline, state):
         return _without(state)
-    iteration, info = timeline.iteration_at(n), timeline.info(state.node)
+    info = timeline.info(state.node)
     if info.iteration == iteration.index or timeline.pass_start(state.pass_nr) >= iteration.start:
         return state
     result = info.created.kind == "op" and info.created.requires_grad
@@ -38,7 +52,7 @@ def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> Nod
 def _cleared(timeline: Timeline, state: NodeState) -> bool:
     """Return whether ``zero_grad``, or ``.grad = None``, followed the pass."""
     at = state.outputs[0].grad_seq if state.step == "done" and state.outputs else 0
-    event = timeline.event(at) if at > timeline.pass_start(state.pass_nr) else None
+    event = timeline.event(at) if at and at > timeline.pass_start(state.pass_nr) else None
     return isinstance(event, GradSet) and event.how in ("none", "zero")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import inf
@@ -32,6 +32,7 @@ _KEPT_ANSWERS = 1 << 15
 _KEPT_MOMENTS = 64
 
 A = TypeVar("A")
+B = TypeVar("B", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class Timeline(Played):
         self._states = NodeStates(log, self._index, self._events)
         self.error_index = ErrorIndex(log, self._index, self._events)
         self._spans = Spans()
-        self._answers: dict[tuple[Callable[..., object], int], Any] = {}
+        self._answers: dict[tuple[Callable[..., object], Hashable], Any] = {}
         self._moments = lru_cache(_KEPT_MOMENTS)(weak_method(self._at))
         self._growing = False
         self._spans.grow(self._index, log.dropped)
@@ -260,8 +261,8 @@ class Timeline(Played):
         """Return what never changes about a node. Raises GvizError if the log does not have it."""
         return self.once(Timeline._info, node)
 
-    def once(self, question: Callable[[Timeline, int], A], about: int) -> A:
-        """Return the cached answer to a question about a node or an event. It must not depend on the moment."""
+    def once(self, question: Callable[[Timeline, B], A], about: B) -> A:
+        """Return the cached answer to a question about a node, an event, or a group of nodes, at no moment."""
         key = question, about
         if key not in self._answers:
             if len(self._answers) >= _KEPT_ANSWERS:

@@ -12,13 +12,14 @@ from math import hypot, inf, isfinite, log, nan
 
 from msgspec.structs import replace as replace_struct
 
+from gviz.events import GradFlowed
 from gviz.explain.hook_effects import HookEffect
 from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, WIDEST_VALUE, Outline, has_contents, tensor_room
 from gviz.render.boxes.details import cut_text, cuts
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Repeat, shared
 from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
 from gviz.render.boxes.row import Row, Style
-from gviz.render.boxes.state_words import State, cut_word, has_failed, has_no_gradient, state_word
+from gviz.render.boxes.state_words import State, cut_word, has_no_gradient, state_word
 from gviz.render.boxes.tensors import DIGITS
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
 from gviz.trace.timeline import Moment, Timeline
@@ -80,8 +81,12 @@ def _cut(group: Group, now: Now) -> str:
 
 def _cuts(group: Group, now: Now) -> Iterator[NodeInfo]:
     """Yield the nodes of a collapsed call at which the graph is cut."""
-    nodes = [node for node in group.inner if now.options.marks and now.states[node] is not None]
-    return (info for info in map(now.timeline.info, nodes) if cuts(now.timeline, info))
+    nodes = now.timeline.once(_cut_nodes, group) if now.options.marks else ()
+    return (now.timeline.info(node) for node in nodes if now.states[node] is not None)
+
+
+def _cut_nodes(timeline: Timeline, group: Group) -> tuple[int, ...]:
+    return tuple([node for node in group.inner if cuts(timeline, timeline.info(node))])
 
 
 def group_status(group: Group, states: tuple[State, ...], now: Now) -> str:
@@ -92,7 +97,8 @@ def group_status(group: Group, states: tuple[State, ...], now: Now) -> str:
 
 def inner_hooks(group: Group, now: Now) -> list[HookEffect]:
     """Return the hooks that changed gradients inside of a collapsed call. Those of its result are on its line."""
-    return [effect for node in (*group.parameters, *group.inner[:-1]) for effect in now.hooks(node)]
+    nodes = filter(now.hooked, (*group.parameters, *group.inner[:-1])) if now.has_hooks else ()
+    return [effect for node in nodes for effect in now.hooks(node)]
 
 
 def _hooks(group: Group, now: Now) -> str:
@@ -132,7 +138,7 @@ def _bars(repeat: Repeat, group: Group, now: Now) -> Row:
     """Return the gradients of equal parts as a row of bars, with their least and greatest norm."""
     own = {node: at for at, nodes in enumerate(repeat.members) for node in nodes}
     parameters: list[list[int]] = [[] for _ in repeat.members]
-    for source, user, _ in _uses(group, now.timeline):
+    for source, user, _ in now.timeline.once(_uses, group):
         if source not in parameters[own[user]]:
             parameters[own[user]].append(source)
     lengths = [gradient_norm(nodes, now.states) for nodes in parameters]
@@ -187,12 +193,13 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
         return ("pending",)
     steps = {state.step for state in there} - {"none"}
     parameters = [state for node in group.parameters if (state := now.states[node]) is not None]
-    everything = {*group.nodes}
+    everything, missing = frozenset(group.nodes), _missing(group, now)
+    failed = now.moment.failed.node if now.moment.failed is not None else 0
     outputs = [out for state in (there[-1], *parameters) for out in state.outputs] if now.first_bad else []
     bad = "".join(bad_text(out.value) + bad_text(out.grad) for out in outputs)  # never without a first bad node
     facts: dict[State, bool] = {
         "current": now.moment.actor in everything,
-        "receiving": any(map(now.receives, everything)),
+        "receiving": isinstance(now.moment.event, GradFlowed) and now.moment.event.node in everything,
         "running": "running" in steps,
         "waiting": bool(steps & {"waiting", "done"}) and steps != {"done"},
         "done": steps == {"done"},
@@ -200,10 +207,10 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
         "freed": len(there) == len(inner) and all(state.freed for state in there),
         "nan": "nan" in bad,
         "inf": bool(bad) and "nan" not in bad,
-        "missing": bool(_missing(group, now)) and len(_missing(group, now)) == len(group.parameters),
-        "cut": now.options.marks and any(cuts(now.timeline, now.timeline.info(node)) for node in group.inner),
-        "error": now.first_bad in everything
-        or any(has_failed(node, now.states[node], now.moment) for node in everything),
+        "missing": 0 < len(missing) == len(group.parameters),
+        "cut": now.options.marks and bool(now.timeline.once(_cut_nodes, group)),
+        "error": bool({now.first_bad, failed} & everything)
+        or "failed" in {state.step for state in (*there, *parameters)},
     }
     return tuple(name for name, holds in facts.items() if holds)
 
@@ -236,9 +243,13 @@ def _missing(group: Group, now: Now) -> list[int]:
 
 
 def _weights(group: Group, now: Now) -> str:
-    infos = map(now.timeline.info, group.parameters)
-    count = sum(value.size for info in infos if (value := info.created.first_value) is not None)
+    count = now.timeline.once(_weight_count, group)
     return f", {count_text(count)} params" if count else ""
+
+
+def _weight_count(timeline: Timeline, group: Group) -> int:
+    infos = map(timeline.info, group.parameters)
+    return sum(value.size for info in infos if (value := info.created.first_value) is not None)
 
 
 def _gives(place: Outline, state: NodeState | None, room: int = 0) -> Row:
@@ -251,7 +262,7 @@ def _gives(place: Outline, state: NodeState | None, room: int = 0) -> Row:
 def _adds(group: Group, now: Now) -> Row:
     """Return the row of the gradient that this call sent to the parameters in the latest pass that reached them."""
     sent: dict[int, list[Value]] = {}
-    for source, user, slot in _uses(group, now.timeline):
+    for source, user, slot in now.timeline.once(_uses, group):
         part = now.contribution(source, 0, user, slot)
         if part is not None:
             sent.setdefault(source, []).append(part.value)
@@ -262,13 +273,15 @@ def _adds(group: Group, now: Now) -> Row:
     return Row(f"|g| {number(hypot(*known), 3)}", "sum", "adds")
 
 
-def _uses(group: Group, timeline: Timeline) -> Iterator[tuple[int, int, int]]:
-    """Yield where the nodes of a call use its parameters: parameter, user and input."""
+def _uses(timeline: Timeline, group: Group) -> tuple[tuple[int, int, int], ...]:
+    """Return where the nodes of a call use its parameters: parameter, user and input."""
     parameters = frozenset(group.parameters)
-    for user in group.inner:
-        for slot, (source, _) in enumerate(timeline.info(user).created.inputs):
-            if source in parameters:
-                yield source, user, slot
+    inputs = (
+        (source, user, slot)
+        for user in group.inner
+        for slot, (source, _) in enumerate(timeline.info(user).created.inputs)
+    )
+    return tuple([use for use in inputs if use[0] in parameters])
 
 
 def _length_of_sum(parts: Sequence[Value]) -> float | None:

@@ -94,6 +94,11 @@ class Now:
         return self.options.marks and node in self._ran
 
     @property
+    def has_hooks(self) -> bool:
+        """Whether any hook ran in this iteration, and the picture shows hooks."""
+        return self.options.marks and bool(self._ran)
+
+    @property
     def _ran(self) -> frozenset[int]:
         return self.timeline.once(_hook_nodes, self.timeline.iteration_at(self.moment.n).end)
 
