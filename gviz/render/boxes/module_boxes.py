@@ -228,7 +228,7 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
         return (replace(_gives(place, state, most), label=""), *right[:1])
     length = gradient_norm(group.parameters, now.states)
     if length is None:
-        return (_gives(place, state, most),)
+        return (replace(_gives(place, state, most), is_left=True),)
     gradient = Row(f"|g| {number(length, 3)}", "grad" if isfinite(length) else "bad", ".grad", shares_line=True)
     room = place.width - BRIEF_GAP - gradient.characters - len("gives ")
     return _gives(place, state, min(room, most)), gradient

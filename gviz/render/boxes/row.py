@@ -14,10 +14,11 @@ Style = Literal["title", "text", "value", "grad", "sum", "muted", "bad", "saved"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a box: its text and the name of its style. The label is at the left.
+    """One line of a box: its text and the name of its style. The label is at the left, the text at the right.
 
     A small matrix also has its elements as a `grid`, and a thumbnail its `shades`; renderers that cannot draw those
-    show `text`. A row with `shares_line` is at the right end of the line of the row before it.
+    show `text`. A row with `shares_line` is at the right end of the line of the row before it. The text of a row that
+    `is_left` follows its label.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Row:
     grid: Numbers = ()
     shades: Shades = ()
     shares_line: bool = False
+    is_left: bool = False
 
     @property
     def characters(self) -> int:

@@ -133,6 +133,8 @@ def _lines(rows: Sequence[Row], width: int, write: Callable[[str], str]) -> Iter
             left, right = _close(row, write), _close(following, write)
             gap = max(width - sum([cell_len(text) for text, _ in (*left, *right)]), 1)
             yield (*left, (" " * gap, ""), *right)
+        elif row.is_left:
+            yield _close(row, write)
         elif not row.shares_line:
             yield _row(write(row.label), write(row.text), STYLES.get(row.style, row.style), width)
 

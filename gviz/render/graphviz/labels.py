@@ -78,12 +78,14 @@ def box_label(box: Box, theme: Theme) -> str:
 
 def _pair(left: Row, right: Row, theme: Theme) -> str:
     """Return two rows in one line: a value, and its gradient at the right end."""
+    texts = _left(left, theme), _left(right, theme)
+    return f'<td align="left">{texts[0]}</td><td colspan="2" align="right">&#160;&#160;{texts[1]}</td>'
 
-    def written(row: Row) -> str:
-        label = f"{coloured(row.label, theme.texts['muted'])}&#160;" if row.label else ""
-        return f"{label}{_number(row.text, row, theme)}"
 
-    return f'<td align="left">{written(left)}</td><td colspan="2" align="right">&#160;&#160;{written(right)}</td>'
+def _left(row: Row, theme: Theme) -> str:
+    """Return a row with its text right after its label."""
+    label = f"{coloured(row.label, theme.texts['muted'])}&#160;" if row.label else ""
+    return f"{label}{_number(row.text, row, theme)}"
 
 
 def _head(box: Box, theme: Theme) -> str:
@@ -104,10 +106,9 @@ def _row(row: Row, theme: Theme) -> str:
     if row.grid:
         numbers = inner(_numbers(row, theme), 0)
         return f'<td align="left" valign="top">{label}</td><td colspan="2" align="right">{numbers}</td>'
-    text = _number(row.text, row, theme)
-    if not row.label:
-        return f'<td colspan="3" align="left">{text}</td>'
-    return f'<td align="left">{label}</td><td colspan="2" align="right">{text}</td>'
+    if row.is_left or not row.label:
+        return f'<td colspan="3" align="left">{_left(row, theme)}</td>'
+    return f'<td align="left">{label}</td><td colspan="2" align="right">{_number(row.text, row, theme)}</td>'
 
 
 def _numbers(row: Row, theme: Theme) -> Iterator[str]:
