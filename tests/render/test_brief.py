@@ -13,7 +13,9 @@ from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.viewport import Moments
+from gviz.render.graphviz.labels import box_label
 from gviz.render.scene import scene
+from gviz.render.theme import LIGHT
 from gviz.values.value import Value
 
 
@@ -88,6 +90,24 @@ def test_a_closed_module_says_what_it_gave_beside_a_gradient_and_neither_is_cut(
     timeline = timeline_of(program)
     said = text(timeline, len(timeline), graph_filter=Filter(frozenset({2})))
     assert re.search(r"gives \(100,300\) +\.grad \|g\| [0-9.]+ ╎", said), said
+
+
+def test_what_closed_modules_gave_follows_its_label_with_and_without_a_gradient():
+    def program():
+        softmax = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Softmax(dim=1))
+        torch.nn.Sequential(torch.nn.Linear(4, 3), softmax)(torch.ones(2, 4)).sum().backward()
+
+    timeline = timeline_of(program)
+    closed = Filter(frozenset({2, 3}))
+    rows = [row for row in text(timeline, len(timeline), graph_filter=closed).splitlines() if "gives" in row]
+    assert [".grad" in row for row in rows] == [True, False]
+    assert all("gives (2,3)" in row for row in rows), rows
+    options = Options(density="brief", tensors="line", graph_filter=closed)
+    boxes = scene(structure(timeline, timeline.iterations[0], options), timeline, timeline.at(len(timeline))).boxes
+    labels = [box_label(box, LIGHT) for box in boxes if box.role == "module"]
+    assert [re.search(r'align="left"><font[^>]*>gives</font>&#160;', label) is not None for label in labels] == [
+        True
+    ] * 2
 
 
 def test_a_closed_module_with_long_numbers_shortens_what_it_gave_and_cuts_neither():
