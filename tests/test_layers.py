@@ -98,7 +98,7 @@ INSIDE = {
         rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
         child""",
     "cli": """
-        lessons options streams signals shell_quoting slide sarif json_form recording_options trace_name
+        lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_name
         commands.keys progress picture_files recordings commands.info argument_order rank_report program_run debugger
         commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
         commands.export
@@ -114,7 +114,7 @@ INSIDE = {
         change_parser branch branch_recording inputs named_calls custom_function forward iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        edit finding question operation_sets formula program_source grad_history parameter_updates backward_passes
+        edit finding node_question operation_sets formula program_source grad_history parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.nan findings.error
@@ -124,7 +124,7 @@ INSIDE = {
         findings.vanishing_exploding findings.parameters findings.train_eval_mode
         findings.attention_mask findings.unbounded_loss
         findings.custom_function findings.data_layout findings.checkpoint findings.second_derivatives finding_kinds
-        why failed_call check node_facts event_description gradcheck_report whatif""",
+        why failed_call check question node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op

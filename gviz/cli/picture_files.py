@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gviz.cli import slide, streams
+from gviz.cli import streams, text_size
 
 SECONDS_OF_SILENCE = 1.0
 ERASED = "\x1b[K"
@@ -31,7 +31,7 @@ def draw_again(trace: Path, path: Path, options: Mapping[str, Any], changed: Map
     """
     from gviz.api.export import export
 
-    export(trace, path, **{**options, "scale": None, **changed}, force=True, timeout=slide.SECONDS, note=_nobody)
+    export(trace, path, **{**options, "scale": None, **changed}, force=True, timeout=text_size.SECONDS, note=_nobody)
     return path
 
 

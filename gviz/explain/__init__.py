@@ -7,7 +7,7 @@ recording; the program never runs again. (What-if, gradient checks and a few fin
 Read first:
 
 1. `finding_kinds`: the table of findings, with name, level, meaning, and the functions that find each.
-2. `why`: from a question (``why x.grad``) through `question` to the first kind that answers it.
+2. `question`: what a user types (``x.grad``, ``loss``, ``step``); `why` finds the first kind that answers.
 3. `check`: every search of the table over a whole recording (`recording_overview.Survey`).
 
 The findings are in `findings/`, by the symptom that a user sees: no gradient, zero, nan, an error, the loss, the loop.
@@ -15,9 +15,9 @@ They share `outgoing_gradients` (what a backward rule sends, with numbers), `con
 `computation` (how a value was computed), `display_names` (names of nodes), `tracking`, `parameter_updates`,
 `grad_history` and `program_source`. `node_facts` and `event_description` use the same modules for the debugger.
 
-A walk: ``gviz why x.grad`` reaches `why.answer` with the text ``x.grad``. `gviz.query` finds the node ``#1 x`` and the
-aspect ``grad``. `question` looks at the state of ``#1`` and returns the topic ``gradient``. Of the kinds with that
-topic the first ones decline (the gradient is not zero, the program did not write it), and `gradient_sources.grad_sum`
-answers: one line for each contribution, ``+= 3 from #4 y = mul at demo.py:3: g * y = 1 * 3``, made by
-`outgoing_gradients`.
+A walk: ``gviz why x.grad`` reaches `question.answer` with the text ``x.grad``. `gviz.query` finds the node ``#1 x`` and
+the aspect ``grad``. `why` asks `node_question`, which looks at the state of ``#1`` and returns the topic ``gradient``.
+Of the kinds with that topic the first ones decline (the gradient is not zero, the program did not write it), and
+`gradient_sources.grad_sum` answers: one line for each contribution,
+``+= 3 from #4 y = mul at demo.py:3: g * y = 1 * 3``, made by `outgoing_gradients`.
 """

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gviz.errors import GvizError
 from gviz.events import BackwardFinished, GradAccumulated, GradCaptured, NodeCreated, ScopeEntered
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, whole
@@ -18,9 +17,7 @@ from gviz.explain.program_errors import all_failures
 from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors
-from gviz.explain.why import answer, why, why_failure
-from gviz.query.name_lookup import NamedNodes
-from gviz.query_syntax.place import unreadable
+from gviz.explain.why import why, why_failure
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.timeline import Timeline
 
@@ -288,28 +285,6 @@ def _has_lost_its_name(survey: Survey, node: int) -> bool:
     """Return whether no module that was called and no variable refers to a parameter."""
     record = survey.nodes.get(node)
     return record is not None and record.created.kind == "parameter" and node not in survey.timeline.nodes.named
-
-
-_SEVERAL = re.compile(r",(?![^\[]*\])\s*")
-"""The separator of several places; a comma within brackets is a part of an index."""
-
-
-def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list[Finding]:
-    """Return why one or several places are as they are at moment `n` (default: the end).
-
-    Without a place, return why the program failed, or the findings of a check if it did not. Raises `GvizError` for an
-    empty place.
-    """
-    places = _SEVERAL.split(place) if place is not None else []
-    if not all(one.strip() for one in places):
-        raise unreadable("a place is missing")
-    if not len(timeline.nodes) and (place is not None or not timeline.failures):
-        raise GvizError("this recording holds no nodes", hint="it records operations on tensors", exit_code=2)
-    if place is not None:
-        names, moment = NamedNodes(timeline), len(timeline) if n is None else n
-        return [answer(names, one, moment) for one in places]
-    failures = [why_failure(failure) for failure in all_failures(timeline)]
-    return failures[-1:] or [one.finding for one in check(timeline)]
 
 
 # Several ranks: a finding that many of them have is reported once

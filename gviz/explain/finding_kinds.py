@@ -36,8 +36,8 @@ from gviz.explain.findings import (
     vanishing_exploding,
     zero_gradient,
 )
+from gviz.explain.node_question import Question, Topic
 from gviz.explain.program_errors import Failure
-from gviz.explain.question import Question, Topic
 from gviz.explain.recording_overview import Survey
 
 Severity = Literal["error", "warning", "note", "fact"]

@@ -5,7 +5,8 @@ from explain.programs import recorded as of_a_file
 from explain.test_each_kind import found, recorded, told
 
 import gviz.engine as torch
-from gviz.explain.check import answers, check
+from gviz.explain.check import check
+from gviz.explain.question import answers
 from gviz.explain.why import why
 
 F = torch.nn.functional

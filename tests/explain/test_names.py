@@ -21,7 +21,7 @@ from gviz.explain.display_names import (
     title,
 )
 from gviz.explain.event_description import sentence
-from gviz.explain.why import answer
+from gviz.explain.question import answer
 from gviz.query.name_lookup import NamedNodes
 from gviz.query_syntax.place import place
 from gviz.render.scene import caption

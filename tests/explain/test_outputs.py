@@ -3,8 +3,8 @@
 import pytest
 from explain.programs import recorded
 
-from gviz.explain.check import answers
 from gviz.explain.event_description import sentence
+from gviz.explain.question import answers
 from gviz.tui.drawing.node_details import plain_panel
 from gviz.tui.drawing.tape import plain_tape
 

@@ -5,8 +5,9 @@ from explain.programs import HERE, line_of, recorded
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain.check import answers, check
+from gviz.explain.check import check
 from gviz.explain.finding import lines, whole
+from gviz.explain.question import answers
 from gviz.explain.why import why
 from gviz.values.value_text import norm
 

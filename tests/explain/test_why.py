@@ -12,8 +12,8 @@ from recording import timeline_of
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted
-from gviz.explain.check import answers
 from gviz.explain.finding import brief, lines
+from gviz.explain.question import answers
 from gviz.explain.why import why
 
 

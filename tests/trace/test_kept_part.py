@@ -8,7 +8,7 @@ import gviz
 from gviz.explain.check import check
 from gviz.explain.computation import computation
 from gviz.explain.event_description import sentence
-from gviz.explain.why import answer
+from gviz.explain.question import answer
 from gviz.query.name_lookup import NamedNodes
 
 ENGINES = [pytest.param("gviz.engine", id="builtin"), pytest.param("torch", marks=pytest.mark.torch)]

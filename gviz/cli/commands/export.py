@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gviz.cli import argument_order, shell_quoting, slide, streams
+from gviz.cli import argument_order, shell_quoting, streams, text_size
 from gviz.cli.options import at_option
 from gviz.cli.picture_files import draw_again, print_picture, suffix_of, write_picture
 from gviz.cli.program_run import Program, engine_option, is_trace, record_program
@@ -205,19 +205,19 @@ def _write(trace: Path, output: str, how: dict[str, Any], slides: Path | None, *
     streams.show(f"wrote {first} to {rest[-1].name}, {len(rest) + 1} pictures" if rest else f"wrote {first}")
     if slides is None or rest:
         return
-    tries = time.monotonic() - begun < slide.SECONDS and not kind_of(output).moves
+    tries = time.monotonic() - begun < text_size.SECONDS and not kind_of(output).moves
     draw = partial(draw_again, trace, slides, how) if tries else None
-    if hint := _figure_hint(first, how, draw) if how["figure"] else slide.hint(first, how, draw):
+    if hint := _figure_hint(first, how, draw) if how["figure"] else text_size.hint(first, how, draw):
         streams.show(hint)
 
 
-def _figure_hint(picture: Path, how: dict[str, Any], draw: slide.Draw | None) -> str:
+def _figure_hint(picture: Path, how: dict[str, Any], draw: text_size.Draw | None) -> str:
     """Return options that make the text of a figure larger; "" if the file is no figure or drawing takes too long."""
     from gviz.render.figure import FIGURES
 
     if draw is None or picture.suffix not in FIGURE_SUFFIXES:
         return ""
-    return slide.figure_hint(FIGURES[how["figure"]].least, how, draw)
+    return text_size.figure_hint(FIGURES[how["figure"]].least, how, draw)
 
 
 FIGURE_SUFFIXES = ".svg", ".png", ".pdf"

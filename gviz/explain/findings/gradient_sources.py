@@ -23,9 +23,9 @@ from gviz.explain.grad_history import (
     writes_since_pass,
 )
 from gviz.explain.hook_effects import HOOK_FIX, hook_finding, hook_findings, hooks_of
+from gviz.explain.node_question import Question
 from gviz.explain.parameter_updates import has_stepped
 from gviz.explain.program_source import line_text
-from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline

@@ -67,10 +67,10 @@ from gviz.explain.findings._nan_operation import (
 )
 from gviz.explain.findings.alarm import command_before, resumed_at
 from gviz.explain.grad_history import GradWrite, write_at
+from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS
 from gviz.explain.parameter_updates import is_unseen, step_of, step_words
 from gviz.explain.program_source import called_function, line_text
-from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
 from gviz.source.site import Frame

@@ -38,6 +38,7 @@ from gviz.explain.edit import (
     without_call,
 )
 from gviz.explain.finding import Finding
+from gviz.explain.node_question import Question, node_question
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_errors import ended_first, program_end
@@ -52,7 +53,6 @@ from gviz.explain.program_source import (
     variable_owners,
     variables_read,
 )
-from gviz.explain.question import Question, node_question
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, cuts_after, is_partial, loses_tracking, mend
 from gviz.source.site import Frame

@@ -10,8 +10,8 @@ from gviz.explain.computation import computation, dropout_effect
 from gviz.explain.contributions import contributions
 from gviz.explain.display_names import at_text, innermost, label, label_at, why_cut
 from gviz.explain.finding import Finding
+from gviz.explain.node_question import Question
 from gviz.explain.parameter_updates import is_unseen, step_of, step_words
-from gviz.explain.question import Question
 from gviz.values.value_text import grad, short
 
 

@@ -20,8 +20,8 @@ from math import prod
 from gviz.explain.display_names import at_text, innermost, label, label_at, op_title, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_sources import grad_sum
+from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import OF_LOSSES, SOFTMAXES, SQUASHING
-from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

@@ -18,6 +18,7 @@ from gviz.explain.edit import initializer
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
+from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import (
     CLAMPS,
     DRAWS,
@@ -34,7 +35,6 @@ from gviz.explain.operation_sets import (
 )
 from gviz.explain.parameter_updates import write_place
 from gviz.explain.program_source import line_text
-from gviz.explain.question import Question
 from gviz.explain.recording_overview import Survey
 from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState

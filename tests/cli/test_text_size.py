@@ -6,7 +6,7 @@ import struct
 import pytest
 from cli.programs import gviz, gviz_here
 
-from gviz.cli.slide import PART, USUAL, figure_hint, hint
+from gviz.cli.text_size import PART, USUAL, figure_hint, hint
 from gviz.errors import GvizError
 
 
@@ -91,13 +91,13 @@ def test_what_was_given_or_does_not_help_is_not_named(tmp_path):
 
 
 def test_nothing_is_tried_for_longer_than_somebody_waits(tmp_path, monkeypatch):
-    monkeypatch.setattr("gviz.cli.slide.SECONDS", -1.0)
+    monkeypatch.setattr("gviz.cli.text_size.SECONDS", -1.0)
     said, tried = told(tmp_path, {}, [({"labels": "min"}, 880)])
     assert (tried, "pt with" in said) == ([], False)
 
 
 def test_the_command_names_what_makes_this_picture_larger(tmp_path, monkeypatch):
-    monkeypatch.setattr("gviz.cli.slide.SECONDS", 60.0)
+    monkeypatch.setattr("gviz.cli.text_size.SECONDS", 60.0)
     chain = "\n".join(f"h{at} = torch.sin(h{at - 1})" for at in range(1, 14))
     (tmp_path / "t.py").write_text(f"import gviz.engine as torch\nh0 = torch.ones(3, requires_grad=True)\n{chain}\n")
     assert gviz("record", "-o", "t.gviz", "t.py", cwd=tmp_path)[0] == 0
@@ -168,7 +168,7 @@ def test_nothing_is_suggested_for_a_figure_with_readable_text(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_the_command_suggests_for_a_figure_what_was_tried_and_not_used(tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr("gviz.cli.slide.SECONDS", 60.0)
+    monkeypatch.setattr("gviz.cli.text_size.SECONDS", 60.0)
     for name, nodes in (("t", 2), ("long", 5)):
         chain = "\n".join(f"h{at} = torch.sin(h{at - 1})" for at in range(1, nodes))
         script = f"import gviz.engine as torch\nh0 = torch.ones(3, requires_grad=True)\n{chain}\n"
