@@ -17,6 +17,7 @@ from gviz.explain.check import check
 from gviz.explain.contributions import MOST_PARTS, origin
 from gviz.explain.display_names import at_text, label, label_at
 from gviz.explain.finding import Finding
+from gviz.explain.findings.alarm import alarm_at
 from gviz.explain.findings.loop import alive_graphs
 from gviz.explain.grad_history import accumulation
 from gviz.explain.parameter_updates import all_options, steps_by, why_nothing
@@ -83,6 +84,8 @@ def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     failure = failure_at(names.timeline, n) if n and not text.strip() else None
     if failure is not None and not failure.node:
         return why_failure(failure)
+    if not text.strip() and (alarm := alarm_at(names.timeline, n)) is not None:
+        return alarm
     if (word := _of_words(names, text)) in _WORDS:
         return _WORDS[word](names, n)
     if (part := _INDEXED.fullmatch(_place_in_question(text))) is not None:

@@ -46,6 +46,8 @@ def test_the_debugger_opens_at_the_alarm_and_after_the_next_iteration(shell):
     shell.until(
         "REPLAY", ": the loss is nan and the norm of the gradients is nan · c: resume the program", "train.py:10"
     )
+    shell.keys("e")
+    shell.until("it was not recorded; the next iterations are", "gviz record --from-iteration ")
     shell.keys("c")
     shell.until("REPLAY", "of loss = nan", "the program marked this moment: iteration")
     shell.keys("q")

@@ -12,10 +12,12 @@ from gviz.events import BackwardStarted, Failed, Marked, NodeCreated, OptimizerS
 from gviz.explain.check import check
 from gviz.explain.finding import Finding, lines
 from gviz.explain.findings._nan_operation import too_short
-from gviz.explain.findings.alarm import in_unrecorded_iteration
+from gviz.explain.findings.alarm import alarm_at, in_unrecorded_iteration
 from gviz.explain.program_errors import all_failures
+from gviz.explain.question import answer
 from gviz.explain.recording_overview import Survey
 from gviz.explain.why import why
+from gviz.query.name_lookup import NamedNodes
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.trace.whole_iterations import RecordedIterations
@@ -886,6 +888,21 @@ def test_an_alarm_of_an_iteration_that_was_not_recorded_comes_with_a_command():
     assert alarm.text == "iteration 40: the loss is nan"
     assert alarm.event > 1
     assert alarm.fix == "gviz record --from-iteration 39 train.py --lr 0.1 (if the program sets its seeds)"
+
+
+def test_the_moment_of_an_alarm_is_explained_by_it_until_the_next_iteration_begins():
+    marks = [Marked("iteration 1"), Marked("alarm at iteration 40: the loss is nan"), Marked("iteration 50")]
+    log = MemoryLog([marks[0], *events_of(saturated), *marks[1:], OptimizerStepped("SGD", (), 0)])
+    log.recorded_iterations = RecordedIterations(
+        60, 1, ((1, 1), (50, 50)), (), ((40, "the loss is nan"),), last_good=(39,), program=("train.py",)
+    )
+    timeline = Timeline(log)
+    at = timeline.marks[1][0]
+    assert [n for n in range(len(timeline) + 1) if alarm_at(timeline, n) is not None] == [at, at + 1]
+    alarm = answer(NamedNodes(timeline), "", at, selected=1)
+    assert alarm.text == "iteration 40: the loss is nan"
+    assert alarm.fix == "gviz record --from-iteration 39 train.py (if the program sets its seeds)"
+    assert answer(NamedNodes(timeline), "", at - 1, selected=1).kind != "alarm"
 
 
 def failed_in(finding, *events, whole=((1, 1), (50, 50))):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
 
-from gviz.events import DataSet, NodeCreated, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, Marked, NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, nodes
 from gviz.explain.program_errors import Failure
 from gviz.explain.recording_overview import Survey
@@ -44,6 +44,31 @@ def alarms(survey: Survey) -> Iterator[Finding]:
     parts = [Finding("more", _text(at, text), _marked(timeline, at)) for at, text, _ in others[: _MOST - 1]]
     fix = f"{shown(command)} ({_SEEDS})" if command else ""
     yield Finding("alarm", _text(iteration, what), _marked(timeline, iteration), parts=tuple(parts), fix=fix)
+
+
+def alarm_at(timeline: Timeline, n: int) -> Finding | None:
+    """Return the alarm at moment `n`, or before it with nothing but the later values of tensors in between.
+
+    The program is paused there: its iteration was not recorded, and only the values that it left are known.
+    """
+    recorded = timeline.recorded_iterations
+    before = timeline.marks[: bisect_left(timeline.marks, (n + 1, ""))]
+    if before and NUMBERED.fullmatch(before[-1][1]):  # the recording continues with this iteration
+        before = before[:-1]
+    marked, name = before[-1] if before else (0, "")
+    match = _ALARM.match(name)
+    if recorded is None or match is None or not recorded.paused or recorded.has_whole(int(match[1])):
+        return None
+    if sum(1 for _ in timeline.select((Marked, StorageWritten, DataSet), marked + 1, n + 1)) < n - marked:
+        return None
+    known = zip_longest(recorded.alarms, recorded.last_good[: len(recorded.alarms)])
+    for (iteration, what), since in known:
+        if iteration == int(match[1]):
+            command = recorded.command_from(since) if since else ""
+            parts = (Finding("unrecorded", "it was not recorded; the next iterations are, if the program continues"),)
+            fix = f"{shown(command)} ({_SEEDS})" if command else ""
+            return Finding("alarm", _text(iteration, what), marked, parts=parts, fix=fix)
+    return None
 
 
 def _text(iteration: int, what: str) -> str:
