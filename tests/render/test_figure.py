@@ -18,6 +18,7 @@ from gviz.render.boxes.fold import Filter
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
 from gviz.render.graphviz.dot import digraph
+from gviz.render.graphviz.placement import is_chain
 from gviz.render.graphviz.scene_drawing import in_figure
 from gviz.render.picture_content import ExportOptions, moment_scene
 from gviz.render.scene import Options
@@ -297,3 +298,55 @@ def test_a_long_chain_is_folded_into_columns_in_which_its_text_can_be_read(tmp_p
     assert any("columns" in note for note in notes)
     assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= 12
     assert svg.count(b'class="node') >= 33
+
+
+class Ladder(torch.nn.Module):
+    """A chain of layers, and with `skips` the sums of a U-Net, which cross it."""
+
+    def __init__(self, skips):
+        super().__init__()
+        self.skips = skips
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(6 + n, 7 + n if n < 11 else 6) for n in range(12))
+        self.joins = torch.nn.ModuleList(torch.nn.Linear(6, 6) for _ in range(2))
+
+    def forward(self, x):
+        first = y = x
+        for layer in self.layers:
+            y = layer(y)
+        for join in self.joins:
+            y = join(y + first) if self.skips else join(y)
+        return y
+
+
+@pytest.mark.parametrize("skips", [False, True], ids=["chain", "skips"])
+def test_only_a_chain_with_small_text_is_folded_on_a_slide(tmp_path, skips):
+    torch.manual_seed(0)
+    with gviz.record(tmp_path / "t.gviz"):
+        Ladder(skips)(torch.nn.Linear(6, 6)(torch.randn(4, 6))).sum().backward()
+    svg, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9", depth=1)
+    folded = [note for note in notes if "columns, without frames: in one column the text would be small" in note]
+    assert bool(folded) is not skips
+    if not skips:  # in one column it is less than 6 points high
+        assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= 9
+
+
+def lines_between(*pairs):
+    """A scene of boxes with these lines."""
+    names = dict.fromkeys(name for pair in pairs for name in pair)
+    edges = [SimpleNamespace(source=one, target=other, kind="data", slot=0) for one, other in pairs]
+    return SimpleNamespace(boxes=[SimpleNamespace(key=name) for name in names], edges=edges, columns=1)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "chain"),
+    [
+        (("ab", "bc", "cd"), True),
+        (("ab", "bc", "cd", "xd", "yb"), True),  # data and labels
+        (("ab", "bc", "cd", "bd"), False),
+        (("ab", "bc", "bd", "ce", "de"), False),
+        (("ab", "bc", "cd", "xy", "yc"), False),
+    ],
+    ids=["line", "leaves", "skip", "branches", "two-sources"],
+)
+def test_a_chain_has_one_box_with_inputs_on_each_level(pairs, chain):
+    assert is_chain(lines_between(*pairs)) is chain

@@ -260,6 +260,22 @@ def columns(scene: Scene) -> dict[str, int]:
     """
     if scene.columns < 2:
         return {}
+    level = _levels(scene)
+    height = -(-(max(level.values(), default=0) + 1) // scene.columns)
+    return {key: at // height for key, at in level.items()}
+
+
+def is_chain(scene: Scene) -> bool:
+    """Return whether each box leads to one box on the next level. Boxes without inputs may lead anywhere."""
+    level, lines = _levels(scene), [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+    inner = {edge.target for edge in lines}
+    steps = {(level[edge.source], edge.source, edge.target) for edge in lines if edge.source in inner}
+    is_next = all(level[target] == at + 1 for at, _, target in steps)
+    return is_next and len(steps) == len({at for at, _, _ in steps})
+
+
+def _levels(scene: Scene) -> dict[str, int]:
+    """Return the level of each box: the most lines that lead to it."""
     level = dict.fromkeys((box.key for box in scene.boxes), 0)
     lines = [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
     for _ in level:
@@ -270,5 +286,4 @@ def columns(scene: Scene) -> dict[str, int]:
     inner = {edge.target for edge in lines}
     for key in level.keys() - inner:
         level[key] = max(min((level[edge.target] for edge in lines if edge.source == key), default=1) - 1, 0)
-    height = -(-(max(level.values(), default=0) + 1) // scene.columns)
-    return {key: at // height for key, at in level.items()}
+    return level

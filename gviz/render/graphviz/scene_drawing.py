@@ -12,7 +12,7 @@ from gviz.render.boxes.graph_options import Density
 from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT, Figure, figures_for
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
-from gviz.render.graphviz.placement import INCH, Placing, placing
+from gviz.render.graphviz.placement import INCH, Placing, is_chain, placing
 from gviz.render.graphviz.process import Picture, TooSlowError, draw, draw_all
 from gviz.render.picture_content import ExportOptions, requested_scene, require_readable
 from gviz.render.scene import Scene, framed
@@ -77,16 +77,48 @@ def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
     needs the room.
     """
     scene = requested_scene(timeline, n, options, as_picture=True, fits=True)
-    if options.figure is None or len(scene.boxes) > MOST_FOLDED or _can_be_read(scene, options):
+    if options.figure is None or len(scene.boxes) > MOST_FOLDED:
         return scene
+    if _can_be_read(scene, options):
+        return _on_slide(scene, options)
     may_shorten = not options.keeps_labels and options.drawing.overlay is None and options.drawing.density == "short"
     for density, what in _LESS_TEXT.items() if may_shorten else ():
         less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=_ignore)
         folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
         if _can_be_read(folded, options):
             options.note(f"{what}: the text of the figure would be less than {LEAST_TEXT:g} pt high")
-            return folded
+            return _on_slide(folded, options)
     return _in_columns(scene, options)
+
+
+def _on_slide(scene: Scene, options: ExportOptions) -> Scene:
+    """Return a scene whose text would be small on a slide in columns, if it is a chain; any other one as it is.
+
+    Other graphs would have lines between the columns, which are harder to read than small text.
+    """
+    figure, quiet = FIGURES[options.figure or "one-column"], replace(options, note=_ignore)
+    if not figure.fills or not is_chain(scene):
+        return scene
+    texts = [figure.scale(*_figure_size(_turned(scene, options, way), options)) * TEXT for way in ("TB", "LR")]
+    if max(texts) >= figure.least - 0.05:
+        return scene
+    folded = _in_columns(scene, quiet)
+    text = figure.scale(*_figure_size(_fitting(folded, options), options)) * TEXT
+    if folded.columns < 2 or text < min(figure.least, LARGER * max(texts)):
+        return scene
+    options.note(f"folded into {folded.columns} columns, without frames: in one column the text would be small")
+    return folded
+
+
+LARGER = 1.5
+"""The least gain in the height of text for which a slide is folded."""
+
+
+def _turned(scene: Scene, options: ExportOptions, way: str) -> Digraph:
+    graph = _fitting(scene, options)
+    if options.direction == "auto":
+        graph.graph_attr["rankdir"] = way
+    return graph
 
 
 def _in_columns(scene: Scene, options: ExportOptions) -> Scene:
