@@ -4,18 +4,22 @@ The line to name ends with ``#!``.
 """
 
 import runpy
+from time import perf_counter
 
 import pytest
+from explain.programs import recorded_text
 
 from gviz.explain.check import check
 from gviz.explain.finding import lines
+from gviz.explain.findings.checkpoint import other_recomputation
+from gviz.explain.recording_overview import Survey
 from gviz.trace import load
 from gviz.trace.recording.record import record
 
 HEAD = """
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 F = nn.functional
 torch.manual_seed(0)
 """
@@ -263,6 +267,18 @@ MISTAKES = {
         BLOCKS.replace("CALL", "checkpoint(block, x, use_reentrant=True, preserve_rng_state=False)  #!"),
         ("torch",), "warning", "other-recomputation", ["gives other numbers"], "preserve_rng_state",
     ),
+    "noise that is made anew in a checkpoint": (
+        BLOCKS.replace("CALL", "checkpoint(lambda x: block(x + torch.randn(16, 4)), x, "
+                               "use_reentrant=False, preserve_rng_state=False)  #!"),
+        ("torch",), "warning", "other-recomputation", ["gives other numbers", "made on the same line"],
+        "preserve_rng_state",
+    ),
+    "dropout in a checkpoint of a sequence": (
+        BLOCKS.replace("CALL", "checkpoint_sequential([*block, *block[:3], nn.Tanh()], 2, x, use_reentrant=False, "
+                               "preserve_rng_state=False)  #!")
+        .replace("8), nn.Tanh", "4), nn.Tanh").replace("8, 1", "4, 1"),
+        ("torch",), "warning", "other-recomputation", ["gives other numbers", "another forward"], "preserve_rng_state",
+    ),
     "adapted weights that no loss uses": (
         INNER + "    grads = torch.autograd.grad(loss, params.values(), create_graph=True)  #!\n"
         "    fast = {k: p - 0.1 * g for (k, p), g in zip(params.items(), grads)}\n"
@@ -415,6 +431,9 @@ F.ctc_loss(scores, torch.tensor([[1, 1, 2]]), (3,), (3,)).backward()  #!
 }  # fmt: skip
 
 HEALTHY = {
+    "dropout of ones, in a forward and of a gradient": (
+        "net = nn.Linear(8, 8)\nh = net(F.dropout(torch.ones(4, 8)))\n"
+        "h.register_hook(lambda g: F.dropout(g))\nh.sum().backward()\n", BOTH),
     "a gradient by an argument that is used": (
         "w = torch.randn(3)\nprint(torch.func.grad(lambda w, x: (w * x).sum())(w, torch.ones(3)))\n", ("torch",)),
     "a second derivative of a linear function": (
@@ -633,6 +652,18 @@ def test_a_mistake_is_found_with_its_line_and_fix(name, engine, checks):
 @pytest.mark.parametrize(("name", "engine"), rows(HEALTHY))
 def test_what_nearly_is_such_a_mistake_is_not_found(name, engine, checks):
     assert [str(one) for one in checks.of_text(HEAD + HEALTHY[name][0], engine).found] == []
+
+
+@pytest.mark.torch
+def test_a_long_chain_that_is_differentiated_twice_is_compared_with_its_forward_in_linear_time(tmp_path, checks):
+    chain = "w = torch.randn(4, requires_grad=True)\nx = w * 1\nfor i in range(3000):\n    x = -x.sin()\n"
+    twice = "g, = torch.autograd.grad(x.sum(), w, create_graph=True)\ng.pow(2).sum().backward()\n"
+    timeline = recorded_text(HEAD + chain + twice, tmp_path, "torch")
+    survey = Survey(timeline)
+    survey.nodes  # noqa: B018  # read before the clock starts
+    began = perf_counter()
+    assert [one for one in other_recomputation(survey) if one is not None] == []
+    assert perf_counter() - began < 5
 
 
 @pytest.mark.parametrize(("index", "write", "is_lost"), [
