@@ -108,7 +108,7 @@ def test_other_files_are_not_traces(tmp_path, content, why):
 def test_a_missing_file_says_how_to_get_one(tmp_path):
     error = refused(tmp_path / "none.gviz")
     assert error.what.endswith("does not exist")
-    assert error.hint
+    assert error.hint == "gviz record -o FILE SCRIPT writes a trace"  # options of gviz come before the script
 
 
 def test_a_folder_is_not_a_trace(tmp_path):

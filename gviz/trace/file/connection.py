@@ -157,7 +157,7 @@ def _look_at(path: Path) -> None:
         with path.open("rb") as file:
             head = file.read(len(file_format.MAGIC))
     except FileNotFoundError:
-        raise _refusal(path, "does not exist", "gviz record SCRIPT -o FILE writes a trace") from None
+        raise _refusal(path, "does not exist", "gviz record -o FILE SCRIPT writes a trace") from None
     except IsADirectoryError:
         raise _refusal(path, "is a folder", "name a trace in it") from None
     except (OSError, ValueError) as error:
