@@ -64,7 +64,7 @@ SDPA = "h = F.scaled_dot_product_attention(q, k, v, attn_mask=MASK)  #!"
 INVERTED = {
     "a triangle that is filled with -inf": (
         causal('scores = scores.masked_fill(tri == 1, float("-inf"))  #!', "tri = torch.tril(torch.ones(T, T))"),
-        ["shows only what comes later", "position 5 none", "tri != 1"],
+        ["shows only what comes later", "position 5 none, and its softmax is nan", "tri != 1"],
     ),
     "a triangle that is too large to be kept": (
         causal("scores = scores.masked_fill(tri[:T, :T] != 0, -1e9)  #!", "tri = torch.tril(torch.ones(70, 70))", 50),
@@ -81,6 +81,14 @@ INVERTED = {
     "positions that are compared": (
         causal("scores = torch.where(at[:, None] < at[None], scores, torch.tensor(-1e9))  #!", "at = torch.arange(T)"),
         ["shows only what comes later", "here True takes part"],
+    ),
+    "scores or a number where positions are compared": (
+        causal("scores = torch.where(at[:, None] < at[None], scores, -1e9)  #!", "at = torch.arange(T)"),
+        ["shows only what comes later", "here True takes part"],
+    ),
+    "a number or scores where positions are compared": (
+        causal("scores = torch.where(at[:, None] >= at[None], -math.inf, scores)  #!", "at = torch.arange(T)"),
+        ["shows only what comes later", "here True is hidden"],
     ),
     "the upper triangle with a diagonal": (
         causal("scores = scores.masked_fill(past == 1, -1e9)  #!", "past = torch.tril(torch.ones(T, T), -1)"),
@@ -183,6 +191,14 @@ for i in range(3):
 
 def inverted_in(text, engine, checks):
     return [one for one in checks.of_text(text, engine).found if one.finding.kind == "inverted-mask"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_row_of_which_a_finite_number_hides_all_has_no_nan(engine, checks):
+    text = HEAD + causal("scores = scores.masked_fill(tri == 1, -1e4)", "tri = torch.tril(torch.ones(T, T))")
+    (finding,) = (one.finding for one in checks.of_text(text, engine).found if one.finding.kind == "inverted-mask")
+    (part,) = finding.parts
+    assert part.text.endswith("position 5 none")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -100,14 +100,19 @@ def _uses(survey: Survey) -> Iterator[_Use]:
             # where attention consists of several operations, its mask is a further input of the last one
             masks = [one for one in inputs[1:] if one is not None and _is_bool(one)]
             yield from (_Use(record, mask, shows=True) for mask in masks)
-        elif record.op == "where" and len(inputs) == 3:
-            cond, one, other = inputs
-            if cond is not None and (_is_low(one) or _is_low(other)):
-                yield _Use(record, cond, shows=_is_low(other))
+        elif record.op == "where" and len(inputs) > 1:
+            attrs = dict(record.created.attrs)  # a plain number is there, not among the inputs
+            one, other = inputs[1], inputs[2] if len(inputs) > 2 else None
+            is_low = [
+                _is_low(one) or _is_low_number(attrs.get("self")),
+                _is_low(other) or _is_low_number(attrs.get("other")),
+            ]
+            if inputs[0] is not None and any(is_low):
+                yield _Use(record, inputs[0], shows=is_low[1])
         elif record.op in ("masked_fill", "setitem") and len(inputs) > 1:
             mask, low = inputs[1], dict(record.created.attrs).get("value")
-            is_low = _is_low(inputs[2] if len(inputs) > 2 else None) or (isinstance(low, int | float) and low <= _LOW)
-            if mask is not None and _is_bool(mask) and is_low:
+            is_low_fill = _is_low(inputs[2] if len(inputs) > 2 else None) or _is_low_number(low)
+            if mask is not None and _is_bool(mask) and is_low_fill:
                 yield _Use(record, mask, shows=False)
         elif _is_of_scores(record):
             yield _source_of(survey, record, booleans)
@@ -130,6 +135,10 @@ def _is_low(record: NodeRecord | None) -> bool:
     value = record.value if record is not None else None
     stats = value.statistics() if value is not None else None
     return stats is not None and value is not None and value.size > 0 and (stats.inf == value.size or stats.max <= _LOW)
+
+
+def _is_low_number(number: object) -> bool:
+    return isinstance(number, int | float) and number <= _LOW
 
 
 def _is_of_scores(record: NodeRecord) -> bool:
@@ -482,7 +491,9 @@ def _causal_finding(survey: Survey, use: _Use, diagonal: int) -> Finding:
     n = use.mask.shape[-1]
     sees = "position 0 sees all positions after it" if diagonal == 0 else "position 0 sees all positions"
     last = f"position {n - 1} none" if diagonal == 0 else f"position {n - 1} sees only itself"
-    last += ", and its softmax is nan" * (diagonal == 0)
+    stats = use.record.value.statistics() if use.record.value is not None else None
+    has_nan = stats is not None and bool(stats.inf or stats.nan)  # a large finite number hides all of a row alike
+    last += ", and its softmax is nan" * (diagonal == 0 and has_nan)
     part = Finding("mask", f"{label_at(timeline, use.mask.node)} {shape_text(use.mask.shape)}: {sees}, {last}",
                    use.mask.seq, use.mask.node, at=survey.at(use.mask))  # fmt: skip
     fix, edit = f"hide the others: {_advice(use)}", inverted(timeline, at, timeline.info(use.mask.node).name)
