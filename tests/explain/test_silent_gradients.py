@@ -391,3 +391,21 @@ LAST
     assert "changed-through-data" not in kinds(program.replace("LAST", ""))
     changed = "y = Cube.apply(x); x.data[0] = 7; y.sum().backward()"
     assert "changed-through-data" in kinds(program.replace("LAST", changed))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_takes_only_a_shape_cuts_no_path(engine, kinds):
+    found = kinds(
+        """
+net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(2):
+    x = torch.rand(6, 2, requires_grad=True)
+    u = net(x)
+    du = torch.autograd.grad(u, x, torch.ones_like(u), create_graph=True)[0]
+    opt.zero_grad(); du.pow(2).mean().backward(); opt.step()
+""",
+        engine,
+    )
+    assert "2.bias got no gradient" in found["not-reached"].text
+    assert not {"cut"} & found.keys()

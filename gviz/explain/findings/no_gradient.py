@@ -639,8 +639,12 @@ def _by_line(cuts: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _ends(question: Question, node: int) -> Iterator[Finding]:
-    """Yield the untracked operations where the paths forward from a node leave the graph."""
-    for info in cuts_after(question.timeline, node, range(question.moment.n + 1)):
+    """Yield the untracked operations where the paths forward from a node leave the graph.
+
+    An operation that takes no more than a shape, such as ``ones_like``, cuts no path.
+    """
+    cuts = cuts_after(question.timeline, node, range(question.moment.n + 1))
+    for info in (info for info in cuts if not takes_shape(info)):
         text = f"cut at {label(question.timeline, info.node)}{at_text(info.frames)}: {why_untracked(info.created)}"
         how = mend(question.timeline, info)
         yield Finding("cut", text, info.born, info.node, (), how.fix, how.at or innermost(info), edit=how.edit)
