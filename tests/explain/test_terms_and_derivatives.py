@@ -259,6 +259,16 @@ MISTAKES = {
         POINTS + "    second = torch.autograd.grad(du.sum(), x, create_graph=True)[0][:, 0]  #!" + SOLVED,
         ("torch",), "note", "cross-derivatives", ["mixes 2 columns"], "one column at a time",
     ),
+    "a second derivative of all columns with ones": (
+        POINTS + "    ones = torch.ones_like(du)\n"
+        "    second = torch.autograd.grad(du, x, ones, create_graph=True)[0][:, 0]  #!" + SOLVED,
+        ("torch",), "note", "cross-derivatives", ["mixes 2 columns", "grad_outputs= of ones adds up"],
+        "one column at a time",
+    ),
+    "a sum over the columns of such a second derivative": (
+        POINTS + "    second = torch.autograd.grad(du.sum(), x, create_graph=True)[0].sum(1)  #!" + SOLVED,
+        ("torch",), "note", "cross-derivatives", ["mixes 2 columns"], "one column at a time",
+    ),
     "dropout that is drawn again": (
         BLOCKS.replace("CALL", "checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)  #!"),
         ("torch",), "warning", "other-recomputation", ["gives other numbers", "another forward"], "preserve_rng_state",
@@ -431,6 +441,11 @@ F.ctc_loss(scores, torch.tensor([[1, 1, 2]]), (3,), (3,)).backward()  #!
 }  # fmt: skip
 
 HEALTHY = {
+    "a second derivative of one column with ones, and its product with a vector": (
+        POINTS + "    first = du[:, :1]\n    ones = torch.ones_like(first)\n"
+        "    mixed = torch.autograd.grad(du, x, torch.tensor([[1.0, 2.0]] * 6), create_graph=True)[0][:, 1]\n"
+        "    second = torch.autograd.grad(first, x, ones, create_graph=True)[0][:, 0] + mixed" + SOLVED,
+        ("torch",)),
     "dropout of ones, in a forward and of a gradient": (
         "net = nn.Linear(8, 8)\nh = net(F.dropout(torch.ones(4, 8)))\n"
         "h.register_hook(lambda g: F.dropout(g))\nh.sum().backward()\n", BOTH),

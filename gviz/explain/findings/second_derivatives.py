@@ -78,18 +78,21 @@ _COLUMNS = ("getitem", "index", "index_select", "select", "slice", "narrow", "un
 
 
 def cross_derivatives(survey: Survey) -> Iterator[Finding]:
-    """Yield derivatives of the sum of a whole gradient by the same tensor, of which the program reads a column.
+    """Yield derivatives of the sum of a whole gradient by the same tensor, of which the program reads columns.
 
     The sum over rows is harmless where each row is a sample. The sum over columns adds up all mixed derivatives. Where
     the first result has a number for each element, as a function of each element has, there are none.
     """
+    timeline = survey.timeline
     captured = {(event.pass_nr, event.node) for _, event in survey.select(GradCaptured)}
     passes = {event.pass_nr: event for _, event in survey.passes}
     calls: set[int] = set()
     nodes_by_pass = _nodes_by_pass(survey) if len(captured) > 1 else {}
     for event in passes.values():
         total = survey.nodes.get(event.roots[0][0]) if len(event.roots) == 1 and event.inputs else None
-        gradient = next(survey.sources(total), None) if total is not None and _is_whole_sum(total) else None
+        gradient = total if _is_summed_by_ones(event) else None
+        if total is not None and _is_whole_sum(total):
+            gradient = next(survey.sources(total), None)
         first = passes.get(gradient.created.during[0]) if gradient is not None else None
         if total is None or gradient is None or first is None or event.stack in calls:
             continue
@@ -104,11 +107,18 @@ def cross_derivatives(survey: Survey) -> Iterator[Finding]:
         )
         if column is not None:
             calls.add(event.stack)
-            yield _cross_finding(survey, total, gradient, column)
+            at = survey.at(total) if total is not gradient else next(iter(timeline.stack(event.stack)), None)
+            yield _cross_finding(survey, total, gradient, column, at)
 
 
 def _is_whole_sum(record: NodeRecord) -> bool:
     return record.op == "sum" and record.created.kind == "op" and not record.shape
+
+
+def _is_summed_by_ones(event: BackwardStarted) -> bool:
+    """Return whether a pass begins with ones for each element, as ``grad_outputs=torch.ones_like(du)`` has them."""
+    stats = event.seeds[0].statistics() if len(event.seeds) == 1 and event.seeds[0].shape else None
+    return stats is not None and stats.min == stats.max == 1 and not stats.nan
 
 
 def _is_by_element(survey: Survey, first: BackwardStarted, shape: tuple[int, ...]) -> bool:
@@ -123,21 +133,25 @@ def _is_by_element(survey: Survey, first: BackwardStarted, shape: tuple[int, ...
 
 
 def _columns(survey: Survey, record: NodeRecord, shape: tuple[int, ...]) -> Iterator[NodeRecord]:
-    """Yield the parts of the last dimension that the program takes from a result of a pass."""
+    """Yield the parts of the last dimension that the program takes from a result of a pass, and the sums over it."""
     if record.shape != shape:
         return
     for user in _tracked_users(survey, record):
-        if user.op in _COLUMNS and user.shape != shape and (user.shape[-1:] != shape[-1:]):
+        is_column = user.op in _COLUMNS and user.shape != shape and user.shape[-1:] != shape[-1:]
+        if is_column or (user.op == "sum" and user.shape in (shape[:-1], (*shape[:-1], 1))):
             yield user
 
 
-def _cross_finding(survey: Survey, total: NodeRecord, gradient: NodeRecord, column: NodeRecord) -> Finding:
+def _cross_finding(
+    survey: Survey, total: NodeRecord, gradient: NodeRecord, column: NodeRecord, at: Frame | None
+) -> Finding:
     timeline, columns = survey.timeline, gradient.shape[-1]
     text = titled(f"{{}} is part of a derivative that mixes {columns} columns", label(timeline, column.node))
-    adds = f"{label_at(timeline, total.node)} adds up the {columns} columns of {label(timeline, gradient.node)} first"
+    by = label_at(timeline, total.node) if total is not gradient else "grad_outputs= of ones"
+    adds = f"{by} adds up the {columns} columns of {label(timeline, gradient.node)} first"
     part = Finding("sum", f"{adds}: column i has the sum over j of the derivatives by i and j", total.seq, total.node)
     fix = "one column at a time: autograd.grad(du[:, 0].sum(), x, create_graph=True)[0][:, 0]"
-    return Finding("cross-derivatives", text, column.seq, column.node, (part,), fix, survey.at(total), suspected=True)
+    return Finding("cross-derivatives", text, column.seq, column.node, (part,), fix, at, suspected=True)
 
 
 # A gradient of torch.func by an argument that the function does not use
