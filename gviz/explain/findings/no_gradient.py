@@ -506,11 +506,15 @@ def _numbers_taken(timeline: Timeline, info: NodeInfo) -> Frame | None:
     return None
 
 
-def _is_updated_like_others(timeline: Timeline, last: NodeInfo) -> bool:
+def _is_updated_like_others(timeline: Timeline, node: NodeInfo, last: NodeInfo) -> bool:
     """Return whether a loop over parameters made an unused result, and from another parameter one that is used.
 
-    The inner loop of a meta-learner adapts all parameters of a model, also those that its loss does not use.
+    The inner loop of a meta-learner adapts all parameters of a model, also those that its loss does not use. A new
+    parameter has the shape of the old one; a line such as ``[head(x) for head in heads]`` makes other shapes.
     """
+    old, new = node.created.first_value, last.created.first_value
+    if old is None or new is None or old.shape != new.shape:
+        return False
     nodes, end = timeline.nodes, last.node
     while (users := nodes.users(end)) and timeline.info(users[-1]).created.stack == last.created.stack:
         end = users[-1]
@@ -530,7 +534,7 @@ def not_reached(question: Question, text: str, last: NodeInfo) -> Finding:
         parts = (Finding("copied", began, copied.born, copied.node, at=innermost(copied)), used)
         fix = "use the parameter itself, or copy the gradient of the copy to it: p.grad = copy.grad, before the step"
         return Finding("not-reached", text, copied.born, question.node, parts, fix, innermost(copied))
-    if fresh is None and _is_updated_like_others(question.timeline, last):
+    if fresh is None and _is_updated_like_others(question.timeline, question.info, last):
         text = titled("{} is only updated, like all others: nothing uses the result", name)
         fix = "leave it out of these parameters, or use it in what the loss is made from"
         return Finding("not-reached", text, 0, question.node, (used,), fix, innermost(last), suspected=True)
