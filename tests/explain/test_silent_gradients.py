@@ -413,7 +413,8 @@ for i in range(2):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_head_that_the_loss_leaves_out_is_not_only_updated(engine, kinds):
-    found = kinds("""
+    found = kinds(
+        """
 net, heads = nn.Linear(2, 8), nn.ModuleList(nn.Linear(8, 1) for _ in range(2))
 opt = torch.optim.SGD([*net.parameters(), *heads.parameters()], lr=0.1)
 for i in range(2):
@@ -421,5 +422,7 @@ for i in range(2):
     outs = [head(h) for head in heads]
     loss = outs[0].pow(2).mean()
     opt.zero_grad(); loss.backward(); opt.step()
-""", engine)["not-reached"]
+""",
+        engine,
+    )["not-reached"]
     assert "is not connected to" in found.text

@@ -49,7 +49,21 @@ def net(loss, size=3, lr=2e-2):
     return of(NET, loss, SIZE=size, LR=lr)
 
 
+def with_two_optimizers(loss, option=""):
+    """The decoder has an optimizer of its own, and both follow one pass."""
+    text = of(VAE, loss).replace(
+        ", *dec.parameters()], lr=2e-2)", f"], lr=2e-2)\nother = torch.optim.Adam(dec.parameters(), lr=2e-2{option})"
+    )
+    return text.replace("opt.zero_grad()", "opt.zero_grad(); other.zero_grad()").replace(
+        "opt.step()", "opt.step()\n    other.step()"
+    )
+
+
 UNBOUNDED = {
+    "a divergence that two optimizers follow": (
+        with_two_optimizers("kl = 0.5 * (1 + s - m.pow(2) - s.exp()).sum() / 32  #!\nloss = rec + kl"),
+        ["falls without bound", "loss = rec - kl"],
+    ),
     "a divergence with the other sign": (
         of(VAE, "kl = 0.5 * (1 + s - m.pow(2) - s.exp()).sum() / 32  #!\nloss = rec + kl"),
         ["falls without bound", "the part of", "kl = ", "is at least 0", "loss = rec - kl"],
@@ -77,6 +91,8 @@ UNBOUNDED = {
     ),
 }  # fmt: skip
 HEALTHY = {
+    "an optimizer that maximizes next to another one": with_two_optimizers(
+        "kl = 0.5 * (1 + s - m.pow(2) - s.exp()).sum() / 32\nloss = rec + kl", ", maximize=True"),
     "a divergence": of(VAE, "kl = -0.5 * (1 + s - m.pow(2) - s.exp()).sum() / 32\nloss = rec + kl"),
     "a policy gradient": net(
         "logp = F.log_softmax(out, 1)[torch.arange(32), y]\nloss = -(logp * torch.randn(32)).mean()"),

@@ -7,9 +7,10 @@ make it larger and larger. It is reported if the loss in fact falls below 0, and
 Example. ``kl = 0.5 * (1 + logvar - mu.pow(2) - logvar.exp()).sum()`` and ``loss = rec + kl``: the loss subtracts
 ``logvar.exp()``, which grows until it overflows. The divergence is ``-kl``.
 
-Limits. Programs with several optimizers are left out: a part of a GAN may maximize what another one minimizes. So are
-programs whose optimizer has an input, as an attack or a search for what a network likes best, and
-terms whose sign is not known, as the product of a log probability and an advantage, or the score of a critic.
+Limits. Programs with several optimizers are left out, unless all of them follow one call of backward: a part of a GAN
+may maximize what another one minimizes. So are programs whose optimizer has an input, as an attack or a search for
+what a network likes best, and terms whose sign is not known, as the product of a log probability and an advantage, or
+the score of a critic.
 """
 
 from __future__ import annotations
@@ -72,11 +73,11 @@ def falls_without_bound(survey: Survey) -> Iterator[Finding | None]:
     """Yield calls of backward whose loss falls below 0, faster and faster, by a subtracted term of at least 0."""
     timeline = survey.timeline
     steps = {event.stack for _, event in survey.select(OptimizerStepped) if event.parameters}
-    if len(steps) != 1:
-        return
     calls: defaultdict[int, list[int]] = defaultdict(list)
     for seq, event in survey.passes:
         calls[event.stack].append(seq)
+    if not steps or (len(steps) > 1 and len(calls) > 1):
+        return
     for seqs in calls.values():
         yield None
         known = [one for seq in seqs if (one := loss_at(timeline, seq)) is not None and isfinite(one[1])]
@@ -113,9 +114,10 @@ def _is_trained_alone(survey: Survey) -> bool:
 
 
 def _maximizes(survey: Survey) -> bool:
-    """Return whether an optimizer makes its loss larger."""
-    seq, step = next(reversed([*survey.select(OptimizerStepped)]))
-    return any(options_of(survey.timeline, node, seq).get("maximize") for node in step.parameters[:1])
+    """Return whether an optimizer makes its loss larger, as its last step shows."""
+    last = {event.stack: (seq, event) for seq, event in survey.select(OptimizerStepped)}
+    firsts = [(seq, node) for seq, step in last.values() for node in step.parameters[:1]]
+    return any(options_of(survey.timeline, node, seq).get("maximize") for seq, node in firsts)
 
 
 # The terms of a loss
