@@ -911,6 +911,7 @@ MESSAGES = [
     "Given groups=1, weight of size [], expected input[] to have 3 channels, but got 1 channels",
     "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: []",
     "Expected target size [2, 10], got [2, 5]",
+    "Expected target size [], got [2]",
     "0D or 1D target tensor expected, multi-target not supported",
     "index out of range in self",
     "expected m1 and m2 to have the same dtype, but got: float != c10::Half",
@@ -935,6 +936,21 @@ def test_a_message_without_its_tensors_is_still_explained(message, mismatch):
     found = mismatch(f"{HEAD}{made}x, y, z; raise RuntimeError({message!r})\n", "builtin")
     assert message in str(found)
     assert "x @ x" not in str(found)
+
+
+@pytest.mark.torch
+def test_a_norm_of_a_number_is_still_explained(mismatch):
+    found = mismatch(f"{HEAD}x = torch.tensor(1.0) * 2\nnn.LayerNorm(8)(x)\n", "torch")
+    assert "but got input of size[]" in str(found)
+
+
+@pytest.mark.torch
+def test_data_that_is_in_no_operation_is_known_by_its_name_on_the_line(mismatch, checks):
+    text = f"{HEAD}import numpy as np\nx = torch.from_numpy(np.ones((4, 3)))\nnet = nn.Linear(3, 2)\nnet(x)\n"
+    found = mismatch(text, "torch")
+    assert "the input of Linear is float64, but its weight is float32" in found.text
+    assert found.fix == "x.float()"
+    assert checks.of_text(found.edit.applied(text), "torch").errors == []
 
 
 @pytest.mark.torch

@@ -204,6 +204,14 @@ def _argument(failure: Failure, number: int, keyword: str = "") -> NodeInfo | No
     return next((one for one in _named_operands(failure) if name in (one.name, *one.names)), None) if name else None
 
 
+def _only_argument(failure: Failure) -> str:
+    """Return the variable ``x`` if the expression that failed is ``net(x)``; otherwise nothing."""
+    match _expression(failure):
+        case ast.Call(args=[ast.Name(id=name)], keywords=[]):
+            return name
+    return ""
+
+
 def _operand(
     failure: Failure, fits: Callable[[Value], bool], *others: NodeInfo, is_vague: bool = False
 ) -> NodeInfo | None:
@@ -495,6 +503,8 @@ def _batch_sizes(failure: Failure, match: re.Match[str]) -> _Mismatch | None:
 def _classes_last(failure: Failure, match: re.Match[str]) -> _Mismatch | None:
     """``Expected target size [2, 10], got [2, 5]``: scores (2,5,10), whose classes are not the second dimension."""
     expected, actual = map(_sizes, match.groups())
+    if not expected:
+        return None
     shape_of_scores = (*actual, expected[-1])
     scores, target = _tensor_of_shape(failure, shape_of_scores), _tensor_of_shape(failure, actual)
     if scores is None or target is None:
@@ -583,9 +593,16 @@ def _different_dtypes(failure: Failure, match: re.Match[str]) -> _Mismatch | Non
         first, second = second, first  # convert the integers to floating point, not the other way round
     layer = next((one for one in _layers(failure) if (value := _value(one.weight)) and value.dtype == second), None)
     input_tensor = _operand(failure, lambda value: value.dtype == first, is_vague=True)
+    cast = _CASTS.get(second, f".to(torch.{second})")
+    if input_tensor is None and layer is not None:
+        # data that was only given to the call that failed is in no operation, and so not in the trace
+        name = _only_argument(failure)
+        edit = with_suffix(failure.timeline, failure.at, name, cast)
+        fix = f"{shown(name)}{cast}" if name else f"convert the input: {cast}"
+        title = f"the input of {{}} is {first}, but its weight is {second}"
+        return _Mismatch(title, (layer.name,), fix, edit, (layer.weight,))
     if input_tensor is None:
         return None
-    cast = _CASTS.get(second, f".to(torch.{second})")
     other = layer.weight if layer is not None else _operand(failure, lambda value: value.dtype == second, input_tensor)
     other_name = f"the weight of {layer.name}" if layer is not None else _name(other, "the other")
     edit = with_suffix(failure.timeline, failure.at, input_tensor.name, cast)
@@ -703,7 +720,7 @@ def _normalized_shape(failure: Failure, match: re.Match[str]) -> _Mismatch | Non
     """``Given normalized_shape=[8], expected input with shape [*, 8], but got input of size[5, 16]``."""
     old, size = map(_sizes, match.groups())
     layer, input_tensor = _layer(failure, lambda shape: shape == old), _tensor_of_shape(failure, size)
-    if layer is None or len(old) != 1:
+    if layer is None or len(old) != 1 or not size:
         return None
     return _wrong_size(failure, layer, old[0], size[-1], "feature", input_tensor)
 
