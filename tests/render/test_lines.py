@@ -243,3 +243,20 @@ def test_a_cut_in_a_collapsed_module_is_named_with_its_line():
     drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), options, fits=True))
     (box,) = (box for box in drawn.boxes if "Net" in box.title)
     assert any(re.fullmatch(r"cut by detach at test_lines\.py:\d+", row.text) for row in box.rows)
+
+
+def test_many_lines_between_a_collapsed_box_and_another_are_one_that_says_how_many():
+    def steps():
+        w = torch.ones(3, requires_grad=True)
+        torch.stack([(w * number).sum() for number in range(200)]).mean().backward()
+
+    timeline = timeline_of(steps)
+    options = drawing(timeline, last_moment(timeline), ExportOptions(), fits=True)
+    drawn = moment_scene(timeline, last_moment(timeline), options)
+    group = next(box.key for box in drawn.boxes if "×200" in box.title)
+    assert [(edge.kind, edge.label) for edge in drawn.edges if edge.source == group and edge.kind != "gradient"] == [
+        ("forward", "×200")
+    ]
+    assert len(drawn.edges) == 2 * (len(drawn.boxes) - 1)
+    (gradient,) = (edge for edge in drawn.edges if edge.source == group and edge.kind == "gradient")
+    assert gradient.states

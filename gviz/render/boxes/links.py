@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
@@ -83,7 +83,31 @@ def merged(all_links: Iterable[Link], boxes: Boxes) -> list[Link]:
             key = (*key, link.kind, link.slot)
         known = lines.get(key)
         lines[key] = link if known is None else _joined(known, link)
-    return list(lines.values())
+    return _bundled(lines.values(), boxes)
+
+
+MOST_PARALLEL = 8
+"""The most lines between two boxes. More of them, from a collapsed module or to one, are drawn as one line."""
+
+
+def _bundled(lines: Collection[Link], boxes: Boxes) -> list[Link]:
+    """Return the lines with one in the place of many parallel ones, which says how many they are.
+
+    It shows the gradient of the last one: ``torch.stack`` of the losses of 600 steps has 600 inputs in one box.
+    """
+    parallel: dict[tuple[str, str, bool], list[Link]] = {}
+    for link in lines:
+        parallel.setdefault((link.source, link.target, link.kind == "gradient"), []).append(link)
+    bundled: list[Link] = []
+    replaced: set[Link] = set()
+    for (source, target, is_gradient), bundle in parallel.items():
+        if len(bundle) > MOST_PARALLEL and (source in boxes.groups or target in boxes.groups):
+            labels = {link.label for link in bundle}
+            label = f"{labels.pop() if len(labels) == 1 else ''} ×{len(bundle)}".lstrip()
+            tracked = any(link.tracked for link in bundle)
+            bundled.append(replace(bundle[-1], slot=0, tracked=tracked, label="" if is_gradient else label))
+            replaced.update(bundle)
+    return [*(link for link in lines if link not in replaced), *bundled]
 
 
 def _joined(one: Link, other: Link) -> Link:

@@ -59,13 +59,15 @@ def views(
     targets: dict[str, int] = {}
     names: Counter[tuple[int, str]] = Counter()  # two calls of one function have the same name
     left, seen = most_nodes, {*map(_bare, first.places)}
+    tried = set[str]()  # a box that cannot be opened in one view is not tried in the others, which takes as long
     at = 0
     while at < len(known):
         here = known[at]
-        for group in _groups(here.shape):
+        for group in _groups(here.shape) if len(here.shape.places) < MOST_OPEN else ():
             key = module_key(group.call)
-            if key in targets or len(known) >= MOST_VIEWS:
+            if key in tried or len(known) >= MOST_VIEWS:
                 continue
+            tried.add(key)
             options = options_with_open(timeline, iteration, here.shape.options, group)
             shape = structure(timeline, iteration, options) if options is not None else None
             if shape is None or len(shape.places) > MOST_OPEN or _same(shape, here.shape):

@@ -19,6 +19,7 @@ import gviz.engine as torch
 from gviz.cli.commands.export import command
 from gviz.errors import GvizError
 from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.structure import structure
 from gviz.render.file_formats import exporter_for
 from gviz.render.picture_content import ExportOptions, Part, moment_scene
 
@@ -262,3 +263,21 @@ def test_each_iteration_of_a_page_has_views_with_names_of_their_own():
         assert len(views) > 1
         assert len({(view["parent"], view["name"]) for view in views}) == len(views)
     assert any("Click a box" in note for note in [*notes, json.dumps(graphs)])
+
+
+@pytest.mark.parametrize("most_open", [60, 3])
+def test_views_are_not_tried_where_there_is_no_room_for_an_open_box(monkeypatch, most_open):
+    views = import_module("gviz.render.page.views")
+    monkeypatch.setattr(views, "MOST_OPEN", most_open)
+    tried = []
+    monkeypatch.setattr(views, "structure", lambda *args: tried.append(1) or structure(*args))
+
+    def program():
+        x = torch.ones(3, requires_grad=True)
+        y = x
+        for _ in range(40):
+            y = (y.sin() + y) * 0.5
+        y.sum().backward()
+
+    page(timeline_of(program))
+    assert (len(tried) > 0) is (most_open == 60)
