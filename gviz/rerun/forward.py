@@ -91,7 +91,7 @@ def _operation_forward(info: NodeInfo, op: Op, created: NodeCreated) -> Forward:
 
 def _function_forward(timeline: Timeline, info: NodeInfo) -> Forward:
     body = FunctionBody(timeline, info)
-    runs = [(step, _step_of_function(timeline, step)) for step in body.steps]
+    runs = [(step, _unchecked_run(timeline, step)) for step in body.steps]
     first, *others = [partial(_run_function, body, info, runs, choice) for choice in body.choices]
     return Forward(first, len(runs), tuple(body.ends), tuple(others))
 
@@ -130,8 +130,8 @@ def _engine_operation(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreat
     return None if op is None else (op, info.created)
 
 
-def _step_of_function(timeline: Timeline, info: NodeInfo) -> Run:
-    """Return how to run an operation within a function's forward; only the result of the whole is checked later."""
+def _unchecked_run(timeline: Timeline, info: NodeInfo) -> Run:
+    """Return how to run an operation whose result the caller checks, or that of the function around it."""
     run = run_by_name(info.op.name, info.created)
     if run is not None:
         return run
@@ -287,14 +287,16 @@ def vector_jacobian_products(
             raise GvizError(f"{info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
 
 
-def result_again(timeline: Timeline, info: NodeInfo) -> Array | None:
-    """Return the first result of a node, run again on its recorded inputs; None if that cannot be done."""
+def result_again(timeline: Timeline, info: NodeInfo, arrays: Sequence[Array] | None = None) -> Array | None:
+    """Return the first result of a node, run again on its recorded inputs, or on `arrays`; None if that is impossible.
+
+    The caller compares it with what is known of the recorded result.
+    """
     try:
-        operation, arrays = _engine_operation(timeline, info), inputs_of(timeline, info)
-        if operation is None:
-            return None
+        inputs = inputs_of(timeline, info) if arrays is None else arrays
+        run = _unchecked_run(timeline, info)
         with emit.silence():
-            return _operation_forward(info, *operation)([new_tensor(np.array(array)) for array in arrays])[0]._array
+            return run([new_tensor(np.array(array)) for array in inputs])[0]._array
     except (GvizError, *FAILURES):
         return None
 
@@ -357,7 +359,7 @@ def _known_or_computed(timeline: Timeline, info: NodeInfo, slot: int, depth: int
         return input_array(timeline, info, slot)
     source = timeline.info(node)
     arrays = [_known_or_computed(timeline, source, nr, depth - 1) for nr in range(len(source.created.inputs))]
-    run = _step_of_function(timeline, source)
+    run = _unchecked_run(timeline, source)
     try:
         return np.array(run([new_tensor(np.array(array)) for array in arrays])[output_nr]._array)
     except FAILURES as error:

@@ -22,7 +22,7 @@ must have the recorded number of zeros; of a padding mask the counts are compare
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -336,56 +336,18 @@ def _made_of_numbers(value: Value) -> Array | None:
     return np.arange(shape[0]) if counts and stats.zero == 1 and "int" in value.dtype else None
 
 
-_COMPUTED: Mapping[str, Callable[..., Any]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "logical_not": np.logical_not, "bitwise_not": np.invert, "invert": np.invert, "and": np.logical_and,
-    "bitwise_and": np.logical_and, "logical_and": np.logical_and, "or": np.logical_or, "bitwise_or": np.logical_or,
-    "logical_or": np.logical_or, "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative,
-}  # fmt: skip
-
-
 def _computed(survey: Survey, record: NodeRecord, value: Value, n: int, known: dict[int, Array | None]) -> Array | None:
-    """Return the result of an operation that makes masks, if it has as many zeros as the recorded value."""
-    sources = list(survey.sources(record))
-    arrays = [_elements(survey, source, n, known) for source in sources]
+    """Return the result of an operation, run again, if it has as many zeros as the recorded value."""
+    from gviz.rerun.forward import result_again  # the engine, which few answers need
+
+    arrays = [_elements(survey, source, n, known) for source in survey.sources(record)]
     given = [array for array in arrays if array is not None]
-    if not given or len(given) < len(arrays) or len(arrays) != len(record.created.inputs):
+    if not given or len(given) < len(record.created.inputs):
         return None
-    attrs, first = dict(record.created.attrs), given[0]
-    try:
-        result = _result(record, first, given, attrs)
-    except (ValueError, TypeError, IndexError, KeyError):
-        return None
-    stats = value.statistics()
+    result, stats = result_again(survey.timeline, survey.timeline.info(record.node), given), value.statistics()
     if result is None or stats is None or result.shape != record.shape:
         return None
-    result = result.astype(bool) if _is_bool(record) else result
     return result if int((result == 0).sum()) == stats.zero else None
-
-
-def _result(record: NodeRecord, first: Array, given: list[Array], attrs: dict[str, Any]) -> Array | None:
-    if record.op in ("tril", "triu"):
-        return getattr(np, record.op)(first, int(attrs.get("diagonal", 0)))  # type: ignore[no-any-return]
-    if record.op in _COMPUTED:
-        return np.asarray(_COMPUTED[record.op](*given))
-    if record.op == "expand":
-        return np.broadcast_to(first, record.shape)
-    if record.op in ("transpose", "t", "permute"):
-        dims = attrs.get("dims") or list(range(first.ndim))
-        one, other = (0, 1) if record.op == "t" else (attrs.get("dim0", 0), attrs.get("dim1", 0))
-        return first.transpose(dims) if record.op == "permute" else first.swapaxes(one, other)
-    if record.op == "slice":
-        cut = [slice(None)] * first.ndim
-        cut[attrs["dim"]] = slice(attrs.get("start"), attrs.get("end"), attrs.get("step"))
-        return first[tuple(cut)]
-    if record.op == "getitem":
-        key = attrs.get("key")
-        parts = key if isinstance(key, list | tuple) and not (key and key[0] == "slice") else [key]
-        index = [slice(*part[1:]) if isinstance(part, list | tuple) else part for part in parts]
-        return np.asarray(first[tuple(index)])
-    if record.op in SAME_NUMBERS or record.op in ("bool", "detach", "type_as", "masked_fill", "long", "int"):
-        return first.reshape(record.shape) if record.op != "masked_fill" else None
-    return None
 
 
 # Padding
