@@ -105,6 +105,8 @@ def expanded(self: Array, size: Shape) -> Array:
                 f"dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: {list(self.shape)}"
             )
     if -1 in size[:extra]:
+        if not self.ndim:  # PyTorch counts the elements first
+            raise RuntimeError("numel: integer multiplication overflow")
         last = max(dim for dim in range(extra) if size[dim] == -1)
         raise RuntimeError(
             f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {last}"
