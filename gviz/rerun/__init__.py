@@ -8,7 +8,7 @@ The program itself never runs again. Three questions are answered this way, each
    recorded numbers.
 
 All three need `forward`: a recorded node as a callable function. `custom_function` does the same for a
-`torch.autograd.Function` of the program, `named_calls` for calls made of several operations.
+`torch.autograd.Function` of the program.
 
 Example: ``whatif x = 5`` is parsed by `change_parser` to ``Change(node=1, numbers=5)``. `rerun_iteration` processes the
 events of the iteration: the leaf ``x`` is created with 5 instead of 2, ``x * y`` runs on it and gives 15, the backward

@@ -2,7 +2,8 @@
 
 There are three cases. An operation of the engine is run from its event. An operation of another framework is run as the
 engine's operation of the same name, if that gives the recorded result. A function of the program is run as the
-operations that its forward recorded (`function_body`).
+operations that its forward recorded (`gviz.rerun.custom_function`). Calls of several operations, such as ``matmul``,
+and conversions, such as ``long()``, are run by their name (`run_by_name`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from gviz import emit
+from gviz import emit, engine
+from gviz.engine import einsum, float64, full
 from gviz.engine.autograd import grad
 from gviz.engine.jit.tensor_interpreter import run_op
 from gviz.engine.modes import enable_grad, no_grad
+from gviz.engine.nn import functional
 from gviz.engine.op import REQUIRED, Op
 from gviz.engine.operation_lookup import GEOMETRY, VIEW, attributes_of, effect_of, recorded_operation
 from gviz.engine.ops.strided import Geometry, read_part
@@ -29,12 +32,12 @@ from gviz.events import NodeCreated, OpSeen, Output
 from gviz.rerun.change_parser import Changes
 from gviz.rerun.custom_function import FunctionBody, Use, refusal, repeated_inputs
 from gviz.rerun.inputs import input_array, inputs_of, stored_array
-from gviz.rerun.named_calls import Run, run_by_name
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Array, Value
 
 T = TypeVar("T")
+Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
 ENGINE = "gviz.engine"
 """The framework of recordings made with the engine itself."""
@@ -385,3 +388,81 @@ def _gradients(outputs: Mapping[int, Tensor], leaves: Sequence[Tensor], grads: M
         allow_unused=True,
     )
     return {slot: one._array for slot, one in zip(slots, sent, strict=True) if one is not None}
+
+
+# Calls that are no operation of the engine, by their name. It does not determine what a call did, so the callers
+# compare the result with the recording.
+
+_CASTS = {
+    "float", "double", "half", "bfloat16", "to", "type", "type_as", "long", "int", "short", "char", "byte", "bool",
+}  # fmt: skip
+_METHODS = {
+    "matmul": "matmul", "view_as": "view_as", "expand_as": "expand_as", "reshape_as": "reshape_as", "norm": "norm",
+    "reshape": "reshape", "flatten": "flatten", "and": "__and__", "or": "__or__", "xor": "__xor__", "std": "std",
+    "var": "var", "square": "square", "true_divide": "true_divide", "logical_and": "logical_and",
+    "outer": "outer", "topk": "topk", "sort": "sort", "roll": "roll", "unfold": "unfold",
+}  # fmt: skip
+_MAKERS = {"zeros_like": 0.0, "ones_like": 1.0}
+_FUNCTIONS = {
+    "linear", "layer_norm", "normalize", "silu", "relu6", "hardtanh", "one_hot", "logsigmoid", "conv1d", "conv2d",
+    "pad", "conv_transpose2d", "max_pool2d", "avg_pool2d", "cross_entropy", "group_norm", "batch_norm",
+}  # fmt: skip
+
+
+def run_by_name(name: str, created: NodeCreated) -> Run | None:
+    """Return a function that runs the call of a node on given tensors; None if the call is not known."""
+    attrs = {key: value for key, value in created.attrs if value is not None}
+    if name in _CASTS:
+        return _cast(created)
+    if name in _MAKERS and _gives_fractions(created):
+        return lambda tensors: [full(tensors[0].shape, _MAKERS[name], dtype=float64)]
+    if name == "getitem" and not attrs and len(created.inputs) > 1:
+        return lambda tensors: [tensors[0][tuple(tensors[1:])]]
+    if name == "getitem" and set(attrs) == {"key"} and len(created.inputs) == 1:
+        return lambda tensors: [tensors[0][_index(attrs["key"])]]
+    if name.rstrip("_") == "setitem" and set(attrs) == {"key"} and len(created.inputs) == 2:
+        return lambda tensors: [_written(tensors[0], _index(attrs["key"]), tensors[1])]
+    if name == "einsum":
+        return lambda tensors: [einsum(*attrs.values(), *tensors)]
+    if name in _METHODS:
+        return lambda tensors: _listed(getattr(tensors[0], _METHODS[name])(*tensors[1:], **attrs))
+    if name in _FUNCTIONS:
+        return lambda tensors: _listed(getattr(functional, name)(*tensors, **attrs))
+    return None
+
+
+def _listed(result: Any) -> list[Tensor]:
+    return [result] if isinstance(result, Tensor) else list(result)
+
+
+def _cast(created: NodeCreated) -> Run | None:
+    """Return a cast to the dtype of the result; None if it is unknown, or the engine lacks it."""
+    if _gives_fractions(created):
+        return lambda tensors: [tensors[0] if tensors[0].is_floating_point() else tensors[0].double()]
+    dtype = getattr(engine, _dtype(created), None)
+    return None if dtype is None else lambda tensors: [tensors[0].to(dtype)]
+
+
+def _gives_fractions(created: NodeCreated) -> bool:
+    """Return whether a call returned floats; these are computed in float64, whatever dtype the program used."""
+    return "float" in _dtype(created)
+
+
+def _dtype(created: NodeCreated) -> str:
+    """Return the dtype that a call returned; empty if unknown."""
+    value = created.outputs[0].value if created.outputs else None
+    return "" if value is None else value.dtype
+
+
+def _index(key: Any) -> Any:
+    """Return an index from its recorded form."""
+    if key == "Ellipsis":
+        return ...
+    if not isinstance(key, list | tuple):
+        return key
+    return slice(*key[1:]) if key and key[0] == "slice" else tuple(map(_index, key))
+
+
+def _written(tensor: Tensor, index: Any, value: Tensor) -> Tensor:
+    tensor[index] = value
+    return tensor
