@@ -7,6 +7,7 @@ options there too, up to a `--`, because their source can also be a trace.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -40,7 +41,12 @@ def refuse_for_trace(trace: str, theirs: Sequence[str]) -> None:
     """Raise `GvizError` for arguments after a trace: a trace runs no program that could take them."""
     if theirs:
         what = f"a trace takes no arguments: {' '.join(map(shown, theirs))}"
-        raise GvizError(what, hint=f"options come before {shown(trace)}", exit_code=2)
+        hint = f"options come before {shown(trace)}"
+        words = sys.argv[1:]
+        if theirs[0].startswith("-") and words[-len(theirs) - 1 :] == [trace, *theirs]:
+            ordered = [*words[: -len(theirs) - 1], *theirs, trace]
+            hint += f": gviz {' '.join(map(shell_quoting.quoted, ordered))}"
+        raise GvizError(what, hint=hint, exit_code=2)
 
 
 class OptionsAfterScript(click.Command):

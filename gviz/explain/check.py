@@ -88,11 +88,27 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> LongWork[list
     rest = [one for one in kept.values() if one.finding.kind not in _ZEROS or _line(one.finding) not in constant]
     causes = [one.finding for one in rest if one.finding.kind in _CONSEQUENCES]
     rest = [one for one in rest if not any(_follows(timeline, one.finding, cause) for cause in causes)]
-    masked = {_line(one.finding) for one in rest if one.finding.kind == "inverted-mask"}
-    rest = [one for one in rest if one.finding.kind != "nan-born" or _line(one.finding) not in masked]
+    rest = _without_nan_of_masks(rest)
     if any(one.finding.kind != "not-falling" for one in rest):  # the others are the reason, or may be
         rest = [one for one in rest if one.finding.kind != "not-falling"]
     return sorted(rest, key=lambda one: (LEVELS.index(one.level), one.finding.event))
+
+
+def _without_nan_of_masks(found: Sequence[Checked]) -> list[Checked]:
+    """Return the findings without the nan of inverted masks: a row that is hidden as a whole makes them.
+
+    Then the mask is surely wrong, and every other nan or infinity follows from it.
+    """
+    masks = {_line(one.finding) for one in found if one.finding.kind == "inverted-mask"}
+    first = next((one for one in found if one.finding.kind == "nan-born" and _line(one.finding) in masks), None)
+    if first is None:
+        return list(found)
+    rest = [one for one in found if one.finding.kind not in _OF_NAN or one.finding.event < first.finding.event]
+    wrong = _line(first.finding)
+    return [replace(one, level="warning") if _line(one.finding) == wrong else one for one in rest]
+
+
+_OF_NAN = frozenset(["nan-born", "nan-born-backward"])
 
 
 _ZEROS = frozenset(["masked", "cancelled"])

@@ -83,11 +83,16 @@ class RecordedIterations:
     program: tuple[str, ...] = ()
     check_count: int = 0
 
-    def command_from(self, iteration: int) -> str:
-        """Return the command that runs the program again and records from an iteration on; empty if it is unknown."""
+    def command_from(self, iteration: int, what: str = "") -> str:
+        """Return the command that runs the program again and records from an iteration on; empty if it is unknown.
+
+        If `what`, the words of an alarm, names a nan or an infinity, the recording ends at the first one.
+        """
         if not self.program:
             return ""
-        return shlex.join(["gviz", "record", "--from-iteration", str(iteration), *self.program])
+        number = next((number for number in ("nan", "inf") if f" is {number}" in what), "")
+        until = ["--on", number] if number else []
+        return shlex.join(["gviz", "record", "--from-iteration", str(iteration), *until, *self.program])
 
     def has_whole(self, iteration: int) -> bool:
         """Return whether an iteration of the run is recorded in full."""

@@ -222,7 +222,7 @@ def test_a_program_without_such_a_function_hears_so_once(tmp_path, capfd):
     trainer = Trainer()
     with gviz.record(tmp_path / "a.gviz", budget=0.5):
         trainer.train(trainer.step, 60)
-    assert capfd.readouterr().err.count("is not run again: the program does not give it to gviz.iteration") == 1
+    assert capfd.readouterr().err.count("is not run again: that needs the iteration as a function") == 1
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -520,7 +520,8 @@ def test_a_nan_that_was_made_while_nothing_was_recorded_is_said_to_be(tmp_path):
     with log:
         found = {one.finding.kind: one.finding for one in check(Timeline(log))}
     nan, alarm = found["nan-born"], found["alarm"]
-    assert nan.text.startswith(f"the first nan appears before iteration {at + 1}, while nothing was recorded: in ")
+    assert nan.text.startswith("the first nan appears in #")
+    assert nan.text.endswith(f", before iteration {at + 1}, not recorded")
     assert nan.fix == alarm.fix
     assert f"--from-iteration {told.last_good[0]} " in alarm.fix
 
@@ -607,7 +608,7 @@ def test_the_command(tmp_path):
     assert "of 400 iterations are recorded whole; " in told[2]
     training = command("show", "a.gviz", "training", cwd=tmp_path)[1]
     assert "of 400 iterations are recorded whole; " in training
-    assert "seen in iterations 1 to " in training
+    assert "checked in iterations 1 to " in training
     with open_trace(tmp_path / "a.gviz") as log:
         assert log.meta["gaps"] == "[]"  # the trace is bounded by default
 

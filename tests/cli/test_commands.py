@@ -220,6 +220,15 @@ def test_what_show_cannot_read_may_be_for_the_script(folder):
     assert (code, "a trace takes no arguments" in err) == (2, True)
 
 
+def test_options_after_a_trace_are_refused_with_the_command_in_the_right_order(folder, monkeypatch):
+    words = ["why", "b", "program.gviz", "--at", "iteration 1"]
+    monkeypatch.setattr("sys.argv", ["gviz", *words])
+    code, _, err = gviz_here(*words, cwd=folder)
+    assert code == 2
+    assert "options come before program.gviz: gviz why b --at 'iteration 1' program.gviz" in err
+    assert gviz_here("why", "b", "--at", "iteration 1", "program.gviz", cwd=folder)[0] == 0
+
+
 def test_each_share_is_told_once(folder):
     _, out, _ = gviz_here("show", "program.gviz", "events", cwd=folder)
     assert "its rule has run." in out

@@ -44,7 +44,9 @@ def shell(tmp_path):
 def test_the_debugger_opens_at_the_alarm_and_after_the_next_iteration(shell):
     shell.keys(COMMAND, "Enter")
     shell.until(
-        "REPLAY", ": the loss is nan and the norm of the gradients is nan · c: resume the program", "train.py:10"
+        "REPLAY",
+        ": the loss is nan and the norm of the gradients is nan · e: why · c: resume the program",
+        "train.py:10",
     )
     shell.keys("e")
     shell.until("it was not recorded; the next iterations are", "gviz record --from-iteration ")

@@ -216,7 +216,36 @@ def test_a_mask_the_wrong_way_round_is_found_and_mended(name, engine, checks):
         found = checks.of_text(one.finding.edit.applied(text), engine).found
         assert [str(other) for other in found if other.level != "note"] == []
     kinds = {other.finding.kind for other in checks.of_text(text, engine).found}
-    assert kinds.isdisjoint({"vanishing", "nan-born"})
+    assert kinds.isdisjoint({"vanishing", "nan-born", "nan-born-backward"})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_mask_that_hides_whole_rows_is_the_only_reason_of_every_nan(engine, checks):
+    text = (
+        HEAD
+        + """
+torch.manual_seed(3)
+emb, layer, out = nn.Embedding(9, 8), nn.Linear(8, 8), nn.Linear(8, 2)
+opt = torch.optim.Adam([*emb.parameters(), *layer.parameters(), *out.parameters()], 1e-2)
+lengths = torch.randint(5, 21, (24,))
+lengths[0] = 20
+for i in range(2):
+    ids = torch.randint(1, 9, (24, 20)).masked_fill(torch.arange(20) >= lengths[:, None], 0)
+    real = ids != 0
+    h = emb(ids)
+    scores = layer(h) @ h.transpose(1, 2)
+    weights = scores.masked_fill(real[:, None], float("-inf")).softmax(-1)  #!
+    loss = F.cross_entropy(out((weights @ h).mean(1)), torch.zeros(24, dtype=torch.long))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    )
+    found = checks.of_text(text, engine).found
+    (one,) = (one for one in found if one.level != "note")
+    assert (one.finding.kind, one.level) == ("inverted-mask", "warning")
+    assert {other.finding.kind for other in found}.isdisjoint({"nan-born", "nan-born-backward"})
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

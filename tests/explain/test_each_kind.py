@@ -887,7 +887,7 @@ def test_an_alarm_of_an_iteration_that_was_not_recorded_comes_with_a_command():
     assert alarm.kind == "alarm"
     assert alarm.text == "iteration 40: the loss is nan"
     assert alarm.event > 1
-    assert alarm.fix == "gviz record --from-iteration 39 train.py --lr 0.1 (if the program sets its seeds)"
+    assert alarm.fix == "gviz record --from-iteration 39 --on nan train.py --lr 0.1 (if the program sets its seeds)"
 
 
 def test_the_moment_of_an_alarm_is_explained_by_it_until_the_next_iteration_begins():
@@ -901,7 +901,7 @@ def test_the_moment_of_an_alarm_is_explained_by_it_until_the_next_iteration_begi
     assert [n for n in range(len(timeline) + 1) if alarm_at(timeline, n) is not None] == [at, at + 1]
     alarm = answer(NamedNodes(timeline), "", at, selected=1)
     assert alarm.text == "iteration 40: the loss is nan"
-    assert alarm.fix == "gviz record --from-iteration 39 train.py (if the program sets its seeds)"
+    assert alarm.fix == "gviz record --from-iteration 39 --on nan train.py (if the program sets its seeds)"
     assert answer(NamedNodes(timeline), "", at - 1, selected=1).kind != "alarm"
 
 

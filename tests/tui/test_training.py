@@ -1,5 +1,7 @@
 """What the screen says first: at the start, at the ends of passes and of the recording; findings and causes."""
 
+from math import inf, nan
+
 import pytest
 from driving import app_of, transcript
 from recording import timeline_of
@@ -8,7 +10,7 @@ from stories import demo, iterations
 import gviz.engine as torch
 from gviz.events import OptimizerStarted
 from gviz.explain.training import last_pass, pass_result
-from gviz.tui.drawing.training_summary import sparkline
+from gviz.tui.drawing.training_summary import evenly_spaced, sparkline
 from gviz.tui.screens.overlay_pages import ChooserScreen, SheetScreen
 
 NAMED = {"}": "right_curly_bracket", "!": "exclamation_mark", ">": "greater_than_sign"}
@@ -220,3 +222,21 @@ async def test_e_in_the_list_of_findings_shows_the_finding_and_not_the_gradient_
         assert isinstance(app.screen, SheetScreen)
         shown = " ".join("".join(part.text for part in strip) for strip in app.screen._compositor.render_strips())
         assert "no optimizer has updated it" in " ".join(shown.split())
+
+
+def test_a_plot_of_checks_has_the_iterations_as_its_axis():
+    old, new = [(number, 1.0, 2.0) for number in range(1, 3001, 100)], [(n, 1.0, 2.0) for n in range(3001, 3701)]
+    bad = [(number, nan, nan) for number in range(3701, 5001)]
+    spaced = evenly_spaced([*old, *new, *bad])
+    assert len(spaced) == 200
+    first = next(at for at, (_, loss, _) in enumerate(spaced) if loss != loss)
+    assert first == 3700 * 200 // 5000
+    assert spaced[0][0] == 1
+    assert spaced[-1][0] > 4970
+    assert evenly_spaced([(7, None, 1.0)]) == [(7, None, 1.0)]
+    assert [one[0] for one in evenly_spaced([(1, 1.0, 1.0), (2, inf, 1.0), (4, 1.0, 1.0)])] == [1, 2, 2, 4]
+
+
+def test_of_several_checks_in_a_part_of_the_plot_the_bad_one_is_seen():
+    checks = [(number, nan if number == 501 else 1.0, 1.0) for number in range(1, 1001)]
+    assert sum(loss != loss for _, loss, _ in evenly_spaced(checks)) == 1

@@ -40,7 +40,7 @@ from gviz.source import variables
 from gviz.system import notice
 
 _clock = time.perf_counter_ns
-_NO_FUNCTION = "the program does not give it to gviz.iteration as a function"
+_NO_FUNCTION = "that needs the iteration as a function: step = gviz.iteration(step)"
 _MOST_WAITING = 64
 """The largest number of answers of a device that are pending; further looks are skipped."""
 
@@ -304,7 +304,7 @@ class Monitored:
             alarm = budget.raised(at, f"the program failed with {type(error).__name__}", since)
             if alarm is not None:
                 session.channel.emit(Marked(f"alarm at iteration {at}: {alarm.what}"))
-                notice.show(f"gviz: iteration {at:,}: {alarm.what}", _command(since))
+                notice.show(f"gviz: iteration {at:,}: {alarm.what}", _command(alarm))
 
     def run_iteration(self, fn: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a function that is one iteration, and call it again if an alarm is raised in it and that is possible."""
@@ -707,13 +707,17 @@ def _words(alarm: Alarm) -> tuple[str, str]:
     between = "" if is_known_exactly else f" (the last check without trouble: iteration {alarm.since:,})"
     return (
         f"gviz: iteration {alarm.iteration:,}: {alarm.what}{between}; the next iterations are recorded whole",
-        _command(alarm.since),
+        _command(alarm),
     )
 
 
-def _command(since: int) -> str:
-    """Return the line with the command that runs the program again and records from an iteration on."""
-    again = shlex.join(["gviz", "record", "--from-iteration", str(since), *_program()])
+def _command(alarm: Alarm) -> str:
+    """Return the line with the command that runs the program again and records what led to an alarm.
+
+    Such a recording ends at the first nan or infinity, if the alarm is about one.
+    """
+    until = ["--on", "nan" if "nan" in alarm.numbers else "inf"] if alarm.numbers else []
+    again = shlex.join(["gviz", "record", "--from-iteration", str(alarm.since), *until, *_program()])
     return f"gviz: to record the iterations before it, if the program sets its seeds: {again}"
 
 

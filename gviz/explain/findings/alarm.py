@@ -40,7 +40,7 @@ def alarms(survey: Survey) -> Iterator[Finding]:
     if not unseen:
         return
     (iteration, what, since), *others = unseen
-    command = recorded.command_from(since) if since else ""
+    command = recorded.command_from(since, what) if since else ""
     parts = [Finding("more", _text(at, text), _marked(timeline, at)) for at, text, _ in others[: _MOST - 1]]
     fix = f"{shown(command)} ({_SEEDS})" if command else ""
     yield Finding("alarm", _text(iteration, what), _marked(timeline, iteration), parts=tuple(parts), fix=fix)
@@ -64,7 +64,7 @@ def alarm_at(timeline: Timeline, n: int) -> Finding | None:
     known = zip_longest(recorded.alarms, recorded.last_good[: len(recorded.alarms)])
     for (iteration, what), since in known:
         if iteration == int(match[1]):
-            command = recorded.command_from(since) if since else ""
+            command = recorded.command_from(since, what) if since else ""
             parts = (Finding("unrecorded", "it was not recorded; the next iterations are, if the program continues"),)
             fix = f"{shown(command)} ({_SEEDS})" if command else ""
             return Finding("alarm", _text(iteration, what), marked, parts=parts, fix=fix)
@@ -139,7 +139,11 @@ def command_before(timeline: Timeline, iteration: int) -> str:
     recorded = timeline.recorded_iterations
     if recorded is None:
         return ""
-    last_good = [good for (at, _), good in zip(recorded.alarms, recorded.last_good, strict=False) if at < iteration]
+    known = [
+        (good, what) for (at, what), good in zip(recorded.alarms, recorded.last_good, strict=False) if at < iteration
+    ]
+    last_good = [good for good, _ in known]
     last_whole = [last for _, last in recorded.whole_ranges if last < iteration]
-    command = recorded.command_from(max(last_good[-1:] + last_whole[-1:], default=1))
+    what = known[-1][1] if known else ""
+    command = recorded.command_from(max(last_good[-1:] + last_whole[-1:], default=1), what)
     return f"{shown(command)} ({_SEEDS})" if command else ""

@@ -131,7 +131,7 @@ def _since(question: Question, first: int) -> Finding:
             f"{label(timeline, question.node)} is {bad}, and what its line makes is nan or inf each time since #{first}"
         )
     else:
-        since = f"{iteration_called(timeline)} {nth}"
+        since = f"{iteration_called(timeline)} {timeline.iterations[max(nth - 1, 0)].number:,}"
         text = f"{label(timeline, question.node)} is {bad} each time since {since}; the first is #{first}"
     return Finding("since", text, born, first, at=innermost(timeline.info(first)))
 
@@ -442,7 +442,7 @@ def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Fi
 def _made_in_a_gap(timeline: Timeline, node: int, seq: int, iteration: int, value: Value | None) -> Finding:
     """Return the finding about a bad value that was there when the recording continued at an iteration."""
     name = label(timeline, node)
-    text = titled(f"{_first(value)} before iteration {iteration:,}, while nothing was recorded: in {{}}", name)
+    text = titled(f"{_first(value)} in {{}}, before iteration {iteration:,}, not recorded", name)
     return Finding("nan-born", text, seq, node, fix=command_before(timeline, iteration))
 
 

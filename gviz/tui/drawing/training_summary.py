@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import isfinite
+from typing import TypeAlias
 
 from gviz.events import DataSet, GradAccumulated, GradSet, OptimizerStarted, StorageWritten
 from gviz.explain.display_names import called, frame_text, iteration_called
@@ -200,8 +201,9 @@ def between_lines(recorded: RecordedIterations, width: int, glyphs: Glyphs) -> I
         yield from wrapped(line((f"{recorded.summary}; whole: {recorded.numbers}", "muted")), width)
     if recorded.checks:
         first, last = recorded.checks[0][0], recorded.checks[-1][0]
-        yield line((f"seen in iterations {first:,} to {last:,}, {len(recorded.checks):,} of them", "muted"))
-        losses, norms = [loss for _, loss, _ in recorded.checks], [norm for _, _, norm in recorded.checks]
+        yield line((f"checked in iterations {first:,} to {last:,}, {len(recorded.checks):,} of them", "muted"))
+        checks = evenly_spaced(recorded.checks)
+        losses, norms = [loss for _, loss, _ in checks], [norm for _, _, norm in checks]
         if any(loss is not None for loss in losses):
             yield _series("loss", losses, width, glyphs, "value", 8)
         yield _series("|g|", norms, width, glyphs, "grad", 8)
@@ -209,6 +211,31 @@ def between_lines(recorded: RecordedIterations, width: int, glyphs: Glyphs) -> I
         yield from wrapped(line((f"iteration {at:,}: {shown(what)}", "error")), width)
     if len(recorded.alarms) > MOST_ALARMS:
         yield line((f"and {len(recorded.alarms) - MOST_ALARMS} more alarms", "muted"))
+
+
+Check: TypeAlias = tuple[int, float | None, float | None]
+"""The number of a checked iteration, its loss and the norm of its gradients."""
+
+MOST_COLUMNS = 200
+"""The columns of the widest plot of checks."""
+
+
+def evenly_spaced(checks: Sequence[Check]) -> list[Check]:
+    """Return one check for each of equal parts of the iterations, so that a plot of them has time as its axis.
+
+    Of the older iterations fewer checks are kept: a part without one repeats the check before it. Of several in a part
+    the first with a nan or an infinity counts, else the last.
+    """
+    first, last = checks[0][0], checks[-1][0]
+    count = min(last - first + 1, MOST_COLUMNS)
+    parts: list[list[Check]] = [[] for _ in range(count)]
+    for check in checks:
+        parts[min((check[0] - first) * count // (last - first + 1), count - 1)].append(check)
+    spaced: list[Check] = []
+    for part in parts:
+        bad = (one for one in part if any(number is not None and not isfinite(number) for number in one[1:]))
+        spaced.append(next(bad, part[-1]) if part else spaced[-1])
+    return spaced
 
 
 MOST_ALARMS = 5

@@ -348,7 +348,7 @@ class PausedProgramScreen(DebuggerScreen):
         """The alarm at which `gviz monitor` has paused the program, else what the recording does not have."""
         recorded = self.timeline.recorded_iterations
         alarm = recorded.last_alarm if recorded is not None else ""
-        return f"{alarm} · c: resume the program" if alarm else super().opening_remark
+        return f"{alarm} · e: why · c: resume the program" if alarm else super().opening_remark
 
     def _leave(self, action: ExitAction) -> None:
         self.exit_action = action
