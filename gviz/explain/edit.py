@@ -1586,6 +1586,52 @@ def pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | Non
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class ModelTwice:
+    """A line that copies a model onto itself: ``net.load_state_dict(net.state_dict())``, and the model's `name`."""
+
+    at: Frame
+    name: str
+    text: _Text
+    second: ast.expr
+
+    def replaced(self, name: str) -> Edit | None:
+        """Return the edit that reads another model in the second place."""
+        return self.text.instead(self.second, name)
+
+
+def model_twice(timeline: Timeline, at: Frame | None) -> ModelTwice | None:
+    """Return the model that a line reads as source and as destination of a copy; None if there is none.
+
+    The line may load a state, pair parameters in the head of a loop around a frame, or give a function one model twice.
+    """
+    source = _statement_at(timeline, at)
+    if source is None or at is None:
+        return None
+    text, one = source
+    loops = [other for other in text.statements if isinstance(other.node, ast.For) and other.node in one.around]
+    for statement in (one, *reversed(loops)):
+        for call in statement.parts(ast.Call):
+            pair = _same_model(text, call)
+            if pair is not None:
+                return ModelTwice(_frame(at, call.lineno, text), text.segment(pair), text, pair)
+    return None
+
+
+def _same_model(text: _Text, call: ast.Call) -> ast.expr | None:
+    """Return the second place of a model in a call that gets it twice."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as model, attr="load_state_dict")):
+            parts = (part for argument in call.args for part in ast.walk(argument))
+            methods = [part for part in parts if isinstance(part, ast.Attribute) and part.attr == "state_dict"]
+            return next((one.value for one in methods if text.segment(one.value) == text.segment(model)), None)
+        case ast.Call(args=[first, second, *_]) if text.segment(first) == text.segment(second):
+            while isinstance(second, ast.Call) and isinstance(second.func, ast.Attribute):
+                second = second.func.value
+            return second if isinstance(second, ast.Name | ast.Attribute) else None
+    return None
+
+
 _SHORT_TYPES = {"bfloat16": "bfloat16", "half": "float16", "float16": "float16"}
 """Types of two bytes, by the attribute of a module or the method that names them."""
 

@@ -484,6 +484,12 @@ KINDS: tuple[Kind, ...] = (
         "a state that was saved without a copy, changed with the model, and is restored onto itself",
         find=parameters.restored_onto_itself,
     ),
+    Kind(
+        "copied-onto-itself",
+        "warning",
+        "a model whose own state is copied onto it again and again, so that nothing changes",
+        find=parameters.copied_onto_itself,
+    ),
     Kind("decayed", "note", "elements that a hook freezes and weight decay shrinks", find=parameters.decayed),
     Kind(
         "replicas-apart",

@@ -1,0 +1,124 @@
+"""Models that are copied onto themselves in every iteration, and copies that change something."""
+
+import pytest
+
+from gviz.explain.finding import lines
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+HEAD = """
+import copy
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+x, y = torch.randn(16, 4), torch.randn(16, 1)
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+target = copy.deepcopy(net)
+"""
+LOOP = """
+opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+for epoch in range(4):
+    with torch.no_grad():
+        goal = y + 0.5 * target(x)
+    loss = F.mse_loss(net(x), goal)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def program(sync, before="", every="    "):
+    return HEAD + before + LOOP + "".join(f"{every}{row}\n" for row in sync.splitlines())
+
+
+FUNCTION = """
+def hard_update(one, other):
+    for p, q in zip(one.parameters(), other.parameters()):
+        p.data.copy_(q.data)
+
+"""
+AGENT = """
+import copy
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+x, y = torch.randn(16, 4), torch.randn(16, 1)
+
+
+class Agent:
+    def __init__(self):
+        self.online = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+        self.frozen = copy.deepcopy(self.online)
+        self.opt = torch.optim.SGD(self.online.parameters(), lr=1e-2)
+
+    def learn(self):
+        with torch.no_grad():
+            goal = y + 0.5 * self.frozen(x)
+        loss = F.mse_loss(self.online(x), goal)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+        self.frozen.load_state_dict(self.frozen.state_dict())  #!
+
+
+agent = Agent()
+for epoch in range(3):
+    agent.learn()
+"""
+ONTO_ITSELF = {
+    "a state": (program("target.load_state_dict(target.state_dict())  #!"), "net.state_dict()"),
+    "a state every other iteration": (
+        program("if epoch % 2:\n    target.load_state_dict(target.state_dict())  #!"), "net.state_dict()"),
+    "a part of a state": (
+        program("target.load_state_dict({k: v for k, v in target.state_dict().items()})  #!"), "net.state_dict()"),
+    "a loop over .data": (
+        program("for t, s in zip(target.parameters(), target.parameters()):  #!\n    t.data.copy_(s.data)"),
+        "zip(target.parameters(), net.parameters())"),
+    "a loop under no_grad": (
+        program("with torch.no_grad():\n    for t, s in zip(target.parameters(), target.parameters()):  #!\n"
+                "        t.copy_(s)"), "zip(target.parameters(), net.parameters())"),
+    "a function": (program("hard_update(target, target)  #!", FUNCTION), "hard_update(target, net)"),
+    "an object": (AGENT, "self.online.state_dict()"),
+    "two names of one model": (program("target.load_state_dict(net.state_dict())  #!", "target = net\n"), ""),
+}  # fmt: skip
+IN_EARNEST = {
+    "another model": program("target.load_state_dict(net.state_dict())"),
+    "a single load": program("if epoch == 1:\n    target.load_state_dict(target.state_dict())"),
+    "a function for another model": program("hard_update(target, net)", FUNCTION),
+    "a state with a new entry": program(
+        'state = target.state_dict()\nstate.update({"0.bias": net[0].bias.detach()})\ntarget.load_state_dict(state)'),
+    "a state that is averaged in place": program(
+        "state = target.state_dict()\nfor k, v in net.state_dict().items():\n"
+        "    state[k].mul_(0.9).add_(0.1 * v)\ntarget.load_state_dict(state)"),
+    "an average": program(
+        "with torch.no_grad():\n    for t, s in zip(target.parameters(), net.parameters()):\n"
+        "        t.copy_(0.9 * t + 0.1 * s)"),
+    "copies that are swapped in and out": program(
+        "kept = {k: v.clone() for k, v in net.state_dict().items()}\nnet.load_state_dict(target.state_dict())\n"
+        "net.load_state_dict(kept)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ONTO_ITSELF)
+def test_a_model_that_is_copied_onto_itself_is_found_and_mended(name, engine, checks):
+    text, mended = ONTO_ITSELF[name]
+    (one,) = [each for each in checks.of_text(text, engine).found if each.level != "note"]
+    assert (one.finding.kind, one.level) == ("copied-onto-itself", "warning")
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    said = "\n".join(row for _, row, _ in lines(one.finding))
+    assert "and 3 more are copied onto themselves in" in said
+    assert "source and destination are the same memory" in said
+    if not mended:
+        assert "target and net are one model" in said
+        assert one.finding.edit is None
+        return
+    assert mended in one.finding.edit.new
+    assert [str(each) for each in checks.of_text(one.finding.edit.applied(text), engine).found] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", IN_EARNEST)
+def test_a_copy_that_changes_something_is_not_reported(name, engine, checks):
+    assert [str(one) for one in checks.of_text(IN_EARNEST[name], engine).found] == []
