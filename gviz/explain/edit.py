@@ -1660,6 +1660,26 @@ def called_lines(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[
             yield _frame(at, one.first, text)
 
 
+def keyword_text(timeline: Timeline, at: Frame | None, function: str, name: str) -> str:
+    """Return the text of a keyword of a call on a line: ``0`` for ``StepLR(opt, gamma=0)``; empty without it."""
+    source = _statement_at(timeline, at)
+    calls = (call for call in source[1].parts(ast.Call) if _called(call) == function) if source is not None else ()
+    texts = (source[0].segment(key.value) for call in calls for key in call.keywords if key.arg == name and source)
+    return next(texts, "")
+
+
+def rates_set(timeline: Timeline, at: Frame | None) -> Iterator[Frame]:
+    """Yield the lines of the program that set a learning rate: ``group["lr"] = 0.1 * rate``."""
+    text = _text(timeline, at)
+    if text is None or at is None:
+        return
+    for one in text.statements:
+        targets = one.node.targets if isinstance(one.node, ast.Assign) else [getattr(one.node, "target", None)]
+        keys = (target.slice for target in targets if isinstance(target, ast.Subscript))
+        if any(isinstance(key, ast.Constant) and key.value == "lr" for key in keys):
+            yield _frame(at, one.first, text)
+
+
 def calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
     """Yield the lines that only call one of these functions, in the block of the statement at a frame."""
     source = _statement_at(timeline, at)

@@ -221,6 +221,12 @@ KINDS: tuple[Kind, ...] = (
         "a cosine schedule that is stepped beyond its end, so that the learning rate rises again",
         find=optimizer_step.cosine_rises,
     ),
+    Kind(
+        "zero-rate",
+        "warning",
+        "an optimizer whose learning rate is 0 for a long time at the end, so that its steps change nothing",
+        find=optimizer_step.zero_rate,
+    ),
     Kind("requires-none", "fact", "a leaf that is frozen, or data", ("missing",), no_gradient.not_tracked),
     Kind("no-input-requires", "fact", "a result of tensors that require no gradient"),
     Kind("cleared", "fact", "a .grad that the program has set to None", ("missing",), no_gradient.cleared_grad),

@@ -40,13 +40,16 @@ from gviz.explain.edit import (
     divided,
     generator_read,
     in_block,
+    keyword_text,
     moved,
     optimizer_named,
     parameter_last,
     plateaus_for_maxima,
+    rates_set,
     receiver,
     removed,
     statement_instead,
+    with_keyword,
 )
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import used_up
@@ -63,7 +66,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, file_line, shown
 from gviz.values.value import Value
-from gviz.values.value_text import bad_text, grad, share
+from gviz.values.value_text import bad_text, grad, norm, share
 
 
 def never_stepped(survey: Survey) -> Iterator[Finding]:
@@ -1380,3 +1383,104 @@ def cosine_rises(survey: Survey) -> Iterator[Finding | None]:
     part = Finding("used", fell, seq, at=next(iter(timeline.stack(step.stack)), None))
     fix = "T_max is the number of calls of scheduler.step(): call it once an epoch, or make T_max epochs * batches"
     yield Finding("schedule-period", text, seq, 0, (part,), fix, at, suspected=True)
+
+
+# A learning rate of 0 that lasts: the schedule ended long before the training
+
+_IDLE_SHARE = 1 / 3
+"""The part of the steps at the end beyond which a rate of 0 is no annealing."""
+
+_FEWEST_IDLE = 4
+
+
+@dataclass(slots=True)
+class _Rates:
+    """The highest learning rate of the groups in each step of an optimizer, and the events that began the steps."""
+
+    seqs: list[int]
+    rates: list[float]
+    last: OptimizerStarted
+
+    @property
+    def idle(self) -> int:
+        """The number of steps at the end with a rate of 0; 0 if no step before them had a higher one."""
+        above = [at for at, rate in enumerate(self.rates) if rate > 0]
+        return len(self.rates) - above[-1] - 1 if above else 0
+
+
+def zero_rate(survey: Survey) -> Iterator[Finding | None]:
+    """Yield optimizers whose learning rate is exactly 0 in all groups, in more than a third of the steps, to the end.
+
+    A warm-up begins with 0, annealing reaches it in the last steps, and a group that has 0 from the start is frozen.
+    Where another optimizer goes on, this one may have been stopped on purpose.
+    """
+    timeline = survey.timeline
+    known: dict[tuple[str, int, tuple[int, ...]], _Rates] = {}
+    started: tuple[int, OptimizerStarted] | None = None
+    for seq, event in timeline.select((OptimizerStarted, OptimizerStepped)):
+        yield None
+        if isinstance(event, OptimizerStarted):
+            started = seq, event
+        elif isinstance(event, OptimizerStepped) and event.parameters and started and started[1].stack == event.stack:
+            begun, start = started
+            groups = [options_in(start.options, at).get("lr") for at in range(len(start.options))]
+            rates = [float(rate) for rate in groups if isinstance(rate, float | int)]
+            if rates and len(rates) == len(groups):
+                one = known.setdefault((start.kind, start.stack, event.parameters[:1]), _Rates([], [], start))
+                one.seqs.append(begun)
+                one.rates.append(max(rates))
+                one.last = start
+    for (_, _, parameters), one in known.items():
+        if one.idle >= _FEWEST_IDLE and one.idle > _IDLE_SHARE * len(one.rates):
+            others = [other for other in known.values() if other is not one]
+            goes_on = any(other.seqs[-1] > one.seqs[-one.idle] and not other.idle for other in others)
+            yield replace(_zero_rate_finding(survey, one, parameters), suspected=goes_on)
+
+
+def _zero_rate_finding(survey: Survey, one: _Rates, parameters: tuple[int, ...]) -> Finding:
+    timeline, count, idle = survey.timeline, len(one.rates), one.idle
+    seq = one.seqs[-idle]
+    text = f"the learning rate is 0 in the last {idle:,} of {count:,} steps of {shown(one.last.kind)}"
+    later = [(at, event) for at, event in survey.accumulated if at > seq and event.node in parameters]
+    sizes = [(at, event.node, size) for at, event in later if (size := norm(event.part))]
+    still = ""
+    if sizes:
+        still = f"; the last gradient of {label(timeline, sizes[-1][1])} is |g| {number(sizes[-1][2])}"
+    before = one.rates[-idle - 1]
+    part = Finding("used", f"it was {number(before)} before step {count - idle + 1:,}{still}", seq, parameters[0])
+    at, fix, edit = _schedule_of(timeline, one)
+    numbers = (Number("steps", count), Number("steps with a rate of 0", idle, seq))
+    return Finding("zero-rate", text, seq, 0, (part,), fix, at, numbers, edit=edit)
+
+
+_ENDING = ("LinearLR", "PolynomialLR")
+_MULTIPLYING = ("StepLR", "MultiStepLR", "ExponentialLR")
+_GAMMA, _ZERO = {"ExponentialLR": 1}, ("0", "0.0", "0.")
+_OF_FUNCTIONS = ("LambdaLR", "MultiplicativeLR")
+_STOPPED = "a schedule that reaches 0 with the last step"
+
+
+def _schedule_of(timeline: Timeline, one: _Rates) -> tuple[Frame | None, str, Edit | None]:
+    """Return the line that sets the rate to 0, as far as the program shows it, with the fix."""
+    frames = timeline.stack(one.last.stack)
+    files = list({frame.path: frame for frame in frames}.values())
+    for name in _MULTIPLYING:
+        for frame in (line for file in files for line in called_lines(timeline, file, name)):
+            is_named = keyword_text(timeline, frame, name, "gamma") in _ZERO
+            if is_named or (*arguments(timeline, frame, name), "", "", "")[_GAMMA.get(name, 2)] in _ZERO:
+                edit = with_keyword(timeline, frame, name, "gamma", "1.0") if is_named else None
+                return frame, f"{name} multiplies the rate by gamma=0: gamma=1.0 keeps it, 0.1 lowers it", edit
+    names = (*_ENDING, *_OF_FUNCTIONS, *_MULTIPLYING)
+    calls = [(name, line) for file in files for name in names for line in called_lines(timeline, file, name)]
+    if len(calls) != 1:
+        lines = [line for file in files for line in rates_set(timeline, file)]
+        return (lines if len(lines) == 1 else [*frames[:1], None])[0], _STOPPED, None
+    name, at = calls[0]
+    changes = [place for place, (was, rate) in enumerate(pairwise(one.rates), 1) if was != rate]
+    period = changes[0] if changes else 0
+    if name not in _ENDING or any(after - before != period for before, after in pairwise([0, *changes])):
+        return at, f"{_STOPPED}, and not {one.idle:,} steps before it", None
+    calls_of_step = -(-len(one.rates) // period)
+    each = "after each step" if period == 1 else f"every {period} steps"
+    fix = f"total_iters={calls_of_step}: it counts the calls of scheduler.step(), here {each}"
+    return at, fix, with_keyword(timeline, at, name, "total_iters", str(calls_of_step))

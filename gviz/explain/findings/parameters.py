@@ -146,6 +146,8 @@ def _unchanged_finding(survey: Survey, node: int, one: _Parameter, path: list[Wa
         return replaced
     if rate == 0:
         text = titled(f"{steps} of the optimizer did not change {{}}: its learning rate is 0", label(timeline, node))
+        others = step.parameters if isinstance(step, OptimizerStepped) else ()
+        suspected |= any(options_of(timeline, other, one.first).get("lr") for other in others)  # its group is frozen
         fix = "use a learning rate above 0, or a schedule that does not begin with 0"
         return Finding("unchanged", text, one.first, node, (size,), fix, call, suspected=suspected)
     if (rounded := _rounded_away(survey, node, one, call)) is not None:
