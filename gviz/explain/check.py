@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gviz.events import BackwardFinished, GradAccumulated, GradCaptured, NodeCreated, ScopeEntered
+from gviz.events import (
+    BackwardFinished,
+    DataSet,
+    GradAccumulated,
+    GradCaptured,
+    NodeCreated,
+    ScopeEntered,
+    StorageWritten,
+)
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
@@ -218,7 +226,8 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         # so does the finding about a new layer, if no module and no variable refers to the old one any more
         is_old = node in replaced or (was_replaced and _has_lost_its_name(survey, node))
         of_old_model = finding.kind == "unused" and is_old
-        if of_old_model or _is_taken_as_data(survey, finding) or _is_of_no_call(survey, finding):
+        follows = finding.kind == "not-reached" and is_of_other and _is_set_from_others(survey, node)
+        if of_old_model or follows or _is_taken_as_data(survey, finding) or _is_of_no_call(survey, finding):
             continue
         if not (untrained and is_of_other):  # else it follows another model, as a target network does
             yield replace(finding, suspected=finding.suspected or is_of_other or (untrained and node not in idle))
@@ -270,6 +279,36 @@ def _is_never_trained(finding: Finding) -> bool:
     """Return whether every path to the leaf ends where autograd is off, as for a copy that follows another model."""
     ends = [part.text for part in finding.parts]
     return finding.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)
+
+
+def _is_set_from_others(survey: Survey, node: int) -> bool:
+    """Return whether the program sets a parameter from others after their training, as Reptile and averages do.
+
+    Such a parameter needs no gradient. A write that only depends on the parameter itself, such as a clamp, does not
+    count.
+    """
+    timeline, first = survey.timeline, survey.passes[0][0]
+    storages = {output.storage for output in survey.nodes[node].created.outputs}
+    for seq, event in survey.select(StorageWritten, DataSet):
+        match event:
+            case DataSet(node=written, writer=writer) if written == node and seq > first:
+                source = survey.nodes.get(writer)
+            case StorageWritten(storage=storage, node=writer) if storage in storages and seq > first:
+                source = survey.nodes.get(writer)
+            case _:
+                continue
+        if isinstance(event, DataSet) and (source is None or source.created.kind != "op"):
+            before = (timeline.event(one) for one in range(seq - 1, max(seq - _NEAR, 0), -1))
+            made = (one.node for one in before if isinstance(one, NodeCreated) and one.first_value == event.value)
+            source = survey.nodes.get(next(made, 0))
+        origins = {source.node, *ancestors(timeline, source.node)} if source is not None else set()
+        if any(survey.nodes[one].created.kind == "parameter" for one in origins - {node} if one in survey.nodes):
+            return True
+    return False
+
+
+_NEAR = 20
+"""The events before an assignment to ``.data`` among which its value was computed."""
 
 
 _ALL_PARAMETERS = re.compile(r"\bparameters\(|named_parameters\(|state_dict\(|stack_module_state\(|\b_parameters\b")

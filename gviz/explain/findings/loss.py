@@ -14,6 +14,7 @@ from gviz.explain.display_names import innermost, label, label_at, titled, why_c
 from gviz.explain.edit import divided_by_mask, operand, renamed_call, with_keyword, without_call, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
+from gviz.explain.findings.optimizer_step import divided_passes
 from gviz.explain.operation_sets import (
     DROPOUTS,
     ELEMENTWISE_PAIRS,
@@ -181,9 +182,13 @@ FEWEST_ROWS = 16
 
 
 def summed_loss(survey: Survey) -> Iterator[Finding]:
-    """Yield losses that sum over the first dimension, and from which an optimizer's parameters get their gradients."""
+    """Yield losses that sum over the first dimension, and from which an optimizer's parameters get their gradients.
+
+    A program that divides these gradients before the step has its mean.
+    """
     timeline = survey.timeline
     training = {event.pass_nr for _, event in survey.accumulated if event.node in survey.optimized}
+    training -= divided_passes(survey)
     roots = dict.fromkeys(node for _, event in survey.passes if event.pass_nr in training for node, _ in event.roots)
     for record in (survey.nodes[node] for node in roots if node in survey.nodes):
         source = next(survey.sources(record), None)

@@ -1139,6 +1139,8 @@ def summed_passes(survey: Survey) -> Iterator[Finding | None]:
         return
     if any(record is None or not _is_mean(record) for record in roots) or not _adds_up(survey, groups[0]):
         return
+    if divided_passes(survey):
+        return
     (count,), (call,) = counts, calls
     frames, last = timeline.stack(call), roots[0]
     at, number_of = frames[0] if frames else None, f"{count} backward passes"
@@ -1150,6 +1152,51 @@ def summed_passes(survey: Survey) -> Iterator[Finding | None]:
     edit = divided(timeline, at, count)
     numbers = (Number("passes", count),)
     yield Finding("summed-passes", text, last.seq, last.node, (part,), fix, at, numbers, suspected=True, edit=edit)
+
+
+def divided_passes(survey: Survey) -> set[int]:
+    """Return the passes whose gradients the program has divided by a number before the step used them.
+
+    ``p.grad.div_(samples)`` makes a mean of a sum. One factor holds for all parameters: one over a whole number, or the
+    same in several steps. The factor of a clipping is neither.
+    """
+    return survey.timeline.once(_divided_passes, survey.end)
+
+
+def _divided_passes(timeline: Timeline, end: int) -> set[int]:
+    latest: dict[int, tuple[Value, tuple[int, ...]]] = {}
+    reached: defaultdict[int, set[int]] = defaultdict(set)
+    factors: defaultdict[tuple[int, ...], dict[int, float]] = defaultdict(dict)
+    for _, event in timeline.select((GradAccumulated, GradSet), 1, end + 1):
+        if isinstance(event, GradAccumulated):
+            earlier = latest[event.node][1] if event.value is not None and event.node in latest else ()
+            latest[event.node] = event.value or event.part, (*earlier, event.pass_nr)
+            reached[event.pass_nr].add(event.node)
+        elif not isinstance(event, GradSet):
+            continue
+        elif event.value is None or event.how in _CLEARED:
+            latest.pop(event.node, None)
+        elif event.node in latest:
+            before, passes = latest[event.node]
+            latest[event.node] = event.value, passes
+            was, size = norm(before), norm(event.value)
+            if was and size and size <= _HALF * was and not _clips(timeline, event.stack):
+                factors[passes][event.node] = was / size
+    common: dict[tuple[int, ...], float] = {}
+    for passes, each in factors.items():
+        least, most = min(each.values()), max(each.values())
+        if each.keys() == reached[passes[-1]] and most - least <= _ALIKE * most:
+            common[passes] = most
+    is_whole = all(abs(one - round(one)) <= _WHOLE for one in common.values())
+    is_constant = len(common) > 1 and max(common.values()) - min(common.values()) <= _ALIKE * max(common.values())
+    return {one for passes in common for one in passes} if is_whole or is_constant else set()
+
+
+_HALF = 0.501
+"""The largest factor by which a sum becomes a mean."""
+
+_ALIKE, _WHOLE = 1e-3, 0.02
+"""How far factors may be apart, relative to them, and how far one over a factor may be from a whole number."""
 
 
 def _is_mean(record: NodeRecord) -> bool:
