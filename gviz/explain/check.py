@@ -123,7 +123,11 @@ _ZEROS = frozenset(["masked", "cancelled"])
 """Kinds that show where a gradient became zero. They add nothing where the result is constant anyway."""
 
 
-_CONSEQUENCES = {"inverted-mask": ("vanishing", "unchanged"), "unbounded-loss": ("exploding", "vanishing")}
+_CONSEQUENCES = {
+    "inverted-mask": ("vanishing", "unchanged"),
+    "unbounded-loss": ("exploding", "vanishing"),
+    "opposed-passes": ("unchanged",),
+}
 """By kind: kinds that only show what follows from it, if their tensor lies on its path or in the same model call."""
 
 

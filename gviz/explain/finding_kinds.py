@@ -149,6 +149,12 @@ KINDS: tuple[Kind, ...] = (
         find=optimizer_step.not_cleared,
     ),
     Kind(
+        "opposed-passes",
+        "warning",
+        "gradients of two backward passes that cancel each other in the same parameters",
+        find=optimizer_step.opposed_passes,
+    ),
+    Kind(
         "cleared-early",
         "error",
         "gradients cleared before a step used them",
