@@ -979,6 +979,32 @@ _SIGNS: dict[type[ast.operator], str] = {
 }  # fmt: skip
 
 
+def straight_through(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``self.weight.data = round(self.weight.data)`` with a rounded copy that passes the gradient through.
+
+    ``weight = self.weight + (round(self.weight) - self.weight).detach()`` is what the rest of the function reads then.
+    """
+    source = _statement_at(timeline, at)
+    match source[1].node if source is not None else None:
+        case ast.Assign(targets=[ast.Attribute(value=ast.Attribute() as tensor, attr="data")], value=value):
+            pass
+        case _:
+            return None
+    if source is None or not isinstance(source[1].around[-1], ast.FunctionDef):
+        return None
+    (text, one), function = source, source[1].around[-1]
+    name, whole, variable = text.segment(tensor), text.segment(value), tensor.attr
+    later = [other for other in one.block if other.lineno > one.last]
+    reads = [other for other in later if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w])", text.segment(other))]
+    if not reads or variable in _variables(text, function) or f"{name}.data" not in whole:
+        return None
+    rounded = whole.replace(f"{name}.data", name)
+    rows = [f"{text.indent(one)}{variable} = {name} + ({rounded} - {name}).detach()"]
+    last = max(other.end_lineno or other.lineno for other in reads)
+    rows += [re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w])", variable, row) for row in text.rows[one.last : last]]
+    return text.lines(one.first, last, "".join(f"{row}\n" for row in rows)) if text.is_alone(one) else None
+
+
 def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``w = torch.randn(4, requires_grad=True) * 0.1`` with ``w = (torch.randn(4) * 0.1).requires_grad_()``."""
     source = _statement_at(timeline, at)

@@ -525,6 +525,12 @@ KINDS: tuple[Kind, ...] = (
     Kind("unused-losses", "note", "losses of a loop without a backward pass", find=loop.unused_losses),
     Kind("unchanged", "warning", "a parameter that did not change in steps with a gradient", find=parameters.unchanged),
     Kind(
+        "undone-steps",
+        "warning",
+        "a parameter whose old numbers the program writes back after each step",
+        find=parameters.undone_steps,
+    ),
+    Kind(
         "wrong-rule",
         "warning",
         "a function whose backward is not the derivative of its forward",
