@@ -878,6 +878,60 @@ def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit 
     return moved(timeline, at, Frame(text.path, "", first.lineno, first.lineno, -1, -1), ahead=True)
 
 
+def done_once(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Move a statement out of a training loop, before it, or out of a method to the end of ``__init__``.
+
+    A ``for`` loop with only this statement moves as a whole. Nothing moves that reads what the loop or method computes.
+    """
+    source = _statement_at(timeline, at)
+    if source is None:
+        return None
+    (text, one), around = source, list(source[1].around)
+    block: ast.stmt = one.node
+    while isinstance(around[-1], ast.For) and len(around[-1].body) == 1 and not around[-1].orelse:
+        block = around.pop()  # type: ignore[assignment]  # a loop is a statement
+    places = [place for place, part in enumerate(around) if isinstance(part, ast.FunctionDef | ast.ClassDef)]
+    scope = around[places[-1]] if places else text.tree
+    loops = [part for part in around[places[-1] if places else 0 :] if isinstance(part, ast.For | ast.While)]
+    reads = _read(block) - {name for part in ast.walk(block) for name in _bound(part)}
+    target: ast.stmt | None = None
+    if loops and around[-1] is loops[-1]:
+        target, computed = loops[0], [part for part in ast.walk(loops[0]) if part not in set(ast.walk(block))]
+    elif (
+        not loops
+        and isinstance(scope, ast.FunctionDef)
+        and len(places) > 1
+        and around[-1] is scope
+        and len(scope.body) > 1
+    ):
+        owner = around[places[-2]]
+        methods = owner.body if isinstance(owner, ast.ClassDef) and owner is around[-2] else []
+        inits = [each for each in methods if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+        target = inits[0].body[-1] if inits and scope is not inits[0] else None
+        reads -= {scope.args.args[0].arg} if scope.args.args else set()
+        computed = [part for part in ast.walk(scope) if part not in set(ast.walk(block))]
+    if target is None or reads & {name for part in computed for name in _bound(part)}:
+        return None
+    first, last = block.lineno, block.end_lineno or block.lineno
+    row = text.rows[target.lineno - 1]
+    shift = len(row) - len(row.lstrip()) - block.col_offset
+    moved_rows = [f"{' ' * shift}{each}" if shift > 0 else each[-shift:] for each in text.rows[first - 1 : last]]
+    place = target.lineno - 1 if loops else target.end_lineno or target.lineno
+    rows = dict(enumerate(text.rows, 1))
+    start, end = min(place + 1, first), max(place, last)
+    new = [rows[number] for number in range(start, end + 1) if not first <= number <= last]
+    index = sum(1 for number in range(start, place + 1) if not first <= number <= last)
+    new[index:index] = moved_rows
+    return text.lines(start, end, "".join(f"{each}\n" for each in new))
+
+
+def _bound(part: ast.AST) -> Iterator[str]:
+    """Yield the names that a node of the syntax tree binds: variables that are assigned, and parameters."""
+    match part:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            yield name
+
+
 def without_option(timeline: Timeline, at: Frame | None, option: str) -> Edit | None:
     """Remove an option that is True, ``nn.ReLU(inplace=True)``, from the only call in a file that has it."""
     text = _text(timeline, at)

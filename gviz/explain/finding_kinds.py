@@ -315,8 +315,8 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "changed-by-hook",
-        "note",
-        "a hook that zeroes or negates a gradient",
+        "warning",
+        "a hook that each iteration registers again, or that zeroes or negates a gradient",
         find=gradient_sources.turning_hooks,
     ),
     Kind("spent-loss", "fact", "a loss of exactly 0: every margin is satisfied"),

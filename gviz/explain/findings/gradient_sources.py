@@ -11,6 +11,7 @@ from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet, 
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.contributions import by_loss, contribution, contributions, silent_uses, with_agreement
 from gviz.explain.display_names import at_text, innermost, label, label_at, titled
+from gviz.explain.edit import done_once
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan import suspected_source
 from gviz.explain.findings.optimizer_step import unused_gradient
@@ -29,6 +30,7 @@ from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import Survey
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import times_text
 from gviz.values.plain_text import clipped, shown
 from gviz.values.value import Value
 from gviz.values.value_text import grad, share
@@ -153,14 +155,19 @@ def _statistics_factor(before: Value | None, after: Value | None) -> float | Non
 
 
 def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
-    """Yield hooks that one line registered several times on one tensor. In one pass each of them ran and changed it."""
+    """Yield hooks that one line registered several times on one tensor. In one pass each of them ran and changed it.
+
+    If their number grows from pass to pass, the loop registers them again and again, which is surely a mistake.
+    """
     timeline = survey.timeline
     ran: defaultdict[tuple[int, int, int], list[tuple[int, HookRan]]] = defaultdict(list)
     for seq, event in timeline.select((HookRan,)):
         if event.stack and event.value is not None and event.node in timeline.nodes:
             ran[event.pass_nr, event.node, event.stack].append((seq, event))
     most: dict[tuple[int, int], list[tuple[int, HookRan]]] = {}
+    counts: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for (_, node, stack), runs in ran.items():
+        counts[node, stack].append(len(runs))
         if len(runs) > max(1, len(most.get((node, stack), ()))) and len({event.output_nr for _, event in runs}) == 1:
             most[node, stack] = runs
     for (node, stack), runs in most.items():
@@ -169,11 +176,14 @@ def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
         first, last = runs[0][1], runs[-1][0]
         names = shown(first.name), label(timeline, node)
         text = titled(f"the hook {{}} of {{}} ran {len(runs)} times in one backward pass", *names)
-        often = Finding("hook", f"it was registered as often{at_text(frames)}", last, node)
-        fix = "register it once, before the loop, or remove() the handle after each pass"
+        grows = counts[node, stack][0] < counts[node, stack][-1]
+        grown = f", and {times_text(counts[node, stack][0])} in the first pass" if grows else ""
+        often = Finding("hook", f"it was registered as often{at_text(frames)}{grown}", last, node)
+        fix = "register it once, in __init__ or before the loop, or remove() the handle after each pass"
         numbers = (Number("hooks", len(runs), last),)
         at = frames[0] if frames else None
-        yield Finding("changed-by-hook", text, last, node, (often,), fix, at, numbers, suspected=True)
+        edit = done_once(timeline, at) if grows else None
+        yield Finding("changed-by-hook", text, last, node, (often,), fix, at, numbers, suspected=not grows, edit=edit)
 
 
 def _earlier_passes(

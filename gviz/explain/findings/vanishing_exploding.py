@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import prod
 
+from gviz.events import HookRan
 from gviz.explain.display_names import at_text, innermost, label, label_at, op_title, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_sources import grad_sum
@@ -72,6 +73,9 @@ def vanishing_or_exploding(question: Question) -> Finding | None:
     size = norm(output.incoming) if output.incoming is not None and output.grad is not None else None
     if not size:
         return None
+    if output.parts:
+        pass_nr, last = timeline.at(output.parts[-1].seq).pass_nr, question.moment.n
+        size = _size_before_hooks(timeline, question.node, pass_nr, last) or size
     path = path_to(timeline, question.node, question.moment.n, size, MOST_WALKED)
     finding = vanishing(timeline, path) or _exploding(timeline, path)
     as_sum = grad_sum(question) if finding is not None else None
@@ -86,13 +90,26 @@ def _paths(survey: Survey, *, smallest: bool) -> Iterator[list[Waypoint]]:
     """Yield the path to the leaf with the smallest (or largest) nonzero gradient, of the first and the last pass."""
     sizes: defaultdict[int, dict[int, tuple[float, int]]] = defaultdict(dict)
     passes = [event.pass_nr for _, event in survey.passes]
+    hooked = {(ran.pass_nr, ran.node) for _, ran in survey.timeline.select((HookRan,)) if ran.value is not None}
     for seq, event in survey.accumulated:
         if event.pass_nr in (passes[:1] + passes[-1:]) and (size := norm(event.part)):
+            if (event.pass_nr, event.node) in hooked:
+                size = _size_before_hooks(survey.timeline, event.node, event.pass_nr, seq) or size
             sizes[event.pass_nr][event.node] = size, seq
     for leaves in sizes.values():
         by_size = sorted(leaves, key=lambda leaf: leaves[leaf][0], reverse=not smallest)
         paths = (path_to(survey.timeline, node, seq, size) for node in by_size for size, seq in [leaves[node]])
         yield from islice((path for path in paths if not is_cancelled(path)), 1)
+
+
+def _size_before_hooks(timeline: Timeline, node: int, pass_nr: int, seq: int) -> float | None:
+    """Return the norm of a leaf's gradient as it arrived, before its own hooks changed it; None without such hooks."""
+    ran = (one for one in timeline.events_of(node) if one <= seq)
+    hooks = ((one, event) for one in ran if isinstance(event := timeline.event(one), HookRan))
+    first = next((one for one, event in hooks if event.pass_nr == pass_nr and event.when in ("tensor", "pre")), 0)
+    state = timeline.at(first - 1).state(node) if first else None
+    before = state.outputs[0].incoming if state is not None and state.outputs else None
+    return norm(before) if before is not None else None
 
 
 def is_cancelled(path: list[Waypoint]) -> bool:
