@@ -16,7 +16,7 @@ from gviz.events import (
     ScopeEntered,
     StorageWritten,
 )
-from gviz.explain.display_names import label
+from gviz.explain.display_names import innermost, label
 from gviz.explain.finding import Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.grad_history import is_zero
@@ -26,6 +26,7 @@ from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import why, why_failure
+from gviz.source.site import Frame
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.timeline import Timeline
 
@@ -92,7 +93,8 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> LongWork[list
             continue
         key = *_common(one), one.finding.node * (one.finding.at is None)
         kept[key] = _with_another(timeline, kept[key], one.finding) if key in kept else one
-    constant = {_line(one.finding) for one in kept.values() if one.finding.kind == "one-element"}
+    of_one = [one.finding for one in kept.values() if one.finding.kind == "one-element"]
+    constant = {at and (at.path, at.line) for one in of_one for at in (one.at, _site(timeline, one.node))}
     rest = [one for one in kept.values() if one.finding.kind not in _ZEROS or _line(one.finding) not in constant]
     causes = [one.finding for one in rest if one.finding.kind in _CONSEQUENCES]
     rest = [one for one in rest if not any(_follows(timeline, one.finding, cause) for cause in causes)]
@@ -157,6 +159,10 @@ def _model(scopes: Mapping[int, ScopeEntered], scope: int) -> int:
 
 def _line(finding: Finding) -> tuple[str, int] | None:
     return (finding.at.path, finding.at.line) if finding.at is not None else None
+
+
+def _site(timeline: Timeline, node: int) -> Frame | None:
+    return innermost(timeline.info(node)) if node else None
 
 
 def _common(one: Checked) -> tuple[object, ...]:

@@ -347,6 +347,26 @@ def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str,
     return rewritten(timeline, at, change)
 
 
+def with_argument(
+    timeline: Timeline, at: Frame | None, function: str, number: int, name: str, value: str
+) -> Edit | None:
+    """Change an argument of a call, by its position or its keyword: ``GroupNorm(4, 16)`` for ``GroupNorm(16, 16)``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and _called(part) == function):
+                return None
+            if any(isinstance(one, ast.Starred) for one in part.args) or any(one.arg is None for one in part.keywords):
+                return None
+            named = [one.value for one in part.keywords if one.arg == name]
+            chosen = part.args[number] if number < len(part.args) else named[0] if named else None
+            return text.with_part(part, chosen, value) if chosen is not None else None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
 def keyword_if_training(timeline: Timeline, at: Frame | None, function: str, name: str, otherwise: str) -> Edit | None:
     """Limit the value of a keyword of a call in a method to training: ``p if self.training else 0.0``."""
     own = method_self(timeline, at)

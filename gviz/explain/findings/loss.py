@@ -11,7 +11,16 @@ import numpy as np
 
 from gviz.events import Output
 from gviz.explain.display_names import innermost, label, label_at, titled, why_cut
-from gviz.explain.edit import divided_by_mask, operand, renamed_call, with_keyword, without_call, wrapped
+from gviz.explain.edit import (
+    Edit,
+    divided_by_mask,
+    operand,
+    renamed_call,
+    with_argument,
+    with_keyword,
+    without_call,
+    wrapped,
+)
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
 from gviz.explain.findings.optimizer_step import divided_passes
@@ -28,6 +37,7 @@ from gviz.explain.operation_sets import (
 from gviz.explain.program_source import called_function
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
+from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 from gviz.values.value import Array, Value
@@ -373,11 +383,12 @@ def one_element(survey: Survey) -> Iterator[Finding | None]:
     Attention over a sequence of one key is such a softmax, too. It is left out: its input is a product of two results.
     One score for each element of a sequence comes from a layer with one output.
     """
-    lines: defaultdict[int, list[NodeRecord]] = defaultdict(list)
-    for record in survey.ops(*SOFTMAXES, "native_layer_norm"):
+    lines: defaultdict[tuple[object, ...], list[NodeRecord]] = defaultdict(list)
+    for record in survey.ops(*SOFTMAXES, "native_layer_norm", "native_group_norm", "sub"):
         yield None
-        if record.created.requires_grad:
-            lines[record.created.stack].append(record)
+        if record.created.requires_grad and (record.op != "sub" or len(record.shape) > 1):
+            layer = record.created.inputs[1:] if record.op == "native_group_norm" else ()
+            lines[record.created.stack, record.op, layer].append(record)
     for each in lines.values():
         if all(_is_of_one(survey, record) for record in each):
             yield _one_element_finding(survey, each[0])
@@ -388,10 +399,22 @@ def _is_of_one(survey: Survey, record: NodeRecord) -> bool:
     if record.op == "native_layer_norm":
         sizes = attrs.get("normalized_shape")
         return isinstance(sizes, tuple | list) and bool(sizes) and all(size == 1 for size in sizes)
+    if record.op == "native_group_norm":
+        return bool(_groups(record)) and _groups(record) == attrs.get("C") and attrs.get("HxW") == 1
+    if record.op == "sub":  # x - x.mean(1, keepdim=True)
+        pair = [*survey.sources(record)]
+        is_mean = len(pair) == 2 and pair[1].op == "mean" and pair[1].shape == pair[0].shape == shape
+        return is_mean and survey.unwrapped(pair[0]) in map(survey.unwrapped, survey.sources(pair[1]))
     dim = attrs.get("dim")
     if not isinstance(dim, int) or len(shape) < 2 or not -len(shape) <= dim < len(shape) or shape[dim] != 1:
         return False
     return len(shape) == 2 or (dim % len(shape) == len(shape) - 1 and _is_layer_output(survey, record))
+
+
+def _groups(record: NodeRecord) -> int:
+    """Return the number of groups of a group norm; 0 if it is unknown."""
+    groups = dict(record.created.attrs).get("group")
+    return groups if isinstance(groups, int) else 0
 
 
 def _is_layer_output(survey: Survey, record: NodeRecord) -> bool:
@@ -409,20 +432,55 @@ def _one_element_finding(survey: Survey, record: NodeRecord) -> Finding:
     timeline, (always, fix) = survey.timeline, _OF_ONE[record.op]
     at, edit = innermost(timeline.info(record.node)), None
     competing = [dim for dim, size in enumerate(record.shape) if dim and size > 1]
-    if len(record.shape) > 2 and len(competing) == 1:
+    if record.op in SOFTMAXES and len(record.shape) > 2 and len(competing) == 1:
         dim = competing[0]
         fix = f"the dimension over which the scores compete: dim={dim}, of size {record.shape[dim]}"
         edit = with_keyword(timeline, at, record.op, "dim", f"{dim}")
     text = titled(f"{{}} is over one element each: its result is always {always}", label(timeline, record.node))
-    shape = f"it has the shape {shape_text(record.shape)}: what goes in does not matter, and gets no gradient"
+    groups = _groups(record)
+    counted = f", and {groups} group{'s' * (groups != 1)} of 1 channel" * bool(groups)
+    shape = f"it has the shape {shape_text(record.shape)}{counted}: what goes in does not matter, and gets no gradient"
     part = Finding("size", shape, record.seq, record.node)
+    if groups > 1:
+        fewer = _fewer_groups(groups)
+        fix = f"{fewer} group{'s' * (fewer != 1)} of {groups // fewer} channels, or normalize before the pooling"
+        at, edit = _with_groups(survey, record, fewer)
     return Finding("one-element", text, record.seq, record.node, (part,), fix, at, edit=edit)
+
+
+_CHANNELS = 4
+"""The least channels of a group that a fix proposes: their mean and deviation still leave something to learn."""
+
+
+def _fewer_groups(channels: int) -> int:
+    """Return the most groups, with equal numbers of channels, that are not too small."""
+    return max((groups for groups in range(1, channels // _CHANNELS + 1) if channels % groups == 0), default=1)
+
+
+def _layer_line(survey: Survey, record: NodeRecord) -> Frame | None:
+    """Return the line that made the layer of a normalization, if it has a weight."""
+    weight = next((one for one in survey.sources(record) if one.created.kind == "parameter"), None)
+    return survey.at(weight) if weight is not None else None
+
+
+def _with_groups(survey: Survey, record: NodeRecord, groups: int) -> tuple[Frame | None, Edit | None]:
+    """Return the line that gives a normalization its number of groups, and the edit that gives it another one."""
+    timeline, at = survey.timeline, innermost(survey.timeline.info(record.node))
+    layer = _layer_line(survey, record)
+    alike = [one for one in survey.ops("native_group_norm") if layer is not None and _layer_line(survey, one) == layer]
+    if all(_is_of_one(survey, one) and _groups(one) == _groups(record) for one in alike):
+        edit = with_argument(timeline, layer, "GroupNorm", 0, "num_groups", str(groups))
+        if edit is not None:
+            return layer, edit
+    return at, with_argument(timeline, at, "group_norm", 1, "num_groups", str(groups))
 
 
 _OF_ONE = {
     "softmax": ("1", "sigmoid for a single score, or a column for each class"),
     "log_softmax": ("0", "binary_cross_entropy_with_logits for a single score, or a column for each class"),
     "native_layer_norm": ("its bias", "normalize over more elements, or leave the normalization out"),
+    "native_group_norm": ("its bias", "normalize over more elements, or leave the normalization out"),
+    "sub": ("0", "the mean over a dimension of more elements"),
 }
 """By operation: what it gives for one element, and what to write instead."""
 
