@@ -1485,6 +1485,50 @@ def filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None
     return _frame(like, lines[0], text) if len(lines) == 1 else None
 
 
+def read_as_copy(timeline: Timeline, at: Frame | None) -> tuple[Frame, Edit | None] | None:
+    """Return the line that reads what a line writes to in place, and the edit that reads a copy instead.
+
+    The variable must be assigned in the same loop or function: ``img = torch.from_numpy(a[i])`` gets ``.clone()``. A
+    variable of a loop, or an argument that its function returns, is copied before the write.
+    """
+    source = _statement_at(timeline, at)
+    name = _written_in_place(source[1].node) if source is not None else ""
+    if source is None or at is None or not name:
+        return None
+    text, here = source
+    inner = next((one for one in reversed(here.around) if isinstance(one, (ast.For, ast.While, *_FUNCTIONS))), None)
+    around = [one for one in text.statements if inner is not None and inner in one.around and one.first < here.first]
+    assignments = [one for one in around if name in _names_of(one.node) and not isinstance(one.node, ast.AugAssign)]
+    if assignments:
+        read = assignments[-1]
+        match read.node:
+            case ast.Assign(targets=[ast.Name()], value=value):
+                old = text.segment(value)
+                simple = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+                return _frame(at, read.first, text), text.instead(value, f"{old if simple else f'({old})'}.clone()")
+        return _frame(at, read.first, text), before(timeline, at, f"{name} = {name}.clone()")
+    is_argument = isinstance(inner, _FUNCTIONS) and name in [one.arg for one in inner.args.args]
+    returns = [one.node for one in text.statements if inner in one.around and isinstance(one.node, ast.Return)]
+    is_returned = any(name in _read(one) for one in returns)
+    if (is_argument and is_returned) or (isinstance(inner, ast.For) and name in _places(inner.target, ast.Store)):
+        return at, before(timeline, at, f"{name} = {name}.clone()")
+    return None
+
+
+def _written_in_place(node: ast.stmt) -> str:
+    """Return the variable that a statement writes to in place: ``x *= 2``, ``x.mul_(2).add_(1)``, ``y = x.mul_(2)``."""
+    value: ast.expr | None = None
+    match node:
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return name
+        case ast.Expr(value=value) | ast.Assign(value=value) | ast.Return(value=value):
+            pass
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr.endswith("_"):
+        value = value.func.value
+    is_written = isinstance(value, ast.Name) and not isinstance(getattr(node, "value", None), ast.Name)
+    return value.id if is_written and isinstance(value, ast.Name) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Generator:
     """A generator that a line reads: its variable, the line that made it, the line that read it first, and an edit.

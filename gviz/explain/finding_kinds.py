@@ -15,6 +15,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings import (
     alarm,
     attention_mask,
+    changed_data,
     checkpoint,
     custom_function,
     data_layout,
@@ -92,6 +93,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an addition in place at an index with equal elements, which keeps only one term of each",
         find=in_place.duplicate_index,
+    ),
+    Kind(
+        "changed-data",
+        "warning",
+        "data that a write in place changes again in each epoch, because it shares the memory of the data set",
+        find=changed_data.changed_again,
     ),
     Kind(
         "written-by-hook",

@@ -70,9 +70,13 @@ class CallListener(TorchFunctionMode):
             plan = (_plans.get(function) or _plan(function)) if isinstance(function, Hashable) else _pass_on
         if plan is _pass_on or not session.is_recording or session.is_outside:
             return function(*args, **kwargs) if kwargs else function(*args)
-        if plan is not _observe:
-            return plan(session, function, args, kwargs or _NO_KEYWORDS)
         first = args[0] if args else next(iter(kwargs.values())) if kwargs else None
+        if plan is not _observe:
+            if plan is not _observe_update:
+                return plan(session, function, args, kwargs or _NO_KEYWORDS)
+            if isinstance(first, torch.Tensor) and not _is_silent(sys._getframe(1)):
+                with without_overrides():
+                    in_place_writes.enter_before(session, first)
         with without_overrides():
             before = version_of(first) if isinstance(first, torch.Tensor) else 0
         if has_to_unpack:
@@ -296,6 +300,26 @@ def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     raise AssertionError("recognized before it is called")
 
 
+def _observe_update(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the plan for functions that compute the new numbers of a tensor from its old ones: these are kept, too."""
+    raise AssertionError("recognized before it is called")
+
+
+def _updates(name: str) -> bool:
+    """Return whether a function changes its first argument in place, and does not only overwrite it."""
+    return name in _IN_PLACE or (name.endswith("_") and not name.startswith("_") and name not in _OVERWRITING)
+
+
+_IN_PLACE = {
+    "__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__idiv__", "__ifloordiv__", "__imod__",
+    "__ipow__", "__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__",
+}  # fmt: skip
+"""Operators that write in place."""
+
+_OVERWRITING = {
+    "bernoulli_", "cauchy_", "copy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_",
+    "uniform_", "zero_",
+}  # fmt: skip
 _SPECIAL: dict[str, _Special] = {
     "__rdiv__": _divided,
     "detach_": attribute_writes.detach_,
@@ -336,7 +360,7 @@ def _plan(function: Any) -> _Special:
     elif name in _TELLING:
         plan = _pass_on
     else:
-        plan = _SPECIAL.get(name, _observe)
+        plan = _SPECIAL.get(name, _observe_update if _updates(name) else _observe)
     if len(_plans) >= operation_catalog.FUNCTIONS:
         _plans.clear()
     _plans[function] = plan

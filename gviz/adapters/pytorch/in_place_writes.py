@@ -51,6 +51,19 @@ def wrote(session: Session, target: torch.Tensor, call: OperationCall, *, silent
         emit_written(session, target, mark.node)
 
 
+def enter_before(session: Session, target: torch.Tensor) -> None:
+    """Announce a tensor that is about to change, with its numbers before: data that PyTorch has read or shares."""
+    if (
+        session.captures.is_noting
+        or isinstance(target, torch.nn.Parameter)
+        or session.marks.owner_of(target) is not None
+    ):
+        return
+    base = private_api.base_of(target) if private_api.is_view(target) else None
+    if not any(_is_known(session, it) for it in (base, target) if it is not None):
+        edge_of(session, target)
+
+
 def _reshaped(session: Session, target: torch.Tensor, mark: Mark) -> None:
     """Record an untracked change of a tensor's shape; its memory is unchanged, and a leaf stays the same leaf."""
     if target.requires_grad:
