@@ -28,6 +28,7 @@ from gviz.explain.findings import (
     nan,
     no_gradient,
     optimizer_step,
+    padded_sequence,
     parameters,
     second_backward,
     second_derivatives,
@@ -401,6 +402,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a target that is a part of the window that the model gets, so that it can be copied",
         find=loss.target_in_input,
+    ),
+    Kind(
+        "last-of-padded",
+        "warning",
+        "the last step of padded sequences, which is padding for all but the longest",
+        find=padded_sequence.last_of_padded,
     ),
     Kind(
         "softmax-dim",

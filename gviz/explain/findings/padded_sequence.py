@@ -1,0 +1,182 @@
+"""The last step of a padded sequence, which is padding for all sequences but the longest.
+
+Idea. A recurrent layer gives a result for each step. ``out[:, -1]`` takes the last one of the longest sequence of the
+batch. For a shorter sequence it is a zero that `pad_packed_sequence` filled in, or a result for padding.
+
+Example. Of the lengths 3, 5 and 7, ``out[:, -1]`` has 2 rows of zeros: they do not depend on their sequences. The last
+step is ``out[torch.arange(3), lengths - 1]``, or the final state that the layer returns.
+
+Limits. Without packing, the padding is known only from an index with its elements, or from the lengths that
+`pad_sequence` got; there, the layer sees the padding and may have learned to keep its state, so it is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gviz.explain.display_names import label, label_at, titled
+from gviz.explain.edit import last_steps
+from gviz.explain.finding import Finding, Number
+from gviz.explain.operation_sets import DROPOUTS, RESHAPING
+from gviz.explain.recording_overview import NodeRecord, Survey
+
+_STEPS = frozenset({"select", "slice"})
+_SAME_STEPS = DROPOUTS | {
+    "index_select", "transpose", "contiguous", "clone", "native_layer_norm", "to", "float", "relu", "tanh", "add",
+    "mul",
+}  # fmt: skip
+"""Operations whose result has the same steps as their first input."""
+
+_RECURRENT = ("RNN", "LSTM", "GRU")
+_MOST_BETWEEN = 12
+
+
+def last_of_padded(survey: Survey) -> Iterator[Finding | None]:
+    """Yield lines that take the last step of a padded sequence: each line once."""
+    seen: set[int] = set()
+    if not (survey.by_op.get("_pad_packed_sequence") or any(one.kind in _RECURRENT for one in survey.scopes.values())):
+        return
+    for record in survey.ops(*_STEPS):
+        if record.created.stack in seen or not record.created.requires_grad:
+            continue
+        source = next(survey.sources(record), None)
+        if source is None or len(source.shape) != 3 or (dim := _last_step(record, source)) is None:
+            continue
+        yield None
+        finding = _of_packed(survey, record, source, dim) or _of_padded(survey, record, source, dim)
+        if finding is not None:
+            seen.add(record.created.stack)
+            yield finding
+
+
+def _last_step(record: NodeRecord, source: NodeRecord) -> int | None:
+    """Return the dimension of which an operation takes the last element; None if it takes anything else."""
+    attrs = dict(record.created.attrs)
+    dim, start = attrs.get("dim"), attrs.get("index" if record.op == "select" else "start")
+    if dim not in (0, 1) or not isinstance(dim, int) or source.shape[dim] < 2:
+        return None
+    return dim if start in (-1, source.shape[dim] - 1) else None
+
+
+def _of_packed(survey: Survey, record: NodeRecord, source: NodeRecord, dim: int) -> Finding | None:
+    """Return the finding about zeros of ``pad_packed_sequence``."""
+    timeline = survey.timeline
+    lines = {one.created.stack for one in survey.by_op.get("_pad_packed_sequence", ())}
+    padded = _before(survey, source, lambda one: one.created.stack in lines)
+    if padded is None:
+        return None
+    of_line = (one for one in survey.by_op["_pad_packed_sequence"] if one.created.stack == padded.created.stack)
+    lengths = next((one for one in reversed([*of_line]) if one.seq < record.seq), None)
+    if lengths is None:
+        return None
+    attrs = dict(lengths.created.attrs)
+    stats = lengths.value.statistics() if lengths.value is not None else None
+    steps, sequences = source.shape[dim], source.shape[1 - dim]
+    if dim != (1 if attrs.get("batch_first") else 0) or attrs.get("padding_value", 0.0) != 0.0 or stats is None:
+        return None
+    if not stats.min < steps:
+        return None
+    array = timeline.array(lengths.value) if lengths.value is not None else None
+    shorter = int((array < steps).sum()) if array is not None else 0
+    text = titled("{} takes the last step, which is zero for shorter sequences", label(timeline, record.node))
+    some = f"{shorter} of {sequences} rows are zero" if shorter else "rows of shorter sequences are zero"
+    part = Finding("padding", f"{some}: the lengths are {stats.min:.0f} to {stats.max:.0f}, and it takes step {steps}",
+                   lengths.seq, lengths.node)  # fmt: skip
+    at = survey.at(record)
+    fix = "out[torch.arange(len(lengths)), lengths - 1]" if dim else "out[lengths - 1, torch.arange(len(lengths))]"
+    fix = f"{fix}, or the state h_n that the layer returns"
+    edit = last_steps(timeline, at, survey.at(lengths), batch_first=dim == 1)
+    numbers = (Number("rows of zeros", shorter, record.seq),) if shorter else ()
+    return Finding("last-of-padded", text, record.seq, record.node, (part,), fix, at, numbers, edit=edit)
+
+
+def _of_padded(survey: Survey, record: NodeRecord, source: NodeRecord, dim: int) -> Finding | None:
+    """Return the finding about the result of a recurrent layer for padding."""
+    timeline, steps = survey.timeline, source.shape[dim]
+    result = _before(survey, source, lambda one: _layer(survey, one) != 0)
+    if result is None:
+        return None
+    padding = _padded_input(survey, result, _layer(survey, result), steps, source.shape[1 - dim])
+    if padding is None:
+        return None
+    data, shorter = padding
+    text = titled("{} takes the last step, which is padding for shorter sequences", label(timeline, record.node))
+    counted = f"{shorter} of {source.shape[1 - dim]} sequences of {label_at(timeline, data.node)} end with padding"
+    part = Finding("padding", counted, data.seq, data.node, at=survey.at(data))
+    fix = "the step at the length of each: out[torch.arange(n), lengths - 1], or pack_padded_sequence and h_n"
+    numbers = (Number("padded", shorter, data.seq),)
+    at = survey.at(record)
+    return Finding("last-of-padded", text, record.seq, record.node, (part,), fix, at, numbers, suspected=True)
+
+
+def _layer(survey: Survey, record: NodeRecord) -> int:
+    """Return the call of a recurrent layer that made a node; 0 for any other node."""
+    scope = survey.scopes.get(record.created.scope)
+    return scope.scope if scope is not None and scope.kind in _RECURRENT else 0
+
+
+def _before(survey: Survey, record: NodeRecord, wanted: Callable[[NodeRecord], bool]) -> NodeRecord | None:
+    """Return the first node with the same steps that is wanted, going back from a node."""
+    for _ in range(_MOST_BETWEEN):
+        if wanted(record):
+            return record
+        source = next(survey.sources(record), None)
+        if record.op not in _SAME_STEPS or source is None or sorted(source.shape[:2]) != sorted(record.shape[:2]):
+            return None
+        record = source
+    return None
+
+
+def _padded_input(
+    survey: Survey, result: NodeRecord, layer: int, steps: int, sequences: int
+) -> tuple[NodeRecord, int] | None:
+    """Return the data with padding at the end that a recurrent layer got, and how many of its sequences end with it."""
+    waiting, seen = [result], {result.node}
+    while waiting:
+        record = waiting.pop()
+        for source in survey.sources(record):
+            if source.node in seen or source.created.kind == "parameter":
+                continue
+            seen.add(source.node)
+            if _layer(survey, source) == layer:
+                waiting.append(source)
+            elif {steps, sequences} <= {*source.shape}:
+                return _padding_of(survey, source, result.seq - 1, steps, sequences)
+    return None
+
+
+def _padding_of(
+    survey: Survey, record: NodeRecord, before: int, steps: int, sequences: int
+) -> tuple[NodeRecord, int] | None:
+    for _ in range(_MOST_BETWEEN):
+        sources = [*survey.sources(record)]
+        if record.op == "pad_sequence":
+            side = dict(record.created.attrs).get("padding_side", "right")
+            shorter = sum(bool(source.shape) and source.shape[0] < steps for source in sources)
+            return (record, shorter) if shorter and side == "right" else None
+        if record.op == "embedding":
+            row = dict(record.created.attrs).get("padding_idx")
+            ids = sources[1] if len(sources) > 1 else None
+            array = survey.timeline.array(ids.value) if ids is not None and ids.value is not None else None
+            if ids is None or array is None or not isinstance(row, int) or row < 0 or array.ndim != 2:
+                return None
+            by_step = array if array.shape == (steps, sequences) else array.T
+            if by_step.shape != (steps, sequences) or steps == sequences:
+                return None
+            shorter = int(((by_step[-1] == row) & (by_step[0] != row)).sum())
+            return (ids, shorter) if shorter else None
+        if record.op not in _SAME_STEPS | RESHAPING or not sources:
+            shorter = _ending_in_zeros(survey, record, before, steps, sequences)
+            return (record, shorter) if shorter else None
+        record = sources[0]
+    return None
+
+
+def _ending_in_zeros(survey: Survey, record: NodeRecord, before: int, steps: int, sequences: int) -> int:
+    """Return how many sequences of a tensor end with a step of zeros, and do not begin with one."""
+    value = survey.timeline.memory_value(record.node, 0, before)  # the rows may have been written to zeros
+    array = survey.timeline.array(value) if value is not None else None
+    if array is None or array.ndim != 3 or steps == sequences or {steps, sequences} - {*array.shape[:2]}:
+        return 0
+    by_step = array if array.shape[0] == steps else array.swapaxes(0, 1)
+    return int((~by_step[-1].any(-1) & by_step[0].any(-1)).sum())
