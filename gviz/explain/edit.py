@@ -927,6 +927,24 @@ def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool
     return text.lines(first, last, "".join(new))
 
 
+def behind_next_loss(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Swap an assignment with the next statement, if that one computes a loss of the variable."""
+    source = _statement_at(timeline, at)
+    if source is None or at is None:
+        return None
+    text, one = source
+    number = next((nr for nr, other in enumerate(one.block) if other is one.node), len(one.block))
+    names = _names_of(one.node)
+    if number + 1 >= len(one.block) or not names:
+        return None
+    following = one.block[number + 1]
+    calls = {_called(part) for part in ast.walk(following) if isinstance(part, ast.Call)}
+    is_loss = isinstance(following, ast.Assign | ast.AugAssign) and any("loss" in call for call in calls)
+    if not is_loss or not names & _read(following) or names & _names_of(following):
+        return None
+    return moved(timeline, at, _frame(at, following.lineno, text))
+
+
 def in_block(timeline: Timeline, at: Frame | None, head: str, statement: str = "", then: str = "") -> Edit | None:
     """Put a statement, or another in its place, into the block of a ``with``: ``with torch.no_grad():``."""
     source = _statement_at(timeline, at)

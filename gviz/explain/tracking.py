@@ -13,6 +13,7 @@ from gviz.explain.display_names import innermost, takes_shape
 from gviz.explain.edit import (
     Edit,
     after,
+    behind_next_loss,
     called_at,
     renamed_call,
     statement_instead,
@@ -86,6 +87,10 @@ def mend(timeline: Timeline, info: NodeInfo) -> Mend:
         return _switched_off(timeline, info)
     edit = None
     match why:
+        case "detach" if (estimated := _estimated(timeline, info)) is not None:
+            value, passes = estimated
+            fix = f"take {value} before this line for a loss of its own: past it, the gradient goes to {passes} only"
+            return Mend(fix, at, behind_next_loss(timeline, at))
         case "detach":
             edit = without_arrays(timeline, at) or without_method(timeline, at, "detach")
         case "data":
@@ -97,6 +102,20 @@ def mend(timeline: Timeline, info: NodeInfo) -> Mend:
         case "numbers" if info.op.name == "tensor":
             edit = renamed_call(timeline, at, "tensor", "stack")
     return Mend(_FIXES.get(why, ""), edit=edit)
+
+
+def _estimated(timeline: Timeline, info: NodeInfo) -> tuple[str, str] | None:
+    """Return what ``y`` and ``x`` are called if a cut is the one of ``x + (y - x).detach()``; None for another."""
+    difference = timeline.nodes.inputs_by_node.get(info.node, ())
+    terms = timeline.nodes.inputs_by_node.get(difference[0], ()) if len(difference) == 1 else ()
+    if len(terms) != 2 or timeline.info(difference[0]).op.base_name != "sub":
+        return None
+    users = (timeline.info(user) for user in timeline.nodes.users(info.node))
+    sums = (timeline.nodes.inputs_by_node.get(user.node, ()) for user in users if user.op.base_name == "add")
+    if not any(terms[1] in inputs for inputs in sums):
+        return None
+    value, passes = (timeline.info(term).name for term in terms)
+    return value or "y", passes or "the other term"
 
 
 _LOOKUPS = frozenset({"embedding", "index", "getitem", "index_select", "gather", "take_along_dim"})

@@ -14,7 +14,8 @@ from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
 from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import initializer
+from gviz.explain.edit import initializer, renamed_call
+from gviz.explain.edit import operand as operand_edit
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
@@ -261,6 +262,8 @@ def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> 
     text = titled(f"the gradient of {{}} is zero: {which}", label(timeline, node))
     if (difference := _equal_terms(timeline, parts)) is not None:
         return _cancelled_at(timeline, node, parts, difference, text)
+    if (score := _score_of_draw(timeline, node, parts)) is not None:
+        return _draw_finding(timeline, node, parts, *score, text)
     sources = [timeline.info(part.source) for part in parts if part.source]
     lines = {(one.path, one.line): one for one in map(innermost, sources) if one is not None}
     # all contributions from one line: the gradient cancels there, not where the tensor was made
@@ -289,6 +292,42 @@ def _equal_terms(timeline: Timeline, parts: Sequence[Contribution]) -> NodeInfo 
         if (terms[0] in one and terms[1] in other) or (terms[0] in other and terms[1] in one):
             return info
     return None
+
+
+def _score_of_draw(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> tuple[NodeInfo, NodeInfo] | None:
+    """Return a draw ``a = mean + noise`` and the ``a - mean`` of its log probability, if they cancel for the mean."""
+    infos = [timeline.info(part.source) for part in parts if part.source]
+    for difference in infos:
+        terms = [source for source, _ in difference.created.inputs]
+        if difference.op.base_name != "sub" or len(terms) != 2 or terms[1] != node:
+            continue
+        draw = timeline.info(terms[0])
+        while draw.op.base_name in SAME_NUMBERS and draw.created.inputs and draw.created.inputs[0][0]:
+            draw = timeline.info(draw.created.inputs[0][0])
+        if draw.op.base_name == "add" and node in (source for source, _ in draw.created.inputs):
+            return draw, difference
+    return None
+
+
+def _draw_finding(
+    timeline: Timeline, node: int, parts: Sequence[Contribution], draw: NodeInfo, difference: NodeInfo, text: str
+) -> Finding:
+    """Return the finding about the log probability of a draw through which the gradient flows, too.
+
+    The noise is the same whatever the mean is, and so is the log probability of the draw.
+    """
+    one, other = label_at(timeline, draw.node), label_at(timeline, difference.node)
+    means = f"it comes through the draw, {one}, and with the other sign through its log probability, {other}"
+    part = Finding("draw", means, draw.born, draw.node, at=innermost(difference))
+    at = innermost(draw)
+    edit = renamed_call(timeline, at, "rsample", "sample")
+    if edit is not None:
+        fix = "sample() instead of rsample(): the score function needs a draw without a gradient"
+    else:
+        fix = "detach() the draw in its log probability: the score function needs a draw without a gradient"
+        at = innermost(difference)
+        edit = operand_edit(timeline, at, 0, ".detach()")
+    return Finding("cancelled", text, parts[-1].seq, node, (part,), fix, at, suspected=True, edit=edit)
 
 
 def _descendants(timeline: Timeline, node: int, end: int) -> set[int]:
