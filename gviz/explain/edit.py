@@ -347,6 +347,24 @@ def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str,
     return rewritten(timeline, at, change)
 
 
+def without_keyword(timeline: Timeline, at: Frame | None, function: str, name: str) -> Edit | None:
+    """Leave out a keyword of a call: ``Embedding(9, 4)`` for ``Embedding(9, 4, padding_idx=0)``."""
+
+    def change(text: _Text) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and _called(part) == function):
+                return None
+            kept = [one for one in part.keywords if one.arg != name]
+            if len(kept) == len(part.keywords) or any(one.arg is None for one in kept):
+                return None
+            given = [text.segment(one) for one in part.args] + [f"{one.arg}={text.segment(one.value)}" for one in kept]
+            return f"{text.segment(part.func)}({', '.join(given)})"
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
 def with_argument(
     timeline: Timeline, at: Frame | None, function: str, number: int, name: str, value: str
 ) -> Edit | None:

@@ -38,6 +38,7 @@ from gviz.explain.edit import (
     receiver,
     straight_through,
     with_keyword,
+    without_keyword,
     written_name,
 )
 from gviz.explain.finding import Finding, Number
@@ -45,6 +46,7 @@ from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, pa
 from gviz.explain.findings.zero_gradient import first_use, zeroed_at
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HookEffect, hooks_of
+from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import next_step, options_of
 from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import NodeRecord, Survey
@@ -668,31 +670,84 @@ def padding_used(survey: Survey) -> Iterator[Finding | None]:
 
     If it only pads, the loss should not count it as a target: ``ignore_index`` excludes it.
     """
-    timeline, seen = survey.timeline, set[int]()
+    timeline = survey.timeline
+    uses: defaultdict[int, list[NodeRecord]] = defaultdict(list)
     for record in survey.ops("embedding"):
-        weight, row = record.created.inputs[0][0], dict(record.created.attrs).get("padding_idx")
-        if weight in seen or weight not in survey.nodes or not isinstance(row, int) or row < 0:
-            continue
-        if not record.created.requires_grad or weight not in survey.optimized:
+        if record.created.requires_grad and len(uses[record.created.inputs[0][0]]) < _MOST_USES:
+            uses[record.created.inputs[0][0]].append(record)
+    for weight, records in uses.items():
+        record, row = records[0], dict(records[0].created.attrs).get("padding_idx")
+        if weight not in survey.nodes or not isinstance(row, int) or row < 0 or weight not in survey.optimized:
             continue
         yield None
-        seen.add(weight)
         ids = next((one for one in list(survey.sources(record))[1:2]), None)
         between = _count_between(timeline.array(ids.value) if ids is not None and ids.value is not None else None, row)
+        flat = _count_flat(survey, records, row) if not between else None
         target = _as_target(survey, record, row)
-        if not between and target is None:
+        if not between and flat is None and target is None:
             continue
-        text = titled(f"row {row} of {{}} never learns: it is the padding row", label(timeline, weight))
-        stays = f"padding_idx={row} keeps its gradient at zero"
-        facts = [f"index {row} is between other tokens {times_text(between)}"] if between else []
+        title = f"row {row} of {{}} never learns: it is the padding row"
+        facts, at, edit = [f"index {row} is between other tokens {times_text(between)}"] * bool(between), None, None
         fix = f"remove padding_idx if index {row} is a token"
+        if flat is not None:
+            count, size = flat
+            of = f"of {size} ids in one dimension, which have no padding"
+            facts = [f"it is the index of {count} {of}" if count else f"it may be among the numbers of {size} ids"]
+            title = title if count else f"row {row} of {{}} may be a real id, but it is the padding row"
+            fix = f"remove padding_idx if id {row} is one of the data, or count ids from 1"
+            at = innermost(timeline.info(weight))
+            edit = without_keyword(timeline, at, "Embedding", "padding_idx") if count else None
         if target is not None:
-            loss, count = target
-            facts.append(f"{count} of the loss{at_text(timeline.stack(loss.created.stack))} are {row}")
-            fix = f"{fix}; use ignore_index={row} in the loss if it only pads"
+            loss, counted = target
+            facts.append(f"{counted} of the loss{at_text(timeline.stack(loss.created.stack))} are {row}")
+            fix, edit = f"{fix}; use ignore_index={row} in the loss if it only pads", None
+        stays = f"padding_idx={row} keeps its gradient at zero"
+        text = titled(title, label(timeline, weight))
         part = Finding("padding", f"{stays}, but {' and '.join(facts)}", record.seq, weight)
         at = innermost(timeline.info(weight))
-        yield Finding("padding-used", text, record.seq, weight, (part,), fix, at, suspected=True)
+        yield Finding("padding-used", text, record.seq, weight, (part,), fix, at, suspected=True, edit=edit)
+
+
+_MOST_USES = 20
+"""The most uses of an embedding that are examined."""
+
+_PARTS = frozenset({"select", "slice", "unbind", "view", "reshape", "flatten", "_unsafe_view", "squeeze", "split", "t"})
+
+
+def _count_flat(survey: Survey, uses: list[NodeRecord], row: int) -> tuple[int, int] | None:
+    """Return how often an index occurs among ids of one dimension, between others, and the number of these ids.
+
+    None if it does not, or if the ids may be a part of padded sequences. 0 times if it may, which is not known.
+    """
+    found: tuple[int, int] | None = None
+    for record in uses:
+        ids = next((one for one in list(survey.sources(record))[1:2]), None)
+        if ids is None or ids.value is None or len(ids.shape) != 1 or _is_of_sequences(survey, ids):
+            return None
+        array, stats = survey.timeline.array(ids.value), ids.value.statistics()
+        if array is not None:
+            count = int((array == row).sum()) if _count_inside((array != row)[None]) else 0
+            if count and not found:
+                found = count, array.size
+        elif stats is not None and stats.min <= row <= stats.max and (row or stats.zero):
+            found = found or (0 if row else stats.zero, ids.value.size)
+    return found
+
+
+def _is_of_sequences(survey: Survey, ids: NodeRecord) -> bool:
+    """Return whether ids are a column, a row, or all elements of a tensor of several dimensions in its order."""
+    while ids.created.kind == "op":
+        sources = list(survey.sources(ids))
+        if not sources:
+            return False
+        if len(sources) > 1 and len(sources[0].shape) == 1:
+            return False  # an index of samples: they have no order
+        if len(sources[0].shape) > 1 and (ids.op in _PARTS or ids.op in SAME_NUMBERS):
+            return True
+        if ids.op not in _PARTS and ids.op not in SAME_NUMBERS:
+            return False
+        ids = sources[0]
+    return False
 
 
 def _count_between(ids: Array | None, row: int) -> int:
