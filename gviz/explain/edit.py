@@ -385,6 +385,24 @@ def with_argument(
     return rewritten(timeline, at, change)
 
 
+def replaced_call(timeline: Timeline, at: Frame | None, name: str) -> Edit | None:
+    """Replace the call that ran at a frame with a variable: ``x + torch.randn_like(x)`` with ``x + noise``."""
+
+    def change(_: _Text) -> Change:
+        return lambda part: name if isinstance(part, ast.Call) and at is not None and _is_at(part, at) else None
+
+    return rewritten(timeline, at, change)
+
+
+def has_parameter(timeline: Timeline, at: Frame | None, name: str) -> bool:
+    """Return whether the innermost function around a line has a parameter of that name."""
+    source = _statement_at(timeline, at)
+    function = (
+        next((one for one in reversed(source[1].around) if isinstance(one, _FUNCTIONS)), None) if source else None
+    )
+    return function is not None and name in [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+
+
 def keyword_if_training(timeline: Timeline, at: Frame | None, function: str, name: str, otherwise: str) -> Edit | None:
     """Limit the value of a keyword of a call in a method to training: ``p if self.training else 0.0``."""
     own = method_self(timeline, at)

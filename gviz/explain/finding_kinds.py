@@ -27,6 +27,7 @@ from gviz.explain.findings import (
     mismatch,
     nan,
     no_gradient,
+    noise_target,
     optimizer_step,
     padded_sequence,
     parameters,
@@ -402,6 +403,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a target that is a part of the window that the model gets, so that it can be copied",
         find=loss.target_in_input,
+    ),
+    Kind(
+        "other-noise",
+        "warning",
+        "a target of random noise that is another draw than the noise in the input",
+        find=noise_target.other_noise,
     ),
     Kind(
         "last-of-padded",

@@ -1,0 +1,138 @@
+"""A model that predicts noise, and gets another noise in its input than in its target.
+
+Idea. A diffusion model predicts the noise that was added to its data. If the target is a random draw that nothing but
+the loss uses, and the input has another draw of the same shape added to it, the target does not depend on the input:
+the best prediction is its mean, and the loss stays at its variance.
+
+Example. ``noise = torch.randn_like(x0)`` and ``x_t = q_sample(x0, t)``, which draws its own noise.
+
+Limits. A draw that is the whole input is none: a toy program trains on random inputs and random targets. The draws are
+known by their operation or, if they have no inputs, by the call in the source.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from gviz.explain.display_names import label, label_at, own_frame, titled
+from gviz.explain.edit import Edit, has_parameter, replaced_call, with_keyword
+from gviz.explain.finding import Finding, Number
+from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
+from gviz.explain.program_source import called_function
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
+from gviz.values.number_text import shape_text
+
+_OPERATIONS = frozenset({"randn_like", "rand_like", "normal"})
+_CALLS = _OPERATIONS | {"randn", "rand"}
+_DIFFERENCES = LOSSES_OF_PAIRS | {"sub", "l1_loss"}
+_ERRORS = frozenset({"pow", "square", "abs", "mul", "norm", "linalg_vector_norm", "mean", "sum"})
+
+
+def other_noise(survey: Survey) -> Iterator[Finding | None]:
+    """Yield losses whose target is another draw than the one in the input: each line once."""
+    starts, seen = [seq for seq, _ in survey.passes], set[int]()
+    draws = [one for one in survey.nodes.values() if one.shape and not one.created.requires_grad]
+    for record in survey.ops(*_DIFFERENCES):
+        pair = list(survey.sources(record))[:2]
+        if record.created.stack in seen or not record.created.requires_grad or len(pair) != 2:
+            continue
+        prediction, target = sorted(pair, key=lambda one: not one.created.requires_grad)
+        if target.created.requires_grad or not prediction.created.requires_grad:
+            continue
+        drawn = survey.unwrapped(target)
+        if not _is_draw(survey, drawn) or not _is_only_for(survey, drawn, record):
+            continue
+        yield None
+        seen.add(record.created.stack)
+        nr = bisect_left(starts, record.seq)
+        behind = {*ancestors(survey.timeline, prediction.node)}
+        since = starts[nr - 1] if nr else 0
+        others = [
+            one for one in draws
+            if since < one.seq < record.seq and one.node in behind and one.node != drawn.node
+            and one.shape == drawn.shape and _is_draw(survey, one) and _is_added(survey, one)
+        ]  # fmt: skip
+        if drawn.seq > since and len(others) == 1:
+            yield _finding(survey, record, drawn, others[0])
+
+
+def _is_draw(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a tensor is a random draw of real numbers."""
+    if record.value is None or not record.value.dtype.startswith(("float", "bfloat")) or record.value.size < 2:
+        return False
+    if record.created.kind == "op":
+        return record.op in _OPERATIONS
+    return record.created.kind == "constant" and called_function(survey.timeline, survey.at(record)) in _CALLS
+
+
+def _is_only_for(survey: Survey, drawn: NodeRecord, loss: NodeRecord) -> bool:
+    """Return whether nothing but a loss uses a draw."""
+    waiting, seen = [drawn.node], {drawn.node}
+    while waiting:
+        for user in survey.timeline.nodes.users(waiting.pop()):
+            record = survey.nodes.get(user)
+            if record is None or user in seen or user == loss.node:
+                continue
+            seen.add(user)
+            if record.created.stack == loss.created.stack and record.created.requires_grad:
+                continue  # another operation of the same loss
+            if record.op not in SAME_NUMBERS:
+                return False
+            waiting.append(user)
+    return True
+
+
+def _is_added(survey: Survey, drawn: NodeRecord) -> bool:
+    """Return whether a draw, or a multiple of it, is added to other data before any parameter is used."""
+    waiting, seen = [drawn.node], {drawn.node}
+    while waiting:
+        for user in survey.timeline.nodes.users(waiting.pop()):
+            record = survey.nodes.get(user)
+            if record is None or user in seen or record.created.requires_grad:
+                continue
+            seen.add(user)
+            others = [one for one in survey.sources(record) if one.node not in seen]
+            if record.op in ("add", "sub", "lerp", "addcmul") and any(one.shape == drawn.shape for one in others):
+                return True
+            if record.op in ("mul", "div", *SAME_NUMBERS):
+                waiting.append(user)
+    return False
+
+
+def _finding(survey: Survey, loss: NodeRecord, drawn: NodeRecord, other: NodeRecord) -> Finding:
+    timeline = survey.timeline
+    names = label(timeline, drawn.node), label(timeline, other.node)
+    text = titled("{} is the target, but the input has another noise, {}", *names)
+    at, edit = _one_draw(survey, drawn, other)
+    shape = shape_text(drawn.shape)
+    means = f"two draws {shape}: {label_at(timeline, drawn.node)} for the loss, {label_at(timeline, other.node)} for x"
+    part = Finding("drawn", means, other.seq, other.node, at=survey.at(other))
+    name = timeline.info(drawn.node).name or "noise"
+    fix = f"one draw for both, as x_t = q_sample(x0, t, {name}): else the loss cannot fall below its variance"
+    size = drawn.value.size if drawn.value is not None else 0
+    return Finding(
+        "other-noise", text, loss.seq, drawn.node, (part,), fix, at, (Number("elements", size, drawn.seq),), edit=edit
+    )
+
+
+def _one_draw(survey: Survey, drawn: NodeRecord, other: NodeRecord) -> tuple[Frame | None, Edit | None]:
+    """Return the line that draws again, or calls a function that does, and the edit that uses the first draw there."""
+    timeline = survey.timeline
+    names = timeline.info(drawn.node).name, timeline.info(other.node).name
+    own = [[one for one in timeline.stack(each.created.stack) if one == own_frame((one,))] for each in (drawn, other)]
+    if not own[0] or not own[1]:
+        return survey.at(other), None
+    here, there = own[0][0], own[1]
+    if drawn.seq < other.seq and names[0].isidentifier():
+        if there[0].function == here.function:
+            return there[0], replaced_call(timeline, there[0], names[0])
+        caller = there[1] if len(there) > 1 else None
+        name = there[0].function.rpartition(".")[2]
+        if caller is not None and caller.function == here.function and has_parameter(timeline, there[0], names[1]):
+            return caller, with_keyword(timeline, caller, name, names[1], names[0])
+    elif names[1].isidentifier() and there[0].function == here.function:
+        return here, replaced_call(timeline, here, names[1])
+    return there[0], None

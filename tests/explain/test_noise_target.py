@@ -1,0 +1,91 @@
+"""Targets of noise that is not the noise in the input, and random numbers that are right."""
+
+import pytest
+
+from gviz.explain.finding import lines
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+HEAD = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+data = torch.randn(32, 4)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4))
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+
+def q_sample(x, t, noise=None):
+    if noise is None:
+        noise = torch.randn_like(x)
+    return (1 - t) * x + t * noise
+
+for epoch in range(3):
+    for x0 in data.split(16):
+        t = torch.rand(16, 1)
+        STEP
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+def net(step):
+    return HEAD.replace("STEP", step.replace("\n", "\n        "))
+
+
+OTHER = {
+    "a function that draws again": (
+        net("noise = torch.randn_like(x0)\nx_t = q_sample(x0, t)  #!\nloss = F.mse_loss(net(x_t), noise)"),
+        ["q_sample(x0, t, noise=noise)"],
+    ),
+    "a draw in the input": (
+        net("eps = torch.randn(16, 4)\nx_t = x0 + 0.5 * torch.randn(16, 4)  #!\nloss = (net(x_t) - eps).pow(2).mean()"),
+        ["x_t = x0 + 0.5 * eps"],
+    ),
+    "a draw in the loss": (
+        net("eps = torch.randn_like(x0)\nx_t = x0 * (1 - t) + eps * t\n"
+            "loss = F.smooth_l1_loss(net(x_t), torch.randn_like(x0))  #!"),
+        ["F.smooth_l1_loss(net(x_t), eps)"],
+    ),
+}  # fmt: skip
+HEALTHY = {
+    "one draw": net("noise = torch.randn_like(x0)\nx_t = q_sample(x0, t, noise)\nloss = F.mse_loss(net(x_t), noise)"),
+    "one draw by hand": net("e = torch.randn_like(x0)\nloss = (net(x0 * (1 - t) + e * t) - e).pow(2).mean()"),
+    "a denoising autoencoder": net("x_t = x0 + 0.3 * torch.randn_like(x0)\nloss = F.mse_loss(net(x_t), x0)"),
+    "random data that is denoised": net(
+        "x = torch.randn(16, 4)\nx_t = x + 0.3 * torch.randn_like(x)\nloss = F.mse_loss(net(x_t), x)"),
+    "random inputs and targets": net("x, y = torch.randn(16, 4), torch.randn(16, 4)\nloss = F.mse_loss(net(x), y)"),
+    "random labels": net(
+        "fake = 0.9 + 0.1 * torch.rand(16, 4)\nx = x0 + 0.1 * torch.randn(16, 4)\n"
+        "loss = F.binary_cross_entropy_with_logits(net(x), fake)"),
+    "dropout": net("y = torch.randn(16, 4)\nloss = F.mse_loss(net(F.dropout(x0, 0.2)), y)"),
+    "a latent": net("z = torch.randn(16, 4)\nloss = F.mse_loss(net(z), x0)"),
+    "flow matching": net(
+        "e = torch.randn_like(x0)\nx_t = (1 - t) * e + t * x0\nloss = F.mse_loss(net(x_t), x0 - e)"),
+}  # fmt: skip
+
+
+def other(text, engine, checks):
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    return [one for one in outcome.found if one.finding.kind == "other-noise"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OTHER)
+def test_another_noise_than_the_target_is_found_and_replaced(name, engine, checks):
+    text, words = OTHER[name]
+    (one,) = other(text, engine, checks)
+    said = "\n".join(row for _, row, _ in lines(one.finding)) + one.finding.edit.new
+    assert one.level == "warning"
+    assert [word for word in words if word not in said] == []
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert after.errors == []
+    assert [str(each) for each in after.found if each.level != "note"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", HEALTHY)
+def test_noise_that_is_meant_is_not_reported(name, engine, checks):
+    assert [str(one) for one in other(HEALTHY[name], engine, checks)] == []
