@@ -24,6 +24,7 @@ from gviz.explain.findings import (
     in_place,
     loop,
     loss,
+    loss_terms,
     mismatch,
     nan,
     no_gradient,
@@ -373,6 +374,12 @@ KINDS: tuple[Kind, ...] = (
     Kind("misspelled", "warning", "an attribute that is nearly called requires_grad, and that autograd does not read"),
     Kind("swapped", "warning", "a loss whose input is data and whose target is trained"),
     Kind("summed-loss", "note", "a loss that sums over a batch instead of taking its mean", find=loss.summed_loss),
+    Kind(
+        "mean-and-sum",
+        "note",
+        "a loss that adds the mean over a batch and the sum over one",
+        find=loss_terms.mean_and_sum,
+    ),
     Kind("softmax-twice", "warning", "a softmax of probabilities: the loss applies it itself", find=loss.softmax_twice),
     Kind(
         "no-log-probabilities",

@@ -54,7 +54,7 @@ _WITH_TARGETS = _AT_LEAST_ZERO & (LOSSES | {"nll_loss", "nll_loss2d", "cross_ent
 
 
 @dataclass(frozen=True, slots=True)
-class _Term:
+class Term:
     """A term of a loss with its factor; `turned` is the last node on its path that changed the sign.
 
     `sum` is the last node on its path that adds other terms, or subtracts one from the other, and `is_right` if the
@@ -85,7 +85,7 @@ def falls_without_bound(survey: Survey) -> Iterator[Finding | None]:
         if len(values) < _FEWEST or not values[-1] < min(0, values[0]) or _maximizes(survey):
             continue
         first, last = (survey.nodes[node] for node, _ in (known[0], known[-1]))
-        terms = _scalar_terms(survey, last)
+        terms = scalar_terms(survey, last)
         driver = min(terms, key=_share)
         is_whole = len(terms) == 1 and driver.record.op in _WITH_TARGETS
         if _share(driver) > values[-1] / 2 or not (_falls(values) or is_whole) or not _is_trained_alone(survey):
@@ -123,13 +123,13 @@ def _maximizes(survey: Survey) -> bool:
 # The terms of a loss
 
 
-def _share(term: _Term) -> float:
+def _share(term: Term) -> float:
     """Return what a term contributes to the loss; 0 if its value is unknown."""
     value = _number(term.record)
     return 0.0 if value is None else term.factor * value
 
 
-def _size(term: _Term) -> float:
+def _size(term: Term) -> float:
     """Return how large the numbers of a term are on average."""
     stats = term.record.value.statistics() if term.record.value is not None else None
     return -term.factor * stats.mean if stats is not None and isfinite(stats.mean) else 0.0
@@ -140,17 +140,17 @@ def _number(record: NodeRecord) -> float | None:
     return stats.mean if stats is not None and isfinite(stats.mean) else None
 
 
-def _scalar_terms(survey: Survey, root: NodeRecord) -> list[_Term]:
+def scalar_terms(survey: Survey, root: NodeRecord) -> list[Term]:
     """Return the numbers whose sum is a loss."""
-    return [*_walk(survey, _Term(root), scalars=True)]
+    return [*_walk(survey, Term(root), scalars=True)]
 
 
-def _parts(survey: Survey, term: _Term) -> Iterator[_Term]:
+def _parts(survey: Survey, term: Term) -> Iterator[Term]:
     """Yield the tensors whose sum is a term: of all elements, or their mean."""
     return _walk(survey, term, scalars=False)
 
 
-def _walk(survey: Survey, start: _Term, *, scalars: bool) -> Iterator[_Term]:
+def _walk(survey: Survey, start: Term, *, scalars: bool) -> Iterator[Term]:
     waiting, count = [start], 0
     while waiting and count < _MOST:
         term = waiting.pop()
@@ -164,7 +164,7 @@ def _walk(survey: Survey, start: _Term, *, scalars: bool) -> Iterator[_Term]:
             yield term
 
 
-def _summands(survey: Survey, term: _Term) -> list[_Term]:
+def _summands(survey: Survey, term: Term) -> list[Term]:
     """Return the terms of a sum or a multiple, with their factors; nothing for anything else."""
     record, sources = term.record, list(survey.sources(term.record))
     if len(sources) != len(record.created.inputs) or not sources:
@@ -228,7 +228,7 @@ def _is_at_least_zero(record: NodeRecord) -> bool:
 
 
 def _unbounded_finding(
-    survey: Survey, first: NodeRecord, last: NodeRecord, driver: _Term, below: _Term, values: list[float]
+    survey: Survey, first: NodeRecord, last: NodeRecord, driver: Term, below: Term, values: list[float]
 ) -> Finding:
     timeline = survey.timeline
     is_subtracted = driver.sum is not None and driver.sum.op == "sub" and driver.is_right
@@ -239,7 +239,7 @@ def _unbounded_finding(
     )
     fell = f"the loss falls from {number(values[0])} to {number(values[-1])} in {len(values)} passes"
     part = Finding("falls", fell, last.seq, last.node)
-    before = next((one for one in _scalar_terms(survey, first) if _place(one) == _place(driver)), None)
+    before = next((one for one in scalar_terms(survey, first) if _place(one) == _place(driver)), None)
     parts = [part]
     term = driver.operand or driver.record
     if term is not last:
@@ -255,11 +255,11 @@ def _unbounded_finding(
     return Finding("unbounded-loss", text, last.seq, last.node, tuple(parts), fix, at, row, edit=edit)
 
 
-def _place(term: _Term) -> tuple[int, int]:
+def _place(term: Term) -> tuple[int, int]:
     return term.record.created.stack, term.record.created.op
 
 
-def _edit(survey: Survey, driver: _Term, below: _Term) -> Edit | None:
+def _edit(survey: Survey, driver: Term, below: Term) -> Edit | None:
     """Return the edit that changes the sign with which the loss takes the term, or that of the whole loss."""
     if driver.sum is not None:
         return with_other_sign(survey.timeline, survey.at(driver.sum)) if driver.is_right else None
