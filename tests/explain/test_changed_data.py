@@ -140,6 +140,7 @@ HEALTHY = {
         "noise.normal_()\nnoise.mul_(0.1)\nx = data[i:i + 2] + noise", "noise = torch.zeros(2, 4)"),
     "weights of a loss": loop(
         "x = data[i:i + 2]\ny = y * weights[:, None]\nweights *= 0.99", "weights = torch.tensor([1.0, 2.0])"),
+    "the averages of an optimizer": loop("x = data[i:i + 2]", "opt = torch.optim.Adadelta(net.parameters())"),
     "new tensors of a line": loop("x = torch.zeros(2, 4)\nx += data[i:i + 2]\nx *= 1.1"),
     "memory that is used again": loop("x = torch.empty(2, 4).normal_()\nx.mul_(2)\nx = x + data[i:i + 2]"),
 }  # fmt: skip

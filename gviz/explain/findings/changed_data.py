@@ -22,10 +22,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite
 
 import numpy as np
 
-from gviz.events import StorageWritten
+from gviz.events import OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import read_as_copy
 from gviz.explain.finding import Finding, Number
@@ -89,9 +90,10 @@ class _Search:
         """Yield the findings, of fresh tensors and of one that is written again."""
         updates: list[_Update] = []
         running: dict[int, _Update] = {}  # by tensor
+        steps = {event.stack for _, event in self.survey.select(OptimizerStepped)}  # the arithmetic of optimizers
         for _, event in self.survey.select(StorageWritten):
             writer = self.survey.nodes.get(event.node)
-            if writer is None or writer.created.kind != "op":
+            if writer is None or writer.created.kind != "op" or writer.created.stack in steps:
                 continue
             self.writers_of[event.storage].append(writer)
             target = self._target(writer)
@@ -179,13 +181,13 @@ class _Search:
         before, after = self.survey.timeline.array(one), self.survey.timeline.array(other)
         if before is not None and after is not None and before.shape == after.shape:
             size = float(np.abs(before).max(initial=0.0))
-            return not np.allclose(before, after, rtol=_SAME, atol=_SAME * size, equal_nan=True)
+            return isfinite(size) and not np.allclose(before, after, rtol=_SAME, atol=_SAME * size, equal_nan=True)
         pair = one.statistics(), other.statistics()
         if pair[0] is None or pair[1] is None:
             return False
         size = max(abs(pair[0].min), abs(pair[0].max))
         one_row, other_row = [[stats.min, stats.max, stats.mean, stats.rms] for stats in pair if stats is not None]
-        return not np.allclose(one_row, other_row, rtol=_SAME, atol=_SAME * size, equal_nan=True)
+        return isfinite(size) and not np.allclose(one_row, other_row, rtol=_SAME, atol=_SAME * size, equal_nan=True)
 
     def _depends_on_training(self, record: NodeRecord) -> bool:
         """Return whether a tensor comes from parameters or gradients."""
