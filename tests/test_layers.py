@@ -114,7 +114,7 @@ INSIDE = {
         change_parser branch branch_recording inputs custom_function forward iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        edit finding node_question operation_sets formula program_source grad_history parameter_updates backward_passes
+        program_source edit finding node_question operation_sets formula grad_history parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.nan findings.error

@@ -12,24 +12,34 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches, unified_diff
-from functools import lru_cache
-from itertools import pairwise
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
+from gviz.explain.program_source import (
+    BLOCKS,
+    FUNCTION_NODES,
+    ProgramText,
+    Statement,
+    called_name,
+    frame_of,
+    method_self,
+    names_read,
+    names_set,
+    parsed_program,
+    program_text,
+    scope_of,
+    statement_at,
+    variables_of,
+)
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
-_Part = TypeVar("_Part", bound=ast.AST)
-
 Change: TypeAlias = Callable[[ast.expr], str | None]
 """The new text of an expression, or None if it stays."""
 
+
 STEP = 4
 """The spaces of one more level of indentation."""
-
-_BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
-"""The parts of a statement that are in its blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,168 +70,66 @@ class Edit:
         return "".join([*rows[:first], self.new, *rows[first + count :]])
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """A statement of a program without its body, its block, and its index there."""
-
-    node: ast.stmt
-    block: Sequence[ast.stmt]
-    around: tuple[ast.AST, ...]
-
-    @property
-    def first(self) -> int:
-        """Its first line, including decorators."""
-        decorators: list[ast.expr] = getattr(self.node, "decorator_list", [])
-        return min([self.node.lineno, *(one.lineno for one in decorators)])
-
-    @property
-    def last(self) -> int:
-        """The last line of its head."""
-        body = getattr(self.node, "body", None)
-        return body[0].lineno - 1 if body and body[0].lineno > self.node.lineno else self.node.end_lineno or self.first
-
-    def parts(self, kind: type[_Part]) -> Iterator[_Part]:
-        """Yield its parts of one kind, without those of the statements in its blocks."""
-        heads = (part for part in ast.iter_child_nodes(self.node) if not isinstance(part, _BLOCKS))
-        return (part for head in heads for part in ast.walk(head) if isinstance(part, kind))
+def _instead(text: ProgramText, node: ast.expr | ast.stmt, new: str) -> Edit | None:
+    """Return the edit that replaces a node of the syntax tree with a text."""
+    first, last = node.lineno, node.end_lineno or node.lineno
+    rows = [row.encode() for row in text.rows[first - 1 : last]]
+    head, tail = rows[0][: node.col_offset].decode(), rows[-1][node.end_col_offset :].decode()
+    return _lines(text, first, last, f"{head}{new}{tail}\n")
 
 
-class _Text:
-    """A program's text as lines and as a syntax tree."""
-
-    def __init__(self, path: str, text: str) -> None:
-        self.path = path
-        self.rows = source_lines(text)
-        self.tree = syntax.program(text)
-        self.statements = list(_statements(self.tree, ()))
-
-    def at(self, line: int, column: int = -1) -> _Statement | None:
-        """Return the innermost statement on a line; of several, the one at that column, or else the first."""
-        candidates = [one for one in self.statements if one.first <= line <= one.last]
-        there = [one for one in candidates if (one.node.lineno, one.node.col_offset) <= (line, column)]
-        if column >= 0 and there:
-            return max(there, key=lambda one: (len(one.around), one.node.lineno, one.node.col_offset))
-        return max(candidates, key=lambda one: (len(one.around), -one.node.col_offset), default=None)
-
-    def segment(self, node: ast.expr | ast.stmt) -> str:
-        """Return the text of a node of the syntax tree. Several lines keep their indentation."""
-        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-        rows = [row.encode() for row in self.rows[first : last + 1]]
-        rows[-1] = rows[-1][: node.end_col_offset]
-        rows[0] = rows[0][node.col_offset :]
-        return b"\n".join(rows).decode()
-
-    def with_part(self, node: ast.expr, part: ast.expr, new: str) -> str:
-        """Return the text of a node with another text in the place of a part of it."""
-
-        def place(line: int, column: int) -> int:
-            before = (len(self.rows[at - 1].encode()) + 1 for at in range(node.lineno, line))
-            return sum(before) + column - node.col_offset
-
-        whole = self.segment(node).encode()
-        start = place(part.lineno, part.col_offset)
-        end = place(part.end_lineno or part.lineno, part.end_col_offset or part.col_offset)
-        return b"".join([whole[:start], new.encode(), whole[end:]]).decode()
-
-    def instead(self, node: ast.expr | ast.stmt, text: str) -> Edit | None:
-        """Return the edit that replaces a node of the syntax tree with a text."""
-        first, last = node.lineno, node.end_lineno or node.lineno
-        rows = [row.encode() for row in self.rows[first - 1 : last]]
-        head, tail = rows[0][: node.col_offset].decode(), rows[-1][node.end_col_offset :].decode()
-        return self.lines(first, last, f"{head}{text}{tail}\n")
-
-    def each(self, changes: Sequence[tuple[ast.expr, str]]) -> Edit | None:
-        """Return the edit that replaces several parts by texts; of nested parts only the outer one is replaced."""
-        if not changes or any(part.lineno != part.end_lineno for part, _ in changes):
-            return self.instead(*changes[0]) if len(changes) == 1 else None
-        first, last = min(part.lineno for part, _ in changes), max(part.lineno for part, _ in changes)
-        rows = {line: self.rows[line - 1].encode() for line in range(first, last + 1)}
-        places = [(part.lineno, part.col_offset, part.end_col_offset or 0, new) for part, new in changes]
-        outer = [
-            (line, start, end, new)
-            for line, start, end, new in places
-            if not any(line == at and a <= start and end <= b and (a, b) != (start, end) for at, a, b, _ in places)
-        ]
-        for line, start, end, new in sorted(outer, reverse=True):
-            rows[line] = rows[line][:start] + new.encode() + rows[line][end:]
-        return self.lines(first, last, "".join(f"{row.decode()}\n" for row in rows.values()))
-
-    def lines(self, first: int, last: int, new: str) -> Edit | None:
-        """Return the edit that replaces lines; None if the result is the same or not a valid program."""
-        old = "".join(f"{row}\n" for row in self.rows[first - 1 : last])
-        edit = Edit(self.path, first, old, new)
-        after = "".join(f"{row}\n" for row in self.rows[: first - 1]) + new
-        try:
-            syntax.program(after + "".join(f"{row}\n" for row in self.rows[last:]))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-        return edit if old != new else None
-
-    def indent(self, one: _Statement) -> str:
-        """Return the indentation of a statement."""
-        row = self.rows[one.first - 1]
-        return row[: len(row) - len(row.lstrip())]
-
-    def is_alone(self, one: _Statement) -> bool:
-        """Return whether no other statement is on its lines."""
-        head = self.rows[one.first - 1].encode()[: one.node.col_offset].strip()
-        tail = self.rows[(one.node.end_lineno or 1) - 1].encode()[one.node.end_col_offset :].strip()
-        return not head and (not tail or tail.startswith(b"#"))
+def _each(text: ProgramText, changes: Sequence[tuple[ast.expr, str]]) -> Edit | None:
+    """Return the edit that replaces several parts by texts; of nested parts only the outer one is replaced."""
+    if not changes or any(part.lineno != part.end_lineno for part, _ in changes):
+        return _instead(text, *changes[0]) if len(changes) == 1 else None
+    first, last = min(part.lineno for part, _ in changes), max(part.lineno for part, _ in changes)
+    rows = {line: text.rows[line - 1].encode() for line in range(first, last + 1)}
+    places = [(part.lineno, part.col_offset, part.end_col_offset or 0, new) for part, new in changes]
+    outer = [
+        (line, start, end, new)
+        for line, start, end, new in places
+        if not any(line == at and a <= start and end <= b and (a, b) != (start, end) for at, a, b, _ in places)
+    ]
+    for line, start, end, new in sorted(outer, reverse=True):
+        rows[line] = rows[line][:start] + new.encode() + rows[line][end:]
+    return _lines(text, first, last, "".join(f"{row.decode()}\n" for row in rows.values()))
 
 
-def _statements(node: ast.AST, around: tuple[ast.AST, ...]) -> Iterator[_Statement]:
-    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        block: list[ast.AST] = getattr(node, name, None) or []
-        if not isinstance(block, list):
-            continue  # the body of a lambda
-        for one in block:
-            if isinstance(one, ast.stmt):
-                yield _Statement(one, [part for part in block if isinstance(part, ast.stmt)], (*around, node))
-            yield from _statements(one, (*around, node))
-
-
-@lru_cache(16)
-def _parsed(path: str, text: str) -> _Text | None:
+def _lines(text: ProgramText, first: int, last: int, new: str) -> Edit | None:
+    """Return the edit that replaces lines; None if the result is the same or not a valid program."""
+    old = "".join(f"{row}\n" for row in text.rows[first - 1 : last])
+    edit = Edit(text.path, first, old, new)
+    after = "".join(f"{row}\n" for row in text.rows[: first - 1]) + new
     try:
-        return _Text(path, text)
+        syntax.program(after + "".join(f"{row}\n" for row in text.rows[last:]))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _text(timeline: Timeline, at: Frame | None) -> _Text | None:
-    text = timeline.source(at.path) if at is not None else None
-    return _parsed(at.path, text) if at is not None and text else None
-
-
-def _statement_at(timeline: Timeline, at: Frame | None) -> tuple[_Text, _Statement] | None:
-    text = _text(timeline, at)
-    one = text.at(at.line, at.column) if text is not None and at is not None else None
-    return (text, one) if text is not None and one is not None else None
+    return edit if old != new else None
 
 
 # Changes of an expression
 
 
 def rewritten(
-    timeline: Timeline, at: Frame | None, change: Callable[[_Text], Change], *, every: bool = False
+    timeline: Timeline, at: Frame | None, change: Callable[[ProgramText], Change], *, every: bool = False
 ) -> Edit | None:
     """Change the first matching expression: in the one that ran at a frame, or else in its statement.
 
     `change` returns the new text of an expression that matches. With `every` all matching expressions of the statement
     are changed.
     """
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None or at is None:
         return None
     text, one = source
     known = change(text)
     parts = [*one.parts(ast.expr)]
     if every:
-        return text.each([(part, new) for part in parts if (new := known(part)) is not None])
+        return _each(text, [(part, new) for part in parts if (new := known(part)) is not None])
     ran = [part for part in parts if _is_at(part, at)]
     for part in (*ran, *(inner for outer in ran for inner in ast.walk(outer)), *parts):
         if isinstance(part, ast.expr) and (new := known(part)) is not None:
-            return text.instead(part, new)
+            return _instead(text, part, new)
     return None
 
 
@@ -233,7 +141,7 @@ def _is_at(part: ast.expr, at: Frame) -> bool:
 def without_method(timeline: Timeline, at: Frame | None, *names: str) -> Edit | None:
     """Replace ``x.detach()`` with ``x``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
                 case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in names:
@@ -248,7 +156,7 @@ def without_method(timeline: Timeline, at: Frame | None, *names: str) -> Edit | 
 def without_attribute(timeline: Timeline, at: Frame | None, attribute: str) -> Edit | None:
     """Replace ``x.data`` with ``x``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
                 case ast.Attribute(value=value, attr=name) if name == attribute:
@@ -263,9 +171,9 @@ def without_attribute(timeline: Timeline, at: Frame | None, attribute: str) -> E
 def without_call(timeline: Timeline, at: Frame | None, *names: str) -> Edit | None:
     """Replace ``nn.Parameter(x)`` or ``torch.sigmoid(x)`` with ``x``, the first argument of the call."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if isinstance(part, ast.Call) and part.args and _called(part) in names and not _is_method(part):
+            if isinstance(part, ast.Call) and part.args and called_name(part) in names and not _is_method(part):
                 return text.segment(part.args[0])
             return None
 
@@ -275,15 +183,17 @@ def without_call(timeline: Timeline, at: Frame | None, *names: str) -> Edit | No
 
 
 _OF_ARRAYS = ("from_numpy", "tensor", "as_tensor", "asarray", "array", "FloatTensor", "Tensor")
+
+
 _TO_ARRAYS = ("numpy", "tolist", "detach", "cpu", "item")
 
 
 def without_arrays(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``torch.from_numpy(x.detach().numpy())`` with ``x``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not (isinstance(part, ast.Call) and part.args and _called(part) in _OF_ARRAYS):
+            if not (isinstance(part, ast.Call) and part.args and called_name(part) in _OF_ARRAYS):
                 return None
             inner, left = part.args[0], False
             while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and not inner.args:
@@ -300,9 +210,9 @@ def without_arrays(timeline: Timeline, at: Frame | None) -> Edit | None:
 def renamed_call(timeline: Timeline, at: Frame | None, old: str, new: str) -> Edit | None:
     """Replace ``dist.sample()`` with ``dist.rsample()``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not (isinstance(part, ast.Call) and _called(part) == old):
+            if not (isinstance(part, ast.Call) and called_name(part) == old):
                 return None
             head = text.segment(part.func)
             return f"{head.removesuffix(old)}{new}{text.segment(part).removeprefix(head)}"
@@ -315,12 +225,12 @@ def renamed_call(timeline: Timeline, at: Frame | None, old: str, new: str) -> Ed
 def with_swapped_arguments(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
     """Replace ``kl_div(p, q)`` with ``kl_div(q, p)``: the first two arguments of the call that ran."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         swapped: dict[ast.expr, str] = {}
         for call in ast.walk(text.tree):
             match call:
                 case ast.Call(args=[first, second, *_]) if at is not None and _is_at(call, at):
-                    if _called(call) == function and not isinstance(first, ast.Starred):
+                    if called_name(call) == function and not isinstance(first, ast.Starred):
                         swapped = {first: text.segment(second), second: text.segment(first)}
         return swapped.get
 
@@ -330,9 +240,9 @@ def with_swapped_arguments(timeline: Timeline, at: Frame | None, function: str) 
 def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str, value: str) -> Edit | None:
     """Add a keyword to a call, or change its value: ``create_graph=True``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not (isinstance(part, ast.Call) and _called(part) == function):
+            if not (isinstance(part, ast.Call) and called_name(part) == function):
                 return None
             for keyword in part.keywords:
                 if keyword.arg == name:
@@ -350,9 +260,9 @@ def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str,
 def without_keyword(timeline: Timeline, at: Frame | None, function: str, name: str) -> Edit | None:
     """Leave out a keyword of a call: ``Embedding(9, 4)`` for ``Embedding(9, 4, padding_idx=0)``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not (isinstance(part, ast.Call) and _called(part) == function):
+            if not (isinstance(part, ast.Call) and called_name(part) == function):
                 return None
             kept = [one for one in part.keywords if one.arg != name]
             if len(kept) == len(part.keywords) or any(one.arg is None for one in kept):
@@ -370,9 +280,9 @@ def with_argument(
 ) -> Edit | None:
     """Change an argument of a call, by its position or its keyword: ``GroupNorm(4, 16)`` for ``GroupNorm(16, 16)``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not (isinstance(part, ast.Call) and _called(part) == function):
+            if not (isinstance(part, ast.Call) and called_name(part) == function):
                 return None
             if any(isinstance(one, ast.Starred) for one in part.args) or any(one.arg is None for one in part.keywords):
                 return None
@@ -388,28 +298,19 @@ def with_argument(
 def replaced_call(timeline: Timeline, at: Frame | None, name: str) -> Edit | None:
     """Replace the call that ran at a frame with a variable: ``x + torch.randn_like(x)`` with ``x + noise``."""
 
-    def change(_: _Text) -> Change:
+    def change(_: ProgramText) -> Change:
         return lambda part: name if isinstance(part, ast.Call) and at is not None and _is_at(part, at) else None
 
     return rewritten(timeline, at, change)
-
-
-def has_parameter(timeline: Timeline, at: Frame | None, name: str) -> bool:
-    """Return whether the innermost function around a line has a parameter of that name."""
-    source = _statement_at(timeline, at)
-    function = (
-        next((one for one in reversed(source[1].around) if isinstance(one, _FUNCTIONS)), None) if source else None
-    )
-    return function is not None and name in [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
 
 
 def keyword_if_training(timeline: Timeline, at: Frame | None, function: str, name: str, otherwise: str) -> Edit | None:
     """Limit the value of a keyword of a call in a method to training: ``p if self.training else 0.0``."""
     own = method_self(timeline, at)
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if isinstance(part, ast.Call) and _called(part) == function:
+            if isinstance(part, ast.Call) and called_name(part) == function:
                 for keyword in part.keywords:
                     if keyword.arg == name and "training" not in (value := text.segment(keyword.value)):
                         return _with(text, part, keyword, f"{value} if {own}.training else {otherwise}")
@@ -420,7 +321,7 @@ def keyword_if_training(timeline: Timeline, at: Frame | None, function: str, nam
     return rewritten(timeline, at, change) if own else None
 
 
-def _with(text: _Text, call: ast.Call, keyword: ast.keyword, value: str) -> str:
+def _with(text: ProgramText, call: ast.Call, keyword: ast.keyword, value: str) -> str:
     """Return the text of a call with another value of a keyword."""
     arguments = [text.segment(one) for one in call.args]
     others = [
@@ -435,7 +336,7 @@ def _with(text: _Text, call: ast.Call, keyword: ast.keyword, value: str) -> str:
 def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edit | None:
     """Replace the first ``fake`` that an expression reads with ``fake.detach()``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             is_it = isinstance(part, ast.Name | ast.Attribute) and text.segment(part) == name
             return f"{name}{suffix}" if is_it and isinstance(getattr(part, "ctx", None), ast.Load) else None
@@ -448,7 +349,7 @@ def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edi
 def inverted(timeline: Timeline, at: Frame | None, name: str) -> Edit | None:
     """Replace the first ``mask`` that an expression reads with ``~mask``; without that name, ``==`` with ``!=``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             is_it = isinstance(part, ast.Name | ast.Attribute) and text.segment(part) == name
             if is_it and isinstance(getattr(part, "ctx", None), ast.Load):
@@ -469,7 +370,7 @@ def with_other_sign(timeline: Timeline, at: Frame | None) -> Edit | None:
     if at is None or at.column < 0:
         return None
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             if not _is_at(part, at):
                 return None
@@ -498,7 +399,7 @@ def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) ->
     """
     by = permutation(order)
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         modules = _imported(text)
 
         def known(part: ast.expr) -> str | None:
@@ -526,7 +427,7 @@ def permutation(order: tuple[int, ...]) -> str:
     return "transpose(0, 1)" if order == (1, 0, *range(2, len(order))) else f"permute{order}"
 
 
-def _imported(text: _Text) -> set[str]:
+def _imported(text: ProgramText) -> set[str]:
     """Return the names of the modules that a program imports."""
     imports = [one.node for one in text.statements if isinstance(one.node, ast.Import)]
     return {each.asname or each.name for one in imports for each in one.names}
@@ -538,7 +439,7 @@ def last_steps(timeline: Timeline, at: Frame | None, padded: Frame | None, *, ba
     The lengths are what `pad_packed_sequence` returns at the line `padded`, or what `pack_padded_sequence` got in the
     same function.
     """
-    source, returned = _statement_at(timeline, at), _statement_at(timeline, padded)
+    source, returned = statement_at(timeline, at), statement_at(timeline, padded)
     if source is None or returned is None or source[0] is not returned[0] or source[1].around != returned[1].around:
         return None
     text = source[0]
@@ -548,7 +449,7 @@ def last_steps(timeline: Timeline, at: Frame | None, padded: Frame | None, *, ba
     if not lengths:
         return None
 
-    def change(_: _Text) -> Change:
+    def change(_: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
                 case ast.Subscript(value=value, slice=index) if _is_last(index, batch_first=batch_first):
@@ -561,7 +462,7 @@ def last_steps(timeline: Timeline, at: Frame | None, padded: Frame | None, *, ba
     return rewritten(timeline, at, change)
 
 
-def _lengths(text: _Text, returned: _Statement) -> str:
+def _lengths(text: ProgramText, returned: Statement) -> str:
     """Return the variable that has the lengths of sequences as a tensor; empty if there is none."""
     match returned.node:
         case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id=name)])]) if not name.startswith("_"):
@@ -570,7 +471,7 @@ def _lengths(text: _Text, returned: _Statement) -> str:
         if one.around != returned.around or one.first > returned.first:
             continue
         for call in one.parts(ast.Call):
-            if _called(call) == "pack_padded_sequence":
+            if called_name(call) == "pack_padded_sequence":
                 given = call.args[1] if len(call.args) > 1 else None
                 given = next((each.value for each in call.keywords if each.arg == "lengths"), given)
                 match given:
@@ -589,7 +490,7 @@ def _is_last(index: ast.expr, *, batch_first: bool) -> bool:
 def operand(timeline: Timeline, at: Frame | None, number: int, suffix: str) -> Edit | None:
     """Append a suffix to one of two operands: of the difference that ran at a frame, or of the arguments of a call."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
                 case ast.BinOp(left=left, right=right) if at is not None and _is_at(part, at):
@@ -613,9 +514,9 @@ def argument_suffix(timeline: Timeline, at: Frame | None, function: str, suffix:
     Every call of the function in the statement gets it: in ``y * log(p) + (1 - y) * log(1 - p)`` either may fail next.
     """
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not (isinstance(part, ast.Call) and _called(part) == function):
+            if not (isinstance(part, ast.Call) and called_name(part) == function):
                 return None
             inner = part.args[0] if part.args else part.func.value if isinstance(part.func, ast.Attribute) else None
             if inner is None or (_is_method(part) and part.args):
@@ -634,7 +535,7 @@ def argument_suffix(timeline: Timeline, at: Frame | None, function: str, suffix:
 def with_suffix(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edit | None:
     """Append a suffix to a variable wherever a statement reads it: ``net(x.float())``."""
 
-    def change(_: _Text) -> Change:
+    def change(_: ProgramText) -> Change:
         return lambda part: (
             f"{name}{suffix}"
             if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load)
@@ -647,7 +548,7 @@ def with_suffix(timeline: Timeline, at: Frame | None, name: str, suffix: str) ->
 def with_floor_division(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``n / 2`` with ``n // 2`` among the arguments of a statement."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
                 case ast.BinOp(op=ast.Div(), right=right):
@@ -664,7 +565,7 @@ def with_floor_division(timeline: Timeline, at: Frame | None) -> Edit | None:
 def with_parameters(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Append ``.parameters()`` to the first argument of an optimizer."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
                 case ast.Call(func=ast.Attribute(value=value), args=[ast.Name() | ast.Attribute() as model, *_]):
@@ -681,9 +582,9 @@ def with_parameters(timeline: Timeline, at: Frame | None) -> Edit | None:
 def with_loss_made_first(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``nn.MSELoss(x, y)``, whose arguments are options, with ``nn.MSELoss()(x, y)``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not (isinstance(part, ast.Call) and _called(part).endswith("Loss") and len(part.args) > 1):
+            if not (isinstance(part, ast.Call) and called_name(part).endswith("Loss") and len(part.args) > 1):
                 return None
             head = text.segment(part.func)
             return f"{head}(){text.segment(part).removeprefix(head)}"
@@ -696,9 +597,9 @@ def with_loss_made_first(timeline: Timeline, at: Frame | None) -> Edit | None:
 def with_size(timeline: Timeline, at: Frame | None, kind: str, old: int, new: int) -> Edit | None:
     """Change the first argument of the call that makes a module, if it is the number `old`: ``nn.Linear(676, 10)``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not (isinstance(part, ast.Call) and _called(part) == kind):
+            if not (isinstance(part, ast.Call) and called_name(part) == kind):
                 return None
             size = part.args[0] if part.args else next((one.value for one in part.keywords if one.arg in _SIZES), None)
             if not (isinstance(size, ast.Constant) and size.value == old):
@@ -719,12 +620,12 @@ _SIZES = {
 def with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``torch.normal(mean, std)`` with ``(mean + std * torch.randn_like(mean))``, if the mean is a name."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
                 case ast.Call(
                     func=ast.Attribute(value=module), args=[ast.Name() | ast.Attribute() as mean, std], keywords=[]
-                ) if _called(part) == "normal" and text.segment(module) == "torch":
+                ) if called_name(part) == "normal" and text.segment(module) == "torch":
                     factor, noise = text.segment(std), f"torch.randn_like({text.segment(mean)})"
                     if not isinstance(std, ast.Name | ast.Attribute | ast.Call | ast.Constant):
                         factor = f"({factor})"
@@ -739,11 +640,11 @@ def with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
 def divided_by_mask(timeline: Timeline, at: Frame | None, mask: str) -> Edit | None:
     """Replace ``(loss * mask).mean()`` with ``((loss * mask).sum() / mask.sum())``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
-                case ast.Call(func=ast.Attribute(value=product, attr="mean"), args=[], keywords=[]) if mask in _read(
-                    product
+                case ast.Call(func=ast.Attribute(value=product, attr="mean"), args=[], keywords=[]) if (
+                    mask in names_read(product)
                 ):
                     whole = text.segment(part).rpartition(".")[0]
                     return f"({whole}.sum() / {mask}.sum())"
@@ -757,10 +658,10 @@ def divided_by_mask(timeline: Timeline, at: Frame | None, mask: str) -> Edit | N
 def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:
     """Replace ``loss.backward()`` with ``(loss / 4).backward()``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             if not (
-                isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _called(part) == "backward"
+                isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and called_name(part) == "backward"
             ):
                 return None
             whole, value = text.segment(part), text.segment(part.func.value)
@@ -774,10 +675,10 @@ def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:
 def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``torch.log(x)`` in ``torch.where(c, torch.log(x), y)`` with ``torch.log(torch.where(c, x, 1.0))``."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
-                case ast.Call(args=[condition, one, other]) if _called(part) == "where":
+                case ast.Call(args=[condition, one, other]) if called_name(part) == "where":
                     pass
                 case _:
                     return None
@@ -785,7 +686,7 @@ def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
                 if not isinstance(branch, ast.Call) or isinstance(branch.func, ast.Name):
                     continue
                 inner = branch.args[0] if branch.args else getattr(branch.func, "value", None)
-                if not isinstance(inner, ast.expr) or _called(branch) in ("zeros_like", "ones_like", "full_like"):
+                if not isinstance(inner, ast.expr) or called_name(branch) in ("zeros_like", "ones_like", "full_like"):
                     continue
                 old, whole, head = text.segment(inner), text.segment(branch), text.segment(branch.func)
                 new = safe.format(c=text.segment(condition), x=old)
@@ -797,14 +698,6 @@ def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
         return known
 
     return rewritten(timeline, at, change)
-
-
-def _called(call: ast.Call) -> str:
-    """Return the last name of the called function: ``item`` for ``x.sum().item()``."""
-    match call.func:
-        case ast.Attribute(attr=name) | ast.Name(id=name):
-            return name
-    return ""
 
 
 _MODULES = ("torch", "nn", "F", "functional", "np", "numpy")
@@ -826,26 +719,26 @@ def _is_method(call: ast.Call) -> bool:
 
 def before(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
     """Add a statement on a line of its own before another, or on the same line if that one is not the first there."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None:
         return None
     text, one = source
     if not text.is_alone(one):
-        return text.instead(one.node, f"{statement}; {text.segment(one.node)}")
+        return _instead(text, one.node, f"{statement}; {text.segment(one.node)}")
     rows = "".join(f"{row}\n" for row in text.rows[one.first - 1 : one.last])
-    return text.lines(one.first, one.last, f"{text.indent(one)}{statement}\n{rows}")
+    return _lines(text, one.first, one.last, f"{text.indent(one)}{statement}\n{rows}")
 
 
 def after(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
     """Add a statement on a line of its own after another."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None or getattr(source[1].node, "body", None):
         return None
     text, one = source
     if not text.is_alone(one):
-        return text.instead(one.node, f"{text.segment(one.node)}; {statement}")
+        return _instead(text, one.node, f"{text.segment(one.node)}; {statement}")
     rows = "".join(f"{row}\n" for row in text.rows[one.first - 1 : one.last])
-    return text.lines(one.first, one.last, f"{rows}{text.indent(one)}{statement}\n")
+    return _lines(text, one.first, one.last, f"{rows}{text.indent(one)}{statement}\n")
 
 
 def repeated_after(timeline: Timeline, at: Frame | None, earlier: Sequence[Frame]) -> tuple[list[str], Edit | None]:
@@ -854,7 +747,7 @@ def repeated_after(timeline: Timeline, at: Frame | None, earlier: Sequence[Frame
     Nothing is repeated if one of the places is in another block, or in no assignment. Neither is an assignment that
     would read another number the second time, as ``h = cell(x, h)`` does.
     """
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None or getattr(source[1].node, "body", None):
         return [], None
     text, one = source
@@ -871,7 +764,7 @@ def repeated_after(timeline: Timeline, at: Frame | None, earlier: Sequence[Frame
     texts = [text.segment(each.node) for each in repeated]
     rows = "".join(f"{row}\n" for row in text.rows[one.first - 1 : one.last])
     new = "".join(f"{text.indent(one)}{each}\n" for each in texts)
-    return texts, text.lines(one.first, one.last, rows + new)
+    return texts, _lines(text, one.first, one.last, rows + new)
 
 
 def _reads_what_follows(statements: Sequence[ast.stmt]) -> bool:
@@ -904,7 +797,7 @@ def _changed_by(target: ast.expr) -> Iterator[ast.expr]:
 def copied_state(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``net.state_dict()`` with a dictionary of copies, and ``p.detach()`` or ``p.data`` with a copy."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
                 case ast.Call(func=ast.Attribute(attr="state_dict")):
@@ -920,29 +813,29 @@ def copied_state(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 def removed(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Remove a statement from the program."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None or getattr(source[1].node, "body", None):
         return None
     text, one = source
     return _without(text, one)
 
 
-def _without(text: _Text, one: _Statement) -> Edit | None:
+def _without(text: ProgramText, one: Statement) -> Edit | None:
     """Remove a statement. If it was the only one of its block, `pass` replaces it."""
     if len(one.block) == 1:
-        return text.instead(one.node, "pass")
+        return _instead(text, one.node, "pass")
     if text.is_alone(one):
-        return text.lines(one.first, one.last, "")
+        return _lines(text, one.first, one.last, "")
     row = text.rows[one.first - 1].encode()
     head, tail = row[: one.node.col_offset].decode(), row[one.node.end_col_offset :].decode()
     if tail.lstrip().startswith(";"):
-        return text.lines(one.first, one.last, f"{head}{tail.lstrip()[1:].lstrip()}\n")
-    return text.lines(one.first, one.last, f"{head.rstrip().removesuffix(';')}{tail}\n")
+        return _lines(text, one.first, one.last, f"{head}{tail.lstrip()[1:].lstrip()}\n")
+    return _lines(text, one.first, one.last, f"{head.rstrip().removesuffix(';')}{tail}\n")
 
 
 def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool = False) -> Edit | None:
     """Move a statement behind another one of the same file, or with `ahead` before it."""
-    one, other = _statement_at(timeline, at), _statement_at(timeline, to)
+    one, other = statement_at(timeline, at), statement_at(timeline, to)
     if one is None or other is None or one[0] is not other[0] or one[1].node is other[1].node:
         return None
     text = one[0]
@@ -960,42 +853,42 @@ def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool
     new = [f"{rows[number]}\n" for number in range(first, last + 1)]
     new[one[1].first - first : one[1].last - first + 1] = [removal.new] + [""] * (one[1].last - one[1].first)
     new[other[1].first - first : other[1].last - first + 1] = [there] + [""] * (other[1].last - other[1].first)
-    return text.lines(first, last, "".join(new))
+    return _lines(text, first, last, "".join(new))
 
 
 def behind_next_loss(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Swap an assignment with the next statement, if that one computes a loss of the variable."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None or at is None:
         return None
     text, one = source
     number = next((nr for nr, other in enumerate(one.block) if other is one.node), len(one.block))
-    names = _names_of(one.node)
+    names = names_set(one.node)
     if number + 1 >= len(one.block) or not names:
         return None
     following = one.block[number + 1]
-    calls = {_called(part) for part in ast.walk(following) if isinstance(part, ast.Call)}
+    calls = {called_name(part) for part in ast.walk(following) if isinstance(part, ast.Call)}
     is_loss = isinstance(following, ast.Assign | ast.AugAssign) and any("loss" in call for call in calls)
-    if not is_loss or not names & _read(following) or names & _names_of(following):
+    if not is_loss or not names & names_read(following) or names & names_set(following):
         return None
-    return moved(timeline, at, _frame(at, following.lineno, text))
+    return moved(timeline, at, frame_of(at, following.lineno, text))
 
 
 def in_block(timeline: Timeline, at: Frame | None, head: str, statement: str = "", then: str = "") -> Edit | None:
     """Put a statement, or another in its place, into the block of a ``with``: ``with torch.no_grad():``."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None or getattr(source[1].node, "body", None) or not source[0].is_alone(source[1]):
         return None
     text, one = source
     indent = text.indent(one)
     inner = [statement] if statement else [row[len(indent) :] for row in text.rows[one.first - 1 : one.last]]
     rows = [f"{indent}{head}\n", *(f"{indent}{' ' * STEP}{row}\n" for row in inner)]
-    return text.lines(one.first, one.last, "".join([*rows, f"{indent}{then}\n" * bool(then)]))
+    return _lines(text, one.first, one.last, "".join([*rows, f"{indent}{then}\n" * bool(then)]))
 
 
 def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit | None:
     """Move a statement from before a loop to the start of its body; the line `used` is in the loop."""
-    source, inner = _statement_at(timeline, at), _statement_at(timeline, used)
+    source, inner = statement_at(timeline, at), statement_at(timeline, used)
     if source is None or inner is None or source[0] is not inner[0]:
         return None
     text, one = source
@@ -1011,7 +904,7 @@ def done_once(timeline: Timeline, at: Frame | None) -> Edit | None:
 
     A ``for`` loop with only this statement moves as a whole. Nothing moves that reads what the loop or method computes.
     """
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None:
         return None
     (text, one), around = source, list(source[1].around)
@@ -1021,7 +914,7 @@ def done_once(timeline: Timeline, at: Frame | None) -> Edit | None:
     places = [place for place, part in enumerate(around) if isinstance(part, ast.FunctionDef | ast.ClassDef)]
     scope = around[places[-1]] if places else text.tree
     loops = [part for part in around[places[-1] if places else 0 :] if isinstance(part, ast.For | ast.While)]
-    reads = _read(block) - {name for part in ast.walk(block) for name in _bound(part)}
+    reads = names_read(block) - {name for part in ast.walk(block) for name in _bound(part)}
     target: ast.stmt | None = None
     if loops and around[-1] is loops[-1]:
         target, computed = loops[0], [part for part in ast.walk(loops[0]) if part not in set(ast.walk(block))]
@@ -1050,7 +943,7 @@ def done_once(timeline: Timeline, at: Frame | None) -> Edit | None:
     new = [rows[number] for number in range(start, end + 1) if not first <= number <= last]
     index = sum(1 for number in range(start, place + 1) if not first <= number <= last)
     new[index:index] = moved_rows
-    return text.lines(start, end, "".join(f"{each}\n" for each in new))
+    return _lines(text, start, end, "".join(f"{each}\n" for each in new))
 
 
 def _bound(part: ast.AST) -> Iterator[str]:
@@ -1062,7 +955,7 @@ def _bound(part: ast.AST) -> Iterator[str]:
 
 def without_option(timeline: Timeline, at: Frame | None, option: str) -> Edit | None:
     """Remove an option that is True, ``nn.ReLU(inplace=True)``, from the only call in a file that has it."""
-    text = _text(timeline, at)
+    text = program_text(timeline, at)
     calls = [
         (part, keyword)
         for part in (ast.walk(text.tree) if text is not None else ())
@@ -1075,17 +968,17 @@ def without_option(timeline: Timeline, at: Frame | None, option: str) -> Edit | 
     call, keyword = calls[0]
     arguments = [text.segment(part) for part in call.args]
     arguments += [f"{one.arg}={text.segment(one.value)}" for one in call.keywords if one.arg and one is not keyword]
-    return text.instead(call, f"{text.segment(call.func)}({', '.join(arguments)})")
+    return _instead(text, call, f"{text.segment(call.func)}({', '.join(arguments)})")
 
 
 def keeping_none(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Remove ``set_to_none=False`` from a call of `zero_grad`."""
 
-    def change(text: _Text) -> Change:
+    def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             if (
                 not isinstance(part, ast.Call)
-                or _called(part) != "zero_grad"
+                or called_name(part) != "zero_grad"
                 or len(part.args) + len(part.keywords) != 1
             ):
                 return None
@@ -1098,7 +991,7 @@ def keeping_none(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 def indices_added(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``out[rows] += x`` with ``out.index_add_(0, rows, x)``."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     match source[1].node if source is not None else None:
         case ast.AugAssign(target=ast.Subscript(value=tensor, slice=rows), op=ast.Add() | ast.Sub() as op, value=value):
             if source is None or isinstance(rows, ast.Tuple | ast.Slice):
@@ -1111,10 +1004,10 @@ def indices_added(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 def statement_instead(timeline: Timeline, at: Frame | None, statement: str) -> Edit | None:
     """Replace a statement with another."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None or getattr(source[1].node, "body", None):
         return None
-    return source[0].instead(source[1].node, statement)
+    return _instead(source[0], source[1].node, statement)
 
 
 _IN_PLACE = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
@@ -1125,7 +1018,7 @@ def without_in_place(timeline: Timeline, at: Frame | None) -> Edit | None:
 
     A ``.data`` or ``.detach()`` of the target is removed.
     """
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None:
         return None
     text, one = source
@@ -1141,19 +1034,14 @@ def without_in_place(timeline: Timeline, at: Frame | None) -> Edit | None:
             if not isinstance(value, ast.Name):
                 return None
             whole, head = text.segment(call), text.segment(call.func)
-            return text.instead(one.node, f"{value.id} = {value.id}.{attr[:-1]}{whole.removeprefix(head)}")
+            return _instead(text, one.node, f"{value.id} = {value.id}.{attr[:-1]}{whole.removeprefix(head)}")
         case ast.AugAssign(target=ast.Name(id=name), op=op, value=value) if type(op) in _SIGNS:
             old = text.segment(value)
             right = old if isinstance(value, ast.Name | ast.Call | ast.Constant | ast.Attribute) else f"({old})"
-            return text.instead(one.node, f"{name} = {name} {_SIGNS[type(op)]} {right}")
-        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))], value=value) if name not in _read(value):
+            return _instead(text, one.node, f"{name} = {name} {_SIGNS[type(op)]} {right}")
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))], value=value) if name not in names_read(value):
             return before(timeline, at, f"{name} = {name}.clone()")
     return None
-
-
-def _read(part: ast.AST) -> set[str]:
-    """Return the variables that a node of the syntax tree reads."""
-    return {one.id for one in ast.walk(part) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
 _SIGNS: dict[type[ast.operator], str] = {
@@ -1166,7 +1054,7 @@ def straight_through(timeline: Timeline, at: Frame | None) -> Edit | None:
 
     ``weight = self.weight + (round(self.weight) - self.weight).detach()`` is what the rest of the function reads then.
     """
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     match source[1].node if source is not None else None:
         case ast.Assign(targets=[ast.Attribute(value=ast.Attribute() as tensor, attr="data")], value=value):
             pass
@@ -1178,18 +1066,18 @@ def straight_through(timeline: Timeline, at: Frame | None) -> Edit | None:
     name, whole, variable = text.segment(tensor), text.segment(value), tensor.attr
     later = [other for other in one.block if other.lineno > one.last]
     reads = [other for other in later if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w])", text.segment(other))]
-    if not reads or variable in _variables(text, function) or f"{name}.data" not in whole:
+    if not reads or variable in variables_of(text, function) or f"{name}.data" not in whole:
         return None
     rounded = whole.replace(f"{name}.data", name)
     rows = [f"{text.indent(one)}{variable} = {name} + ({rounded} - {name}).detach()"]
     last = max(other.end_lineno or other.lineno for other in reads)
     rows += [re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w])", variable, row) for row in text.rows[one.last : last]]
-    return text.lines(one.first, last, "".join(f"{row}\n" for row in rows)) if text.is_alone(one) else None
+    return _lines(text, one.first, last, "".join(f"{row}\n" for row in rows)) if text.is_alone(one) else None
 
 
 def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``w = torch.randn(4, requires_grad=True) * 0.1`` with ``w = (torch.randn(4) * 0.1).requires_grad_()``."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     value = getattr(source[1].node, "value", None) if source is not None else None
     if source is None or not isinstance(source[1].node, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.expr):
         return None
@@ -1209,22 +1097,22 @@ def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
     call_text = f"{text.segment(call.func)}({', '.join(inner)})"
     whole = text.segment(value).replace(text.segment(call), call_text, 1)
     simple = isinstance(value, ast.Call | ast.Name | ast.Attribute | ast.Subscript)
-    return text.instead(value, f"{whole if simple else f'({whole})'}.requires_grad_()")
+    return _instead(text, value, f"{whole if simple else f'({whole})'}.requires_grad_()")
 
 
 def parameter_last(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``nn.Parameter(torch.randn(4)).view(2, 2)`` with ``nn.Parameter(torch.randn(4).view(2, 2))``."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     value = getattr(source[1].node, "value", None) if source is not None else None
     if source is None or not isinstance(source[1].node, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.expr):
         return None
-    calls = [call for call in ast.walk(value) if isinstance(call, ast.Call) and _called(call) == "Parameter"]
+    calls = [call for call in ast.walk(value) if isinstance(call, ast.Call) and called_name(call) == "Parameter"]
     if len(calls) != 1 or len(calls[0].args) != 1 or calls[0].keywords or calls[0] is value:
         return None
     text, (call,) = source[0], calls
     function, data = text.segment(call.func), text.segment(call.args[0])
     inner = f"({data})" if isinstance(call.args[0], ast.BinOp | ast.UnaryOp) else data
-    return text.instead(value, f"{function}({text.segment(value).replace(text.segment(call), inner, 1)})")
+    return _instead(text, value, f"{function}({text.segment(value).replace(text.segment(call), inner, 1)})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -1241,14 +1129,14 @@ def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function
     A statement in a branch of the loop may run now and then only, and does not count. Neither does a call that reads
     what the loop assigns, since each iteration may need a call of its own.
     """
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     loops = [part for part in source[1].around if isinstance(part, ast.For | ast.While)] if source is not None else []
     if source is None or at is None or not loops:
         return None
     text, loop = source[0], loops[-1]
     for one in text.statements:
         value = getattr(one.node, "value", None)
-        if not isinstance(value, ast.Call) or _called(value) != function or name not in _names_of(one.node):
+        if not isinstance(value, ast.Call) or called_name(value) != function or name not in names_set(one.node):
             continue
         if one.around[-1] is loop and one.first < at.line:
             if (_places(value, ast.Load) - _places(value, ast.Store)) & _places(loop, ast.Store):
@@ -1257,8 +1145,8 @@ def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function
             head = text.rows[loop.lineno - 1]
             indent = head[: len(head) - len(head.lstrip())]
             new = "".join(f"{row}\n" for row in [f"{indent}{text.segment(one.node)}", *rows])
-            edit = text.lines(loop.lineno, one.last, new) if text.is_alone(one) else None
-            return RepeatedStatement(_frame(at, one.first, text), edit)
+            edit = _lines(text, loop.lineno, one.last, new) if text.is_alone(one) else None
+            return RepeatedStatement(frame_of(at, one.first, text), edit)
     return None
 
 
@@ -1287,53 +1175,37 @@ _OFF = ("no_grad", "inference_mode")
 def switch_of(timeline: Timeline, frames: Sequence[Frame]) -> Switch | None:
     """Return the ``with`` block or decorator that switches gradients off, from the innermost call outwards."""
     for frame in frames:
-        source = _statement_at(timeline, frame)
+        source = statement_at(timeline, frame)
         if source is None:
             continue
         text, one = source
         for outer in reversed((*one.around, one.node)):
             if isinstance(outer, ast.With) and any(_switches(item.context_expr) for item in outer.items):
                 line = outer.lineno
-                return Switch(_frame(frame, line, text), "with", _dedented(text, outer))
+                return Switch(frame_of(frame, line, text), "with", _dedented(text, outer))
             if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
                 for decorator in outer.decorator_list:
                     if _switches(decorator):
-                        edit = text.lines(decorator.lineno, decorator.end_lineno or decorator.lineno, "")
+                        edit = _lines(text, decorator.lineno, decorator.end_lineno or decorator.lineno, "")
                         line = decorator.lineno
-                        return Switch(_frame(frame, line, text), "decorator", edit, f"@{text.segment(decorator)}")
+                        return Switch(frame_of(frame, line, text), "decorator", edit, f"@{text.segment(decorator)}")
                 break
-    return None
-
-
-def block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> Frame | None:
-    """Return the line of the innermost ``with`` block around a call stack that a function of this name opens."""
-    for frame in frames:
-        source = _statement_at(timeline, frame)
-        for outer in reversed(source[1].around) if source is not None else ():
-            if isinstance(outer, ast.With):
-                calls = [item.context_expr for item in outer.items if isinstance(item.context_expr, ast.Call)]
-                if any(_called(call) == function for call in calls):
-                    return _frame(frame, outer.lineno, source[0]) if source is not None else None
     return None
 
 
 def switched_off_for_good(timeline: Timeline, paths: Sequence[str]) -> Switch | None:
     """Return the first statement ``set_grad_enabled(False)``, and an edit to a block that ends with its function."""
     for path in dict.fromkeys(paths):
-        text = _parsed(path, timeline.source(path) or "")
+        text = parsed_program(path, timeline.source(path) or "")
         for one in text.statements if text is not None else ():
             match one.node:
                 case ast.Expr(value=ast.Call(args=[ast.Constant(value=False)]) as call) if (
-                    _called(call) == "set_grad_enabled" and text is not None
+                    called_name(call) == "set_grad_enabled" and text is not None
                 ):
                     frame = Frame(path, "", one.first, one.last, -1, -1)
                     is_local = any(isinstance(outer, ast.FunctionDef) for outer in one.around)
                     return Switch(frame, "call", _until_the_end(text, one) if is_local else None)
     return None
-
-
-def _frame(like: Frame, line: int, text: _Text) -> Frame:
-    return Frame(text.path, like.function, line, line, -1, -1)
 
 
 def _switches(part: ast.expr) -> bool:
@@ -1344,17 +1216,17 @@ def _switches(part: ast.expr) -> bool:
     return name in _OFF
 
 
-def _dedented(text: _Text, block: ast.With) -> Edit | None:
+def _dedented(text: ProgramText, block: ast.With) -> Edit | None:
     """Return the statements of a block without its head."""
     first, last = block.lineno, block.end_lineno or block.lineno
     if len(block.items) > 1 or block.body[0].lineno == first:
         return None
     deeper = block.body[0].col_offset - block.col_offset
     rows = text.rows[block.body[0].lineno - 1 : last]
-    return text.lines(first, last, "".join(f"{row[deeper:] if not row[:deeper].strip() else row}\n" for row in rows))
+    return _lines(text, first, last, "".join(f"{row[deeper:] if not row[:deeper].strip() else row}\n" for row in rows))
 
 
-def _until_the_end(text: _Text, one: _Statement) -> Edit | None:
+def _until_the_end(text: ProgramText, one: Statement) -> Edit | None:
     """Replace a call that lasts to the end with ``with torch.no_grad():`` around the rest of its block."""
     rest = [other for other in one.block if other.lineno > one.last]
     if not rest or not text.is_alone(one):
@@ -1362,48 +1234,7 @@ def _until_the_end(text: _Text, one: _Statement) -> Edit | None:
     last = rest[-1].end_lineno or rest[-1].lineno
     rows = [f"{' ' * STEP}{row}" if row.strip() else row for row in text.rows[one.last : last]]
     head = f"{text.indent(one)}with torch.no_grad():"
-    return text.lines(one.first, last, "".join(f"{row}\n" for row in [head, *rows]))
-
-
-# Properties of a statement
-
-
-def receiver(timeline: Timeline, at: Frame | None, method: str) -> str:
-    """Return ``opt`` for a line ``opt.step()``; empty for any other line."""
-    source = _statement_at(timeline, at)
-    if source is None or getattr(source[1].node, "body", None):
-        return ""
-    text, one = source
-    for part in ast.walk(one.node):
-        match part:
-            case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as value, attr=name)) if name == method:
-                return text.segment(value)
-    return ""
-
-
-def arguments(timeline: Timeline, at: Frame | None, method: str) -> list[str]:
-    """Return the arguments of the first call of a method on a line: ``["opt"]`` for ``scaler.step(opt)``."""
-    source = _statement_at(timeline, at)
-    if source is None:
-        return []
-    text, one = source
-    calls = (part for part in ast.walk(one.node) if isinstance(part, ast.Call) and _called(part) == method)
-    return [text.segment(part) for call in calls for part in call.args][:8]
-
-
-def optimizer_named(timeline: Timeline, at: Frame | None) -> str:
-    """Return the only optimizer's name in a program, as in ``opt = torch.optim.SGD(...)``; empty
-    for none or several.
-    """
-    text = _text(timeline, at)
-    names = set()
-    for one in text.statements if text is not None else ():
-        match one.node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=package))) if (
-                text is not None and text.segment(package).split(".")[-1] == "optim"
-            ):
-                names.add(name)
-    return names.pop() if len(names) == 1 else ""
+    return _lines(text, one.first, last, "".join(f"{row}\n" for row in [head, *rows]))
 
 
 def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple[Frame, Edit | None] | None:
@@ -1411,7 +1242,7 @@ def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple
 
     The line is in the loop of the line that made them. The edit adds ``.item()``.
     """
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None:
         return None
     text, one = source
@@ -1434,67 +1265,9 @@ def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple
         if is_kept or other.node is one.node:
             simple = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
             old = text.segment(value)
-            edit = text.instead(value, f"{old if simple else f'({old})'}.item()")
+            edit = _instead(text, value, f"{old if simple else f'({old})'}.item()")
             return Frame(text.path, "", other.first, other.last, -1, -1), edit
     return None
-
-
-def method_self(timeline: Timeline, at: Frame | None) -> str:
-    """Return the first parameter of the method that contains a line: ``self``; empty outside of classes."""
-    source = _statement_at(timeline, at)
-    around = source[1].around if source is not None else ()
-    for outer, inner in pairwise(around):
-        if isinstance(outer, ast.ClassDef) and isinstance(inner, ast.FunctionDef) and inner.args.args:
-            return inner.args.args[0].arg
-    return ""
-
-
-def called_at(timeline: Timeline, at: Frame | None, *names: str) -> bool:
-    """Return whether a line calls one of these functions or methods."""
-    source = _statement_at(timeline, at)
-    return source is not None and any(_called(call) in names for call in source[1].parts(ast.Call))
-
-
-def assignment(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
-    """Return the last line up to a frame that assigns to a name, in the file of the frame; None if there is none."""
-    text = _text(timeline, at)
-    if text is None or at is None:
-        return None
-    before = [one for one in text.statements if one.first <= at.line and name in map(text.segment, _targets(one.node))]
-    if not before:
-        return None
-    node = before[-1].node
-    return Frame(text.path, at.function, node.lineno, node.lineno, node.col_offset, -1)
-
-
-_ZEROS = ("zeros", "new_zeros", "zeros_like", "tensor")
-
-
-def zero_start(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
-    """Return the line that starts a name with zeros before the loop around a line that only replaces it.
-
-    None if the loop reads the name anywhere, or if nothing after the loop reads it.
-    """
-    source = _statement_at(timeline, at)
-    loops = (
-        [outer for outer in source[1].around if isinstance(outer, ast.For | ast.While)] if source is not None else []
-    )
-    if source is None or not loops or name not in _names_of(source[1].node):
-        return None
-    text, loop = source[0], loops[-1]
-    if name in _read(loop) or isinstance(source[1].node, ast.AugAssign):
-        return None
-    scope = _scope(text, source[1], name)
-    of_name = [one for one in text.statements if _scope(text, one, name) is scope]
-    if not any(one.first > (loop.end_lineno or loop.lineno) and name in _read(one.node) for one in of_name):
-        return None
-    starts = [one for one in of_name if one.first < loop.lineno and name in _names_of(one.node)]
-    value = getattr(starts[-1].node, "value", None) if starts else None
-    is_zero = isinstance(value, ast.Constant) and type(value.value) in (int, float) and not value.value
-    if isinstance(value, ast.Call) and _called(value) in _ZEROS:
-        number = value.args[0] if _called(value) == "tensor" and value.args else ast.Constant(0)
-        is_zero = isinstance(number, ast.Constant) and not number.value
-    return _frame(at, starts[-1].first, text) if is_zero and at is not None else None
 
 
 def plateaus_for_maxima(timeline: Timeline, at: Frame | None) -> Iterator[tuple[Frame, str, range, Edit | None]]:
@@ -1502,14 +1275,14 @@ def plateaus_for_maxima(timeline: Timeline, at: Frame | None) -> Iterator[tuple[
 
     It comes with the variable, and the lines of its only assignment: ``val = -val`` would be a second one.
     """
-    text = _text(timeline, at)
+    text = program_text(timeline, at)
     for one in text.statements if text is not None and at is not None else ():
         match one.node:
-            case ast.Assign(targets=[target], value=ast.Call() as call) if _called(call) == "ReduceLROnPlateau":
+            case ast.Assign(targets=[target], value=ast.Call() as call) if called_name(call) == "ReduceLROnPlateau":
                 modes = [key.value for key in call.keywords if key.arg == "mode"] or call.args[1:2]
                 if text is None or at is None or not modes or getattr(modes[0], "value", "") != "max":
                     continue
-                schedule, edit = text.segment(target), text.instead(modes[0], '"min"')
+                schedule, edit = text.segment(target), _instead(text, modes[0], '"min"')
                 for user in text.statements:
                     metric = next(
                         (part for call in user.parts(ast.Call) if (part := _metric(text, call, schedule))), ""
@@ -1517,14 +1290,15 @@ def plateaus_for_maxima(timeline: Timeline, at: Frame | None) -> Iterator[tuple[
                     assignments = [
                         other
                         for other in text.statements
-                        if metric in _names_of(other.node) and _scope(text, other, metric) is _scope(text, user, metric)
+                        if metric in names_set(other.node)
+                        and scope_of(text, other, metric) is scope_of(text, user, metric)
                     ]
                     if len(assignments) == 1:
                         lines = range(assignments[0].first, (assignments[0].node.end_lineno or 0) + 1)
-                        yield _frame(at, one.first, text), metric, lines, edit
+                        yield frame_of(at, one.first, text), metric, lines, edit
 
 
-def _metric(text: _Text, call: ast.Call, schedule: str) -> str:
+def _metric(text: ProgramText, call: ast.Call, schedule: str) -> str:
     """Return the variable that the step of a schedule gets, as in ``schedule.step(loss.item())``; or else empty."""
     match call:
         case ast.Call(func=ast.Attribute(value=value, attr="step")) if text.segment(value) == schedule:
@@ -1534,90 +1308,31 @@ def _metric(text: _Text, call: ast.Call, schedule: str) -> str:
     return ""
 
 
-def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> Frame | None:
-    """Return the last line between a frame and line `until` that writes to a parameter: ``nn.init.zeros_(p)``.
-
-    The line refers to the parameter by its name, or as the variable of a loop over ``parameters()``.
-    """
-    text, frame = _text(timeline, at), None
-    if text is None or at is None:
-        return None
-    for one in text.statements:
-        if not at.line < one.first < until:
-            continue
-        for call in one.parts(ast.Call):
-            target = _written_by(text, call)
-            loops = [outer for outer in one.around if isinstance(outer, ast.For)]
-            is_loop_variable = any(
-                text.segment(loop.target).split(", ")[-1] == target and "parameters(" in text.segment(loop.iter)
-                for loop in loops
-            )
-            if target and (is_loop_variable or f".{name}".endswith(f".{target}") or f".{target}".endswith(f".{name}")):
-                frame = _frame(at, one.first, text)
-    return frame
-
-
-def _written_by(text: _Text, call: ast.Call) -> str:
-    """Return what a call writes to, if the name of its function or method ends with an underscore."""
-    match call.func:
-        case ast.Attribute(attr=attr) | ast.Name(id=attr) if not attr.endswith("_") or attr.startswith("_"):
-            return ""
-        case ast.Attribute(value=value) if text.segment(value).split(".")[-1] != "init":
-            inner = value.value if isinstance(value, ast.Attribute) and value.attr == "data" else value
-            return text.segment(inner)
-        case ast.Attribute() | ast.Name():
-            return text.segment(call.args[0]) if call.args else ""
-    return ""
-
-
-def written_name(timeline: Timeline, at: Frame | None) -> str:
-    """Return what a line writes to: ``self.emb.weight`` for ``nn.init.normal_(self.emb.weight)``; empty if nothing."""
-    source = _statement_at(timeline, at)
-    if source is None:
-        return ""
-    text, one = source
-    return next((name for call in one.parts(ast.Call) if (name := _written_by(text, call))), "")
-
-
-def filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None:
-    """Return the only line of the program that writes to a parameter by its name: ``init.normal_(self.emb.weight)``."""
-    text, last = _text(timeline, like), ".".join(name.split(".")[-2:])
-    if text is None or like is None or not name:
-        return None
-    lines = [
-        one.first
-        for one in text.statements
-        if isinstance(one.node, ast.Expr)
-        and any(f".{_written_by(text, call)}".endswith(f".{last}") for call in one.parts(ast.Call))
-    ]
-    return _frame(like, lines[0], text) if len(lines) == 1 else None
-
-
 def read_as_copy(timeline: Timeline, at: Frame | None) -> tuple[Frame, Edit | None] | None:
     """Return the line that reads what a line writes to in place, and the edit that reads a copy instead.
 
     The variable must be assigned in the same loop or function: ``img = torch.from_numpy(a[i])`` gets ``.clone()``. A
     variable of a loop, or an argument that its function returns, is copied before the write.
     """
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     name = _written_in_place(source[1].node) if source is not None else ""
     if source is None or at is None or not name:
         return None
     text, here = source
-    inner = next((one for one in reversed(here.around) if isinstance(one, (ast.For, ast.While, *_FUNCTIONS))), None)
+    inner = next((one for one in reversed(here.around) if isinstance(one, (ast.For, ast.While, *FUNCTION_NODES))), None)
     around = [one for one in text.statements if inner is not None and inner in one.around and one.first < here.first]
-    assignments = [one for one in around if name in _names_of(one.node) and not isinstance(one.node, ast.AugAssign)]
+    assignments = [one for one in around if name in names_set(one.node) and not isinstance(one.node, ast.AugAssign)]
     if assignments:
         read = assignments[-1]
         match read.node:
             case ast.Assign(targets=[ast.Name()], value=value):
                 old = text.segment(value)
                 simple = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-                return _frame(at, read.first, text), text.instead(value, f"{old if simple else f'({old})'}.clone()")
-        return _frame(at, read.first, text), before(timeline, at, f"{name} = {name}.clone()")
-    is_argument = isinstance(inner, _FUNCTIONS) and name in [one.arg for one in inner.args.args]
+                return frame_of(at, read.first, text), _instead(text, value, f"{old if simple else f'({old})'}.clone()")
+        return frame_of(at, read.first, text), before(timeline, at, f"{name} = {name}.clone()")
+    is_argument = isinstance(inner, FUNCTION_NODES) and name in [one.arg for one in inner.args.args]
     returns = [one.node for one in text.statements if inner in one.around and isinstance(one.node, ast.Return)]
-    is_returned = any(name in _read(one) for one in returns)
+    is_returned = any(name in names_read(one) for one in returns)
     if (is_argument and is_returned) or (isinstance(inner, ast.For) and name in _places(inner.target, ast.Store)):
         return at, before(timeline, at, f"{name} = {name}.clone()")
     return None
@@ -1658,25 +1373,27 @@ _GENERATORS = (
 
 def generator_read(timeline: Timeline, at: Frame | None) -> Generator | None:
     """Return the generator that a line reads, if the last line before it that assigns its variable made one."""
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None or at is None:
         return None
     text, here = source
     for name in sorted(_read_by_head(here.node)):
-        scope = _scope(text, here, name)
-        of_name = [one for one in text.statements if one.first < here.first and _scope(text, one, name) is scope]
-        assignments = [one for one in of_name if name in _names_of(one.node)]
+        scope = scope_of(text, here, name)
+        of_name = [one for one in text.statements if one.first < here.first and scope_of(text, one, name) is scope]
+        assignments = [one for one in of_name if name in names_set(one.node)]
         value = getattr(assignments[-1].node, "value", None) if assignments else None
-        if not (isinstance(value, ast.GeneratorExp) or (isinstance(value, ast.Call) and _called(value) in _GENERATORS)):
+        if not (
+            isinstance(value, ast.GeneratorExp) or (isinstance(value, ast.Call) and called_name(value) in _GENERATORS)
+        ):
             continue
         since = (one for one in of_name if assignments[-1].first < one.first)
         first = next((one for one in since if name in _read_by_head(one.node)), None)
         inner = text.segment(value)
         if isinstance(value, ast.GeneratorExp):
             inner = inner[1:-1]
-        edit = text.instead(value, f"list({inner})")
+        edit = _instead(text, value, f"list({inner})")
         return Generator(
-            name, _frame(at, assignments[-1].first, text), _frame(at, first.first, text) if first else None, edit
+            name, frame_of(at, assignments[-1].first, text), frame_of(at, first.first, text) if first else None, edit
         )
     return None
 
@@ -1686,40 +1403,10 @@ def _read_by_head(node: ast.stmt) -> set[str]:
 
     A condition such as ``p is None`` consumes no generator: of a condition only calls and comprehensions count.
     """
-    parts = [part for part in ast.iter_child_nodes(node) if not isinstance(part, _BLOCKS)]
+    parts = [part for part in ast.iter_child_nodes(node) if not isinstance(part, BLOCKS)]
     if isinstance(node, ast.If | ast.While):
         parts = [part for part in ast.walk(node.test) if isinstance(part, ast.Call | ast.comprehension)]
-    return {name for part in parts for name in _read(part)}
-
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def _scope(text: _Text, one: _Statement, name: str) -> ast.AST:
-    """Return the function whose variable a name is in a statement; the program for a global variable."""
-    for outer in reversed(one.around):
-        if isinstance(outer, _FUNCTIONS) and name in _variables(text, outer):
-            return outer
-    return text.tree
-
-
-def _variables(text: _Text, function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """Return the parameters of a function, and the names that its own statements assign."""
-    args = function.args
-    parameters = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-    own = [one.node for one in text.statements if _function_of(one) is function]
-    declared = {name for node in own if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
-    assigned = {name for node in own for name in _names_of(node)}
-    return {part.arg for part in parameters if part is not None} | (assigned - declared)
-
-
-def _function_of(one: _Statement) -> ast.AST | None:
-    """Return the innermost function around a statement."""
-    return next((outer for outer in reversed(one.around) if isinstance(outer, _FUNCTIONS)), None)
-
-
-def _names_of(node: ast.stmt) -> set[str]:
-    return {target.id for target in _targets(node) if isinstance(target, ast.Name)}
+    return {name for part in parts for name in names_read(part)}
 
 
 def misspelled(
@@ -1729,112 +1416,12 @@ def misspelled(
 
     Python makes a new attribute of it, which nothing reads.
     """
-    text = _text(timeline, at)
+    text = program_text(timeline, at)
     for one in text.statements if text is not None and at is not None else ():
         match one.node:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=other), attr=attr) as target]) if other == name:
                 if attr != attribute and get_close_matches(attr, [attribute], cutoff=0.8) and text and at:
-                    return attr, _frame(at, one.first, text), text.instead(target, f"{name}.{attribute}")
-    return None
-
-
-_NUMBERS = ("item", "tolist", "numpy", "float", "int")
-
-
-def numbers_read(timeline: Timeline, at: Frame | None) -> tuple[str, Frame] | None:
-    """Return a variable from which a line makes a tensor, and the earlier line that made it from numbers of tensors."""
-    text = _text(timeline, at)
-    one = text.at(at.line) if text is not None and at is not None else None
-    if text is None or one is None or at is None:
-        return None
-    read = _read(one.node)
-    for other in reversed([other for other in text.statements if other.first < at.line]):
-        value = getattr(other.node, "value", None)
-        if not isinstance(value, ast.expr):
-            continue
-        is_read = any(isinstance(part, ast.Call) and _called(part) in _NUMBERS for part in ast.walk(value))
-        for target in _targets(other.node):
-            if is_read and isinstance(target, ast.Name) and target.id in read:
-                return target.id, _frame(at, other.first, text)
-    return None
-
-
-def keyword_or_argument(timeline: Timeline, at: Frame | None, function: str, number: int, name: str) -> set[str]:
-    """Return the variables in one argument of a call on a line. The argument may be a keyword."""
-    source = _statement_at(timeline, at)
-    for part in ast.walk(source[1].node) if source is not None else ():
-        if isinstance(part, ast.Call) and _called(part) == function:
-            arguments = part.args[number : number + 1] + [one.value for one in part.keywords if one.arg == name]
-            return {one.id for each in arguments for one in ast.walk(each) if isinstance(one, ast.Name)}
-    return set()
-
-
-def _targets(node: ast.stmt) -> Iterator[ast.expr]:
-    match node:
-        case ast.Assign(targets=targets):
-            for target in targets:
-                yield from target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
-            yield target
-
-
-def discards_result(timeline: Timeline, at: Frame | None) -> bool:
-    """Return whether a statement only writes to something: ``x[rows].zero_()``, ``x[rows][0] = 1``, ``init.zeros_(x)``.
-
-    No variable has its result.
-    """
-    source = _statement_at(timeline, at)
-    match source[1].node if source is not None else None:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))):
-            return name.endswith("_") and not name.endswith("__")
-        case ast.Assign(targets=[ast.Subscript(value=whole)]) | ast.AugAssign(target=ast.Subscript(value=whole)):
-            return not isinstance(whole, ast.Name)
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionText:
-    """The text of a function, and its first parameter; that of a method is the one after ``self``."""
-
-    text: str
-    parameter: str
-
-
-def function_around(timeline: Timeline, at: Frame | None, name: str) -> FunctionText | None:
-    """Return the function with this name, or the lambda, in which a frame is; None if it is in no such function."""
-    text = _text(timeline, at)
-    if text is None or at is None:
-        return None
-    last = name.rpartition(".")[2]
-    for part in ast.walk(text.tree):
-        if not isinstance(part, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        known = "<lambda>" if isinstance(part, ast.Lambda) else part.name
-        if known == last and _is_inside(part, at):
-            names = [one.arg for one in (*part.args.posonlyargs, *part.args.args)]
-            is_method = names[:1] in (["self"], ["cls"])
-            return FunctionText(text.segment(part), next(iter(names[is_method:]), ""))
-    return None
-
-
-def _is_inside(part: ast.expr | ast.stmt, at: Frame) -> bool:
-    """Return whether the expression at a frame is a part of another. Unknown columns are those of the whole line."""
-    start, end = (part.lineno, part.col_offset), (part.end_lineno or part.lineno, part.end_col_offset or 0)
-    here = (at.line, at.column) if at.column >= 0 else (at.line, part.col_offset)
-    return start <= here <= end
-
-
-def pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
-    """Return the first loop whose head makes pairs with an expression: ``zip(copy.parameters(), net.parameters())``."""
-    text = _text(timeline, at)
-    if text is None or at is None:
-        return None
-    _, dot, method = read.rpartition(".")
-    for one in text.statements:
-        calls = [text.segment(call) for call in one.parts(ast.Call)] if isinstance(one.node, ast.For) else []
-        alike = [call for call in calls if call.endswith(dot + method)]
-        if read in alike and len(alike) > 1:
-            return _frame(at, one.first, text)
+                    return attr, frame_of(at, one.first, text), _instead(text, target, f"{name}.{attribute}")
     return None
 
 
@@ -1844,12 +1431,12 @@ class ModelTwice:
 
     at: Frame
     name: str
-    text: _Text
+    text: ProgramText
     second: ast.expr
 
     def replaced(self, name: str) -> Edit | None:
         """Return the edit that reads another model in the second place."""
-        return self.text.instead(self.second, name)
+        return _instead(self.text, self.second, name)
 
 
 def model_twice(timeline: Timeline, at: Frame | None) -> ModelTwice | None:
@@ -1857,7 +1444,7 @@ def model_twice(timeline: Timeline, at: Frame | None) -> ModelTwice | None:
 
     The line may load a state, pair parameters in the head of a loop around a frame, or give a function one model twice.
     """
-    source = _statement_at(timeline, at)
+    source = statement_at(timeline, at)
     if source is None or at is None:
         return None
     text, one = source
@@ -1866,11 +1453,11 @@ def model_twice(timeline: Timeline, at: Frame | None) -> ModelTwice | None:
         for call in statement.parts(ast.Call):
             pair = _same_model(text, call)
             if pair is not None:
-                return ModelTwice(_frame(at, call.lineno, text), text.segment(pair), text, pair)
+                return ModelTwice(frame_of(at, call.lineno, text), text.segment(pair), text, pair)
     return None
 
 
-def _same_model(text: _Text, call: ast.Call) -> ast.expr | None:
+def _same_model(text: ProgramText, call: ast.Call) -> ast.expr | None:
     """Return the second place of a model in a call that gets it twice."""
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as model, attr="load_state_dict")):
@@ -1890,7 +1477,7 @@ _SHORT_TYPES = {"bfloat16": "bfloat16", "half": "float16", "float16": "float16"}
 
 def named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame, Edit | None] | None:
     """Return the first line that names a short type, ``torch.bfloat16`` or ``.half()``, and the edit to float32."""
-    text = _text(timeline, at)
+    text = program_text(timeline, at)
     if text is None or at is None:
         return None
     for one in text.statements:
@@ -1898,56 +1485,5 @@ def named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame,
             if _SHORT_TYPES.get(part.attr) == dtype:
                 is_type = isinstance(part.value, ast.Name) and part.value.id == "torch"
                 new = "torch.float32" if is_type else f"{text.segment(part.value)}.float"
-                return _frame(at, one.first, text), text.instead(part, new)
+                return frame_of(at, one.first, text), _instead(text, part, new)
     return None
-
-
-def called_lines(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
-    """Yield the lines of the program that call one of these functions."""
-    text = _text(timeline, at)
-    if text is None or at is None:
-        return
-    for one in text.statements:
-        if any(_called(call) in names for call in one.parts(ast.Call)):
-            yield _frame(at, one.first, text)
-
-
-def keyword_text(timeline: Timeline, at: Frame | None, function: str, name: str) -> str:
-    """Return the text of a keyword of a call on a line: ``0`` for ``StepLR(opt, gamma=0)``; empty without it."""
-    source = _statement_at(timeline, at)
-    calls = (call for call in source[1].parts(ast.Call) if _called(call) == function) if source is not None else ()
-    texts = (source[0].segment(key.value) for call in calls for key in call.keywords if key.arg == name and source)
-    return next(texts, "")
-
-
-def rates_set(timeline: Timeline, at: Frame | None) -> Iterator[Frame]:
-    """Yield the lines of the program that set a learning rate: ``group["lr"] = 0.1 * rate``."""
-    text = _text(timeline, at)
-    if text is None or at is None:
-        return
-    for one in text.statements:
-        targets = one.node.targets if isinstance(one.node, ast.Assign) else [getattr(one.node, "target", None)]
-        keys = (target.slice for target in targets if isinstance(target, ast.Subscript))
-        if any(isinstance(key, ast.Constant) and key.value == "lr" for key in keys):
-            yield _frame(at, one.first, text)
-
-
-def calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
-    """Yield the lines that only call one of these functions, in the block of the statement at a frame."""
-    source = _statement_at(timeline, at)
-    if source is None or at is None:
-        return
-    text, here = source
-    for one in here.block:
-        is_call = isinstance(one, ast.Expr | ast.Assign) and isinstance(one.value, ast.Call)
-        if is_call and any(isinstance(part, ast.Call) and _called(part) in names for part in ast.walk(one)):
-            yield _frame(at, one.lineno, text)
-
-
-def target_of(timeline: Timeline, at: Frame | None) -> str:
-    """Return the only name that a line assigns to; empty for any other line."""
-    source = _statement_at(timeline, at)
-    match source[1].node if source is not None else None:
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            return name
-    return ""

@@ -1,15 +1,21 @@
-"""The recorded source of the program: its lines, expressions and variables. It is read as text and never run."""
+"""The recorded source of the program: its lines, expressions, statements and variables.
+
+It is read as text and never run. `gviz.explain.edit` changes it.
+"""
 
 from __future__ import annotations
 
 import ast
 import symtable
 import tokenize
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from inspect import cleandoc
 from io import StringIO
+from itertools import pairwise
 from textwrap import dedent
+from typing import TypeVar
 
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
@@ -276,3 +282,488 @@ def _names_one(test: ast.expr, names: Container[str]) -> bool:
         case ast.BinOp(left=left, right=right):
             return _names_one(left, names) or _names_one(right, names)
     return False
+
+
+# The statement at a frame, and what the program does there
+
+
+_Part = TypeVar("_Part", bound=ast.AST)
+
+
+BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+"""The parts of a statement that are in its blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of a program without its body, its block, and its index there."""
+
+    node: ast.stmt
+    block: Sequence[ast.stmt]
+    around: tuple[ast.AST, ...]
+
+    @property
+    def first(self) -> int:
+        """Its first line, including decorators."""
+        decorators: list[ast.expr] = getattr(self.node, "decorator_list", [])
+        return min([self.node.lineno, *(one.lineno for one in decorators)])
+
+    @property
+    def last(self) -> int:
+        """The last line of its head."""
+        body = getattr(self.node, "body", None)
+        return body[0].lineno - 1 if body and body[0].lineno > self.node.lineno else self.node.end_lineno or self.first
+
+    def parts(self, kind: type[_Part]) -> Iterator[_Part]:
+        """Yield its parts of one kind, without those of the statements in its blocks."""
+        heads = (part for part in ast.iter_child_nodes(self.node) if not isinstance(part, BLOCKS))
+        return (part for head in heads for part in ast.walk(head) if isinstance(part, kind))
+
+
+class ProgramText:
+    """A program's text as lines and as a syntax tree."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.rows = source_lines(text)
+        self.tree = syntax.program(text)
+        self.statements = list(_statements(self.tree, ()))
+
+    def at(self, line: int, column: int = -1) -> Statement | None:
+        """Return the innermost statement on a line; of several, the one at that column, or else the first."""
+        candidates = [one for one in self.statements if one.first <= line <= one.last]
+        there = [one for one in candidates if (one.node.lineno, one.node.col_offset) <= (line, column)]
+        if column >= 0 and there:
+            return max(there, key=lambda one: (len(one.around), one.node.lineno, one.node.col_offset))
+        return max(candidates, key=lambda one: (len(one.around), -one.node.col_offset), default=None)
+
+    def segment(self, node: ast.expr | ast.stmt) -> str:
+        """Return the text of a node of the syntax tree. Several lines keep their indentation."""
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        rows = [row.encode() for row in self.rows[first : last + 1]]
+        rows[-1] = rows[-1][: node.end_col_offset]
+        rows[0] = rows[0][node.col_offset :]
+        return b"\n".join(rows).decode()
+
+    def with_part(self, node: ast.expr, part: ast.expr, new: str) -> str:
+        """Return the text of a node with another text in the place of a part of it."""
+
+        def place(line: int, column: int) -> int:
+            before = (len(self.rows[at - 1].encode()) + 1 for at in range(node.lineno, line))
+            return sum(before) + column - node.col_offset
+
+        whole = self.segment(node).encode()
+        start = place(part.lineno, part.col_offset)
+        end = place(part.end_lineno or part.lineno, part.end_col_offset or part.col_offset)
+        return b"".join([whole[:start], new.encode(), whole[end:]]).decode()
+
+    def indent(self, one: Statement) -> str:
+        """Return the indentation of a statement."""
+        row = self.rows[one.first - 1]
+        return row[: len(row) - len(row.lstrip())]
+
+    def is_alone(self, one: Statement) -> bool:
+        """Return whether no other statement is on its lines."""
+        head = self.rows[one.first - 1].encode()[: one.node.col_offset].strip()
+        tail = self.rows[(one.node.end_lineno or 1) - 1].encode()[one.node.end_col_offset :].strip()
+        return not head and (not tail or tail.startswith(b"#"))
+
+
+def _statements(node: ast.AST, around: tuple[ast.AST, ...]) -> Iterator[Statement]:
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        block: list[ast.AST] = getattr(node, name, None) or []
+        if not isinstance(block, list):
+            continue  # the body of a lambda
+        for one in block:
+            if isinstance(one, ast.stmt):
+                yield Statement(one, [part for part in block if isinstance(part, ast.stmt)], (*around, node))
+            yield from _statements(one, (*around, node))
+
+
+@lru_cache(16)
+def parsed_program(path: str, text: str) -> ProgramText | None:
+    try:
+        return ProgramText(path, text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def program_text(timeline: Timeline, at: Frame | None) -> ProgramText | None:
+    text = timeline.source(at.path) if at is not None else None
+    return parsed_program(at.path, text) if at is not None and text else None
+
+
+def statement_at(timeline: Timeline, at: Frame | None) -> tuple[ProgramText, Statement] | None:
+    text = program_text(timeline, at)
+    one = text.at(at.line, at.column) if text is not None and at is not None else None
+    return (text, one) if text is not None and one is not None else None
+
+
+def has_parameter(timeline: Timeline, at: Frame | None, name: str) -> bool:
+    """Return whether the innermost function around a line has a parameter of that name."""
+    source = statement_at(timeline, at)
+    function = (
+        next((one for one in reversed(source[1].around) if isinstance(one, FUNCTION_NODES)), None) if source else None
+    )
+    return function is not None and name in [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+
+
+def names_read(part: ast.AST) -> set[str]:
+    """Return the variables that a node of the syntax tree reads."""
+    return {one.id for one in ast.walk(part) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+
+
+def block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> Frame | None:
+    """Return the line of the innermost ``with`` block around a call stack that a function of this name opens."""
+    for frame in frames:
+        source = statement_at(timeline, frame)
+        for outer in reversed(source[1].around) if source is not None else ():
+            if isinstance(outer, ast.With):
+                calls = [item.context_expr for item in outer.items if isinstance(item.context_expr, ast.Call)]
+                if any(called_name(call) == function for call in calls):
+                    return frame_of(frame, outer.lineno, source[0]) if source is not None else None
+    return None
+
+
+def frame_of(like: Frame, line: int, text: ProgramText) -> Frame:
+    """Return a line of a program as a frame, in the function of another frame."""
+    return Frame(text.path, like.function, line, line, -1, -1)
+
+
+# Properties of a statement
+
+
+def receiver(timeline: Timeline, at: Frame | None, method: str) -> str:
+    """Return ``opt`` for a line ``opt.step()``; empty for any other line."""
+    source = statement_at(timeline, at)
+    if source is None or getattr(source[1].node, "body", None):
+        return ""
+    text, one = source
+    for part in ast.walk(one.node):
+        match part:
+            case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as value, attr=name)) if name == method:
+                return text.segment(value)
+    return ""
+
+
+def arguments(timeline: Timeline, at: Frame | None, method: str) -> list[str]:
+    """Return the arguments of the first call of a method on a line: ``["opt"]`` for ``scaler.step(opt)``."""
+    source = statement_at(timeline, at)
+    if source is None:
+        return []
+    text, one = source
+    calls = (part for part in ast.walk(one.node) if isinstance(part, ast.Call) and called_name(part) == method)
+    return [text.segment(part) for call in calls for part in call.args][:8]
+
+
+def optimizer_named(timeline: Timeline, at: Frame | None) -> str:
+    """Return the only optimizer's name in a program, as in ``opt = torch.optim.SGD(...)``; empty
+    for none or several.
+    """
+    text = program_text(timeline, at)
+    names = set()
+    for one in text.statements if text is not None else ():
+        match one.node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=package))) if (
+                text is not None and text.segment(package).split(".")[-1] == "optim"
+            ):
+                names.add(name)
+    return names.pop() if len(names) == 1 else ""
+
+
+def method_self(timeline: Timeline, at: Frame | None) -> str:
+    """Return the first parameter of the method that contains a line: ``self``; empty outside of classes."""
+    source = statement_at(timeline, at)
+    around = source[1].around if source is not None else ()
+    for outer, inner in pairwise(around):
+        if isinstance(outer, ast.ClassDef) and isinstance(inner, ast.FunctionDef) and inner.args.args:
+            return inner.args.args[0].arg
+    return ""
+
+
+def called_at(timeline: Timeline, at: Frame | None, *names: str) -> bool:
+    """Return whether a line calls one of these functions or methods."""
+    source = statement_at(timeline, at)
+    return source is not None and any(called_name(call) in names for call in source[1].parts(ast.Call))
+
+
+def assignment(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
+    """Return the last line up to a frame that assigns to a name, in the file of the frame; None if there is none."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    before = [one for one in text.statements if one.first <= at.line and name in map(text.segment, _targets(one.node))]
+    if not before:
+        return None
+    node = before[-1].node
+    return Frame(text.path, at.function, node.lineno, node.lineno, node.col_offset, -1)
+
+
+_ZEROS = ("zeros", "new_zeros", "zeros_like", "tensor")
+
+
+def zero_start(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
+    """Return the line that starts a name with zeros before the loop around a line that only replaces it.
+
+    None if the loop reads the name anywhere, or if nothing after the loop reads it.
+    """
+    source = statement_at(timeline, at)
+    loops = (
+        [outer for outer in source[1].around if isinstance(outer, ast.For | ast.While)] if source is not None else []
+    )
+    if source is None or not loops or name not in names_set(source[1].node):
+        return None
+    text, loop = source[0], loops[-1]
+    if name in names_read(loop) or isinstance(source[1].node, ast.AugAssign):
+        return None
+    scope = scope_of(text, source[1], name)
+    of_name = [one for one in text.statements if scope_of(text, one, name) is scope]
+    if not any(one.first > (loop.end_lineno or loop.lineno) and name in names_read(one.node) for one in of_name):
+        return None
+    starts = [one for one in of_name if one.first < loop.lineno and name in names_set(one.node)]
+    value = getattr(starts[-1].node, "value", None) if starts else None
+    is_zero = isinstance(value, ast.Constant) and type(value.value) in (int, float) and not value.value
+    if isinstance(value, ast.Call) and called_name(value) in _ZEROS:
+        number = value.args[0] if called_name(value) == "tensor" and value.args else ast.Constant(0)
+        is_zero = isinstance(number, ast.Constant) and not number.value
+    return frame_of(at, starts[-1].first, text) if is_zero and at is not None else None
+
+
+def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> Frame | None:
+    """Return the last line between a frame and line `until` that writes to a parameter: ``nn.init.zeros_(p)``.
+
+    The line refers to the parameter by its name, or as the variable of a loop over ``parameters()``.
+    """
+    text, frame = program_text(timeline, at), None
+    if text is None or at is None:
+        return None
+    for one in text.statements:
+        if not at.line < one.first < until:
+            continue
+        for call in one.parts(ast.Call):
+            target = _written_by(text, call)
+            loops = [outer for outer in one.around if isinstance(outer, ast.For)]
+            is_loop_variable = any(
+                text.segment(loop.target).split(", ")[-1] == target and "parameters(" in text.segment(loop.iter)
+                for loop in loops
+            )
+            if target and (is_loop_variable or f".{name}".endswith(f".{target}") or f".{target}".endswith(f".{name}")):
+                frame = frame_of(at, one.first, text)
+    return frame
+
+
+def _written_by(text: ProgramText, call: ast.Call) -> str:
+    """Return what a call writes to, if the name of its function or method ends with an underscore."""
+    match call.func:
+        case ast.Attribute(attr=attr) | ast.Name(id=attr) if not attr.endswith("_") or attr.startswith("_"):
+            return ""
+        case ast.Attribute(value=value) if text.segment(value).split(".")[-1] != "init":
+            inner = value.value if isinstance(value, ast.Attribute) and value.attr == "data" else value
+            return text.segment(inner)
+        case ast.Attribute() | ast.Name():
+            return text.segment(call.args[0]) if call.args else ""
+    return ""
+
+
+def written_name(timeline: Timeline, at: Frame | None) -> str:
+    """Return what a line writes to: ``self.emb.weight`` for ``nn.init.normal_(self.emb.weight)``; empty if nothing."""
+    source = statement_at(timeline, at)
+    if source is None:
+        return ""
+    text, one = source
+    return next((name for call in one.parts(ast.Call) if (name := _written_by(text, call))), "")
+
+
+def filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None:
+    """Return the only line of the program that writes to a parameter by its name: ``init.normal_(self.emb.weight)``."""
+    text, last = program_text(timeline, like), ".".join(name.split(".")[-2:])
+    if text is None or like is None or not name:
+        return None
+    lines = [
+        one.first
+        for one in text.statements
+        if isinstance(one.node, ast.Expr)
+        and any(f".{_written_by(text, call)}".endswith(f".{last}") for call in one.parts(ast.Call))
+    ]
+    return frame_of(like, lines[0], text) if len(lines) == 1 else None
+
+
+FUNCTION_NODES = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def scope_of(text: ProgramText, one: Statement, name: str) -> ast.AST:
+    """Return the function whose variable a name is in a statement; the program for a global variable."""
+    for outer in reversed(one.around):
+        if isinstance(outer, FUNCTION_NODES) and name in variables_of(text, outer):
+            return outer
+    return text.tree
+
+
+def variables_of(text: ProgramText, function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the parameters of a function, and the names that its own statements assign."""
+    args = function.args
+    parameters = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+    own = [one.node for one in text.statements if _function_of(one) is function]
+    declared = {name for node in own if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
+    assigned = {name for node in own for name in names_set(node)}
+    return {part.arg for part in parameters if part is not None} | (assigned - declared)
+
+
+def _function_of(one: Statement) -> ast.AST | None:
+    """Return the innermost function around a statement."""
+    return next((outer for outer in reversed(one.around) if isinstance(outer, FUNCTION_NODES)), None)
+
+
+def names_set(node: ast.stmt) -> set[str]:
+    return {target.id for target in _targets(node) if isinstance(target, ast.Name)}
+
+
+_NUMBERS = ("item", "tolist", "numpy", "float", "int")
+
+
+def numbers_read(timeline: Timeline, at: Frame | None) -> tuple[str, Frame] | None:
+    """Return a variable from which a line makes a tensor, and the earlier line that made it from numbers of tensors."""
+    text = program_text(timeline, at)
+    one = text.at(at.line) if text is not None and at is not None else None
+    if text is None or one is None or at is None:
+        return None
+    read = names_read(one.node)
+    for other in reversed([other for other in text.statements if other.first < at.line]):
+        value = getattr(other.node, "value", None)
+        if not isinstance(value, ast.expr):
+            continue
+        is_read = any(isinstance(part, ast.Call) and called_name(part) in _NUMBERS for part in ast.walk(value))
+        for target in _targets(other.node):
+            if is_read and isinstance(target, ast.Name) and target.id in read:
+                return target.id, frame_of(at, other.first, text)
+    return None
+
+
+def keyword_or_argument(timeline: Timeline, at: Frame | None, function: str, number: int, name: str) -> set[str]:
+    """Return the variables in one argument of a call on a line. The argument may be a keyword."""
+    source = statement_at(timeline, at)
+    for part in ast.walk(source[1].node) if source is not None else ():
+        if isinstance(part, ast.Call) and called_name(part) == function:
+            arguments = part.args[number : number + 1] + [one.value for one in part.keywords if one.arg == name]
+            return {one.id for each in arguments for one in ast.walk(each) if isinstance(one, ast.Name)}
+    return set()
+
+
+def _targets(node: ast.stmt) -> Iterator[ast.expr]:
+    match node:
+        case ast.Assign(targets=targets):
+            for target in targets:
+                yield from target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            yield target
+
+
+def discards_result(timeline: Timeline, at: Frame | None) -> bool:
+    """Return whether a statement only writes to something: ``x[rows].zero_()``, ``x[rows][0] = 1``, ``init.zeros_(x)``.
+
+    No variable has its result.
+    """
+    source = statement_at(timeline, at)
+    match source[1].node if source is not None else None:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))):
+            return name.endswith("_") and not name.endswith("__")
+        case ast.Assign(targets=[ast.Subscript(value=whole)]) | ast.AugAssign(target=ast.Subscript(value=whole)):
+            return not isinstance(whole, ast.Name)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionText:
+    """The text of a function, and its first parameter; that of a method is the one after ``self``."""
+
+    text: str
+    parameter: str
+
+
+def function_around(timeline: Timeline, at: Frame | None, name: str) -> FunctionText | None:
+    """Return the function with this name, or the lambda, in which a frame is; None if it is in no such function."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    last = name.rpartition(".")[2]
+    for part in ast.walk(text.tree):
+        if not isinstance(part, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        known = "<lambda>" if isinstance(part, ast.Lambda) else part.name
+        if known == last and _is_inside(part, at):
+            names = [one.arg for one in (*part.args.posonlyargs, *part.args.args)]
+            is_method = names[:1] in (["self"], ["cls"])
+            return FunctionText(text.segment(part), next(iter(names[is_method:]), ""))
+    return None
+
+
+def _is_inside(part: ast.expr | ast.stmt, at: Frame) -> bool:
+    """Return whether the expression at a frame is a part of another. Unknown columns are those of the whole line."""
+    start, end = (part.lineno, part.col_offset), (part.end_lineno or part.lineno, part.end_col_offset or 0)
+    here = (at.line, at.column) if at.column >= 0 else (at.line, part.col_offset)
+    return start <= here <= end
+
+
+def pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
+    """Return the first loop whose head makes pairs with an expression: ``zip(copy.parameters(), net.parameters())``."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    _, dot, method = read.rpartition(".")
+    for one in text.statements:
+        calls = [text.segment(call) for call in one.parts(ast.Call)] if isinstance(one.node, ast.For) else []
+        alike = [call for call in calls if call.endswith(dot + method)]
+        if read in alike and len(alike) > 1:
+            return frame_of(at, one.first, text)
+    return None
+
+
+def called_lines(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
+    """Yield the lines of the program that call one of these functions."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return
+    for one in text.statements:
+        if any(called_name(call) in names for call in one.parts(ast.Call)):
+            yield frame_of(at, one.first, text)
+
+
+def keyword_text(timeline: Timeline, at: Frame | None, function: str, name: str) -> str:
+    """Return the text of a keyword of a call on a line: ``0`` for ``StepLR(opt, gamma=0)``; empty without it."""
+    source = statement_at(timeline, at)
+    calls = (call for call in source[1].parts(ast.Call) if called_name(call) == function) if source is not None else ()
+    texts = (source[0].segment(key.value) for call in calls for key in call.keywords if key.arg == name and source)
+    return next(texts, "")
+
+
+def rates_set(timeline: Timeline, at: Frame | None) -> Iterator[Frame]:
+    """Yield the lines of the program that set a learning rate: ``group["lr"] = 0.1 * rate``."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return
+    for one in text.statements:
+        targets = one.node.targets if isinstance(one.node, ast.Assign) else [getattr(one.node, "target", None)]
+        keys = (target.slice for target in targets if isinstance(target, ast.Subscript))
+        if any(isinstance(key, ast.Constant) and key.value == "lr" for key in keys):
+            yield frame_of(at, one.first, text)
+
+
+def calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
+    """Yield the lines that only call one of these functions, in the block of the statement at a frame."""
+    source = statement_at(timeline, at)
+    if source is None or at is None:
+        return
+    text, here = source
+    for one in here.block:
+        is_call = isinstance(one, ast.Expr | ast.Assign) and isinstance(one.value, ast.Call)
+        if is_call and any(isinstance(part, ast.Call) and called_name(part) in names for part in ast.walk(one)):
+            yield frame_of(at, one.lineno, text)
+
+
+def target_of(timeline: Timeline, at: Frame | None) -> str:
+    """Return the only name that a line assigns to; empty for any other line."""
+    source = statement_at(timeline, at)
+    match source[1].node if source is not None else None:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+    return ""

@@ -14,18 +14,16 @@ from gviz.explain.edit import (
     Edit,
     after,
     behind_next_loss,
-    called_at,
     renamed_call,
     statement_instead,
     switch_of,
     switched_off_for_good,
-    target_of,
     with_keyword,
     without_arrays,
     without_attribute,
     without_method,
 )
-from gviz.explain.program_source import line_text, update_in_place
+from gviz.explain.program_source import called_at, line_text, target_of, update_in_place
 from gviz.source.site import Frame
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline

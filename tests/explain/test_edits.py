@@ -9,6 +9,7 @@ from explain.programs import builtin
 
 from benchmarks.answers import edit_for, findings_in, mends, programs
 from gviz.explain import edit as edits
+from gviz.explain import program_source
 from gviz.explain.edit import Edit
 from gviz.source.site import Frame
 
@@ -225,7 +226,10 @@ def test_a_statement_moves_into_the_loop_that_uses_it():
 
 def test_the_column_chooses_between_statements_of_a_line():
     text = "oa.step(); ob.step()\n"
-    assert [edits.receiver(Text(text), at(1, column, column + 9), "step") for column in (0, 11)] == ["oa", "ob"]
+    assert [program_source.receiver(Text(text), at(1, column, column + 9), "step") for column in (0, 11)] == [
+        "oa",
+        "ob",
+    ]
 
 
 BLOCK = "@torch.no_grad()\ndef f(x):\n    return g(x)\nwith torch.no_grad():\n    y = h(x)\n    z = y * 2\n"
@@ -395,7 +399,7 @@ READS = [
 
 @pytest.mark.parametrize(("read", "line", "arguments", "text", "expected"), READS)
 def test_what_a_line_says(read, line, arguments, text, expected):
-    assert getattr(edits, read)(Text(text), at(line), *arguments) == expected
+    assert getattr(program_source, read)(Text(text), at(line), *arguments) == expected
 
 
 LINES = [
@@ -418,7 +422,7 @@ LINES = [
 
 @pytest.mark.parametrize(("read", "line", "arguments", "text", "expected"), LINES)
 def test_the_line_that_made_or_wrote_something(read, line, arguments, text, expected):
-    frame = getattr(edits, read)(Text(text), at(line), *arguments)
+    frame = getattr(program_source, read)(Text(text), at(line), *arguments)
     assert (frame and frame.line) == expected
 
 
@@ -463,7 +467,7 @@ def test_the_line_of_the_result_itself_keeps_it():
 )
 def test_the_number_from_which_a_line_makes_a_tensor(text, expected):
     last = text.count("\n")
-    found = edits.numbers_read(Text(text), at(last))
+    found = program_source.numbers_read(Text(text), at(last))
     assert (found and (found[0], found[1].line)) == expected
 
 

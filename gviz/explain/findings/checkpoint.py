@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from gviz.explain.display_names import is_mask, label, label_at, titled
-from gviz.explain.edit import called_lines, with_keyword
+from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
+from gviz.explain.program_source import called_lines
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline

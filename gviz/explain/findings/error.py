@@ -31,9 +31,7 @@ from gviz.explain.edit import (
     argument_suffix,
     before,
     generator_read,
-    keyword_or_argument,
     leaf_last,
-    numbers_read,
     renamed_call,
     with_floor_division,
     with_keyword,
@@ -44,7 +42,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import MOST_READ, Failure
-from gviz.explain.program_source import line_text
+from gviz.explain.program_source import keyword_or_argument, line_text, numbers_read
 from gviz.explain.tracking import CREATE_GRAPH, STACK, Mend, ancestors, loses_tracking, mend
 from gviz.source.site import source_lines
 from gviz.trace.graph_state import NodeInfo

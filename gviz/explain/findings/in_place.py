@@ -21,22 +21,12 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import at_text, innermost, label, label_at, output_label, titled
-from gviz.explain.edit import (
-    Edit,
-    FunctionText,
-    discards_result,
-    function_around,
-    in_block,
-    indices_added,
-    repeated_after,
-    without_in_place,
-    without_option,
-    wrapped,
-)
+from gviz.explain.edit import Edit, in_block, indices_added, repeated_after, without_in_place, without_option, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
 from gviz.explain.program_errors import Failure
+from gviz.explain.program_source import FunctionText, discards_result, function_around
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame, source_lines

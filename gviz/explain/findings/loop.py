@@ -15,10 +15,10 @@ from gviz.events import BackwardStarted, GradAccumulated, GradSet, NodeCreated, 
 from gviz.events.optimizer_options import option_text
 from gviz.explain.backward_passes import loss_at, losses_of
 from gviz.explain.display_names import at_text, innermost, label, label_at, titled
-from gviz.explain.edit import kept_by, removed, without_method, zero_start
+from gviz.explain.edit import kept_by, removed, without_method
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import options_of
-from gviz.explain.program_source import line_text
+from gviz.explain.program_source import line_text, zero_start
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame

@@ -24,18 +24,10 @@ from typing import NamedTuple
 
 from gviz.events import BackwardStarted, ScopeEntered, ScopeLeft
 from gviz.explain.display_names import innermost, label_at, op_title, titled
-from gviz.explain.edit import (
-    Edit,
-    arguments,
-    operand,
-    renamed_call,
-    with_keyword,
-    with_size,
-    with_suffix,
-    without_in_place,
-)
+from gviz.explain.edit import Edit, operand, renamed_call, with_keyword, with_size, with_suffix, without_in_place
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import MOST_READ, Failure
+from gviz.explain.program_source import arguments
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.values.number_text import shape_text

@@ -23,8 +23,6 @@ from gviz.explain.display_names import at_text, innermost, label, label_at, take
 from gviz.explain.edit import (
     Edit,
     after,
-    assignment,
-    called_at,
     in_block,
     leaf_last,
     misspelled,
@@ -44,6 +42,8 @@ from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_errors import ended_first, program_end
 from gviz.explain.program_source import (
     Variable,
+    assignment,
+    called_at,
     called_name,
     expression,
     line_text,

@@ -31,22 +31,14 @@ from gviz.explain.display_names import at_text, innermost, iteration_called, lab
 from gviz.explain.edit import (
     Edit,
     after,
-    arguments,
-    assignment,
     assignment_in_loop,
     before,
-    called_lines,
-    calls_in_block,
     divided,
     generator_read,
     in_block,
-    keyword_text,
     moved,
-    optimizer_named,
     parameter_last,
     plateaus_for_maxima,
-    rates_set,
-    receiver,
     removed,
     statement_instead,
     with_keyword,
@@ -58,7 +50,19 @@ from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.grad_history import is_zero
 from gviz.explain.operation_sets import LOSSES
 from gviz.explain.parameter_updates import Steps, all_frozen, next_step, options_of, steps_by, why_nothing, write_place
-from gviz.explain.program_source import called_function, line_text, update_in_place
+from gviz.explain.program_source import (
+    arguments,
+    assignment,
+    called_function,
+    called_lines,
+    calls_in_block,
+    keyword_text,
+    line_text,
+    optimizer_named,
+    rates_set,
+    receiver,
+    update_in_place,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.site import Frame

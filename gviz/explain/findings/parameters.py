@@ -28,18 +28,13 @@ from gviz.events import (
 from gviz.explain.display_names import at_text, innermost, label, own_frame, titled
 from gviz.explain.edit import (
     after,
-    assignment,
-    called_lines,
     copied_state,
-    filled_at,
     keeping_none,
     model_twice,
     named_type,
-    receiver,
     straight_through,
     with_keyword,
     without_keyword,
-    written_name,
 )
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
@@ -48,7 +43,7 @@ from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import next_step, options_of
-from gviz.explain.program_source import line_text
+from gviz.explain.program_source import assignment, called_lines, filled_at, line_text, receiver, written_name
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame

@@ -17,11 +17,11 @@ from itertools import pairwise, takewhile
 
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import at_text, innermost, label, label_at, symbol, titled
-from gviz.explain.edit import before, block_around, into_loop, parameter_last, with_keyword, wrapped
+from gviz.explain.edit import before, into_loop, parameter_last, with_keyword, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.program_errors import Failure
-from gviz.explain.program_source import line_text
+from gviz.explain.program_source import block_around, line_text
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

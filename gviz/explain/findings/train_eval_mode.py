@@ -7,18 +7,10 @@ from dataclasses import dataclass, field
 
 from gviz.events import DataSet, NodeCreated, OptimizerStepped, RequiresGradSet, ScopeEntered, StorageWritten
 from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import (
-    after,
-    called_lines,
-    keyword_if_training,
-    method_self,
-    pairing_loop,
-    receiver,
-    with_keyword,
-)
+from gviz.explain.edit import after, keyword_if_training, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
-from gviz.explain.program_source import line_text
+from gviz.explain.program_source import called_lines, line_text, method_self, pairing_loop, receiver
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.trace.timeline import Timeline

@@ -14,8 +14,8 @@ from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
 from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import initializer, renamed_call
 from gviz.explain.edit import operand as operand_edit
+from gviz.explain.edit import renamed_call
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
@@ -35,7 +35,7 @@ from gviz.explain.operation_sets import (
     ZERO_GRADIENT_REGIONS,
 )
 from gviz.explain.parameter_updates import write_place
-from gviz.explain.program_source import line_text
+from gviz.explain.program_source import initializer, line_text
 from gviz.explain.recording_overview import Survey
 from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
