@@ -11,7 +11,7 @@ from gviz.explain.finding_kinds import BY_NAME, KINDS, findable
 
 FILES = sorted((Path(gviz.explain.__file__).parent / "findings").glob("*.py"))
 RANKS = Path(gviz.__file__).parent / "render" / "ranks_text.py"
-WHY = Path(gviz.explain.__file__).parent / "why.py"
+QUESTIONS = [Path(gviz.explain.__file__).parent / name for name in ("why.py", "question.py")]
 
 
 def test_every_kind_is_in_the_table_once():
@@ -19,7 +19,7 @@ def test_every_kind_is_in_the_table_once():
 
 
 def test_every_kind_has_a_function_or_is_made_by_that_of_another():
-    texts = "".join(path.read_text() for path in (*FILES, RANKS, WHY))
+    texts = "".join(path.read_text() for path in (*FILES, RANKS, *QUESTIONS))
     alone = [kind for kind in KINDS if not (kind.answer or kind.explain or kind.find)]
     assert [kind.name for kind in alone if f'"{kind.name}"' not in texts] == []
 
