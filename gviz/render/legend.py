@@ -107,7 +107,7 @@ def seen(scene: Scene) -> Seen:
             for name in (
                 edge.kind,
                 *edge.states,
-                edge.label[:1] * labelled or edge.kind,
+                edge.label[:1] * (labelled or edge.label == CONTRACTED) or edge.kind,
                 HOOK if edge.hooks else edge.kind,
             )
         ),

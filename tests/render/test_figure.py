@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -17,11 +18,13 @@ from gviz.render import detail_level
 from gviz.render.boxes.fold import Filter
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
+from gviz.render.graphviz import scene_drawing
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.placement import is_chain
 from gviz.render.graphviz.scene_drawing import in_figure
-from gviz.render.picture_content import ExportOptions, moment_scene
+from gviz.render.picture_content import ExportOptions, Part, moment_scene
 from gviz.render.scene import Options
+from gviz.trace import load
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -350,3 +353,18 @@ def lines_between(*pairs):
 )
 def test_a_chain_has_one_box_with_inputs_on_each_level(pairs, chain):
     assert is_chain(lines_between(*pairs)) is chain
+
+
+@pytest.mark.parametrize("skips", [False, True], ids=["chain", "skips"])
+def test_a_figure_of_what_is_no_chain_has_modules_collapsed_until_its_text_can_be_read(tmp_path, monkeypatch, skips):
+    with gviz.record(tmp_path / "t.gviz"):
+        Ladder(skips)(torch.nn.Linear(6, 6)(torch.randn(4, 6))).sum().backward()
+    timeline, notes = load(tmp_path / "t.gviz"), []
+    monkeypatch.setattr(scene_drawing, "_can_be_read", lambda scene, options: options.part.depth == 1)
+    options = ExportOptions(figure="16:9", note=notes.append)
+    scene = scene_drawing.picture_scene(timeline, len(timeline), options)
+    assert any(note.startswith("modules collapsed, as with --depth 1") for note in notes) is skips
+    assert (scene.columns > 1) is not skips
+    notes.clear()
+    scene_drawing.picture_scene(timeline, len(timeline), replace(options, part=Part(level="nodes")))
+    assert not any("modules collapsed" in note for note in notes)  # what the user chose is kept

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 from recording import timeline_of
 from render.test_programs import product_and_sine, written_through_a_view
@@ -260,3 +261,21 @@ def test_many_lines_between_a_collapsed_box_and_another_are_one_that_says_how_ma
     assert len(drawn.edges) == 2 * (len(drawn.boxes) - 1)
     (gradient,) = (edge for edge in drawn.edges if edge.source == group and edge.kind == "gradient")
     assert gradient.states
+
+
+def test_a_line_through_nodes_that_are_left_out_says_so_where_other_labels_are_not_drawn():
+    def program():
+        ids = torch.arange(6)
+        mask = (ids != 0).reshape(2, 3).float()
+        w = torch.ones(2, 3, requires_grad=True)
+        (w * mask).sum().backward()
+
+    timeline = timeline_of(program)
+    for compact in (False, True):
+        options = drawing(timeline, last_moment(timeline), ExportOptions(), fits=True)
+        drawn = moment_scene(timeline, last_moment(timeline), replace(options, content="followed", compact=compact))
+        assert drawn.labels_lines is not compact
+        (line,) = (edge for edge in drawn.edges if edge.label == "…")
+        assert dot(drawn).count("…") >= 2  # on the line and in the legend
+        assert "leads through nodes that are left out" in " ".join(legend(drawn))
+        assert "(2,3)" not in dot(drawn).partition(f"{line.source} -> ")[2].partition("]")[0]

@@ -11,6 +11,7 @@ from html import escape
 
 from rich.cells import cell_len
 
+from gviz.render.boxes.links import CONTRACTED
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
 from gviz.render.graphviz.legend_table import legend_rows
@@ -133,7 +134,8 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
             attributes |= {"tailport": "e"}
         if column and column[edge.source] != column[edge.target]:
             attributes |= {"constraint": "false", "weight": "0"}
-        label = BLANK if number in duplicates else _edge_label(edge, theme) if labelled else ""
+        is_labelled = labelled or (boxes and edge.label == CONTRACTED)  # else it would seem to be a direct use
+        label = BLANK if number in duplicates else _edge_label(edge, theme) if is_labelled else ""
         graph.edge(tail, head, label, **attributes)
 
 

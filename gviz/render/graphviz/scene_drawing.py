@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gviz.errors import GvizError
 from gviz.render.boxes.graph_options import Density
@@ -86,9 +86,29 @@ def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
         less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=_ignore)
         folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
         if _can_be_read(folded, options):
-            options.note(f"{what}: the text of the figure would be less than {LEAST_TEXT:g} pt high")
+            options.note(f"{what}: {_TOO_SMALL}")
             return _on_slide(folded, options)
-    return _in_columns(scene, options)
+    collapsed = None if is_chain(scene) else _with_less_detail(timeline, n, options, may_shorten=may_shorten)
+    return _in_columns(scene, options) if collapsed is None else _on_slide(collapsed, options)
+
+
+def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may_shorten: bool) -> Scene | None:
+    """Return a scene with more modules collapsed, so that its text can be read; None if the user chose the detail.
+
+    A graph that is no chain would have lines between its columns.
+    """
+    part = options.part
+    if part.level != "auto" or part.depth is not None or part.expand or part.node or part.only:
+        return None
+    for typed, change in _LESS_DETAIL.items():
+        for density in ("short", *_LESS_TEXT) if may_shorten else (options.drawing.density,):
+            drawing = replace(options.drawing, density=density, compact=density != "short")
+            less = replace(options, part=replace(part, **change), drawing=drawing, note=_ignore)
+            folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
+            if _can_be_read(folded, less):
+                options.note(f"modules collapsed, as with {typed}: {_TOO_SMALL}")
+                return folded
+    return None
 
 
 def _on_slide(scene: Scene, options: ExportOptions) -> Scene:
@@ -149,6 +169,8 @@ MOST_COLUMNS = 8
 
 MOST_FOLDED = 300
 """The most boxes of a figure that is tried with less text: a larger one cannot be read anyway."""
+_TOO_SMALL = f"the text of the figure would be less than {LEAST_TEXT:g} pt high"
+_LESS_DETAIL: dict[str, dict[str, Any]] = {"--level modules": {"level": "modules"}, "--depth 1": {"depth": 1}}
 _LESS_TEXT: dict[Density, str] = {"brief": "each box shows one line", "min": "boxes show names only"}
 
 
