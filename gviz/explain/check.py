@@ -105,17 +105,18 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> LongWork[list
 
 
 def _without_nan_of_masks(found: Sequence[Checked]) -> list[Checked]:
-    """Return the findings without the nan of inverted masks: a row that is hidden as a whole makes them.
+    """Return the findings without the nan of a wrong mask or softmax: a row that is hidden as a whole makes them.
 
-    Then the mask is surely wrong, and every other nan or infinity follows from it.
+    Then the mask, or the dimension of the softmax, is surely wrong, and every other nan or infinity follows from it.
     """
-    masks = {_line(one.finding) for one in found if one.finding.kind == "inverted-mask"}
-    first = next((one for one in found if one.finding.kind == "nan-born" and _line(one.finding) in masks), None)
-    if first is None:
-        return list(found)
-    rest = [one for one in found if one.finding.kind not in _OF_NAN or one.finding.event < first.finding.event]
-    wrong = _line(first.finding)
-    return [replace(one, level="warning") if _line(one.finding) == wrong else one for one in rest]
+    causes = [one.finding for one in found if one.finding.kind in ("inverted-mask", "softmax-dim")]
+    for first in (one.finding for one in found if one.finding.kind == "nan-born"):
+        became = {part.node for part in whole(first)}
+        wrong = next((one for one in causes if _line(one) == _line(first) or one.node in became), None)
+        if wrong is not None:
+            rest = [one for one in found if one.finding.kind not in _OF_NAN or one.finding.event < first.event]
+            return [replace(one, level="warning") if one.finding is wrong else one for one in rest]
+    return list(found)
 
 
 _OF_NAN = frozenset(["nan-born", "nan-born-backward"])

@@ -2591,3 +2591,29 @@ def test_a_cosine_schedule_that_is_stepped_beyond_its_end(engine, scheduler, in_
     if is_found:
         assert "ends after 4 steps" in found["schedule-period"].text
         assert found["schedule-period"].at.line == 8
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_nan_that_a_softmax_over_the_wrong_dimension_makes_of_a_mask_is_its_consequence(engine, checks):
+    text = """import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+q, out = nn.Linear(6, 6), nn.Linear(6, 2)
+opt = torch.optim.SGD([*q.parameters(), *out.parameters()], lr=0.1)
+for i in range(2):
+    x = torch.randn(3, 5, 6)
+    hidden = torch.arange(5) >= torch.tensor([[5], [3], [2]])
+    scores = (q(x) @ x.transpose(1, 2)).masked_fill(hidden[:, None], float("-inf"))
+    weights = scores.softmax(dim=-2)
+    loss = F.cross_entropy(out((weights @ x).mean(1)), torch.zeros(3, dtype=torch.long))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    found = checks.of_text(text, engine).found
+    (one,) = (one for one in found if one.finding.kind == "softmax-dim")
+    assert (one.level, one.finding.at.line) == ("warning", 11)
+    assert {other.finding.kind for other in found}.isdisjoint({"nan-born", "nan-born-backward"})
+    mended = one.finding.edit.applied(text)
+    assert [str(other) for other in checks.of_text(mended, engine).found if other.level != "note"] == []

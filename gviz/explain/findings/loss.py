@@ -739,7 +739,7 @@ def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:
         seen.add(record.created.stack)
         timeline = survey.timeline
         text = titled(
-            "{} adds up to 1 over dim {}, but its product sums over the last", label(timeline, record.node), f"{dim}"
+            "{} sums to 1 over dim {}, but its product sums over the last", label(timeline, record.node), f"{dim}"
         )
         part = Finding("used", f"{label_at(timeline, product.node)} is that product", product.seq, product.node)
         at = survey.at(record)
