@@ -121,7 +121,8 @@ def require_readable(boxes: int) -> None:
     if boxes > PICTURE_BOXES:
         raise GvizError(
             f"a picture of {boxes:,} boxes cannot be read",
-            hint="export to .txt or .dot, or a moment with a smaller graph; the option node draws what is near one",
+            hint="export to .txt or .dot, or a moment with a smaller graph; --node (in Python: node=) draws what is "
+            "near one",
         )
 
 
@@ -250,8 +251,8 @@ def _followed(
     """Return the nodes that are left in a large picture."""
     left, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
     if len(left) < len(infos):
-        out = f"{len(infos) - len(left):,} of {len(infos):,} nodes are left out, autograd does not follow them"
-        options.note(f"{out}; the option node draws what is near one")
+        out = f"{len(infos) - len(left):,} of {len(infos):,} nodes are left out, as they have no gradient"
+        options.note(f"{out}; --node (in Python: node=) draws what is near one")
     return left
 
 
@@ -275,7 +276,7 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
     if closed:
         options.note(f"{len(graph.nodes):,} nodes: modules closed, {left:,} boxes left; the option depth opens them")
     elif left > FEW_BOXES:
-        options.note(f"{left:,} boxes, and no module to close; the option node draws what is near one")
+        options.note(f"{left:,} boxes, and no module to close; --node (in Python: node=) draws what is near one")
     return closed
 
 

@@ -148,7 +148,7 @@ def test_while_the_program_runs_nothing_found_is_so_far():
     timeline = demo()
     assert "so far" not in transcript(timeline, "findings")
     timeline.growing = True
-    assert "so far: c runs the program to its next stop" in transcript(timeline, "findings")
+    assert "This is so far: c runs the program to its next stop" in transcript(timeline, "findings")
 
 
 async def test_the_start_says_how_long_the_recording_is_and_how_to_walk():

@@ -82,7 +82,8 @@ def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecor
     size = sum(record.value.nbytes for record in alive if record.value is not None)
     info = timeline.info(last.node)
     text = titled(f"{len(roots)} graphs are alive at once: results as {{}} are kept", label(timeline, last.node))
-    memory = f"{len(alive)} nodes with results of {bytes_text(size)}, saved tensors of {len(saved)} of them still held"
+    memory = f"{len(alive)} nodes with results of {bytes_text(size)}"
+    memory += f"; {len(saved)} of them keep saved tensors" if saved else "; their saved tensors are released"
     parts = (
         Finding("alive", memory, last.seq, last.node),
         Finding(

@@ -221,7 +221,7 @@ def _unreadable(text: float, size: tuple[float, float], options: ExportOptions) 
             f"without the option{'s' * (len(option_names) > 1)} {' and '.join(option_names)} gviz draws what fits"
         )
     else:  # gviz has tried less text, and fewer boxes
-        remedies.append("the options only and node draw a part of it")
+        remedies.append("--only and --node (in Python: only=, node=) draw a part of it")
     return TooSmallError(
         f"the text of this figure would be {text:.1f} pt high, less than {LEAST_TEXT:g} pt",
         hint="; ".join(remedies),

@@ -93,7 +93,7 @@ def findings(session: Session, _: str) -> LongWork[Choice | Answer]:
         if node not in known
     ]
     if not places:
-        so_far = " so far: c runs the program to its next stop" if timeline.growing else ""
+        so_far = ". This is so far: c runs the program to its next stop" if timeline.growing else ""
         return Answer((no_findings_text([timeline], len(findable())) + so_far,))
     return Choice("Findings", lambda _: (line(place.text) for place in places), places=tuple(places))
 

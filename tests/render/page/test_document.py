@@ -149,7 +149,7 @@ def test_each_graph_says_what_of_it_is_left_out(monkeypatch):
     data = held(page(timeline, timeline.iterations[2].start, notes))
     said = [graph["notes"] for graph in data["graphs"]]
     assert len(said) == 3
-    assert all("nodes are left out, autograd does not follow them" in texts[0] for texts in said)
+    assert all("nodes are left out, as they have no gradient" in texts[0] for texts in said)
     assert notes == said[2]
 
 
