@@ -8,7 +8,7 @@ from textual.events import Key, MouseScrollDown
 from gviz.tui.cursor import Cursor
 from gviz.tui.panel_arrangement import PANELS
 from gviz.tui.screens.key_actions import BINDINGS
-from gviz.tui.screens.overlay_pages import InspectorScreen, SheetScreen
+from gviz.tui.screens.overlay_pages import InspectorScreen, Sheet, SheetScreen
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.status_rows import KeysRow, TimelineBar
 from gviz.tui.widgets.tape_panel import Tape
@@ -522,3 +522,21 @@ async def test_what_is_typed_in_one_go_over_a_page_arrives_in_the_prompt(opens, 
         for each in f":{typed}":
             send(app, each)
         await until(pilot, lambda: app._start.query_one(Prompt).query_one("Input").value == typed)
+
+
+async def test_help_opens_over_another_text_with_one_key_and_closes_with_it():
+    app = app_of(demo(), at=7)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("e")
+        await pilot.pause()
+        assert "Why" in str(app.screen.query_one(Sheet).border_title)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "Help" in str(app.screen.query_one(Sheet).border_title)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert not app.screen.query(Sheet)
+        await pilot.press("e")
+        await pilot.press("e")
+        await pilot.pause()
+        assert not app.screen.query(Sheet)

@@ -331,10 +331,14 @@ class ChooserScreen(Page[ChosenRow | None]):
 
 
 def show_sheet(screen: SessionScreen, title: str, draw: Draw) -> None:
-    """Show a text until a key closes it."""
+    """Show a text until a key closes it. The key that opens it closes it, too."""
     session = screen.session
-    closing = {key for id in ("act.help", "look.explain", "look.happened", "act.quit") for key in session.keys[id]}
+    closing = {key for id in (_OPENED_BY.get(title, "act.quit"), "act.quit") for key in session.keys[id]}
     _open_over(screen, lambda: SheetScreen(title, draw, session.glyphs, closing, screen.take_key))
+
+
+_OPENED_BY = {"Help": "act.help", "Why": "look.explain", "What happened": "look.happened"}
+"""The action that shows a text, by its title."""
 
 
 def ask(screen: SessionScreen, question: str, lines: tuple[str, ...]) -> None:
