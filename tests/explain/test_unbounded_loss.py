@@ -111,6 +111,18 @@ HEALTHY = {
     "an attack": of(NET, "loss = -F.cross_entropy(net(x + delta), y)", SIZE=3, LR="1e-3").replace(
         "opt = torch.optim.Adam(net.parameters()", "delta = torch.zeros(4, requires_grad=True)\n"
         "opt = torch.optim.Adam([delta]"),
+    "an attack with parameters of its own on a net that gets gradients, too": of(
+        NET, "loss = -F.cross_entropy(net(x * gain + delta), y)", SIZE=3, LR="2e-1").replace(
+        "opt = torch.optim.Adam(net.parameters()",
+        "delta, gain = nn.Parameter(torch.zeros(4)), nn.Parameter(torch.ones(4))\n"
+        "opt = torch.optim.Adam([delta, gain]"),
+    "one number that climbs": """
+w = nn.Parameter(torch.tensor([0.5]))
+opt = torch.optim.SGD([w], lr=0.1)
+for step in range(30):
+    loss = -w.pow(2).sum()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
     "an image that a network likes best": """
 features = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU()).requires_grad_(False)
 image = (torch.randn(1, 3, 16, 16) * 0.1).requires_grad_()
