@@ -857,14 +857,17 @@ def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool
 
 
 def behind_next_loss(timeline: Timeline, at: Frame | None) -> Edit | None:
-    """Swap an assignment with the next statement, if that one computes a loss of the variable."""
+    """Swap an assignment to a variable that it reads with the next statement, if that computes a loss of it.
+
+    The loss then has the variable as it was before: ``z_q = z + (z_q - z).detach()``.
+    """
     source = statement_at(timeline, at)
     if source is None or at is None:
         return None
     text, one = source
     number = next((nr for nr, other in enumerate(one.block) if other is one.node), len(one.block))
     names = names_set(one.node)
-    if number + 1 >= len(one.block) or not names:
+    if number + 1 >= len(one.block) or not names & names_read(one.node):
         return None
     following = one.block[number + 1]
     calls = {called_name(part) for part in ast.walk(following) if isinstance(part, ast.Call)}
