@@ -99,7 +99,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "changed-data",
-        "warning",
+        "note",
         "data that a write in place changes again in each epoch, because it shares the memory of the data set",
         find=changed_data.changed_again,
     ),
@@ -160,7 +160,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "opposed-passes",
-        "warning",
+        "note",
         "gradients of two backward passes that cancel each other in the same parameters",
         find=optimizer_step.opposed_passes,
     ),
@@ -413,7 +413,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "other-noise",
-        "warning",
+        "note",
         "a target of random noise that is another draw than the noise in the input",
         find=noise_target.other_noise,
     ),
@@ -554,7 +554,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("unchanged", "warning", "a parameter that did not change in steps with a gradient", find=parameters.unchanged),
     Kind(
         "undone-steps",
-        "warning",
+        "note",
         "a parameter whose old numbers the program writes back after each step",
         find=parameters.undone_steps,
     ),

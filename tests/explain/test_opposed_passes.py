@@ -144,8 +144,9 @@ ADD_UP = {
 @pytest.mark.parametrize("name", OPPOSED)
 def test_gradients_that_cancel_each_other_are_found_and_mended(name, engine, checks):
     text, mended = OPPOSED[name]
-    (one,) = [each for each in checks.of_text(text, engine).found if each.level != "note"]
-    assert (one.finding.kind, one.level) == ("opposed-passes", "warning")
+    found = checks.of_text(text, engine).found
+    assert [str(each) for each in found if each.level != "note"] == []
+    (one,) = [each for each in found if each.finding.kind == "opposed-passes"]
     assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
     said = "\n".join(row for _, row, _ in lines(one.finding))
     assert "cancel each other in" in said
@@ -153,7 +154,7 @@ def test_gradients_that_cancel_each_other_are_found_and_mended(name, engine, che
     assert "the sum is" in said
     assert mended in one.finding.edit.new
     again = checks.of_text(one.finding.edit.applied(text), engine).found
-    assert [str(each) for each in again if each.level != "note"] == []
+    assert [str(each) for each in again if each.level != "note" or each.finding.kind == "opposed-passes"] == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -118,8 +118,9 @@ NOT_UNDONE = {
 @pytest.mark.parametrize("name", UNDONE)
 def test_a_step_that_is_undone_is_found(name, engine, checks):
     text, mended = UNDONE[name]
-    found = [each for each in checks.of_text(text, engine).found if each.level != "note"]
-    assert {(one.finding.kind, one.level) for one in found} == {("undone-steps", "warning")}
+    all_found = checks.of_text(text, engine).found
+    assert [str(each) for each in all_found if each.level != "note"] == []
+    found = [each for each in all_found if each.finding.kind == "undone-steps"]
     (one,) = found
     assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
     said = "\n".join(row for _, row, _ in lines(one.finding))
@@ -130,7 +131,7 @@ def test_a_step_that_is_undone_is_found(name, engine, checks):
         return
     assert mended in one.finding.edit.new
     again = checks.of_text(one.finding.edit.applied(text), engine).found
-    assert [str(each) for each in again if each.level != "note"] == []
+    assert [str(each) for each in again if each.level != "note" or each.finding.kind == "undone-steps"] == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
