@@ -162,3 +162,26 @@ def test_gradients_that_cancel_each_other_are_found_and_mended(name, engine, che
 def test_gradients_that_add_up_are_not_reported(name, engine, checks):
     found = checks.of_text(ADD_UP[name], engine).found
     assert "opposed-passes" not in {one.finding.kind for one in found}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_contrastive_divergence_of_a_detached_sample_is_right(engine, checks):
+    text = """import torch
+from torch import nn
+torch.manual_seed(0)
+enc, energy = nn.Linear(6, 4), nn.Sequential(nn.Linear(4, 8), nn.Softplus(), nn.Linear(8, 1))
+one = torch.optim.Adam(enc.parameters(), 1e-3)
+two = torch.optim.Adam(energy.parameters(), 1e-3)
+for i in range(8):
+    x = torch.randn(32, 6)
+    one.zero_grad()
+    enc(x).pow(2).mean().backward()
+    one.step()
+    z = torch.tanh(enc(x)).detach()
+    two.zero_grad()
+    energy(z).mean().backward()
+    (-energy(z + 0.01 * torch.randn(32, 4)).mean()).backward()
+    two.step()
+"""
+    found = checks.of_text(text, engine).found
+    assert {one.finding.kind for one in found}.isdisjoint({"opposed-passes", "unchanged"})

@@ -109,11 +109,11 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
                     one.exact &= (event.value.data or event.value.blob) is not None
                     holds[node] = event.value
                     written.add(node)
-            case GradAccumulated(node=node, part=part):
-                one = known.setdefault(node, _Parameter())
-                if not one.moved:
-                    one.gradient, one.filled = norm(part) or 0.0, seq
-                    one.largest = max(one.largest, _largest(part))
+            case GradAccumulated(node=node, part=part, value=value):
+                one, total = known.setdefault(node, _Parameter()), part if value is None else value
+                if not one.moved:  # the contributions of several passes may cancel each other
+                    one.gradient, one.filled = norm(total) or 0.0, seq
+                    one.largest = max(one.largest, _largest(total))
             case OptimizerStepped(parameters=stepped):
                 yield seq, [node for node in stepped if node in written and known[node].gradient]
                 written.difference_update(stepped)
