@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -285,12 +286,16 @@ def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
         for record in survey.nodes.values()
         if record.created.untracked == "data" and any(source.created.requires_grad for source in survey.sources(record))
     }
+    outputs: defaultdict[int, list[tuple[int, tuple[int, int]]]] = defaultdict(list)  # by memory
+    for record in survey.nodes.values() if tracked else ():
+        for nr, output in enumerate(record.created.outputs):
+            outputs[output.storage].append((record.seq, (record.node, nr)))
     for seq, event in survey.select(StorageWritten) if tracked else ():
         yield None
         writer = survey.nodes.get(event.node)
         if writer is None or not _writes_to(survey, writer, tracked):
             continue
-        saving = _saving(survey, event.storage, seq)
+        saving = _saving(survey, {edge for born, edge in outputs[event.storage] if born < seq}, seq)
         used = next(
             (
                 (one, n)
@@ -315,15 +320,8 @@ def _writes_to(survey: Survey, writer: NodeRecord, tracked: set[int]) -> bool:
     return False
 
 
-def _saving(survey: Survey, storage: int, seq: int) -> Iterator[NodeRecord]:
-    """Yield the operations that had saved a tensor in some memory when it was written to."""
-    holds = {
-        (record.node, nr)
-        for record in survey.nodes.values()
-        if record.seq < seq
-        for nr, output in enumerate(record.created.outputs)
-        if output.storage == storage
-    }
+def _saving(survey: Survey, holds: set[tuple[int, int]], seq: int) -> Iterator[NodeRecord]:
+    """Yield the operations that had saved one of the outputs in some memory when it was written to."""
     users = {user for node, _ in holds for user in survey.timeline.nodes.users(node, seq)}
     for record in (
         survey.nodes[node] for node in sorted({*users, *(node for node, _ in holds)}) if node in survey.nodes
