@@ -80,6 +80,10 @@ PACKED_HEALTHY = {
     "the state": packed("last = state[-1]"),
     "the state of two layers": packed("last = state[-1]", "rnn = nn.GRU(8, 6, num_layers=2, batch_first=True)"),
     "the step at the length": packed("last = out[torch.arange(4), lengths - 1]"),
+    "the last valid step of a loop": packed(
+        "last = torch.zeros(4, 6)\nfor t in range(out.shape[1]):\n"
+        "        last = torch.where((t < lengths)[:, None], out[:, t], last)"
+    ),
     "a gather by length": packed("last = out.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, 6)).squeeze(1)"),
     "sequences of equal length": packed("last = out[:, -1]", given="h, torch.full((4,), 7), batch_first=True"),
 }

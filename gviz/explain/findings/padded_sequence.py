@@ -32,10 +32,19 @@ _MOST_BETWEEN = 12
 
 
 def last_of_padded(survey: Survey) -> Iterator[Finding | None]:
-    """Yield lines that take the last step of a padded sequence: each line once."""
+    """Yield lines that take the last step of a padded sequence: each line once.
+
+    A line that also takes other steps, as ``out[:, t]`` in a loop does, may choose the last valid one.
+    """
     seen: set[int] = set()
     if not (survey.by_op.get("_pad_packed_sequence") or any(one.kind in _RECURRENT for one in survey.scopes.values())):
         return
+    seen |= {
+        record.created.stack
+        for record in survey.ops("select")
+        for source in survey.sources(record)
+        if len(source.shape) == 3 and _takes_another_step(record, source)
+    }
     for record in survey.ops(*_STEPS):
         if record.created.stack in seen or not record.created.requires_grad:
             continue
@@ -56,6 +65,17 @@ def _last_step(record: NodeRecord, source: NodeRecord) -> int | None:
     if dim not in (0, 1) or not isinstance(dim, int) or source.shape[dim] < 2:
         return None
     return dim if start in (-1, source.shape[dim] - 1) else None
+
+
+def _takes_another_step(record: NodeRecord, source: NodeRecord) -> bool:
+    attrs = dict(record.created.attrs)
+    dim, index = attrs.get("dim"), attrs.get("index")
+    return (
+        dim in (0, 1)
+        and isinstance(index, int)
+        and isinstance(dim, int)
+        and index % source.shape[dim] != (source.shape[dim] - 1)
+    )
 
 
 def _of_packed(survey: Survey, record: NodeRecord, source: NodeRecord, dim: int) -> Finding | None:
