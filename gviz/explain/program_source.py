@@ -110,9 +110,9 @@ def called_name(call: ast.Call) -> str:
     return ""
 
 
-def names_in(part: ast.AST) -> set[str]:
-    """Return the variables that a part of an expression reads."""
-    return {node.id for node in ast.walk(part) if isinstance(node, ast.Name)}
+def names_read(part: ast.AST) -> set[str]:
+    """Return the variables that a node of the syntax tree reads."""
+    return {one.id for one in ast.walk(part) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
 def update_in_place(text: str, name: str) -> str:
@@ -406,11 +406,6 @@ def has_parameter(timeline: Timeline, at: Frame | None, name: str) -> bool:
         next((one for one in reversed(source[1].around) if isinstance(one, FUNCTION_NODES)), None) if source else None
     )
     return function is not None and name in [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
-
-
-def names_read(part: ast.AST) -> set[str]:
-    """Return the variables that a node of the syntax tree reads."""
-    return {one.id for one in ast.walk(part) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
 def block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> Frame | None:

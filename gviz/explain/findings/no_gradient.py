@@ -47,7 +47,7 @@ from gviz.explain.program_source import (
     called_name,
     expression,
     line_text,
-    names_in,
+    names_read,
     numbers_taken,
     update_in_place,
     variable_owners,
@@ -723,7 +723,7 @@ def _reads(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
         for call in ast.walk(running)
         if isinstance(call, ast.Call) and called_name(call) in _READ
         for part in ([call.func.value] if isinstance(call.func, ast.Attribute) else call.args)
-        for name in names_in(part)
+        for name in names_read(part)
     }
     where = at.path, at.function
     sources = [(info.name, innermost(info)) for info in results if info.name in read]
