@@ -280,7 +280,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "cross-derivatives",
         "note",
-        "a second derivative of the sum of several columns, of which one column is read",
+        "a second derivative of a sum of several columns, although the program reads only one column",
         find=second_derivatives.cross_derivatives,
     ),
     Kind(

@@ -44,7 +44,7 @@ class Session:
     settings: Settings = field(default_factory=Settings)
     own_keys: Mapping[str, str] = field(default_factory=dict)
     _frame: tuple[int, int, PausedStack | None] = (0, 0, None)
-    """The caller that is shown: of which node, how many frames up, and at which pause of the program."""
+    """The caller that is shown: its node, the number of frames up, and the pause of the program."""
     shown_once: set[str] = field(default_factory=set)
     listing: SourceListing | None = None
     folds: Folds = field(init=False)

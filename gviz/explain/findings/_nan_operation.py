@@ -291,7 +291,7 @@ _NO_NAN = "write a number instead of nan, or leave these elements out of the los
 _NO_INFINITY = "write a finite number: 0 * inf and inf - inf are nan; masked_fill or where leaves elements out"
 
 
-# A call of several operations, one of which is not defined at its input: the values between them are not recorded
+# Calls of several operations: one operation is not defined at its input, and the values in between are not recorded
 
 _LOGARITHMS = {"log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0, "xlogy": 0.0}
 _DEFINED_FROM = {**_LOGARITHMS, "sqrt": 0.0, "rsqrt": 0.0}

@@ -355,7 +355,7 @@ def _computed(survey: Survey, record: NodeRecord, value: Value, n: int, known: d
 
 @dataclass(frozen=True, slots=True)
 class _Padding:
-    """Data of which a mask shows the padding: its node, and how many elements are visible and hidden.
+    """Data whose padding a mask shows: its node, and how many elements are visible and hidden.
 
     `is_known` if the elements of the data were kept, and all of its zeros are at the ends of rows.
     """
@@ -367,7 +367,7 @@ class _Padding:
 
 
 def _shown_padding(survey: Survey, uses: list[_Use], batches: _Batches) -> _Padding | None:
-    """Return the data of which each of the first uses of a mask shows exactly the padding."""
+    """Return the data whose padding is exactly what each of the first uses of a mask shows."""
     found: _Padding | None = None
     is_known = True
     for use in uses[:_LEAST]:
@@ -379,7 +379,7 @@ def _shown_padding(survey: Survey, uses: list[_Use], batches: _Batches) -> _Padd
 
 
 def _of_batch(survey: Survey, use: _Use, batches: _Batches) -> _Padding | None:
-    """Return the data of which a mask over the keys of each sample shows as many elements as there is padding."""
+    """Return the data with as many elements of padding as a mask over the keys of each sample shows."""
     mask, value = _without_ones(survey, use.mask), survey.timeline.memory_value(use.mask.node, 0, use.record.seq)
     stats = value.statistics() if value is not None else None
     shape = tuple(size for size in mask.shape if size > 1)

@@ -59,7 +59,7 @@ def last_of_padded(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _last_step(record: NodeRecord, source: NodeRecord) -> int | None:
-    """Return the dimension of which an operation takes the last element; None if it takes anything else."""
+    """Return the dimension in which an operation takes the last element; None if it takes anything else."""
     attrs = dict(record.created.attrs)
     dim, start = attrs.get("dim"), attrs.get("index" if record.op == "select" else "start")
     if dim not in (0, 1) or not isinstance(dim, int) or source.shape[dim] < 2:

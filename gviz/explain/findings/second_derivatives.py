@@ -78,7 +78,7 @@ _COLUMNS = ("getitem", "index", "index_select", "select", "slice", "narrow", "un
 
 
 def cross_derivatives(survey: Survey) -> Iterator[Finding]:
-    """Yield derivatives of the sum of a whole gradient by the same tensor, of which the program reads columns.
+    """Yield derivatives of the sum of a whole gradient by the same tensor, if the program reads their columns.
 
     The sum over rows is harmless where each row is a sample. The sum over columns adds up all mixed derivatives. Where
     the first result has a number for each element, as a function of each element has, there are none.
