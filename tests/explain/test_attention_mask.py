@@ -249,6 +249,18 @@ for i in range(2):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_an_earlier_nan_of_another_line_is_reported_next_to_an_inverted_mask(engine, checks):
+    text = HEAD + causal("scores = scores.masked_fill(tri == 1, float('-inf'))", "tri = torch.tril(torch.ones(T, T))")
+    row = next(row for row in text.splitlines() if "scores = scores" in row)
+    text = text.replace(row, f"{row.partition('scores')[0]}size = (v * 0).sum().log() - (v * 0).sum().log()\n{row}")
+    found = checks.of_text(text.replace("loss = ", "loss = 0 * size + "), engine).found
+    born = [one.finding for one in found if one.finding.kind == "nan-born"]
+    assert "inverted-mask" in {one.finding.kind for one in found}
+    assert len(born) == 1
+    assert "log" in born[0].text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_mask_that_hides_what_it_should_is_not_reported(name, engine, checks):
     found = checks.of_text(HEAD + HEALTHY[name], engine).found

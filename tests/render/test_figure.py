@@ -333,6 +333,21 @@ def test_only_a_chain_with_small_text_is_folded_on_a_slide(tmp_path, skips):
         assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= 9
 
 
+def test_a_chain_whose_text_is_large_enough_has_one_column_on_a_slide(tmp_path):
+    with gviz.record(tmp_path / "t.gviz"):
+        torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))(torch.randn(2, 3)).sum().backward()
+    _, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9", depth=1)
+    assert not any("columns" in note for note in notes)
+
+
+def test_a_chain_is_folded_on_a_slide_only_if_its_text_becomes_much_larger(tmp_path, monkeypatch):
+    with gviz.record(tmp_path / "t.gviz"):
+        Ladder(False)(torch.nn.Linear(6, 6)(torch.randn(4, 6))).sum().backward()
+    monkeypatch.setattr(scene_drawing, "LARGER", 100.0)
+    _, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9", depth=1)
+    assert not any("columns" in note for note in notes)
+
+
 def lines_between(*pairs):
     """A scene of boxes with these lines."""
     names = dict.fromkeys(name for pair in pairs for name in pair)

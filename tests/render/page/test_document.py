@@ -281,3 +281,26 @@ def test_views_are_not_tried_where_there_is_no_room_for_an_open_box(monkeypatch,
 
     page(timeline_of(program))
     assert (len(tried) > 0) is (most_open == 60)
+
+
+def test_a_box_for_whose_nodes_there_is_no_room_is_tried_once(monkeypatch):
+    views = import_module("gviz.render.page.views")
+    tried = []
+
+    def noted(timeline, iteration, options, group):
+        tried.append(group.call.scope)
+        return options_with_open(timeline, iteration, options, group)
+
+    options_with_open = views.options_with_open
+    monkeypatch.setattr(views, "options_with_open", noted)
+    monkeypatch.setattr("gviz.render.page.page_data.MOST_NODES", 40)
+
+    def program():
+        layers = [
+            torch.nn.Sequential(torch.nn.Linear(3 + n, 4 + n), torch.nn.Tanh(), torch.nn.Tanh()) for n in range(12)
+        ]
+        torch.nn.Sequential(*layers)(torch.ones(2, 3)).sum().backward()
+
+    page(timeline_of(program))
+    assert len(tried) > 8
+    assert len(tried) == len(set(tried))
