@@ -1,5 +1,7 @@
 """What a scene says about a moment: the words and states of boxes and lines."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from recording import timeline_of
@@ -9,6 +11,7 @@ from stories import iterations, late
 import gviz.engine as torch
 from gviz import events as e
 from gviz.explain.event_description import sentence
+from gviz.render.boxes.fold import Filter
 from gviz.render.forms.text import text
 from gviz.render.scene import Options, caption, scene, structure
 
@@ -361,3 +364,30 @@ def test_a_line_from_a_leaf_that_was_given_another_form_has_the_shape_it_has_the
     drawn = scene(structure(timeline, timeline.iterations[0]), timeline, timeline.at(len(timeline)))
     labels = [edge.label for edge in drawn.edges if edge.kind == "forward"]
     assert labels == ["(2,3)", "(3,2)", "(3,2)"]
+
+
+def test_a_collapsed_module_in_which_the_pass_failed_is_an_error():
+    class Failing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            raise ValueError("no gradient")
+
+    class Layer(torch.nn.Module):
+        def forward(self, x):
+            return Failing.apply(x.sin()).cos()
+
+    def program():
+        x = torch.ones(3, requires_grad=True)
+        with contextlib.suppress(ValueError):
+            torch.nn.Sequential(Layer(), torch.nn.Tanh())(x).sum().backward()
+
+    timeline = timeline_of(program)
+    options = Options(graph_filter=Filter(frozenset({2})))
+    drawn = scene(structure(timeline, timeline.iterations[0], options), timeline, timeline.at(len(timeline)))
+    assert timeline.at(len(timeline)).failed is None  # the program went on
+    (layer,) = (one for one in drawn.boxes if one.role == "module")
+    assert "error" in layer.states
