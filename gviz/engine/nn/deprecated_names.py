@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def deprecated_name(function: Callable[P, R], module: str) -> Callable[P, R]:
-    """`function` without the underscore at the end of its name, which warns, as PyTorch does."""
+    """Return a function under its old name, without the underscore at the end. It warns, as PyTorch does."""
     name = function.__name__
     old = name.removesuffix("_")
 
