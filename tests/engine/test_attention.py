@@ -85,6 +85,51 @@ REFUSED = [
 ]
 
 
+MASKS = """
+import torch.nn as nn
+torch.manual_seed(0)
+x = data(5, 3, 8).detach()
+wide, narrow = (nn.Transformer.generate_square_subsequent_mask(n, dtype=torch.float64) for n in (5, 3))
+late = torch.tensor([[0, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0, 0, 0, 0, 1]]).bool()
+def layer(**options):
+    return nn.TransformerEncoderLayer(8, 2, 16, dropout=0., dtype=torch.float64, **options)
+def attended(mask, padding, **options):
+    net = nn.MultiheadAttention(8, 2, dtype=torch.float64, **options)
+    for p in net.parameters():
+        p.data = data(*p.shape).detach()
+    see(*net(x, x, x, attn_mask=mask, key_padding_mask=padding))
+def stacked(mask, decoder=False, **options):
+    whole = nn.TransformerEncoder(layer(**options), 1)
+    if decoder:
+        one = nn.TransformerDecoderLayer(8, 2, 16, dropout=0., dtype=torch.float64, **options)
+        whole = nn.TransformerDecoder(one, 1)
+    for p in whole.parameters():
+        p.data = data(*p.shape).detach()
+    see(whole(x, x, tgt_mask=mask) if decoder else whole(x, mask=mask))
+"""
+MASKED = [
+    "attended(wide, late)",
+    "attended(wide, late, add_bias_kv=True)",
+    "attended(wide, late, add_zero_attn=True)",
+    "attended(wide, late, add_bias_kv=True, add_zero_attn=True)",
+    "attended(narrow, None)",
+    "attended(wide, late.T)",
+    "attended(wide[:, :4], None, add_zero_attn=True)",
+    "stacked(wide)",
+    "stacked(narrow, batch_first=True)",
+    "stacked(narrow)",
+    "stacked(wide, batch_first=True)",
+    "stacked(wide, decoder=True)",
+    "stacked(narrow, decoder=True)",
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("use", MASKED)
+def test_masks_of_the_size_of_the_sequence_only(use):
+    compare(f"{BEGIN}{MASKS}attempt(lambda: {use})", rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("call", REFUSED)
 def test_what_is_refused(call):

@@ -305,7 +305,7 @@ def multi_head_attention_forward(
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
     projected = _projected(query, key, value, weights, in_proj_bias)
     q, k, v = _heads(projected, num_heads, (bias_k, bias_v), (static_k, static_v), with_zero=add_zero_attn)
-    mask = _merged(mask, key_padding_mask, query, num_heads, k.shape[1])
+    mask = _merged(mask, key_padding_mask, query, num_heads, k.shape[1], (bias_k is not None) + add_zero_attn)
     attend: Callable[..., tuple[Tensor, Tensor | None]] = _with_weights if need_weights else _without_weights
     result, shares = attend(q, k, v, mask, dropout_p if training else 0.0, query.shape, num_heads, hinted)
     length, batch, _ = query.shape
@@ -403,28 +403,25 @@ def added_mask(
 
 
 def _merged(
-    mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor, num_heads: int, columns: int
+    mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor, num_heads: int, columns: int, added: int
 ) -> Tensor | None:
-    """Merge both masks to the shape ``(batch * heads or 1, queries, keys)``."""
+    """Merge both masks to the shape ``(batch * heads or 1, queries, keys)``; `added` keys of the layer are shown."""
     length, batch, _ = query.shape
     if mask is not None:
         mask = mask.unsqueeze(0) if mask.ndim == 2 else mask
-        extra = columns - mask.shape[-1]
-        mask = pad(mask, (0, extra)) if extra > 0 else mask
-        if mask.ndim != 3 or mask.shape[0] not in (1, batch * num_heads) or tuple(mask.shape[1:]) != (length, columns):
-            what, expected = (
-                ("2D", (length, columns)) if mask.shape[0] == 1 else ("3D", (batch * num_heads, length, columns))
-            )
+        rows, keys = (1, batch * num_heads), (length, columns - added)
+        if mask.ndim != 3 or mask.shape[0] not in rows or tuple(mask.shape[1:]) != keys:
+            what, expected = ("2D", keys) if mask.shape[0] == 1 else ("3D", (batch * num_heads, *keys))
             shape = tuple(mask.shape[1:] if what == "2D" else mask.shape)
             raise RuntimeError(
                 f"The shape of the {what} attn_mask is torch.Size({list(shape)}), but should be {expected}."
             )
+        mask = pad(mask, (0, added)) if added else mask
     if key_padding_mask is None:
         return mask
     if key_padding_mask.shape[0] != batch:
         raise AssertionError(f"Expected key_padded_mask.shape[0] to be {batch}, but got {key_padding_mask.shape[0]}")
-    extra = columns - key_padding_mask.shape[-1]
-    hidden = pad(key_padding_mask, (0, extra)) if extra > 0 else key_padding_mask
+    hidden = pad(key_padding_mask, (0, added)) if added else key_padding_mask
     by_head = hidden.view(batch, 1, 1, columns).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, columns)
     return by_head if mask is None else mask + by_head
 

@@ -142,6 +142,11 @@ class _Stack(Module):
             x = layer(x, *args, **masks)
         return x if self.norm is None else self.norm(x)
 
+    def _steps(self, x: Tensor) -> int:
+        """Return the number of steps of an input: (batch, time, features) if the layers are made so."""
+        attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
+        return int(x.shape[1 if x.dim() == 3 and getattr(attention, "batch_first", False) else 0])
+
 
 class TransformerEncoder(_Stack):
     """Encoder layers that run one after the other."""
@@ -166,7 +171,7 @@ class TransformerEncoder(_Stack):
         is_causal: bool | None = None,
     ) -> Tensor:
         """Runs all layers."""
-        causal = _is_causal(mask, is_causal)
+        causal = _is_causal(mask, is_causal, self._steps(src))
         return self._run(src, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
 
 
@@ -195,7 +200,7 @@ class TransformerDecoder(_Stack):
             memory_mask=memory_mask,
             tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask,
-            tgt_is_causal=_is_causal(tgt_mask, tgt_is_causal),
+            tgt_is_causal=_is_causal(tgt_mask, tgt_is_causal, self._steps(tgt)),
             memory_is_causal=memory_is_causal,
         )
 
@@ -206,11 +211,11 @@ def generate_square_subsequent_mask(size: int, dtype: DType | None = None) -> Te
     return ones.triu(diagonal=1)
 
 
-def _is_causal(mask: Tensor | None, option: bool | None) -> bool:
-    """Return whether a mask is causal: `option` if set, otherwise by comparison."""
+def _is_causal(mask: Tensor | None, option: bool | None, steps: int) -> bool:
+    """Return whether a mask is causal for so many steps: `option` if set, otherwise by comparison."""
     if option is not None or mask is None:
         return option is True
-    causal = generate_square_subsequent_mask(mask.shape[-2], mask.dtype)
+    causal = generate_square_subsequent_mask(steps, mask.dtype)
     return mask.shape == causal.shape and bool((mask == causal).all())
 
 
