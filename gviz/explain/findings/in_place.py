@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -280,32 +281,60 @@ def _unseen_finding(survey: Survey, alias: NodeRecord, source: NodeRecord, recor
 def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
     """Yield writes through ``.data`` or an array to a tensor that an operation has saved, before its rule ran."""
     yield from changed_unseen(survey)
-    timeline = survey.timeline
     tracked = {  # only tracked tensors: a layer updates its running statistics in this way
         record.node
         for record in survey.nodes.values()
         if record.created.untracked == "data" and any(source.created.requires_grad for source in survey.sources(record))
     }
-    outputs: defaultdict[int, list[tuple[int, tuple[int, int]]]] = defaultdict(list)  # by memory
-    for record in survey.nodes.values() if tracked else ():
-        for nr, output in enumerate(record.created.outputs):
-            outputs[output.storage].append((record.seq, (record.node, nr)))
-    for seq, event in survey.select(StorageWritten) if tracked else ():
+    if not tracked:
+        return
+    saving = _saving_by_memory(survey)
+    pending: defaultdict[int, list[_Saved]] = defaultdict(list)  # of `saving`: not yet used when this event happens
+    for seq, event in survey.select(StorageWritten):
         yield None
+        memory, waiting = event.storage, pending[event.storage]
+        while saving[memory] and saving[memory][0].record.seq < seq:
+            waiting.append(saving[memory].popleft())
+        waiting[:] = [saved for saved in waiting if saved.rules[-1] > seq]
         writer = survey.nodes.get(event.node)
-        if writer is None or not _writes_to(survey, writer, tracked):
+        if not waiting or writer is None or not _writes_to(survey, writer, tracked):
             continue
-        saving = _saving(survey, {edge for born, edge in outputs[event.storage] if born < seq}, seq)
-        used = next(
-            (
-                (one, n)
-                for one in saving
-                if (n := _ran_after(timeline, one.node, seq)) and not _is_restored(survey, one, event.storage, n)
-            ),
-            None,
-        )
-        if used is not None:
-            yield _data_finding(survey, seq, writer, *used)
+        for saved in waiting:
+            used = next(n for n in saved.rules if n > seq)
+            if not _is_restored(survey, saved.record, memory, used):
+                yield _data_finding(survey, seq, writer, saved.record, used)
+                break
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """An operation that keeps some memory for backward, and the events with which its backward rule began."""
+
+    record: NodeRecord
+    rules: list[int]
+
+
+def _saving_by_memory(survey: Survey) -> defaultdict[int, deque[_Saved]]:
+    """Return the operations that save an output in each memory and whose backward rule ran, in order of creation."""
+    timeline = survey.timeline
+    by_memory: defaultdict[int, deque[_Saved]] = defaultdict(deque)
+    for record in survey.nodes.values():
+        if not record.created.requires_grad or record.created.kind != "op":
+            continue
+        op = timeline.op(record.created.op)
+        slots = op.slots if len(op.slots) == len(record.created.inputs) else ()
+        kept = [edge for name, edge in zip(slots, record.created.inputs, strict=False) if name in op.saved]
+        if "result" in op.saved:
+            kept.append((record.node, 0))
+        if not kept:
+            continue
+        rules = [n for n in timeline.events_of(record.node) if isinstance(timeline.event(n), StepStarted)]
+        if rules:
+            saved = _Saved(record, rules)
+            outputs = ((survey.nodes[node].created.outputs, nr) for node, nr in kept if node in survey.nodes)
+            for memory in {known[nr].storage for known, nr in outputs if nr < len(known)}:
+                by_memory[memory].append(saved)
+    return by_memory
 
 
 def _writes_to(survey: Survey, writer: NodeRecord, tracked: set[int]) -> bool:
@@ -318,25 +347,6 @@ def _writes_to(survey: Survey, writer: NodeRecord, tracked: set[int]) -> bool:
             return False
         writer = survey.nodes[node]
     return False
-
-
-def _saving(survey: Survey, holds: set[tuple[int, int]], seq: int) -> Iterator[NodeRecord]:
-    """Yield the operations that had saved one of the outputs in some memory when it was written to."""
-    users = {user for node, _ in holds for user in survey.timeline.nodes.users(node, seq)}
-    for record in (
-        survey.nodes[node] for node in sorted({*users, *(node for node, _ in holds)}) if node in survey.nodes
-    ):
-        op = survey.timeline.op(record.created.op)
-        slots = op.slots if len(op.slots) == len(record.created.inputs) else ()
-        kept = any(name in op.saved and edge in holds for name, edge in zip(slots, record.created.inputs, strict=False))
-        if record.created.requires_grad and (kept or ("result" in op.saved and (record.node, 0) in holds)):
-            yield record
-
-
-def _ran_after(timeline: Timeline, node: int, seq: int) -> int:
-    """Return the event with which the backward rule of a node began after event `seq`; 0 if it did not."""
-    later = (n for n in timeline.events_of(node) if n > seq)
-    return next((n for n in later if isinstance(timeline.event(n), StepStarted)), 0)
 
 
 def _is_restored(survey: Survey, record: NodeRecord, storage: int, n: int) -> bool:
