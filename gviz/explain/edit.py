@@ -21,6 +21,7 @@ from gviz.explain.program_source import (
     Statement,
     called_name,
     frame_of,
+    keyword_text,
     method_self,
     names_read,
     names_set,
@@ -255,6 +256,22 @@ def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str,
         return known
 
     return rewritten(timeline, at, change)
+
+
+SEQUENCE_LAYERS = (
+    "RNN", "LSTM", "GRU", "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer",
+)  # fmt: skip
+"""The layers of PyTorch that read (time, batch, features), unless they are made with ``batch_first=True``."""
+
+
+def with_batch_first(timeline: Timeline, at: Frame | None) -> tuple[str, Edit] | None:
+    """Return the layer for sequences that a line makes without ``batch_first``, and the edit that adds it."""
+    for kind in SEQUENCE_LAYERS:
+        if keyword_text(timeline, at, kind, "batch_first") in ("", "False"):
+            edit = with_keyword(timeline, at, kind, "batch_first", "True")
+            if edit is not None:
+                return kind, edit
+    return None
 
 
 def without_keyword(timeline: Timeline, at: Frame | None, function: str, name: str) -> Edit | None:

@@ -480,6 +480,12 @@ KINDS: tuple[Kind, ...] = (
         find=train_eval_mode.initial_statistics,
     ),
     Kind("mixed-rows", "note", "a view with the sizes of a transposed tensor", find=data_layout.mixed_rows),
+    Kind(
+        "batch-first",
+        "warning",
+        "a layer for sequences without batch_first=True that takes the samples for time steps",
+        find=data_layout.samples_as_steps,
+    ),
     Kind("graphs-kept", "warning", "graphs of many iterations that the program keeps alive", find=loop.kept_graphs),
     Kind("shared", "note", "one parameter that several modules use", find=parameters.shared),
     Kind(

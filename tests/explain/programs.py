@@ -68,7 +68,7 @@ def recorded_text(text, folder, engine="builtin"):
         sys.modules["__main__"] = main
         try:
             with (
-                suppress(RuntimeError, TypeError, AttributeError, ValueError, IndexError, ImportError),
+                suppress(RuntimeError, TypeError, AttributeError, ValueError, IndexError, ImportError, AssertionError),
                 record(trace, Kept(limit=1 << 16), framework=FRAMEWORKS[engine]) as recording,
                 ENGINES[engine](recording),
             ):

@@ -1,14 +1,17 @@
-"""Views that give another order of dimensions without moving the elements: rows of a batch are mixed."""
+"""Dimensions in another order than the program means: rows of a batch that a view mixes, samples taken for steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
 
+from gviz.events import ScopeEntered
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, as_permuted, permutation
+from gviz.explain.edit import Edit, as_permuted, permutation, with_batch_first
 from gviz.explain.finding import Finding
+from gviz.explain.operation_sets import ACTIVATIONS, ELEMENTWISE, LISTS, LOSSES, RESHAPING, SOFTMAXES
 from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
 from gviz.values.number_text import shape_text
 
 _VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
@@ -56,3 +59,217 @@ def _mixed_finding(
     fix = f"{permutation(order)} before it, and reshape instead of view"
     at = survey.at(record)
     return Finding("mixed-rows", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
+
+
+# A layer for sequences that takes the samples for time steps
+
+_STEPWISE = ("RNN", "LSTM", "GRU", "MultiheadAttention")
+"""The layers whose first two dimensions have different roles: layers of a transformer consist of them."""
+
+_MOST_FOLLOWED = 300
+
+_FEWEST_STEPS = 4
+"""Shorter sequences of labels may equal their neighbours by chance."""
+
+
+def samples_as_steps(survey: Survey) -> Iterator[Finding | None]:
+    """Yield layers made without ``batch_first=True`` whose dimension 0 is that of the samples in the loss.
+
+    Idea. Such a layer reads its input as (time, batch, features). From the prediction in a loss, the way back to the
+    layer shows where each dimension comes from. If the rows of the prediction are the steps of the layer, and its
+    batch was reduced on the way, the program means (batch, time, features).
+
+    Example. ``out[:, -1]`` of ``nn.LSTM(5, 8)`` for data of shape (32, 10, 5) has 32 rows, one for each time step of
+    the layer: each state depends on the samples before it. For data of shape (10, 32, 5), ``out[-1]`` has the rows of
+    the batch.
+
+    Limits. Where every step is a prediction (``logits.view(-1, classes)``), nothing shows which dimension is time,
+    unless the target is the input one step later.
+    """
+    seen: set[int] = set()
+    reported: set[str] = set()
+    for record in survey.ops(*LOSSES, "nll_loss", "sub"):
+        if record.created.stack in seen or not record.created.requires_grad:
+            continue
+        prediction = next(survey.sources(record), None)
+        if prediction is None or not prediction.shape or prediction.shape[0] < 2:
+            continue
+        yield None
+        seen.add(record.created.stack)
+        for one, axes in _results_before(survey, prediction):
+            scope = _sequence_layer(survey, one)
+            if scope is None or scope.name in reported or not _reads_steps_first(survey, one, scope):
+                continue
+            if _are_rows_of_steps(one, axes) or _are_labels_along_batch(survey, record, one, scope):
+                reported.add(scope.name)
+                yield _steps_finding(survey, record, prediction, one, scope)
+
+
+_Axis = tuple[int, int]
+"""A dimension in the order of the elements: the product of the sizes before it, and its own size."""
+
+_Axes = tuple[_Axis | None, ...]
+"""For each dimension of a prediction: the one of an earlier tensor that it is; None if it is no single one."""
+
+
+def _axes(shape: tuple[int, ...]) -> tuple[_Axis, ...]:
+    return tuple((prod(shape[:dim]), size) for dim, size in enumerate(shape))
+
+
+def _results_before(survey: Survey, prediction: NodeRecord) -> Iterator[tuple[NodeRecord, _Axes]]:
+    """Yield the results of sequence layers that a prediction depends on, with its dimensions in each of them."""
+    waiting: list[tuple[NodeRecord, int, _Axes]] = [(prediction, 0, _axes(prediction.shape))]
+    seen = {prediction.node}
+    while waiting and len(seen) < _MOST_FOLLOWED:
+        record, nr, axes = waiting.pop()
+        if _sequence_layer(survey, record) is not None:
+            if nr == 0:
+                yield record, axes
+            continue
+        for position, (node, output) in enumerate(record.created.inputs):
+            source = survey.nodes.get(node)
+            if source is None or node in seen or source.created.kind != "op":
+                continue
+            before = tuple(_axis_before(record, source, position, axis) for axis in axes)
+            if any(before):
+                seen.add(node)
+                waiting.append((source, output, before))
+
+
+_PRODUCT_OPERANDS = {"mm": 0, "matmul": 0, "linear": 0, "addmm": 1, "bmm": 0}
+"""By operation: the operand that has the rows of the result."""
+
+_REDUCTIONS = {"sum", "mean", "amax", "amin", "max", "min", "logsumexp", "select"}
+_SAME_DIMENSIONS = ELEMENTWISE | ACTIVATIONS | SOFTMAXES | LISTS | {
+    "slice", "clone", "contiguous", "to", "float", "native_layer_norm", "native_batch_norm", "add", "mul",
+}  # fmt: skip
+
+
+def _axis_before(record: NodeRecord, source: NodeRecord, position: int, axis: _Axis | None) -> _Axis | None:
+    """Return the dimension of an operand that a dimension of the result is; None if it is none or not known."""
+    if axis is None or (len(source.created.outputs) > 1 and source.op in LISTS):
+        return None
+    shape, before, attrs = record.shape, source.shape, dict(record.created.attrs)
+    if record.op in RESHAPING and record.op != "expand":
+        return axis
+    if record.op in _PRODUCT_OPERANDS:
+        return axis if position == _PRODUCT_OPERANDS[record.op] and axis[0] * axis[1] <= prod(shape[:-1]) else None
+    if axis not in _axes(shape):
+        return None
+    dim = next(number for number, one in enumerate(_axes(shape)) if one == axis and one[1] == shape[number])
+    if record.op in ("transpose", "t", "permute"):
+        dim = _order(record, len(shape))[dim]
+    elif record.op in _REDUCTIONS:
+        gone = _dimensions(attrs.get("dim"), len(before))
+        if not gone:
+            return None
+        if not attrs.get("keepdim"):
+            dim = [number for number in range(len(before)) if number not in gone][dim]
+        elif dim in gone:
+            return None
+    elif record.op == "stack":
+        stacked = _dimensions(attrs.get("dim", 0), len(shape))
+        if dim in stacked:
+            return None
+        dim -= dim > min(stacked, default=0)
+    elif record.op in _SAME_DIMENSIONS or record.op == "expand":
+        dim += len(before) - len(shape)
+    else:
+        return None
+    return _axes(before)[dim] if 0 <= dim < len(before) and before[dim] == axis[1] else None
+
+
+def _dimensions(value: object, count: int) -> set[int]:
+    """Return the dimensions that an attribute names, counted from 0."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return {number % count for number in values if isinstance(number, int) and count}
+
+
+def _order(record: NodeRecord, count: int) -> list[int]:
+    """Return the dimension of the operand for each of a transposed result."""
+    attrs, order = dict(record.created.attrs), [*range(count)]
+    if record.op == "permute":
+        dims = attrs.get("dims")
+        return [dim % count for dim in dims] if isinstance(dims, list | tuple) and len(dims) == count else order
+    pair = (0, count - 1) if record.op == "t" else (attrs.get("dim0"), attrs.get("dim1"))
+    if isinstance(pair[0], int) and isinstance(pair[1], int):
+        order[pair[0]], order[pair[1]] = order[pair[1]], order[pair[0]]
+    return order
+
+
+def _sequence_layer(survey: Survey, record: NodeRecord) -> ScopeEntered | None:
+    """Return the call of a layer for sequences that made a node."""
+    scope = survey.scopes.get(record.created.scope)
+    while scope is not None and scope.kind not in _STEPWISE:
+        scope = survey.scopes.get(scope.parent)
+    return scope
+
+
+def _reads_steps_first(survey: Survey, result: NodeRecord, scope: ScopeEntered) -> bool:
+    """Return whether a layer gave a result of the shape (time, batch, features): it turns others at the end."""
+    if len(result.shape) != 3 or dict(result.created.attrs).get("batch_first"):
+        return False
+    if result.op in ("transpose", "permute") and _order(result, 3)[:2] == [1, 0]:
+        return False
+    return any(
+        source.shape[:2] == result.shape[:2] and len(source.shape) == 3 and _sequence_layer(survey, source) != scope
+        for source in _inputs_of(survey, scope)
+    )
+
+
+def _are_rows_of_steps(result: NodeRecord, axes: _Axes) -> bool:
+    """Return whether the rows of a prediction are the steps of a layer, and its batch is no dimension of it."""
+    steps, batch, _ = _axes(result.shape)
+    if axes[0] != steps or batch[1] < 2:
+        return False
+    return not any(axis and axis[0] < batch[0] * batch[1] and batch[0] < axis[0] * axis[1] for axis in axes[1:])
+
+
+def _are_labels_along_batch(survey: Survey, loss: NodeRecord, result: NodeRecord, scope: ScopeEntered) -> bool:
+    """Return whether the labels of a loss are the input of a layer one place later in its dimension of the batch."""
+    tokens = next((one for one in _inputs_of(survey, scope) if one.op == "embedding"), None)
+    labels, ids = _whole_numbers(survey, loss), _whole_numbers(survey, tokens) if tokens is not None else None
+    if labels is None or ids is None or ids.value is None or labels.value is None or ids.shape != result.shape[:2]:
+        return False
+    given, wanted = survey.timeline.array(ids.value), survey.timeline.array(labels.value)
+    if given is None or wanted is None or given.size != wanted.size or given.shape[1] < _FEWEST_STEPS:
+        return False
+    wanted = wanted.reshape(given.shape)
+    return bool((given[:, 1:] == wanted[:, :-1]).all() and (given[1:] != wanted[:-1]).any())
+
+
+def _whole_numbers(survey: Survey, record: NodeRecord) -> NodeRecord | None:
+    """Return the first input of an operation that has an integer type."""
+    return next((one for one in survey.sources(record) if one.value is not None and "int" in one.value.dtype), None)
+
+
+def _inputs_of(survey: Survey, scope: ScopeEntered) -> Iterator[NodeRecord]:
+    """Yield the tensors that the operations of a call of a layer use."""
+    for record in survey.nodes.values():
+        if record.created.scope == scope.scope:
+            yield from survey.sources(record)
+
+
+def _steps_finding(
+    survey: Survey, record: NodeRecord, prediction: NodeRecord, result: NodeRecord, scope: ScopeEntered
+) -> Finding:
+    timeline, (steps, batch, _) = survey.timeline, result.shape
+    loss = label(timeline, record.node)
+    text = titled(f"{scope.kind} takes the {steps} samples of {{}} for time steps", loss)
+    read = f"it reads {shape_text(result.shape)} as (time, batch, features): {steps} steps of {batch} sequences"
+    parts = (
+        Finding("operand", read, result.seq, result.node),
+        Finding(
+            "target", f"{loss} has a prediction for each step, of shape {shape_text(prediction.shape)}", record.seq
+        ),
+    )
+    line = _line_of_layer(survey, scope)
+    made = with_batch_first(timeline, line)
+    at, edit = line or survey.at(result), made[1] if made is not None else None
+    return Finding("batch-first", text, result.seq, result.node, parts, "batch_first=True", at, edit=edit)
+
+
+def _line_of_layer(survey: Survey, scope: ScopeEntered) -> Frame | None:
+    """Return the line that made a layer, or the one around it."""
+    weights = (one for one in _inputs_of(survey, scope) if one.created.kind == "parameter")
+    return next((line for weight in weights if (line := survey.at(weight)) is not None), None)

@@ -24,10 +24,20 @@ from typing import NamedTuple
 
 from gviz.events import BackwardStarted, ScopeEntered, ScopeLeft
 from gviz.explain.display_names import innermost, label_at, op_title, titled
-from gviz.explain.edit import Edit, operand, renamed_call, with_keyword, with_size, with_suffix, without_in_place
+from gviz.explain.edit import (
+    SEQUENCE_LAYERS,
+    Edit,
+    operand,
+    renamed_call,
+    with_batch_first,
+    with_keyword,
+    with_size,
+    with_suffix,
+    without_in_place,
+)
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import MOST_READ, Failure
-from gviz.explain.program_source import arguments
+from gviz.explain.program_source import arguments, called_lines
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.values.number_text import shape_text
@@ -77,6 +87,8 @@ class _Layer:
 def explain(failure: Failure) -> Finding | None:
     """Return the finding about a mismatch, with the tensors and the line that chose the size; None for other errors."""
     message = failure.message[:MOST_READ]
+    if (mismatch := _samples_as_steps(failure, message)) is not None:
+        return _finding(failure, mismatch)
     for pattern, read in _MESSAGES:
         match = re.search(pattern, message, re.DOTALL)
         if match is not None and (mismatch := read(failure, match)) is not None:
@@ -801,6 +813,35 @@ def _recurrent_state(failure: Failure, match: re.Match[str]) -> _Mismatch | None
     title = f"{{}} does not fit this input, which needs a state {shape_text(expected)}"
     fix = "create a state (layers, batch, hidden) for each batch, or pass none to start with zeros"
     return _Mismatch(title, (_name(state, "the state"),), fix, None, (state,))
+
+
+_SAMPLES_AND_STEPS = (
+    r"input batch_size \((?P<steps>\d+)\) to match target batch_size \((?P<samples>\d+)\)",
+    r"tensor a \((?P<steps>\d+)\) must match the size of tensor b \((?P<samples>\d+)\) at non-singleton dimension 0",
+    r"mask is torch\.Size\(\[(?P<steps>\d+), \d+\]\), but should be \((?P<samples>\d+), \d+\)",
+    r"key_padd\w+\.shape\[0\] to be (?P<steps>\d+), but got (?P<samples>\d+)",
+)
+"""Messages in which two sizes differ that are samples and time steps if a layer without ``batch_first`` swaps them."""
+
+
+def _samples_as_steps(failure: Failure, message: str) -> _Mismatch | None:
+    """Return the mismatch of samples and steps after a layer for sequences that was made without ``batch_first``."""
+    match = next((match for pattern in _SAMPLES_AND_STEPS if (match := re.search(pattern, message))), None)
+    if match is None or match["samples"] == match["steps"]:
+        return None
+    sizes = int(match["samples"]), int(match["steps"])
+    earlier = [*failure.earlier_nodes()]
+    x = next((info for info in reversed(earlier) if len(_shape(info)) == 3 and _shape(info)[:2] == sizes), None)
+    first_nodes = (failure.timeline.info(node) for node in islice(failure.timeline.nodes, _MOST_FIRST_NODES))
+    parameters = (innermost(info) for info in (*earlier, *first_nodes) if info.created.kind == "parameter")
+    lines = dict.fromkeys((*parameters, *called_lines(failure.timeline, failure.at, *SEQUENCE_LAYERS)))
+    made = next((made for line in lines if (made := with_batch_first(failure.timeline, line)) is not None), None)
+    if x is None or made is None:
+        return None
+    kind, edit = made
+    title = f"{kind} reads {{}} as (time, batch, …), but it is batch first"
+    fix = f"use batch_first=True in {kind}, if the first dimension of the input is the batch"
+    return _Mismatch(title, (shown(x.name) or "its input",), fix, edit, (x,))
 
 
 def _index_to_gather(failure: Failure, match: re.Match[str]) -> _Mismatch | None:

@@ -1,0 +1,129 @@
+"""Layers for sequences that take the samples for time steps, and layers that read what the program means."""
+
+import pytest
+
+from gviz.explain.finding import lines
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+HEAD = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+x = torch.randn(16, 6, 5)
+ids = torch.randint(0, 9, (16, 6))
+y = torch.randint(0, 3, (16,))
+emb, fc = nn.Embedding(9, 8), nn.Linear(8, 3)
+LAYER
+opt = torch.optim.SGD([*rnn.parameters(), *fc.parameters(), *emb.parameters()], lr=0.01)
+for epoch in range(2):
+    STEPS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LOSS = "loss = F.cross_entropy(fc(last), y)"
+
+
+def net(layer, steps):
+    return HEAD.replace("LAYER", layer).replace("STEPS", steps.replace("\n", "\n    "))
+
+
+SICK = {
+    "the last step of an lstm": net("rnn = nn.LSTM(5, 8)  #!", f"out, _ = rnn(x)\nlast = out[:, -1]\n{LOSS}"),
+    "the mean of a gru over an embedding": net(
+        "rnn = nn.GRU(8, 8)  #!", f"out, _ = rnn(emb(ids))\nlast = torch.relu(out.mean(dim=1))\n{LOSS}"
+    ),
+    "the largest step of a layer in two directions": net(
+        "rnn = nn.RNN(5, 4, bidirectional=True)  #!", f"out, _ = rnn(x)\nlast = out.max(1)[0]\n{LOSS}"
+    ),
+    "attention": net(
+        "rnn = nn.MultiheadAttention(8, 2)  #!",
+        f"h = emb(ids)\nout, _ = rnn(h, h, h)\nlast = F.layer_norm(h + out, (8,)).mean(1)\n{LOSS}",
+    ),
+    "a layer of a transformer": net(
+        "rnn = nn.TransformerEncoderLayer(8, 2, 16)  #!", f"last = rnn(emb(ids))[:, 0]\n{LOSS}"
+    ),
+    "an error that the program writes out": net(
+        "rnn = nn.LSTM(5, 8)  #!", "out, _ = rnn(x)\nloss = ((fc(out[:, -1])[:, 0] - y) ** 2).mean()"
+    ),
+    "tokens one step later": net(
+        "rnn = nn.LSTM(8, 8)  #!",
+        "out, _ = rnn(emb(ids[:, :-1]))\nloss = F.cross_entropy(fc(out).reshape(-1, 9), ids[:, 1:].reshape(-1))",
+    ).replace("nn.Linear(8, 3)", "nn.Linear(8, 9)"),
+}  # fmt: skip
+HEALTHY = {
+    "batch first": net("rnn = nn.LSTM(5, 8, batch_first=True)", f"out, _ = rnn(x)\nlast = out[:, -1]\n{LOSS}"),
+    "attention with the batch first": net(
+        "rnn = nn.MultiheadAttention(8, 2, batch_first=True)", f"h = emb(ids)\nlast = rnn(h, h, h)[0].mean(1)\n{LOSS}"
+    ),
+    "a transformer with the batch first": net(
+        "rnn = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)", f"last = rnn(emb(ids)).mean(1)\n{LOSS}"
+    ),
+    "time first": net("rnn = nn.LSTM(5, 8)", f"out, _ = rnn(x.transpose(0, 1))\nlast = out[-1]\n{LOSS}"),
+    "time first in a transformer": net(
+        "rnn = nn.TransformerEncoderLayer(8, 2, 16)", f"last = rnn(emb(ids.T)).mean(0)\n{LOSS}"
+    ),
+    "the state of time first": net("rnn = nn.GRU(5, 8)", f"_, h = rnn(x.permute(1, 0, 2))\nlast = h[-1]\n{LOSS}"),
+    "turned back before the last step": net(
+        "rnn = nn.LSTM(5, 8)", f"out, _ = rnn(x.transpose(0, 1))\nlast = out.transpose(0, 1)[:, -1]\n{LOSS}"
+    ),
+    "one sequence, a value for each step": net(
+        "rnn = nn.LSTM(5, 8)", "out, _ = rnn(x[:, :1])\nloss = F.mse_loss(fc(out[:, 0])[:, 0], y.float())"
+    ),
+    "a sequence without a batch": net(
+        "rnn = nn.LSTM(5, 8)", "out, _ = rnn(x[:, 0])\nloss = F.mse_loss(fc(out)[:, 0], y.float())"
+    ),
+    "a label for each step, time first": net(
+        "rnn = nn.LSTM(8, 8)", "out, _ = rnn(emb(ids))\nloss = F.cross_entropy(fc(out).view(-1, 3), (ids % 3).view(-1))"
+    ),
+    "a value for each step and sequence": net(
+        "rnn = nn.LSTM(8, 8)", "out, _ = rnn(emb(ids))\nloss = F.mse_loss(fc(out)[..., 0], ids.float())"
+    ),
+    "tokens one step later, time first": net(
+        "rnn = nn.LSTM(8, 8)",
+        "out, _ = rnn(emb(ids[:-1]))\nloss = F.cross_entropy(fc(out).reshape(-1, 9), ids[1:].reshape(-1))",
+    ).replace("nn.Linear(8, 3)", "nn.Linear(8, 9)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", SICK)
+def test_a_layer_that_takes_the_samples_for_steps_is_reported_where_it_is_made(name, engine, checks):
+    text = SICK[name]
+    found = [one.finding for one in checks.of_text(text, engine).found if one.finding.kind == "batch-first"]
+    assert len(found) == 1, [one.finding.text for one in checks.of_text(text, engine).found]
+    assert found[0].at is not None
+    assert text.splitlines()[found[0].at.line - 1].endswith("#!")
+    assert found[0].edit is not None
+    assert "batch_first=True)" in found[0].edit.new
+    said = "\n".join(row for _, row, _ in lines(found[0]))
+    assert "16 steps of 6 sequences" in said or "16 steps of 5 sequences" in said
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_layer_that_reads_what_the_program_means_is_no_finding(name, engine, checks):
+    assert "batch-first" not in [one.finding.kind for one in checks.of_text(HEALTHY[name], engine).found]
+
+
+FAILING = {
+    "a state of the batch": "rnn = nn.LSTM(5, 8)  #!\nout, (h, c) = rnn(x)\nloss = F.cross_entropy(fc(h[-1]), y)",
+    "an error of pairs": "rnn = nn.GRU(5, 8)  #!\nloss = F.mse_loss(fc(rnn(x)[1][-1]), y[:, None].float())",
+    "a mask": (
+        "rnn = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 1)  #!\n"
+        "rnn(emb(ids), mask=nn.Transformer.generate_square_subsequent_mask(6))"
+    ),
+    "padding": "rnn = nn.MultiheadAttention(8, 2)  #!\nh = emb(ids)\nrnn(h, h, h, key_padding_mask=ids == 0)",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", FAILING)
+def test_an_error_of_samples_and_steps_names_the_layer(name, engine, checks):
+    text = HEAD.partition("LAYER")[0] + FAILING[name] + "\n"
+    (found,) = [one.finding for one in checks.of_text(text, engine).found if one.finding.kind == "mismatch"]
+    assert "as (time, batch, …), but it is batch first" in found.text
+    assert found.edit is not None
+    assert "batch_first=True)" in found.edit.new
+    assert text.splitlines()[found.edit.line - 1].endswith("#!")
