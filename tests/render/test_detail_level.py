@@ -157,6 +157,43 @@ def test_the_steps_of_a_loop_are_one_box(tmp_path, name):
     assert [title for title in titles(scene) if title.startswith("step") and title.endswith("×5")]
 
 
+def own_weights(torch):
+    h, weights = torch.ones(4), []
+    for _ in range(60):
+        weights.append(torch.full((4,), 0.5, requires_grad=True))
+        h = torch.sin(h * weights[-1]) + h
+    h.sum().backward()
+
+
+def own_data(torch):
+    w, loss = torch.full((4,), 0.5, requires_grad=True), 0.0
+    for _ in range(60):
+        loss = loss + torch.sin(torch.rand(4) * w).sum()
+    loss.backward()
+
+
+def shared_data(torch):
+    w, x, loss = torch.full((4,), 0.5, requires_grad=True), torch.rand(4), 0.0
+    for _ in range(60):
+        loss = loss + torch.sin(x * w).sum()
+    loss.backward()
+
+
+@pytest.mark.parametrize(
+    ("program", "leaves", "text"),
+    [(own_weights, 1, "240 params"), (own_data, 1, ""), (shared_data, 2, "")],
+    ids=["weights of each step", "data of each step", "data of all steps"],
+)
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_what_each_step_makes_for_itself_lies_in_the_box_of_the_steps(tmp_path, name, program, leaves, text):
+    scene, _ = drawn(recorded(tmp_path, program, engine(name)), level="modules")
+    (steps,) = [box for box in scene.boxes if "×" in box.title]
+    assert sum(box.role in ("leaf", "constant") for box in scene.boxes) == leaves
+    rows = " ".join(f"{row.label} {row.text}" for row in steps.rows)
+    assert text in rows
+    assert ("params" in rows, ".grad" in rows) == (bool(text), bool(text))
+
+
 def test_the_input_of_a_deep_net_has_an_arrow_though_its_first_node_is_not_tracked(tmp_path):
     torch = engine("torch")
 

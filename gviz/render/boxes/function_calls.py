@@ -277,6 +277,9 @@ def with_repeats(
     repeats = _Repeats(graph, infos, signatures, frozenset(opened), sample)
     nodes = [node for node in graph.nodes if _is_placed(graph, infos, node)]
     repeats.search(nodes, 0)
+    own = repeats.own_leaves()
+    weights = {leaf for leaf in own if infos[leaf].created.requires_grad}
+    graph = replace(graph, loose={*graph.loose} | weights, owned={*graph.owned} | (own - weights))
     return replace(graph, calls=repeats.chains, repeats=repeats.repeats), frozenset(repeats.opened)
 
 
@@ -345,6 +348,37 @@ class _Repeats:
         for item, at_depth in single:
             if item.call is not None:
                 self.search(item.nodes, at_depth + 1)
+
+    def own_leaves(self) -> frozenset[int]:
+        """Return the leaves that are alike, one for each part of a repeat: they lie in its box, as parameters do.
+
+        A loop that makes two weights in each of 500 steps would otherwise have a thousand boxes above its own. The
+        first part may lack one: of ``h @ w[i]`` for a list of weights, it may have data in its place.
+        """
+        part_of = {
+            node: (scope, number)
+            for scope, repeat in self.repeats.items()
+            for number, part in enumerate(repeat.members)
+            for node in part
+        }
+        users: dict[int, set[tuple[int, int] | None]] = {}
+        for node in self.graph.nodes:
+            if _is_placed(self.graph, self.infos, node):
+                for source in self.graph.inputs.get(node, ()):
+                    if source in self.signatures and self.infos[source].created.kind != "op":
+                        users.setdefault(source, set()).add(part_of.get(node))
+        alike: dict[tuple[int, Signature], dict[int, list[int]]] = {}
+        for leaf, parts in users.items():
+            part = next(iter(parts))
+            if len(parts) == 1 and part is not None and leaf not in self.graph.owned:
+                alike.setdefault((part[0], self.signatures[leaf]), {}).setdefault(part[1], []).append(leaf)
+        return frozenset(
+            leaf
+            for (scope, _), by_part in alike.items()
+            if len(by_part) >= max(FEWEST, self.repeats[scope].count - 1)
+            for leaves in by_part.values()
+            for leaf in leaves
+        )
 
     def _kind(self, item: _Item) -> Hashable:
         """Return a key that is equal for items that make the same calls.

@@ -37,15 +37,19 @@ def held(text):
     return json.loads(decompress(b64decode(packed)))
 
 
-def layers(count):
-    """About three nodes and eleven events a layer, with tensors whose numbers nobody could guess."""
+def layers(count, equal=False):
+    """About three nodes and eleven events a layer, with tensors whose numbers nobody could guess.
+
+    Unless they are `equal`, the functions are a sequence in which nothing comes three times in succession (Thue-Morse).
+    """
 
     def program():
         torch.manual_seed(0)
         x = torch.randn(8, 16)
         while count * 3 > len(kept):
             w, b = torch.randn(16, 16, requires_grad=True), torch.zeros(16, requires_grad=True)
-            x = torch.tanh(x @ w + b)
+            activation = torch.sin if (len(kept) // 3).bit_count() % 2 and not equal else torch.tanh
+            x = activation(x @ w + b)
             kept.extend((w, b, x))
         (x * x).mean().backward()
 
@@ -58,6 +62,13 @@ def test_three_hundred_nodes_and_a_thousand_steps_are_150_kilobytes_at_most():
     assert len(timeline.nodes) >= 300
     assert len(timeline) >= 1000
     assert len(page(timeline).encode()) <= 150_000
+
+
+def test_equal_layers_are_one_box_that_opens_in_200_kilobytes_at_most():
+    text = page(layers(60, equal=True))
+    views = held(text)["graphs"][0]["views"]
+    assert len(views) > 1
+    assert len(text.encode()) <= 200_000
 
 
 def test_only_the_style_and_the_script_it_was_made_with_are_obeyed():
