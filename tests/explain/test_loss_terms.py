@@ -55,6 +55,9 @@ HEALTHY = {
         "kl = -0.5 * (1 + s - m.pow(2) - s.exp()).sum(1).mean()\nloss = F.mse_loss(out, x) + kl"),
     "a sum that is divided": net(f"{KL} / x.numel()\nloss = F.mse_loss(out, x) + kl"),
     "a sum over the batch size": net(f"{KL}\nloss = F.mse_loss(out, x) + kl / len(x)"),
+    "a divergence of batches": net(
+        'kl = F.kl_div(F.log_softmax(m, 1), F.softmax(x[:, :2], 1), reduction="batchmean")\n'
+        "loss = F.cross_entropy(out, y) + 16 * kl"),
     "a small weight": net(f"{KL}\nloss = F.mse_loss(out, x) + 0.001 * kl"),
     "a large weight of the mean": net(f"{KL}\nloss = 96 * F.mse_loss(out, x) + kl"),
     "weights": net("loss = F.mse_loss(out, x) + sum(p.pow(2).sum() for p in enc.parameters())"),

@@ -24,3 +24,43 @@ def test_training_in_evaluation_mode_is_suspected(name, steps, before, engine):
     assert found.finding.where == f"{name}.py:{line_of(HERE / 'loops' / f'{name}.py')}"
     assert [part.text.partition("; ")[2] for part in found.finding.parts] == [before]
     assert "model.train()" in found.finding.fix
+
+
+HEAD = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6))
+        self.drop, self.head = nn.Dropout(0.2), nn.Linear(6, 2)
+    def forward(self, x):
+        return self.head(self.drop(self.body(x)))
+net, loss_fn = Net(), nn.CrossEntropyLoss()
+x, y = torch.randn(16, 4), torch.randint(0, 2, (16,))
+def train(opt, steps):
+    for _ in range(steps):
+        opt.zero_grad()
+        loss_fn(net(x), y).backward()
+        opt.step()
+train(torch.optim.Adam(net.parameters()), 3)
+"""
+FROZEN = "net.body.requires_grad_(False)\nopt = torch.optim.Adam(net.head.parameters())\n"
+FINE_TUNED = {
+    "frozen after a training": (f"{FROZEN}train(opt, 6)", ["frozen-statistics"]),
+    "put back by train": (f"{FROZEN}net.body.eval()\nnet.train()\ntrain(opt, 6)", ["frozen-statistics"]),
+    "frozen for a few steps": (f"{FROZEN}train(opt, 3)", []),
+    "its statistics are frozen, too": (f"{FROZEN}net.body.eval()\ntrain(opt, 6)", []),
+    "trained again later": (
+        f"{FROZEN}train(opt, 6)\nnet.requires_grad_(True)\ntrain(torch.optim.Adam(net.parameters()), 2)", []),
+}  # fmt: skip
+
+
+@on_both_engines
+@pytest.mark.parametrize("name", FINE_TUNED)
+def test_a_batch_norm_that_is_frozen_after_a_training_follows_the_data_or_not(name, engine, checks):
+    text, kinds = FINE_TUNED[name]
+    outcome = checks.of_text(HEAD + text, engine)
+    assert outcome.errors == []
+    assert [one.finding.kind for one in outcome.found] == kinds

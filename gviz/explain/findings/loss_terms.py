@@ -69,12 +69,25 @@ def _is_of_one_batch(survey: Survey, mean: Term, total: Term) -> bool:
     one, other = _batch(survey, mean.record), _batch(survey, total.record)
     if not one or not other or one[0] != other[0] or one[0] < _FEWEST_ROWS:
         return False
-    if abs(total.factor) < _SMALL * abs(mean.factor):
+    if abs(total.factor) < _SMALL * abs(mean.factor) or _is_divided_by_its_size(survey, total.record):
         return False
     known = (survey.nodes[node] for node in ancestors(survey.timeline, total.record.node) if node in survey.nodes)
     data = (each for each in known if each.created.kind in ("constant", "op") and not each.created.requires_grad)
     return any(output.value is not None and output.value.shape[:1] == one[:1]
                for each in data for output in each.created.outputs)  # fmt: skip
+
+
+def _is_divided_by_its_size(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a sum is divided by its number of rows or elements, as ``reduction="batchmean"`` does."""
+    shape = _batch(survey, record)
+    for node in survey.timeline.nodes.users(record.node):
+        user = survey.nodes.get(node)
+        if user is not None and user.op == "div":
+            divisor = [*survey.sources(user)][1:]
+            stats = divisor[0].value.statistics() if divisor and divisor[0].value is not None else None
+            if stats is not None and stats.mean in (shape[0], prod(shape)):
+                return True
+    return False
 
 
 def _finding(survey: Survey, root: NodeRecord, mean: Term, total: Term) -> Finding:

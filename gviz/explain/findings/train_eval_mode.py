@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -19,6 +20,9 @@ from gviz.values.value import Value
 
 _FEWEST = 2
 """The fewest steps that count as training if nothing was in training mode before."""
+
+_FEWEST_SINCE = 5
+"""The fewest steps of others in which a part that was trained before counts as frozen for good."""
 
 _NAMED = 3
 
@@ -75,14 +79,14 @@ def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
 def _note_call(survey: Survey, call: _ModelCall, record: NodeRecord) -> None:
     """Record the model call that made a node."""
     scope, attrs = survey.scopes[record.created.scope], dict(record.created.attrs)
+    if scope.name in call.dropouts:
+        call.trains[scope.name] = True  # also if it drops features of a frozen part, which require no gradient
     if not record.created.requires_grad:
         return  # an evaluation, or a part that is not trained
     own = {node for node, _ in record.created.inputs if node in survey.optimized}
     call.first = call.first or record
     call.parameters |= own
-    if scope.name in call.dropouts:
-        call.trains[scope.name] = True
-    elif record.op.endswith("batch_norm") and "training" in attrs and own:
+    if record.op.endswith("batch_norm") and "training" in attrs and own:
         call.trains[scope.name] = bool(attrs["training"])
 
 
@@ -262,22 +266,35 @@ def frozen_statistics(survey: Survey) -> Iterator[Finding | None]:
     """Yield a frozen part of a trained model in which a batch norm updates its running statistics.
 
     A forward under no_grad is left out: the target network of self-supervised learning may normalize by its batch. So
-    are parameters that are trained at other times, such as those of a discriminator.
+    are parameters that are trained again later, such as those of a discriminator.
     """
     timeline, parts = survey.timeline, dict[str, list[NodeRecord]]()
-    written = {event.storage for _, event in survey.select(StorageWritten)}
+    updated = {event.storage: seq for seq, event in survey.select(StorageWritten)}
+    updated |= {
+        output.storage: max(seq, updated.get(output.storage, 0))
+        for seq, event in survey.select(OptimizerStepped)
+        for node in event.parameters
+        if node in survey.nodes
+        for output in survey.nodes[node].created.outputs
+    }
+    steps = [seq for seq, _ in survey.select(OptimizerStepped)]
+    fewest: dict[str, int] = {}
     for record in survey.ops(*_NORMS):
         yield None
         scope = survey.scopes.get(record.created.scope)
         if scope is None or not dict(record.created.attrs).get("training") or record.created.switched_off:
             continue
         own = [one for one in survey.sources(record) if one.created.kind == "parameter"]
-        is_fixed = own and not any(
-            one.node in survey.optimized or one.created.outputs[0].storage in written for one in own
-        )
+        is_fixed = own and all(updated.get(one.created.outputs[0].storage, 0) < record.seq for one in own)
         if is_fixed and all(_is_frozen(survey, one, record.seq) for one in own) and _is_of_trained(survey, scope):
             parts.setdefault(scope.name, []).append(record)
-    norms = {name: records for name, records in parts.items() if len(records) >= _FEWEST}
+            was_trained = any(one.created.outputs[0].storage in updated for one in own)
+            fewest[scope.name] = _FEWEST_SINCE if was_trained else 1
+    norms = {
+        name: records
+        for name, records in parts.items()
+        if len(records) >= _FEWEST and len({bisect(steps, one.seq) for one in records}) >= fewest[name]
+    }
     if norms:
         yield _statistics_finding(timeline, norms)
 
