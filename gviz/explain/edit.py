@@ -440,8 +440,9 @@ def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) ->
 
 
 def permutation(order: tuple[int, ...]) -> str:
-    """Return the call of a method that gives this order of dimensions."""
-    return "transpose(0, 1)" if order == (1, 0, *range(2, len(order))) else f"permute{order}"
+    """Return ``transpose(0, 1)`` for an exchange of two dimensions, or else ``permute(1, 2, 0)``."""
+    moved = [dim for dim, source in enumerate(order) if dim != source]
+    return f"transpose({moved[0]}, {moved[1]})" if len(moved) == 2 else f"permute{order}"
 
 
 def _imported(text: ProgramText) -> set[str]:

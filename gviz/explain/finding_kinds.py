@@ -240,7 +240,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "zero-rate",
         "warning",
-        "an optimizer whose learning rate is 0 for a long time at the end, so that its steps change nothing",
+        "an optimizer whose learning rate is practically 0 for a long time at the end, so that nothing is trained",
         find=optimizer_step.zero_rate,
     ),
     Kind("requires-none", "fact", "a leaf that is frozen, or data", ("missing",), no_gradient.not_tracked),

@@ -127,3 +127,53 @@ def test_an_error_of_samples_and_steps_names_the_layer(name, engine, checks):
     assert found.edit is not None
     assert "batch_first=True)" in found.edit.new
     assert text.splitlines()[found.edit.line - 1].endswith("#!")
+
+
+VIEWS = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+w = torch.ones(8, requires_grad=True)
+def given(*shape):
+    return torch.randn(*shape) * w[0]
+y = VIEW
+(y * y).mean().backward()
+"""
+MIXED = {
+    "heads joined without a transpose": ("given(2, 4, 6, 4).reshape(2, 6, 16)", "transpose(1, 2).reshape(2, 6, 16)"),
+    "channels last as channels first": ("given(5, 7, 7, 3).view(-1, 3, 7, 7)", "permute(0, 3, 1, 2).reshape(-1, 3"),
+    "channels first as channels last": ("given(5, 3, 7, 7).view(5, 7, 7, 3)", "permute(0, 2, 3, 1).reshape(5, 7"),
+    "one image": ("given(7, 9, 3).reshape(3, 7, 9)", "permute(2, 0, 1).reshape(3, 7, 9)"),
+    "layers and samples of equal width": ("given(2, 8, 8).view(8, 16)", "transpose(0, 1).reshape(8, 16)"),
+    "steps joined with the wrong dimension": ("given(4, 6, 5).view(6, -1)", "transpose(0, 1).reshape(6, -1)"),
+}  # fmt: skip
+KEPT = {
+    "heads after a transpose": "given(2, 4, 6, 4).transpose(1, 2).reshape(2, 6, 16)",
+    "flat images": "given(5, 3, 7, 7).view(5, -1)",
+    "steps and samples joined": "given(6, 4, 5).reshape(24, 5)",
+    "split heads": "given(2, 6, 16).view(2, 6, 4, 4)",
+    "equal sizes": "given(4, 4, 5).view(4, 20)",
+    "groups of channels": "given(2, 6, 5, 5).view(2, 2, 3, 5, 5)",
+    "one channel": "given(5, 7, 7, 1).view(5, 1, 7, 7)",
+    "pixels to the end": "given(5, 7, 7, 3).view(5, 49, 3)",
+    "all rows": "given(5, 7, 3).view(-1, 21)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", MIXED)
+def test_a_view_with_the_sizes_of_a_transposed_tensor_is_a_note_with_the_transpose(name, engine, checks):
+    view, mended = MIXED[name]
+    text = VIEWS.replace("VIEW", view)
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "mixed-rows"]
+    assert one.level == "note"
+    assert mended in one.finding.edit.new
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert (after.errors, [str(each) for each in after.found]) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", KEPT)
+def test_a_view_that_keeps_its_rows_is_no_finding(name, engine, checks):
+    outcome = checks.of_text(VIEWS.replace("VIEW", KEPT[name]), engine)
+    assert (outcome.errors, [str(each) for each in outcome.found]) == ([], [])

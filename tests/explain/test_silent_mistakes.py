@@ -1070,7 +1070,7 @@ EXPECTED = {
     "a final state that is viewed with its batch first": (
         "note",
         "mixed-rows",
-        ["(2,8,5) as (8,10)", "permute(1, 0, 2)"],
+        ["(2,8,5) as (8,10)", "transpose(0, 1)"],
         "transpose(0, 1)",
         "h.view(8, -1)",
     ),
@@ -2244,7 +2244,8 @@ def test_the_edit_of_mixed_rows_keeps_functions_of_modules(engine, call, mended,
     assert found["mixed-rows"].edit.new == f"y = {mended}\n"
 
 
-def test_only_an_exchange_of_the_first_two_dimensions_is_a_transpose():
+def test_only_an_exchange_of_two_dimensions_is_a_transpose():
+    assert permutation((0, 2, 1, 3)) == "transpose(1, 2)"
     assert permutation((1, 0, 2)) == "transpose(0, 1)"
     assert permutation((1, 0, 3, 2)) == "permute(1, 0, 3, 2)"
 

@@ -72,6 +72,7 @@ ENDS_WELL = {
     "a group that is frozen later": program(
         "", "torch.optim.SGD([{'params': net[2].parameters()}, {'params': net[0].parameters()}], lr=0.1)",
         epoch="opt.param_groups[1]['lr'] = 0.1 if epoch < 3 else 0.0"),
+    "a small rate at the end": program(f"sched = {OF_SCHEDULES}.ExponentialLR(opt, gamma=0.4)"),
     "restarts": program(f"sched = {OF_SCHEDULES}.LambdaLR(opt, lambda n: (0.0, 1.0, 0.5)[n % 3])"),
 }  # fmt: skip
 
@@ -91,6 +92,34 @@ def test_a_rate_that_is_0_too_early_is_found_and_mended(name, engine, checks):
         return
     assert mended in one.finding.edit.new
     assert [str(each) for each in checks.of_text(one.finding.edit.applied(text), engine).found] == []
+
+
+NEARLY_0 = {
+    "for each batch": program(
+        f"sched = {OF_SCHEDULES}.ExponentialLR(opt, gamma=0.3)", epoch="pass", batch="sched.step()  #!"),
+    "steps for each batch": program(
+        f"sched = {OF_SCHEDULES}.StepLR(opt, step_size=2, gamma=0.1)", epoch="pass", batch="sched.step()  #!"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NEARLY_0)
+def test_a_rate_that_a_schedule_multiplies_too_often_is_found(name, engine, checks):
+    text = NEARLY_0[name]
+    (one,) = [each for each in checks.of_text(text, engine).found if each.level != "note"]
+    assert (one.finding.kind, one.level) == ("zero-rate", "warning")
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    said = "\n".join(row for _, row, _ in lines(one.finding))
+    assert "the learning rate is nearly 0 in the last" in said
+    assert "it fell from 0.1 to " in said
+    assert "sched.step() once an epoch" in said
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_rate_of_0_that_the_program_writes_is_a_note(engine, checks):
+    text = program("", epoch="if epoch == 4:\n        opt.param_groups[0]['lr'] = 0.0  # a control")
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "zero-rate"]
+    assert one.level == "note"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from gviz.events import ScopeEntered
@@ -20,8 +20,9 @@ _VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
 def mixed_rows(survey: Survey) -> Iterator[Finding | None]:
     """Yield views with the sizes of a transposed tensor: each line once.
 
-    ``h.view(batch, -1)`` of a state of shape (2, batch, hidden) puts states of different samples into one row. Only
-    views that the program itself calls are reported: a layer of a library orders its dimensions on purpose.
+    ``h.view(batch, -1)`` of a state of shape (2, batch, hidden) puts states of different samples into one row, and
+    ``images.view(-1, 3, 32, 32)`` of images (n, 32, 32, 3) mixes their colours. Only views that the program itself
+    calls are reported: a layer of a library orders its dimensions on purpose.
     """
     seen: set[int] = set()
     for record in survey.ops(*_VIEWS):
@@ -37,15 +38,35 @@ def mixed_rows(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _meant_order(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the order of dimensions that a view has the sizes of; empty for a view that keeps its rows."""
-    sizes = [size for size in before if size > 1]
-    if len(before) < 3 or len(set(sizes)) < len(before) or before == after:
-        return ()  # of equal sizes the order is not known
-    if sorted(after) == sorted(before):
-        return tuple(before.index(size) for size in after)
-    first, second, *rest = before
-    glued = (second, first * rest[0], *rest[1:]), (second, first * prod(rest))
-    return (1, 0, *range(2, len(before))) if after in glued else ()
+    """Return the order of dimensions that a view has the sizes of; empty for a view that keeps its rows.
+
+    A view that is a permutation has the same sizes in another order. Of equal sizes the first comes first, as height
+    and width do in ``(n, h, w, 3)`` as ``(n, 3, h, w)``. Else two neighbours are exchanged, and two or all that
+    follow are joined: heads ``(batch, heads, time, size)`` as ``(batch, time, heads * size)``.
+    """
+    count = len(before)
+    if count < 3 or before == after:
+        return ()
+    if sorted(after) == sorted(before) and min(before) > 1:
+        rest = [*range(count)]
+        for place, size in enumerate(after):
+            rest.insert(place, rest.pop(next(at for at in range(place, count) if before[rest[at]] == size)))
+        return tuple(rest)
+    if after in _joined(before):
+        return ()
+    for at in range(count - 2):
+        one, other = before[at : at + 2]
+        order = (*range(at), at + 1, at, *range(at + 2, count))
+        if one != other and min(one, other) > 1 and after in _joined([before[dim] for dim in order]):
+            return order  # the exchange of two equal sizes cannot be seen
+    return ()
+
+
+def _joined(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes with two neighbours joined, or with all joined from some dimension on."""
+    for at in range(len(sizes) - 1):
+        yield (*sizes[:at], sizes[at] * sizes[at + 1], *sizes[at + 2 :])
+        yield (*sizes[:at], prod(sizes[at:]))
 
 
 def _mixed_finding(
@@ -54,7 +75,9 @@ def _mixed_finding(
     timeline = survey.timeline
     shapes = shape_text(source.shape), shape_text(record.shape)
     text = titled(f"{{}} views {shapes[0]} as {shapes[1]}: its rows are mixed", label(timeline, record.node))
-    moved = f"the sizes are those of permute{order}, but a view of {label_at(timeline, source.node)} moves no element"
+    moved = (
+        f"the sizes are those of {permutation(order)}, but a view of {label_at(timeline, source.node)} moves no element"
+    )
     part = Finding("operand", moved, source.seq, source.node)
     fix = f"{permutation(order)} before it, and reshape instead of view"
     at = survey.at(record)

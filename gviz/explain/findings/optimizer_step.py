@@ -61,6 +61,7 @@ from gviz.explain.program_source import (
     optimizer_named,
     rates_set,
     receiver,
+    target_of,
     update_in_place,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
@@ -1583,12 +1584,15 @@ def cosine_rises(survey: Survey) -> Iterator[Finding | None]:
     yield Finding("schedule-period", text, seq, 0, (part,), fix, at, suspected=True)
 
 
-# A learning rate of 0 that lasts: the schedule ended long before the training
+# A learning rate of 0, or practically 0, that lasts: the schedule ended long before the training
 
 _IDLE_SHARE = 1 / 3
 """The part of the steps at the end beyond which a rate of 0 is no annealing."""
 
 _FEWEST_IDLE = 4
+
+_NOTHING = 1e-6
+"""The part of the highest learning rate below which a rate is practically 0: annealing ends above it."""
 
 
 @dataclass(slots=True)
@@ -1601,16 +1605,16 @@ class _Rates:
 
     @property
     def idle(self) -> int:
-        """The number of steps at the end with a rate of 0; 0 if no step before them had a higher one."""
-        above = [at for at, rate in enumerate(self.rates) if rate > 0]
+        """The number of steps at the end with a rate of practically 0; 0 if no step before them had a higher one."""
+        above = [at for at, rate in enumerate(self.rates) if rate > _NOTHING * max(self.rates)]
         return len(self.rates) - above[-1] - 1 if above else 0
 
 
 def zero_rate(survey: Survey) -> Iterator[Finding | None]:
-    """Yield optimizers whose learning rate is exactly 0 in all groups, in more than a third of the steps, to the end.
+    """Yield optimizers whose learning rate is practically 0 in all groups, in more than the last third of the steps.
 
     A warm-up begins with 0, annealing reaches it in the last steps, and a group that has 0 from the start is frozen.
-    Where another optimizer goes on, this one may have been stopped on purpose.
+    Where another optimizer goes on, or the program writes 0 itself, this one may have been stopped on purpose.
     """
     timeline = survey.timeline
     known: dict[tuple[str, int, tuple[int, ...]], _Rates] = {}
@@ -1632,20 +1636,30 @@ def zero_rate(survey: Survey) -> Iterator[Finding | None]:
         if one.idle >= _FEWEST_IDLE and one.idle > _IDLE_SHARE * len(one.rates):
             others = [other for other in known.values() if other is not one]
             goes_on = any(other.seqs[-1] > one.seqs[-one.idle] and not other.idle for other in others)
-            yield replace(_zero_rate_finding(survey, one, parameters), suspected=goes_on)
+            finding = _zero_rate_finding(survey, one, parameters)
+            yield replace(finding, suspected=goes_on or _writes_zero(line_text(timeline, finding.at)))
+
+
+def _writes_zero(line: str) -> bool:
+    """Return whether a line sets a learning rate to the number 0."""
+    return re.search(r"""\[["']lr["']\]\s*=\s*0(\.0*)?\s*(#|$)""", line) is not None
 
 
 def _zero_rate_finding(survey: Survey, one: _Rates, parameters: tuple[int, ...]) -> Finding:
     timeline, count, idle = survey.timeline, len(one.rates), one.idle
     seq = one.seqs[-idle]
-    text = f"the learning rate is 0 in the last {idle:,} of {count:,} steps of {shown(one.last.kind)}"
+    is_zero = one.rates[-idle] == 0
+    rate = "0" if is_zero else "nearly 0"
+    text = f"the learning rate is {rate} in the last {idle:,} of {count:,} steps of {shown(one.last.kind)}"
     later = [(at, event) for at, event in survey.accumulated if at > seq and event.node in parameters]
     sizes = [(at, event.node, size) for at, event in later if (size := norm(event.part))]
     still = ""
     if sizes:
         still = f"; the last gradient of {label(timeline, sizes[-1][1])} is |g| {number(sizes[-1][2])}"
-    before = one.rates[-idle - 1]
-    part = Finding("used", f"it was {number(before)} before step {count - idle + 1:,}{still}", seq, parameters[0])
+    was = f"it was {number(one.rates[-idle - 1])} before step {count - idle + 1:,}"
+    if not is_zero:
+        was = f"it fell from {number(max(one.rates))} to {number(one.rates[-1])}"
+    part = Finding("used", f"{was}{still}", seq, parameters[0])
     at, fix, edit = _schedule_of(timeline, one)
     numbers = (Number("steps", count), Number("steps with a rate of 0", idle, seq))
     return Finding("zero-rate", text, seq, 0, (part,), fix, at, numbers, edit=edit)
@@ -1669,6 +1683,8 @@ def _schedule_of(timeline: Timeline, one: _Rates) -> tuple[Frame | None, str, Ed
                 edit = with_keyword(timeline, frame, name, "gamma", "1.0") if is_named else None
                 return frame, f"{name} multiplies the rate by gamma=0: gamma=1.0 keeps it, 0.1 lowers it", edit
     names = (*_ENDING, *_OF_FUNCTIONS, *_MULTIPLYING)
+    if one.rates[-1] > 0 and (multiplied := _multiplied_too_often(timeline, one, files)) is not None:
+        return multiplied
     calls = [(name, line) for file in files for name in names for line in called_lines(timeline, file, name)]
     if len(calls) != 1:
         lines = [line for file in files for line in rates_set(timeline, file)]
@@ -1682,3 +1698,18 @@ def _schedule_of(timeline: Timeline, one: _Rates) -> tuple[Frame | None, str, Ed
     each = "after each step" if period == 1 else f"every {period} steps"
     fix = f"total_iters={calls_of_step}: it counts the calls of scheduler.step(), here {each}"
     return at, fix, with_keyword(timeline, at, name, "total_iters", str(calls_of_step))
+
+
+def _multiplied_too_often(
+    timeline: Timeline, one: _Rates, files: Sequence[Frame]
+) -> tuple[Frame | None, str, None] | None:
+    """Return the line that steps a schedule which multiplies the rate: most likely for each batch, not each epoch."""
+    for name in _MULTIPLYING:
+        for made in (line for file in files for line in called_lines(timeline, file, name)):
+            schedule = target_of(timeline, made)
+            lines = (line for file in files for line in called_lines(timeline, file, "step"))
+            at = next((line for line in lines if schedule and receiver(timeline, line, "step") == schedule), made)
+            falls = sum(rate < was for was, rate in pairwise(one.rates))
+            often = f"{name} lowered the rate {falls:,} times in {len(one.rates):,} steps of the optimizer"
+            return at, f"{often}: {schedule or 'scheduler'}.step() once an epoch, or a gamma nearer to 1", None
+    return None
