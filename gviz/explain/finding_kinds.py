@@ -17,6 +17,7 @@ from gviz.explain.findings import (
     attention_mask,
     changed_data,
     checkpoint,
+    contrastive,
     custom_function,
     data_layout,
     error,
@@ -422,6 +423,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "the last step of padded sequences, which is padding for all but the longest",
         find=padded_sequence.last_of_padded,
+    ),
+    Kind(
+        "own-similarity",
+        "warning",
+        "a contrastive loss that compares each row also with itself",
+        find=contrastive.own_similarity,
     ),
     Kind(
         "softmax-dim",

@@ -177,3 +177,51 @@ def test_a_view_with_the_sizes_of_a_transposed_tensor_is_a_note_with_the_transpo
 def test_a_view_that_keeps_its_rows_is_no_finding(name, engine, checks):
     outcome = checks.of_text(VIEWS.replace("VIEW", KEPT[name]), engine)
     assert (outcome.errors, [str(each) for each in outcome.found]) == ([], [])
+
+
+TARGETS = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+critic = nn.Linear(5, 1)
+opt = torch.optim.SGD(critic.parameters(), lr=0.01)
+x, reward, logp, goal = torch.randn(8, 5), torch.randn(8, 1), torch.randn(8, 3), torch.randn(8, 1)
+for step in range(2):
+    q = critic(x)
+    LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WIDE = {
+    "a log-probability of each dimension": "target = reward - 0.2 * logp\n    loss = ((q - target) ** 2).mean()  #!",
+    "a library loss": "loss = F.mse_loss(q, reward + logp)  #!",
+}
+FITTING = {
+    "a sum over the dimensions": "loss = ((q - (reward - 0.2 * logp.sum(1, keepdim=True))) ** 2).mean()",
+    "two critics with one target": "two = torch.cat([q, 2 * q], 1)\n    loss = ((two - goal) ** 2).mean()",
+    "a product with weights": "loss = (q * logp).mean()",
+    "quantiles": "loss = ((q.unsqueeze(1) - logp.unsqueeze(2)).abs()).mean()",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", WIDE)
+def test_a_column_of_predictions_with_several_targets_each_is_a_note(name, engine, checks):
+    text = TARGETS.replace("LOSS", WIDE[name])
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "broadcast"]
+    assert one.level == "note"
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    said = "\n".join(row for _, row, _ in lines(one.finding))
+    assert "is (8,1), but its target" in said
+    assert "each prediction is compared with 3 targets" in said
+    assert "its 3 columns come from" in said
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", FITTING)
+def test_shapes_that_are_meant_to_broadcast_are_no_finding(name, engine, checks):
+    outcome = checks.of_text(TARGETS.replace("LOSS", FITTING[name]), engine)
+    assert outcome.errors == []
+    assert "broadcast" not in [one.finding.kind for one in outcome.found]

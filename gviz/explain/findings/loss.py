@@ -53,6 +53,8 @@ def broadcast(survey: Survey) -> Iterator[Finding | None]:
         pair = [_before_widening(survey, source) for source in survey.sources(record)][:2]
         if len(pair) != 2 or not record.created.requires_grad:
             continue
+        if record.op in _DIFFERENCES and _is_one_prediction_for_each(survey, record, *pair):
+            yield _prediction_finding(survey, record, *pair)
         if len(record.shape) == 2 and record.shape[0] != record.shape[1]:
             continue
         if _column_and_row(*(source.shape for source in pair)):
@@ -157,6 +159,50 @@ def _target_finding(survey: Survey, record: NodeRecord, one: NodeRecord, other: 
     part = Finding("operand", each, data.seq, data.node)
     fix = "a target of the shape of the prediction; for classes cross_entropy, which takes one index for each row"
     return Finding("broadcast", text, record.seq, record.node, (part,), fix, survey.at(record), suspected=True)
+
+
+def _is_one_prediction_for_each(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> bool:
+    """Check whether a column of predictions is compared with a matrix of data: several targets for each of them.
+
+    Several predictions for one target, as those of two critics, may be meant.
+    """
+    data, trained = sorted((one, other), key=lambda each: each.created.requires_grad)
+    if data.created.requires_grad or trained.created.kind != "op" or data.created.kind == "parameter":
+        return False
+    if len(data.shape) != 2 or data.shape[1] < 2 or trained.shape != (data.shape[0], 1) or data.shape[0] < 2:
+        return False
+    users = [survey.timeline.info(node) for node in survey.timeline.nodes.users(record.node)]
+    is_error = record.op != "sub" or any(user.op.base_name in ("pow", "square", "abs") for user in users)
+    return is_error and trained.node not in ancestors(survey.timeline, data.node)
+
+
+def _prediction_finding(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> Finding:
+    timeline = survey.timeline
+    data, trained = sorted((one, other), key=lambda each: each.created.requires_grad)
+    names = label(timeline, trained.node), label(timeline, data.node)
+    text = titled(f"{{}} is {shape_text(trained.shape)}, but its target {{}} is {shape_text(data.shape)}", *names)
+    each = f"the shapes broadcast: each prediction is compared with {data.shape[1]} targets"
+    parts = [Finding("operand", each, data.seq, data.node)]
+    if (wide := _widening_operand(survey, data)) is not None:
+        columns = f"its {data.shape[1]} columns come from {label_at(timeline, wide.node)}"
+        parts.append(Finding("target", columns, wide.seq, wide.node, at=survey.at(wide)))
+    fix = "a target of the shape of the prediction; a sum over dim=1, keepdim=True, of what has a column for each part"
+    at = survey.at(record)
+    return Finding("broadcast", text, record.seq, record.node, tuple(parts), fix, at, suspected=True)
+
+
+def _widening_operand(survey: Survey, record: NodeRecord) -> NodeRecord | None:
+    """Return the first operand with several columns that met a single column on the way to a tensor."""
+    found, narrow = None, (record.shape[0], 1)
+    for _ in range(_MOST_SUMMANDS):
+        sources = list(survey.sources(record))
+        wide = [one for one in sources if one.shape == record.shape]
+        if len(wide) != 1:
+            break
+        if any(one.shape == narrow for one in sources):
+            found = wide[0]
+        record = wide[0]
+    return found
 
 
 def _before_widening(survey: Survey, record: NodeRecord) -> NodeRecord:
