@@ -33,6 +33,7 @@ from gviz.explain.findings import (
     optimizer_step,
     padded_sequence,
     parameters,
+    prediction_range,
     second_backward,
     second_derivatives,
     train_eval_mode,
@@ -405,6 +406,18 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "targets of 0 and 1 for a loss that takes -1 and 1, or targets outside of 0 to 1",
         find=loss.wrong_targets,
+    ),
+    Kind(
+        "unreachable-target",
+        "warning",
+        "a prediction whose last function cannot give its targets: a sigmoid for targets above 1",
+        find=prediction_range.unreachable_targets,
+    ),
+    Kind(
+        "rectified-scores",
+        "warning",
+        "scores that a relu keeps from being negative, for a loss of classes",
+        find=prediction_range.rectified_scores,
     ),
     Kind(
         "target-in-input",
