@@ -117,8 +117,8 @@ INSIDE = {
         program_source edit finding node_question operation_sets formula grad_history parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times module_costs
-        outgoing_gradients contributions findings.alarm findings._nan_operation findings.nan findings.error
-        findings.mismatch
+        outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
+        findings.error findings.mismatch
         findings.no_gradient findings.optimizer_step findings.gradient_sources findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.loss findings.loop
         findings.vanishing_exploding findings.parameters findings.train_eval_mode

@@ -66,6 +66,7 @@ from gviz.explain.findings._nan_operation import (
     written_fix,
 )
 from gviz.explain.findings.alarm import command_before, resumed_at
+from gviz.explain.findings.divergence import STANDARDIZE, large_features
 from gviz.explain.grad_history import GradWrite, write_at
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS
@@ -162,7 +163,7 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
     if first is not None:
         finding = trace_back(timeline, first)
         yield finding
-        if finding.fix not in (DIVERGING, LEAPT):  # one cause of all that follows
+        if finding.fix not in (DIVERGING, LEAPT, STANDARDIZE):  # one cause of all that follows
             yield from _further_sources(survey, skipped, finding)
     elif seq:
         stopped = trace_back(timeline, _place_of(timeline, seq))
@@ -605,8 +606,12 @@ def _born(timeline: Timeline, node: int) -> Finding:
     leap = parameter_leap(timeline, node, info.born) if is_of_size(remedy) else None
     beyond = overflow(info, result, (operand.value for operand in computation(timeline, node).operands))
     facts = (numbers, *grown, *((Finding("overflow", beyond, info.born, node),) if beyond else ()))
-    if leap is not None:
-        return Finding("nan-born", text, info.born, node, (*facts, leap), LEAPT, innermost(info))
+    scale = large_features(timeline, node) if grown or leap is not None else None
+    if leap is not None or scale is not None:
+        facts = (*((scale,) if scale is not None else ()), *facts, *((leap,) if leap is not None else ()))
+        return Finding(
+            "nan-born", text, info.born, node, facts, LEAPT if scale is None else STANDARDIZE, innermost(info)
+        )
     if beyond and remedy != DIVERGING:
         remedy = overflow_fix(backward=False, scale=1)
     elif result is not None and result.dtype == "float16" and (steps := timeline.contexts.steps_at(info.born)):

@@ -1,0 +1,113 @@
+"""A loss that grows without end, and the data whose size is a reason for it.
+
+Idea. With a learning rate that is too large, each step leads further away than the one before: the loss grows by
+orders of magnitude, whether or not it has reached inf. The largest rate that converges falls with the square of the
+inputs' size, so data of rms 1,800 needs a rate a million times smaller than data of rms 1.8.
+
+Example. Areas of 600 to 3,000, numbers of rooms and ages go into ``nn.Linear(3, 1)``, with SGD and a rate of 0.01: the
+losses are 3932, 1.3e+13, 6.7e+22. The data needs to be standardized; a smaller rate would train the rooms too slowly.
+
+Limits. Losses of several kinds may balance each other, and a search for a learning rate raises the rate on purpose:
+both are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite, sqrt
+
+from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.events.optimizer_options import options_in
+from gviz.explain.backward_passes import loss_at, row_text
+from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.finding import Finding, Number
+from gviz.explain.recording_overview import Survey
+from gviz.explain.tracking import ancestors
+from gviz.trace.timeline import Timeline
+from gviz.values.number_text import number
+
+_FEWEST = 6
+"""The fewest passes that show a divergence."""
+
+_TIMES = 1e3
+"""How many times its first values a loss has at the end if it diverges."""
+
+_RISES = 3
+"""So many of the last passes must each have a larger loss than the one before."""
+
+_LARGE = 30.0
+"""The root mean square of data from which on its size is a reason. Standardized data has 1."""
+
+_PRODUCTS = {"mm", "addmm", "matmul", "linear", "mv", "convolution", "conv1d", "conv2d", "conv3d"}
+
+
+def diverging(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the loss of a training loop that grows to a thousand times its start and still rises at the end."""
+    timeline = survey.timeline
+    if len({event.stack for _, event in survey.passes}) != 1 or len(survey.passes) < _FEWEST:
+        return
+    if len({event.stack for _, event in survey.select(OptimizerStepped) if event.parameters}) != 1:
+        return
+    yield None
+    losses = [one for seq, _ in survey.passes if (one := loss_at(timeline, seq)) is not None]
+    values = [value for _, value in losses]
+    if len(values) < len(survey.passes) or not all(isfinite(value) and value > 0 for value in values):
+        return
+    start, end = max(values[:2]), values[-_RISES - 1 :]
+    if values[-1] > _TIMES * start and end == sorted(end) and not _rate_rises(timeline):
+        yield _finding(survey, losses[-1][0], values)
+
+
+def _rate_rises(timeline: Timeline) -> bool:
+    """Return whether the learning rate is higher at the end than at the start, as in a search for a rate."""
+    rates = []
+    for _, event in timeline.select((OptimizerStarted,)):
+        groups = [options_in(event.options, at).get("lr") for at in range(len(event.options))]
+        rates += [max((float(rate) for rate in groups if isinstance(rate, float | int)), default=0.0)]
+    return bool(rates) and rates[-1] > 2 * rates[0]
+
+
+def _finding(survey: Survey, root: int, values: list[float]) -> Finding:
+    timeline = survey.timeline
+    count = len(values)
+    text = titled(f"{{}} diverges in {count} passes: to {number(values[-1])}", label(timeline, root))
+    grew = Finding("grew", f"the loss grew from pass to pass: {row_text(values)}", survey.passes[-1][0], root)
+    scale = large_features(timeline, root)
+    fix = STANDARDIZE if scale is not None else "a smaller learning rate, or clip_grad_norm_ before the step"
+    numbers = (Number("first", values[0]), Number("last", values[-1], survey.passes[-1][0]))
+    at = innermost(timeline.info(root))
+    parts = (scale, grew) if scale is not None else (grew,)
+    return Finding("diverging", text, survey.passes[-1][0], root, parts, fix, at, numbers)
+
+
+STANDARDIZE = "standardize the data: (x - x.mean(0)) / x.std(0); else a much smaller learning rate"
+
+
+def large_features(timeline: Timeline, root: int) -> Finding | None:
+    """Return the fact that data of large numbers meets the first parameters of a model; None for data of usual size."""
+    for node in ancestors(timeline, root):
+        info = timeline.info(node)
+        if info.op.base_name not in _PRODUCTS:
+            continue
+        sources = [timeline.info(source) for source, _ in info.created.inputs if source]
+        if not any(source.created.requires_grad for source in sources):
+            continue
+        for source in sources:
+            value = source.created.first_value
+            stats = value.statistics() if value is not None else None
+            if source.created.requires_grad or stats is None or value is None or not isfinite(stats.rms):
+                continue
+            if stats.rms < _LARGE or len(value.shape) < 2:
+                continue
+            array = timeline.array(value)
+            columns = ""
+            if array is not None and array.ndim == 2 and 1 < array.shape[1] <= _MOST_COLUMNS:
+                each = [sqrt(float((array[:, at].astype(float) ** 2).mean())) for at in range(array.shape[1])]
+                columns = f"; its columns have {', '.join(number(size, 3) for size in each)}"
+            name = label_at(timeline, source.node)
+            into = f"goes into {label(timeline, node)}"
+            return Finding("scale", f"{name} of rms {number(stats.rms, 3)} {into}{columns}", info.born, source.node)
+    return None
+
+
+_MOST_COLUMNS = 6
