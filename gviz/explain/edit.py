@@ -1508,3 +1508,65 @@ def named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame,
                 new = "torch.float32" if is_type else f"{text.segment(part.value)}.float"
                 return frame_of(at, one.first, text), _instead(text, part, new)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class PlainContainer:
+    """A list or dictionary of layers that is an attribute: where it is set, its text, and what to use instead."""
+
+    at: Frame
+    text: str
+    kind: str
+    edit: Edit | None
+
+
+_LISTED = re.compile(r"(?:[\w\[\].'\"]*\.)?(\w+)\[(['\"\w]+)\](\..*)?")
+
+
+def plain_container(timeline: Timeline, at: Frame | None, name: str) -> PlainContainer | None:
+    """Return the list or dictionary that a parameter is in: ``self.layers = [...]`` for ``layers[4].bias``.
+
+    Its modules have no names in the model (``layers.4.bias``): ``parameters()`` does not find them. Where the parameter
+    has no name at all, the line that made it must set the attribute, or append to it.
+    """
+    source, match = statement_at(timeline, at), _LISTED.fullmatch(name)
+    if source is None or at is None or (name and match is None):
+        return None
+    text, line = source
+    attribute = match[1] if match is not None else _container_of(line.node)
+    for one in text.statements:
+        match one.node:
+            case (
+                ast.Assign(targets=[ast.Attribute(value=ast.Name(), attr=attr) as target], value=value)
+                | ast.AnnAssign(target=ast.Attribute(value=ast.Name(), attr=attr) as target, value=ast.expr() as value)
+            ) if attr == attribute:
+                is_plain = isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp)
+                if not is_plain and not (isinstance(value, ast.Call) and called_name(value) in ("list", "dict")):
+                    continue  # a ModuleList, or what a function returns
+                whole = text.segment(value)
+                keyed = isinstance(value, ast.Dict | ast.DictComp) or whole.startswith("dict(")
+                made = text.segment(line.node)
+                kind = f"{'Parameter' if 'Parameter(' in made else 'Module'}{'Dict' if keyed else 'List'}"
+                prefix = "nn" if re.search(r"\bnn\.", "\n".join(text.rows)) else "torch.nn"
+                new = "" if whole in ("[]", "{}", "list()", "dict()") else whole
+                return PlainContainer(
+                    frame_of(at, one.first, text),
+                    text.segment(target),
+                    f"{prefix}.{kind}",
+                    _instead(text, value, f"{prefix}.{kind}({new})"),
+                )
+    return None
+
+
+def _container_of(node: ast.stmt) -> str:
+    """Return the attribute that a statement sets or appends to; empty for any other statement."""
+    match node:
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(), attr=attr)]):
+            return attr
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(), attr=attr), attr=method))
+        ):
+            return attr if method in ("append", "extend", "insert") else ""
+        case ast.AugAssign(target=ast.Attribute(value=ast.Name(), attr=attr)):
+            return attr
+    return ""

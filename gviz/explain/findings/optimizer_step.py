@@ -30,6 +30,7 @@ from gviz.explain.backward_passes import loss_scale, pass_started
 from gviz.explain.display_names import at_text, innermost, iteration_called, label, label_at, titled
 from gviz.explain.edit import (
     Edit,
+    PlainContainer,
     after,
     assignment_in_loop,
     before,
@@ -38,6 +39,7 @@ from gviz.explain.edit import (
     in_block,
     moved,
     parameter_last,
+    plain_container,
     plateaus_for_maxima,
     removed,
     statement_instead,
@@ -84,11 +86,33 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
         return
     requested_nodes = {event.node for _, event in survey.select(GradCaptured)}
     leaves = dict.fromkeys(event.node for _, event in survey.accumulated if event.node in survey.nodes)
+    listed: dict[str, list[Finding]] = {}
+    containers: dict[str, PlainContainer] = {}
     for node in leaves:
         is_data = node in requested_nodes and survey.nodes[node].created.kind != "parameter"
         finding = None if is_data or node in survey.optimized else unused_gradient(survey.timeline, node, survey.end)
-        if finding is not None:
+        if finding is None:
+            continue
+        container = plain_container(survey.timeline, finding.at, survey.timeline.info(node).name)
+        if container is None:
             yield finding
+        else:
+            containers[container.text] = container
+            listed.setdefault(container.text, []).append(finding)
+    for name, findings in listed.items():
+        yield _in_a_list(containers[name], findings)
+
+
+def _in_a_list(container: PlainContainer, findings: list[Finding]) -> Finding:
+    """Return one finding about all parameters of layers in a list, which the ``parameters()`` of a model leaves out."""
+    count = len(findings)
+    some = f"its {count} parameters have" if count > 1 else "its parameter has"
+    kind = "dictionary" if container.kind.endswith("Dict") else "list"
+    text = titled(f"{{}} is a plain {kind}: no optimizer updates what is in it", container.text)
+    unseen = Finding("frozen", f"{some} a gradient, but parameters() of the model leaves them out", findings[0].event)
+    fix = f"{container.text} = {container.kind}(...), which registers its elements with the model"
+    parts = (unseen, *findings[0].parts)
+    return replace(findings[0], text=text, parts=parts, fix=fix, at=container.at, suspected=False, edit=container.edit)
 
 
 # Unused gradients: of leaves that no optimizer step and no line of the program ever changes

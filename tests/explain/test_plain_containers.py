@@ -1,0 +1,80 @@
+"""Layers in a list or a dictionary, which the parameters() of a model leaves out, and layers that it has."""
+
+import pytest
+
+from gviz.explain.finding import lines
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+PROGRAM = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        MADE
+        self.out = nn.Linear(4, 1)
+    def forward(self, x):
+        USED
+        return self.out(x)
+net = Net()
+opt = torch.optim.SGD(PARAMETERS, lr=0.1)
+x, y = torch.randn(8, 4), torch.randn(8, 1)
+for step in range(3):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+EACH = "for layer in self.layers:\n    x = torch.tanh(layer(x))"
+
+
+def program(made, used=EACH, parameters="net.parameters()"):
+    text = PROGRAM.replace("PARAMETERS", parameters)
+    return text.replace("MADE", made.replace("\n", "\n        ")).replace("USED", used.replace("\n", "\n        "))
+
+
+PLAIN = {
+    "a list": (program("self.layers = [nn.Linear(4, 4) for _ in range(3)]  #!"), 6, "list", "nn.ModuleList(["),
+    "a list that grows": (
+        program("self.layers = []  #!\nfor _ in range(2):\n    self.layers.append(nn.Linear(4, 4))"),
+        4, "list", "nn.ModuleList()"),
+    "a dictionary": (
+        program("self.heads = {'a': nn.Linear(4, 4), 'b': nn.Linear(4, 4)}  #!",
+                "x = self.heads['a'](x) + self.heads['b'](x)"),
+        4, "dictionary", "nn.ModuleDict({"),
+    "parameters": (
+        program("self.scales = [nn.Parameter(torch.full((4,), 0.9)) for _ in range(2)]  #!",
+                "for scale in self.scales:\n    x = x * scale"),
+        2, "list", "nn.ParameterList(["),
+}  # fmt: skip
+REGISTERED = {
+    "a module list": program("self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])"),
+    "a sequence": program("self.layers = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))"),
+    "a list that the optimizer has, too": program(
+        "self.layers = [nn.Linear(4, 4) for _ in range(3)]",
+        parameters="[*net.parameters(), *(p for layer in net.layers for p in layer.parameters())]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", PLAIN)
+def test_layers_in_a_plain_container_are_one_finding_at_its_line(name, engine, checks):
+    text, count, kind, mended = PLAIN[name]
+    (one,) = checks.of_text(text, engine).found
+    assert (one.finding.kind, one.level) == ("never-stepped", "warning")
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    said = "\n".join(row for _, row, _ in lines(one.finding))
+    assert f"is a plain {kind}: no optimizer updates what is in it" in said
+    assert f"its {count} parameters have a gradient" in said
+    assert mended in one.finding.edit.new
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert (after.errors, [str(each) for each in after.found]) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", REGISTERED)
+def test_layers_that_an_optimizer_has_are_no_finding(name, engine, checks):
+    outcome = checks.of_text(REGISTERED[name], engine)
+    assert (outcome.errors, [str(one) for one in outcome.found]) == ([], [])
