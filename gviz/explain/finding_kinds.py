@@ -35,6 +35,7 @@ from gviz.explain.findings import (
     padded_sequence,
     parameters,
     prediction_range,
+    sample_order,
     second_backward,
     second_derivatives,
     train_eval_mode,
@@ -419,6 +420,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "scores that a relu keeps from being negative, for a loss of classes",
         find=prediction_range.rectified_scores,
+    ),
+    Kind(
+        "other-samples",
+        "warning",
+        "a target in another random order than the input of the model",
+        find=sample_order.other_samples,
     ),
     Kind(
         "target-in-input",

@@ -1,0 +1,92 @@
+"""Inputs and targets in two different random orders: each sample has the target of another one.
+
+Idea. A batch is often a selection by random indices. The rows of the input and those of the target belong together only
+if the same draw selects both. If the target of a loss was selected by a draw that selected nothing of its prediction,
+and the prediction by another one, they do not.
+
+Example. ``x = x[torch.randperm(n)]`` and ``y = y[torch.randperm(n)]``: the loss stays at that of a guess.
+
+Limits. Draws of numpy and orders of a data loader are not seen. If only one of both is permuted, as in a test with
+random labels, or both with draws that are made equal by seeds, it may be meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gviz.explain.display_names import label, label_at, titled
+from gviz.explain.finding import Finding
+from gviz.explain.operation_sets import LOSSES, SAME_NUMBERS
+from gviz.explain.program_source import called_function, called_lines
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.tracking import ancestors
+
+_SELECTIONS = ("getitem", "index", "index_select")
+_DRAWS = {"randperm", "randint"}
+_FEWEST = 4
+_MOST = 2_000
+
+
+def other_samples(survey: Survey) -> Iterator[Finding | None]:
+    """Yield losses whose target and prediction were selected by different draws: each line once."""
+    draws = _draws_of_selections(survey)
+    if len({*draws.values()}) < 2:
+        return
+    seen: set[int] = set()
+    for record in survey.ops(*LOSSES, "nll_loss", "sub"):
+        if record.created.stack in seen or not record.created.requires_grad:
+            continue
+        yield None
+        pair = list(survey.sources(record))[:2]
+        targets = [one for one in pair if not one.created.requires_grad and one.created.kind != "parameter"]
+        tracked = [one for one in pair if one.created.requires_grad]
+        if len(targets) != 1 or len(tracked) != 1 or not targets[0].shape:
+            continue
+        seen.add(record.created.stack)
+        target, prediction = (_selections_before(survey, one, draws) for one in (targets[0], tracked[0]))
+        orders = {draws[one] for one in target}
+        if not orders or not prediction or orders & {draws[one] for one in prediction}:
+            continue
+        rows = [[survey.nodes[one] for one in each] for each in (prediction, target)]
+        sources = [next(survey.sources(each[0])) for each in rows]
+        if sources[0].shape[:1] == sources[1].shape[:1] and sources[0].node != sources[1].node:
+            yield _finding(survey, record, rows[0][0], rows[1][0])
+
+
+def _draws_of_selections(survey: Survey) -> dict[int, int]:
+    """Return the random draw by which each selection of rows was made."""
+    draws = {}
+    for record in survey.ops(*_SELECTIONS):
+        sources = list(survey.sources(record))
+        if len(sources) != 2 or len(sources[1].shape) != 1 or sources[1].shape[0] < _FEWEST:
+            continue
+        index = sources[1]
+        while index.op in SAME_NUMBERS and (before := next(survey.sources(index), None)) is not None:
+            index = before
+        if index.created.kind == "constant" and called_function(survey.timeline, survey.at(index)) in _DRAWS:
+            draws[record.node] = index.node
+    return draws
+
+
+def _selections_before(survey: Survey, record: NodeRecord, draws: dict[int, int]) -> list[int]:
+    """Return the selections by a draw that a tensor depends on, the latest first."""
+    known = [
+        record.node,
+        *(node for node, _ in zip(ancestors(survey.timeline, record.node), range(_MOST), strict=False)),
+    ]
+    return sorted((node for node in known if node in draws), reverse=True)
+
+
+def _finding(survey: Survey, loss: NodeRecord, rows: NodeRecord, target: NodeRecord) -> Finding:
+    timeline = survey.timeline
+    names = label(timeline, target.node), label(timeline, rows.node)
+    text = titled("{} is in another random order than {}", *names)
+    orders = [list(survey.sources(one))[1] for one in (target, rows)]
+    by = (
+        f"{label_at(timeline, orders[0].node)} selects the targets, and {label_at(timeline, orders[1].node)} the inputs"
+    )
+    part = Finding("drawn", by, orders[1].seq, orders[1].node, at=survey.at(rows))
+    fix = "one draw for both: order = torch.randperm(n); x, y = x[order], y[order]"
+    seeds = [*called_lines(timeline, survey.at(target), "manual_seed", "seed")]
+    at = survey.at(target)
+    return Finding("other-samples", text, loss.seq, target.node, (part,), fix, at, suspected=len(seeds) > 1)

@@ -1,0 +1,81 @@
+"""Inputs and targets that are shuffled apart, and those that keep together or are shuffled on purpose."""
+
+import pytest
+
+from gviz.explain.finding import lines
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+PROGRAM = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+x = torch.randn(40, 4)
+y = (x.sum(1) > 0).long()
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+ONCE
+for step in range(4):
+    BATCH
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WHOLE = "loss = F.cross_entropy(net(x), y)"
+OF_BATCH = "loss = F.cross_entropy(net(xb), yb)"
+
+
+def program(once="", batch=WHOLE):
+    return PROGRAM.replace("ONCE", once).replace("BATCH", batch.replace("\n", "\n    "))
+
+
+APART = {
+    "the whole data": program("x = x[torch.randperm(40)]\ny = y[torch.randperm(40)]  #!"),
+    "each batch": program(
+        batch=f"xb = x[torch.randperm(40)[:8]]\nyb = y[torch.randperm(40)[:8]]  #!\n{OF_BATCH}"),
+    "drawn with replacement": program(
+        batch=f"xb = x[torch.randint(0, 40, (8,))]\nyb = y[torch.randint(0, 40, (8,))]  #!\n{OF_BATCH}"),
+    "an error of pairs": program(
+        batch="i, j = torch.randperm(40), torch.randperm(40)\nout = net(x.index_select(0, i))[:, 0]\n"
+              "want = y[j].float()  #!\nloss = ((out - want) ** 2).mean()"),
+}  # fmt: skip
+TOGETHER = {
+    "one order": program("order = torch.randperm(40)\nx, y = x[order], y[order]"),
+    "one order for each batch": program(batch=f"i = torch.randperm(40)[:8]\nxb, yb = x[i], y[i]\n{OF_BATCH}"),
+    "an order, then batches": program(
+        "order = torch.randperm(40)\nx, y = x[order], y[order]",
+        f"i = torch.randint(0, 40, (8,))\nxb, yb = x[i], y[i]\n{OF_BATCH}"),
+    "mixtures": program(
+        batch="i = torch.randperm(40)\nmixed = 0.7 * x + 0.3 * x[i]\nout = net(mixed)\n"
+              "loss = 0.7 * F.cross_entropy(out, y) + 0.3 * F.cross_entropy(out, y[i])"),
+    "random labels": program("y = y[torch.randperm(40)]"),
+    "a second batch of the same data": program(
+        batch="a, b = net(x[torch.randperm(40)]), x[torch.randperm(40)][:, :2]\nloss = ((a - b) ** 2).mean()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", APART)
+def test_a_target_in_another_order_is_found_at_its_selection(name, engine, checks):
+    text = APART[name]
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "other-samples"]
+    assert one.level == "warning"
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    said = "\n".join(row for _, row, _ in lines(one.finding))
+    assert "in another random order than" in said
+    assert "selects the targets" in said
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", TOGETHER)
+def test_samples_that_keep_their_targets_are_no_finding(name, engine, checks):
+    outcome = checks.of_text(TOGETHER[name], engine)
+    assert outcome.errors == []
+    assert "other-samples" not in [one.finding.kind for one in outcome.found]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_draws_that_seeds_may_make_equal_are_a_note(engine, checks):
+    text = program("torch.manual_seed(1)\nx = x[torch.randperm(40)]\ntorch.manual_seed(1)\ny = y[torch.randperm(40)]")
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "other-samples"]
+    assert one.level == "note"
