@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from rich.cells import cell_len
@@ -298,8 +299,8 @@ def parts(
 
     The boxes of nodes that are `bare` have no rows.
     """
-    ends = (node for link in shape.links for node in (link.node, *(user for user, _ in link.uses)))
-    nodes = list(dict.fromkeys([*(node for place in shape.places for node in place.nodes), *ends]))
+    inside, ends = (place.nodes for place in shape.places), (link.ends for link in shape.links)
+    nodes = list(dict.fromkeys(chain(chain.from_iterable(inside), chain.from_iterable(ends))))
     here = all_in_their_iteration(timeline, moment.n, moment.states(nodes))
     states = dict(zip(nodes, here, strict=True))
     before, bad = timeline.at(max(moment.n - 1, 0)), _first_bad(timeline, moment)

@@ -32,9 +32,29 @@ def all_in_their_iteration(
 ) -> Iterator[NodeState | None]:
     """Yield what `in_its_iteration` returns for each of several states."""
     iteration = timeline.iteration_at(n)
-    return (
-        state if state is None or not state.pass_nr else _in_iteration(timeline, iteration, state) for state in states
-    )
+    known = timeline.once(_known_states, iteration.index)
+    for state in states:
+        if state is None or not state.pass_nr:
+            yield state
+            continue
+        kept = known.get(id(state))
+        if kept is None or kept[0] is not state:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[id(state)] = kept = state, _in_iteration(timeline, iteration, state)
+        yield kept[1]
+
+
+_MOST_KNOWN = 100_000
+
+
+def _known_states(timeline: Timeline, index: int) -> dict[int, tuple[NodeState, NodeState]]:
+    """Return a cache of an iteration, by the identity of a state: a state is one object as long as it does not change.
+
+    Its own reference to the state keeps the identity valid.
+    """
+    del timeline, index
+    return {}
 
 
 def _in_iteration(timeline: Timeline, iteration: Iteration, state: NodeState) -> NodeState:

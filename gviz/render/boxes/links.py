@@ -35,6 +35,12 @@ class Link:
     tracked: bool = True
     label: str = ""
     since: int = 0
+    ends: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """The node and its users: the nodes whose states its look depends on, kept because each moment asks for them."""
+
+    def __post_init__(self) -> None:
+        """Collect the ends."""
+        object.__setattr__(self, "ends", (self.node, *dict.fromkeys(user for user, _ in self.uses)))
 
 
 @dataclass(frozen=True, slots=True)
