@@ -78,6 +78,7 @@ TRAINED = {
     "standardized": program(0.1, 8, STANDARDIZED),
     "a search for a rate": program(1e-9, 8, STANDARDIZED, "opt.param_groups[0]['lr'] *= 30\n    " + LOSS),
     "a loss that is multiplied": program(0.01, 8, STANDARDIZED, "loss = F.mse_loss(net(x), y) * 2.0 ** step"),
+    "an objective that is maximized": program(0.5, 12, STANDARDIZED).replace("lr=0.5", "lr=0.5, maximize=True"),
     "a few steps": program(1e-5, 4),
 }
 

@@ -7,8 +7,8 @@ inputs' size, so data of rms 1,800 needs a rate a million times smaller than dat
 Example. Areas of 600 to 3,000, numbers of rooms and ages go into ``nn.Linear(3, 1)``, with SGD and a rate of 0.01: the
 losses are 3932, 1.3e+13, 6.7e+22. The data needs to be standardized; a smaller rate would train the rooms too slowly.
 
-Limits. Losses of several kinds may balance each other, and a search for a learning rate raises the rate on purpose:
-both are left out.
+Limits. Losses of several kinds may balance each other, a search for a learning rate raises the rate on purpose, and an
+optimizer that maximizes is to raise its objective: all three are left out.
 """
 
 from __future__ import annotations
@@ -54,16 +54,19 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
     if len(values) < len(survey.passes) or not all(isfinite(value) and value > 0 for value in values):
         return
     start, end = max(values[:2]), values[-_RISES - 1 :]
-    if values[-1] > _TIMES * start and end == sorted(end) and not _rate_rises(timeline):
+    if values[-1] > _TIMES * start and end == sorted(end) and not _rises_on_purpose(timeline):
         yield _finding(survey, losses[-1][0], values)
 
 
-def _rate_rises(timeline: Timeline) -> bool:
-    """Return whether the learning rate is higher at the end than at the start, as in a search for a rate."""
+def _rises_on_purpose(timeline: Timeline) -> bool:
+    """Return whether an optimizer maximizes, or its rate is higher at the end than at the start."""
     rates = []
     for _, event in timeline.select((OptimizerStarted,)):
-        groups = [options_in(event.options, at).get("lr") for at in range(len(event.options))]
-        rates += [max((float(rate) for rate in groups if isinstance(rate, float | int)), default=0.0)]
+        groups = [options_in(event.options, at) for at in range(len(event.options))]
+        if any(group.get("maximize") for group in groups):
+            return True
+        known = (rate for group in groups if isinstance(rate := group.get("lr"), float | int))
+        rates.append(max(map(float, known), default=0.0))
     return bool(rates) and rates[-1] > 2 * rates[0]
 
 

@@ -7,14 +7,17 @@ Example. ``F.mse_loss(torch.sigmoid(net(x)), y)`` with ``y`` of mean 40: the sig
 gradient any more. Scores of classes after a relu are at least 0: with ``binary_cross_entropy_with_logits`` no
 probability is below one half.
 
-Limits. A target may be noisy, so a few elements outside are no finding: it takes a fifth of them. Values that were not
-kept are judged by their mean and extremes only. A clamp is left out, because it limits on purpose.
+Limits. A target may be noisy, so a few elements outside, or many that are just outside, are no finding: it takes a
+fifth of them, and a tenth of the target's variance. Values that were not kept are judged by their mean and extremes
+only. A clamp is left out, because it limits on purpose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
+
+import numpy as np
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import without_call
@@ -34,6 +37,9 @@ _LOSSES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 _ERRORS = {"pow", "square", "abs"}
 _SHARE = 0.2
 """The part of the targets outside from which on it is a finding."""
+
+_EXCESS = 0.1
+"""The part of the target's variance that the mean square of what is outside must have."""
 
 _SLACK = 0.05
 """How far outside an element counts, as a part of the range or of the largest target."""
@@ -74,7 +80,9 @@ def _outside(survey: Survey, target: NodeRecord, low: float, high: float) -> flo
     low, high = low - slack, high + slack
     array = survey.timeline.array(value)
     if array is not None:
-        return float(((array < low) | (array > high)).mean())
+        beyond = array - np.clip(array, low, high)
+        is_noise = (beyond**2).mean() < _EXCESS * array.var()
+        return 0.0 if is_noise else float((beyond != 0).mean())
     return 0.5 if not low <= stats.mean <= high else 0.0
 
 
