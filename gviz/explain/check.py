@@ -96,6 +96,8 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> LongWork[list
     of_one = [one.finding for one in kept.values() if one.finding.kind == "one-element"]
     constant = {at and (at.path, at.line) for one in of_one for at in (one.at, _site(timeline, one.node))}
     rest = [one for one in kept.values() if one.finding.kind not in _ZEROS or _line(one.finding) not in constant]
+    unused = {_line(one.finding) for one in rest if one.finding.kind == "never-stepped"}  # it names the parameters
+    rest = [one for one in rest if one.finding.kind != "lost-update" or _line(one.finding) not in unused]
     causes = [one.finding for one in rest if one.finding.kind in _CONSEQUENCES]
     rest = [one for one in rest if not any(_follows(timeline, one.finding, cause) for cause in causes)]
     rest = _without_nan_of_masks(rest)

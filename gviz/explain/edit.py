@@ -29,6 +29,7 @@ from gviz.explain.program_source import (
     program_text,
     scope_of,
     statement_at,
+    update_in_place,
     variables_of,
 )
 from gviz.source import syntax
@@ -905,6 +906,19 @@ def in_block(timeline: Timeline, at: Frame | None, head: str, statement: str = "
     inner = [statement] if statement else [row[len(indent) :] for row in text.rows[one.first - 1 : one.last]]
     rows = [f"{indent}{head}\n", *(f"{indent}{' ' * STEP}{row}\n" for row in inner)]
     return _lines(text, one.first, one.last, "".join([*rows, f"{indent}{then}\n" * bool(then)]))
+
+
+def written_to_variable(timeline: Timeline, at: Frame | None, name: str, value: str, *, off: bool) -> Edit | None:
+    """Replace ``p = p - lr * p.grad`` with a write in place, under ``torch.no_grad()`` unless gradients are `off`."""
+    source = statement_at(timeline, at)
+    if source is None:
+        return None
+    text, one = source
+    write = update_in_place(text.segment(one.node), name) if not off else ""
+    write = write or f"{name}.copy_({value})"
+    if off:
+        return statement_instead(timeline, at, write)
+    return in_block(timeline, at, "with torch.no_grad():", write) if "torch" in _imported(text) else None
 
 
 def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit | None:

@@ -27,6 +27,7 @@ from gviz.explain.findings import (
     loop,
     loss,
     loss_terms,
+    lost_update,
     mismatch,
     nan,
     no_gradient,
@@ -94,6 +95,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a write in place to a new tensor that nothing uses, such as a copy made by an index",
         find=in_place.lost_writes,
+    ),
+    Kind(
+        "lost-update",
+        "warning",
+        "an update that assigns to the variable of a loop, so that no parameter changes",
+        find=lost_update.lost_updates,
     ),
     Kind(
         "duplicate-index",
