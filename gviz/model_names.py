@@ -64,6 +64,15 @@ _paths: weakref.WeakKeyDictionary[Channel, _Paths] = weakref.WeakKeyDictionary()
 """By recording: the paths of the modules within the models that were called."""
 
 
+def plain_flags(root: Any, path: str) -> tuple[tuple[str, bool], ...]:
+    """Return the attributes ``requires_grad`` of a module at `path` and of modules in it, which autograd ignores.
+
+    Only instance attributes count: a class may define a property of this name.
+    """
+    flags = ((place, vars(module).get("requires_grad")) for place, module in modules_in(root, path))
+    return tuple((place, flag) for place, flag in flags if isinstance(flag, bool))
+
+
 def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield a module at `path` and all its submodules with their paths, each once.
 

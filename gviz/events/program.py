@@ -10,12 +10,18 @@ from gviz.source.site import Frame
 
 
 class ScopeEntered(Event, frozen=True):
-    """A module's forward starts: `name` is its path in the model (``net.fc1``), `kind` its class."""
+    """A module's forward starts: `name` is its path in the model (``net.fc1``), `kind` its class.
+
+    `plain_flags` are the attributes ``requires_grad`` that the program has set on the module and on modules in it, by
+    path. A module has no such property, so autograd does not read them. Only an outermost call has them. They are empty
+    in older traces.
+    """
 
     scope: Count
     parent: Count
     name: str
     kind: str
+    plain_flags: tuple[tuple[str, bool], ...] = ()
 
 
 class ScopeLeft(Event, frozen=True):

@@ -29,6 +29,7 @@ from gviz.explain.findings import (
     loss_terms,
     lost_update,
     mismatch,
+    module_flag,
     nan,
     no_gradient,
     noise_target,
@@ -383,6 +384,12 @@ KINDS: tuple[Kind, ...] = (
         find=loss.one_element,
     ),
     Kind("misspelled", "warning", "an attribute that is nearly called requires_grad, and that autograd does not read"),
+    Kind(
+        "module-flag",
+        "warning",
+        "requires_grad of a module, a plain attribute that freezes and unfreezes none of its parameters",
+        find=module_flag.module_flags,
+    ),
     Kind("swapped", "warning", "a loss whose input is data and whose target is trained"),
     Kind("summed-loss", "note", "a loss that sums over a batch instead of taking its mean", find=loss.summed_loss),
     Kind(

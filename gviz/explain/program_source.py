@@ -871,3 +871,69 @@ def _reads(node: ast.AST, name: str, without: ast.AST | None = None) -> Iterator
     if node is not without:
         for part in parts:
             yield from _reads(part, name, without)
+
+
+# Assignments of a flag to modules and tensors: ``model.encoder.requires_grad = False``
+
+
+@dataclass(frozen=True, slots=True)
+class FlagAssignment:
+    """A line that sets ``requires_grad`` of something to a constant.
+
+    `target` is its text, `loop` what a loop around the line goes through if the target is its variable, and `owner` the
+    class of ``self``.
+    """
+
+    at: Frame
+    target: str
+    flag: bool
+    loop: str
+    owner: str
+
+    def rank(self, path: str, kind: str) -> int:
+        """Return how well it fits the module of a class at a path: 1 is best, and 0 means that it is of no module."""
+        own, last = self.target.rpartition(".")[2], path.rpartition(".")[2]
+        if own == last or (self.owner and self.owner == kind):
+            return 1
+        if own in ("weight", "bias", "data") or "parameters(" in self.loop:
+            return 0
+        return 2 if self.loop else 3
+
+
+def flag_assignments(timeline: Timeline) -> Iterator[FlagAssignment]:
+    """Yield the lines of a program that set ``requires_grad`` to True or False as an attribute."""
+    for path in timeline.sources:
+        text = parsed_program(path, timeline.source(path) or "")
+        for one in text.statements if text is not None else ():
+            match one.node:
+                case ast.Assign(
+                    targets=[ast.Attribute(value=target, attr="requires_grad")],
+                    value=ast.Constant(value=bool() as flag),
+                ) if text is not None:
+                    names = names_read(target)
+                    loops = (outer for outer in reversed(one.around) if isinstance(outer, ast.For))
+                    loop = next((each for each in loops if any(_binds(each.target, name) for name in names)), None)
+                    items = text.segment(loop.iter) if loop is not None else ""
+                    frame = Frame(path, "", one.first, one.first, -1, -1)
+                    owner = method_class(one) if ast.unparse(target) == "self" else ""
+                    yield FlagAssignment(frame, text.segment(target), flag, items, owner)
+
+
+def method_class(one: Statement) -> str:
+    """Return the name of the innermost class around a statement; empty outside of classes."""
+    return next((outer.name for outer in reversed(one.around) if isinstance(outer, ast.ClassDef)), "")
+
+
+def class_reads(timeline: Timeline, name: str, attribute: str) -> bool:
+    """Return whether a class of the program reads an attribute of ``self``."""
+    for path in timeline.sources:
+        text = parsed_program(path, timeline.source(path) or "")
+        for one in text.statements if text is not None else ():
+            if isinstance(one.node, ast.ClassDef) and one.node.name == name:
+                reads = (part for part in ast.walk(one.node) if isinstance(part, ast.Attribute))
+                if any(
+                    part.attr == attribute and isinstance(part.ctx, ast.Load) and ast.unparse(part.value) == "self"
+                    for part in reads
+                ):
+                    return True
+    return False

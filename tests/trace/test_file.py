@@ -77,6 +77,7 @@ def test_every_kind_of_event_survives_being_encoded(kind):
         "unseen": "forward", "more": True,
         "readings": (e.Reading((("reduction", "sum"),), "sum of a", (("g", "g"),), ("a",)),),
         "path": ((0, 2, "values"),) if kind is e.Returned else "text",
+        "plain_flags": (("net.fc", False),),
         "given": (value(5.0), None), "per_group": (2, 0), "before": ((), (("lr", 0.5),)),
         "options": ((("lr", 0.25), ("betas", (0.9, 0.999)), ("fused", None), ("mode", "min")), (("lr", 1),)),
     }  # fmt: skip

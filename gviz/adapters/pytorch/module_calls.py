@@ -18,7 +18,7 @@ from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.events import Named, ScopeEntered, ScopeLeft
-from gviz.model_names import modules_in, parameters_in
+from gviz.model_names import modules_in, parameters_in, plain_flags
 from gviz.source import variables
 
 _COMPILED = "_orig_mod"
@@ -32,7 +32,8 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     around = ((names[id(module)], root) for names, root in reversed(thread.modules) if id(module) in names)
     path = next((f"{root}.{name}" if name else root for name, root in around), "")
     inner: dict[int, str] = {}
-    if not path:
+    is_outermost = not path
+    if is_outermost:
         path = _path(session, module, kind)
         if module._modules:
             inner = {id(inner): name for name, inner in _modules_in(module) if inner is not module}
@@ -44,7 +45,8 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     scope = 0
     if not session.is_outside:
         scope = channel.next_scope()
-        channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
+        flags = plain_flags(module, path) if is_outermost else ()
+        channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind, flags))
     thread.scopes.append(scope)
     _emit_broadcast(session, module)
 

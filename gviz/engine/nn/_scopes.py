@@ -17,7 +17,7 @@ from gviz.emit import Channel, Seen
 from gviz.engine import instrumentation
 from gviz.engine.modes import thread
 from gviz.events import Named, ScopeEntered, ScopeLeft
-from gviz.model_names import modules_in, parameters_in
+from gviz.model_names import modules_in, parameters_in, plain_flags
 
 Module = Any  # `gviz.engine.nn.module.Module`, which is built on this file
 
@@ -32,7 +32,8 @@ def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
     if model is not None:
         name_parameters(channel, model)
     scope = channel.next_scope()
-    channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__))
+    flags = () if thread.modules else plain_flags(module, path)
+    channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__, flags))
     thread.scopes.append(scope)
     thread.modules.append((module, path))
     try:

@@ -1,0 +1,101 @@
+"""An attribute ``requires_grad`` of a module, which changes none of its parameters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gviz.events import OptimizerStepped, ScopeEntered
+from gviz.explain.display_names import label, titled
+from gviz.explain.edit import statement_instead
+from gviz.explain.finding import Finding
+from gviz.explain.program_source import FlagAssignment, class_reads, flag_assignments
+from gviz.explain.recording_overview import Survey
+from gviz.values.number_text import times_text
+from gviz.values.plain_text import shown
+
+
+def module_flags(survey: Survey) -> Iterator[Finding | None]:
+    """Yield assignments ``module.requires_grad = False`` of modules whose parameters are trained all the same.
+
+    The opposite is reported, too: ``module.requires_grad = True`` where every parameter of the module stays frozen.
+
+    Idea. A recording shows which modules have such an attribute, the parameters that their calls use, and whether an
+    optimizer updates these. The text shows the line.
+
+    Limits. A module whose class reads the attribute itself is left out, and so is one without such a line, as with
+    `setattr`.
+    """
+    flagged = [event for event in survey.scopes.values() if event.plain_flags]
+    if not flagged:
+        return
+    leaves = (record.node for record in survey.nodes.values() if record.created.kind != "op")
+    tensors = {survey.timeline.info(node).name for node in leaves}
+    assignments = [one for one in flag_assignments(survey.timeline) if one.target not in tensors]
+    kinds = {event.name: event.kind for event in survey.scopes.values()}
+    reported: set[FlagAssignment] = set()
+    for (path, flag), used in _parameters_by_flag(survey).items():
+        yield None
+        if class_reads(survey.timeline, kinds.get(path, ""), "requires_grad"):
+            continue
+        fact = _still_trained(survey, used) if not flag else _still_frozen(survey, used)
+        ranks = {one: one.rank(path, kinds.get(path, "")) for one in assignments if one.flag == flag}
+        statement = min((one for one, rank in ranks.items() if rank), key=lambda one: ranks[one], default=None)
+        if fact is None or statement is None or statement in reported:
+            continue
+        reported.add(statement)
+        does = "unfreezes" if flag else "freezes"
+        text = titled(f"requires_grad of the module {{}} {does} nothing: only tensors have it", shown(path))
+        fix = f"{statement.target}.requires_grad_({flag}), which sets it for each parameter of the module"
+        edit = statement_instead(survey.timeline, statement.at, f"{statement.target}.requires_grad_({flag})")
+        yield Finding("module-flag", text, fact.event, fact.node, (fact,), fix, statement.at, edit=edit)
+
+
+def _parameters_by_flag(survey: Survey) -> dict[tuple[str, bool], dict[int, int]]:
+    """Return the parameters that each flagged module uses, with the event of their first use under the flag."""
+    used: defaultdict[tuple[str, bool], dict[int, int]] = defaultdict(dict)
+    flags: dict[int, tuple[tuple[str, bool], ...]] = {}
+    for record in survey.nodes.values():
+        scope = record.created.scope
+        if scope not in survey.scopes:
+            continue
+        if scope not in flags:
+            flags[scope] = _flags_of(survey, survey.scopes[scope])
+        for one in flags[scope]:
+            for source in survey.sources(record):
+                if source.created.kind == "parameter":
+                    used[one].setdefault(source.node, record.seq)
+    return used
+
+
+def _flags_of(survey: Survey, scope: ScopeEntered) -> tuple[tuple[str, bool], ...]:
+    """Return the flags of the module of a call and of the modules around it, the outermost first."""
+    around = survey.scopes[survey.outermost(scope.scope)].plain_flags
+    return tuple(one for one in around if scope.name == one[0] or scope.name.startswith(f"{one[0]}."))
+
+
+def _still_trained(survey: Survey, used: dict[int, int]) -> Finding | None:
+    """Return how often an optimizer has updated a parameter since its module was to be frozen; None for never."""
+    counts: defaultdict[int, int] = defaultdict(int)
+    last = 0
+    for seq, step in survey.select(OptimizerStepped):
+        for node in step.parameters:
+            if node in used and seq > used[node]:
+                counts[node] += 1
+                last = seq
+    if not counts:
+        return None
+    node = next(iter(counts))
+    others = f", and {len(counts) - 1} more of its parameters" if len(counts) > 1 else ""
+    text = f"an optimizer has updated {label(survey.timeline, node)} {times_text(counts[node])} since{others}"
+    return Finding("used", text, last, node)
+
+
+def _still_frozen(survey: Survey, used: dict[int, int]) -> Finding | None:
+    """Return that no parameter of a module requires a gradient; None if one does."""
+    states = survey.timeline.at(survey.end).states([*used])
+    if any(state is None or state.requires_grad for state in states):
+        return None
+    node, seq = next(iter(used.items()))
+    text = f"{label(survey.timeline, node)} requires no gradient, nor does any other parameter that it uses"
+    return Finding("frozen", text, seq, node)
