@@ -1461,6 +1461,66 @@ def misspelled(
 
 
 @dataclass(frozen=True, slots=True)
+class IgnoredGradient:
+    """A parameter of ``backward`` that its function never reads: its name, the line that returns, and an edit.
+
+    The edit multiplies what is returned by it.
+    """
+
+    name: str
+    at: Frame
+    edit: Edit | None
+
+
+def ignored_gradient(timeline: Timeline, function: str) -> IgnoredGradient | None:
+    """Return the incoming gradient that the backward of a function's class never reads; None if it may read it.
+
+    A backward that returns only None ignores it on purpose.
+    """
+    found = []
+    for path in timeline.sources:
+        text = parsed_program(path, timeline.source(path) or "")
+        for one in text.statements if text is not None else ():
+            owner = one.around[-1]
+            is_of_function = isinstance(owner, ast.ClassDef) and owner.name == function
+            if is_of_function and isinstance(one.node, ast.FunctionDef) and one.node.name == "backward" and text:
+                found.append(_ignored_by(text, one.node))
+    return found[0] if len(found) == 1 else None
+
+
+def _ignored_by(text: ProgramText, backward: ast.FunctionDef) -> IgnoredGradient | None:
+    arguments = backward.args
+    _, *names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)] or [""]
+    read = {name for statement in backward.body for name in names_read(statement)}
+    if not names or arguments.vararg or not read.isdisjoint({*names, "locals"}):
+        return None
+    returns = [part for part in ast.walk(backward) if isinstance(part, ast.Return) and part.value is not None]
+    values = [value for part in returns for value in _returned(part) if not _is_none(value)]
+    if not values:
+        return None
+    changes = [(value, _times(text, names[0], value)) for value in values]
+    at = Frame(text.path, backward.name, returns[-1].lineno, returns[-1].lineno, -1, -1)
+    return IgnoredGradient(names[0], at, _each(text, changes) if len(returns) == len(names) == 1 else None)
+
+
+def _returned(part: ast.Return) -> list[ast.expr]:
+    """Return the values that a statement returns."""
+    return part.value.elts if isinstance(part.value, ast.Tuple) else [part.value] if part.value is not None else []
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _times(text: ProgramText, factor: str, value: ast.expr) -> str:
+    """Return the text of a product with a variable."""
+    is_product = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div)
+    simple = is_product or isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Constant)
+    old = text.segment(value)
+    return f"{factor} * {old if simple else f'({old})'}"
+
+
+@dataclass(frozen=True, slots=True)
 class ModelTwice:
     """A line that copies a model onto itself: ``net.load_state_dict(net.state_dict())``, and the model's `name`."""
 

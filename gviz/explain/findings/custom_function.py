@@ -15,6 +15,7 @@ import numpy as np
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.explain.display_names import innermost, label, symbol, titled
+from gviz.explain.edit import ignored_gradient
 from gviz.explain.finding import Finding
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
@@ -189,14 +190,27 @@ def _rule_finding(survey: Survey, record: NodeRecord, one: GradientCheck) -> Fin
     elif factor:
         says = f"{number(factor)} times the gradient to"
     text = titled(f"the backward of {{}} sends {says} {{}}", label(timeline, record.node), to)
+    ignored = ignored_gradient(timeline, timeline.op(record.created.op).name) if expected.any() else None
+    if ignored is not None:
+        text = titled("the backward of {} ignores {}", label(timeline, record.node), ignored.name)
     size = f"it sends {_numbers(sent)}, where small changes of {to} show {_numbers(expected)}"
     size += _factor_words(factor, one.shape) if factor else ""
     rows = (size, f"{wrong.sum()} of the {len(wrong)} elements tried differ", *mismatch_patterns(one))
     parts = tuple(Finding("tried", row) for row in rows)
     fix = f"mend {name}.backward, if this is not intended; gradcheck #{record.node} in the debugger shows more"
     step = _last_step(survey, record)
+    if ignored is not None:
+        fix = f"multiply what it returns by {ignored.name}, the incoming gradient: the chain rule needs it"
+        edit = ignored.edit if _is_elementwise(survey, record) else None
+        return Finding("wrong-rule", text, step, record.node, parts, fix, ignored.at, edit=edit)
     at = _backward_line(survey, record, step)
     return Finding("wrong-rule", text, step, record.node, parts, fix, at, suspected=not factor)
+
+
+def _is_elementwise(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a product with the incoming gradient has the shape of each input that gets a gradient."""
+    inputs = [source for source in survey.sources(record) if source.created.requires_grad]
+    return prod(record.shape) == 1 or all(source.shape == record.shape for source in inputs)
 
 
 def _factor_words(factor: float, shape: tuple[int, ...]) -> str:
