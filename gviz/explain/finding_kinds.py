@@ -496,7 +496,7 @@ KINDS: tuple[Kind, ...] = (
         "a sum that starts with zeros and that a loop replaces, so that only its last term is used",
         find=loop.last_term,
     ),
-    Kind("cut-summand", "note", "a part of a loss without a path to trained parameters", find=loss.cut_summand),
+    Kind("cut-summand", "warning", "a part of a loss without a path to trained parameters", find=loss.cut_summand),
     Kind(
         "dropout-in-evaluation",
         "note",

@@ -941,7 +941,7 @@ EXPECTED = {
         "tensors throughout",
         "h.tolist()",
     ),
-    "penalty without create_graph": ("note", "cut-summand", ["is a part of"], "create_graph=True", "autograd.grad"),
+    "penalty without create_graph": ("warning", "cut-summand", ["is a part of"], "create_graph=True", "autograd.grad"),
     "head made after the optimizer": (
         "warning",
         "never-stepped",

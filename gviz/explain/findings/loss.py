@@ -9,13 +9,14 @@ from itertools import chain
 
 import numpy as np
 
-from gviz.events import Output
+from gviz.events import GradCaptured, OptimizerStepped, Output
 from gviz.explain.display_names import innermost, label, label_at, titled, why_cut
 from gviz.explain.edit import (
     Edit,
     divided_by_mask,
     operand,
     renamed_call,
+    switch_of,
     with_argument,
     with_keyword,
     without_call,
@@ -34,6 +35,7 @@ from gviz.explain.operation_sets import (
     SAME_NUMBERS,
     SOFTMAXES,
 )
+from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_source import called_function
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
@@ -890,7 +892,47 @@ def _summand_finding(survey: Survey, root: NodeRecord, record: NodeRecord, lost:
         part, fix = Finding("copied", text_taken, cut.born, lost, at=innermost(cut)), CREATE_GRAPH
         edit = with_keyword(timeline, innermost(cut), "grad", "create_graph", "True")
     at = how.at or innermost(cut)
-    return Finding("cut-summand", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
+    suspected = not _is_cut_by_mistake(survey, record, lost)
+    return Finding("cut-summand", text, record.seq, record.node, (part,), fix, at, suspected=suspected, edit=edit)
+
+
+def _is_cut_by_mistake(survey: Survey, record: NodeRecord, lost: int) -> bool:
+    """Return whether a term is most likely meant to train: it has ``.data`` of a parameter, or ``autograd.grad``.
+
+    A program that only adds it to the number of the loss says so by `detach` or `no_grad`. The optimizer may also be
+    what adds the gradient of the term, with ``weight_decay``.
+    """
+    timeline = survey.timeline
+    between = [timeline.info(node) for node in (record.node, *ancestors(timeline, record.node, up_to={lost}))]
+    if any(info.op.base_name == "detach" or info.created.switched_off for info in between):
+        return False
+    if any(switch_of(timeline, frames) is not None for frames in dict.fromkeys(info.frames for info in between)):
+        return False
+    cut, sources = timeline.info(lost), timeline.nodes.inputs_by_node.get(lost, ())
+    if cut.created.untracked == "data":
+        parameters = [node for node in sources if node in survey.optimized]
+        return bool(parameters) and not any(_is_decayed(survey, node) for node in parameters)
+    return cut.op.name == "grad" or (cut.created.kind == "constant" and _is_of_trained(survey, lost))
+
+
+def _is_decayed(survey: Survey, node: int) -> bool:
+    """Return whether a step has a weight decay for a parameter. AdamW does not count, since it has one by default."""
+    steps = survey.select(OptimizerStepped)
+    seq, step = next(((seq, step) for seq, step in steps if node in step.parameters), (0, None))
+    if step is None or step.kind == "AdamW":
+        return False
+    return bool(options_of(survey.timeline, node, seq).get("weight_decay"))
+
+
+def _is_of_trained(survey: Survey, node: int) -> bool:
+    """Return whether a result of ``autograd.grad`` depends on trained parameters."""
+    timeline = survey.timeline
+    value = timeline.info(node).created.first_value
+    seq = timeline.once(_gradients_taken, 0).get(value, 0) if value is not None else 0
+    captured = timeline.event(seq) if seq else None
+    pass_nr = captured.pass_nr if isinstance(captured, GradCaptured) else 0
+    roots = [root for _, event in survey.passes if event.pass_nr == pass_nr for root, _ in event.roots]
+    return not survey.optimized.isdisjoint(ancestors(timeline, *roots))
 
 
 # Targets outside of what a loss takes: 0 and 1 where it takes -1 and 1, or the other way round
