@@ -833,14 +833,18 @@ def cut_summand(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _untracked_summands(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, list[NodeRecord]]]:
-    """Yield the untracked terms of a loss, each with the tracked ones next to it."""
+    """Yield the untracked terms of a loss, each with the tracked ones next to it.
+
+    A term of one call is no part of the program's sum: the built-in engine's ``kl_div`` adds one of the target alone.
+    """
     waiting, seen = [root], {root.node}
     while waiting and len(seen) < _MOST_SUMMANDS:
         record = waiting.pop()
         sources = list(survey.sources(record))
         tracked = [source for source in sources if source.created.requires_grad]
         if record.op in _SUMMING:
-            yield from ((one, tracked) for one in sources if tracked and _is_result(one))
+            results = (one for one in sources if tracked and _is_result(one))
+            yield from ((one, tracked) for one in results if one.created.stack != record.created.stack)
         elif record.op not in _CARRYING_ONE_TERM or len(tracked) != 1:
             continue
         waiting += [source for source in tracked if source.node not in seen]
