@@ -180,18 +180,22 @@ def shared_data(torch):
 
 
 @pytest.mark.parametrize(
-    ("program", "leaves", "text"),
-    [(own_weights, 1, "240 params"), (own_data, 1, ""), (shared_data, 2, "")],
+    ("program", "expected", "text"),
+    [
+        (own_weights, ["h const", "step mul, sin, add ×60", "sum"], "240 params"),
+        (own_data, ["w leaf", "data ×60", "step mul, sin, sum, add ×60"], ""),
+        (shared_data, ["w leaf", "x const", "step mul, sin, sum, add ×60"], ""),
+    ],
     ids=["weights of each step", "data of each step", "data of all steps"],
 )
 @pytest.mark.parametrize("name", ["torch", "gviz.engine"])
-def test_what_each_step_makes_for_itself_lies_in_the_box_of_the_steps(tmp_path, name, program, leaves, text):
+def test_weights_of_each_step_lie_in_its_box_and_their_data_in_one(tmp_path, name, program, expected, text):
     scene, _ = drawn(recorded(tmp_path, program, engine(name)), level="modules")
-    (steps,) = [box for box in scene.boxes if "×" in box.title]
-    assert sum(box.role in ("leaf", "constant") for box in scene.boxes) == leaves
-    rows = " ".join(f"{row.label} {row.text}" for row in steps.rows)
+    assert titles(scene) == expected
+    rows = " ".join(f"{row.label} {row.text}" for box in scene.boxes if "step" in box.title for row in box.rows)
     assert text in rows
     assert ("params" in rows, ".grad" in rows) == (bool(text), bool(text))
+    assert {edge.target for edge in scene.edges if edge.kind == "forward"} <= {box.key for box in scene.boxes}
 
 
 def test_the_input_of_a_deep_net_has_an_arrow_though_its_first_node_is_not_tracked(tmp_path):

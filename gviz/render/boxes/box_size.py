@@ -226,7 +226,8 @@ def group_title(group: Group, last: NodeInfo, options: Options) -> str:
     if group.call.is_source_call:
         return _call_title(last, group.call.kind, options)
     if group.repeat is not None:
-        kind = "" if group.repeat.title == group.call.kind else f" {clipped(group.call.kind, options.longest_name)}"
+        has_kind = group.call.kind not in ("", group.repeat.title)
+        kind = f" {clipped(group.call.kind, options.longest_name)}" if has_kind else ""
         return f"{clipped_name(group.repeat.title, options.longest_name)}{kind} ×{group.repeat.count:,}"
     title = module_title(group.call, options.longest_name)
     return title.removeprefix("[+] ") if options.graph_filter.calls or not options.numbered else title

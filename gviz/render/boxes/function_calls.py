@@ -277,9 +277,8 @@ def with_repeats(
     repeats = _Repeats(graph, infos, signatures, frozenset(opened), sample)
     nodes = [node for node in graph.nodes if _is_placed(graph, infos, node)]
     repeats.search(nodes, 0)
-    own = repeats.own_leaves()
-    weights = {leaf for leaf in own if infos[leaf].created.requires_grad}
-    graph = replace(graph, loose={*graph.loose} | weights, owned={*graph.owned} | (own - weights))
+    weights = repeats.place_leaves()
+    graph = replace(graph, loose={*graph.loose} | weights)
     return replace(graph, calls=repeats.chains, repeats=repeats.repeats), frozenset(repeats.opened)
 
 
@@ -349,11 +348,12 @@ class _Repeats:
             if item.call is not None:
                 self.search(item.nodes, at_depth + 1)
 
-    def own_leaves(self) -> frozenset[int]:
-        """Return the leaves that are alike, one for each part of a repeat: they lie in its box, as parameters do.
+    def place_leaves(self) -> set[int]:
+        """Return the weights that are alike, one for each part of a repeat: they lie in its box, as parameters do.
 
-        A loop that makes two weights in each of 500 steps would otherwise have a thousand boxes above its own. The
-        first part may lack one: of ``h @ w[i]`` for a list of weights, it may have data in its place.
+        A loop that makes two weights in each of 500 steps would otherwise have a thousand boxes above its own. Data
+        that is alike becomes one box next to it: the input stays visible. The first part may lack one: of
+        ``h @ w[i]`` for a list of weights, it may have data in its place.
         """
         part_of = {
             node: (scope, number)
@@ -372,13 +372,25 @@ class _Repeats:
             part = next(iter(parts))
             if len(parts) == 1 and part is not None and leaf not in self.graph.owned:
                 alike.setdefault((part[0], self.signatures[leaf]), {}).setdefault(part[1], []).append(leaf)
-        return frozenset(
-            leaf
-            for (scope, _), by_part in alike.items()
-            if len(by_part) >= max(FEWEST, self.repeats[scope].count - 1)
-            for leaves in by_part.values()
-            for leaf in leaves
-        )
+        weights: set[int] = set()
+        for (scope, _), by_part in alike.items():
+            if len(by_part) < max(FEWEST, self.repeats[scope].count - 1):
+                continue
+            leaves = [leaf for each in by_part.values() for leaf in each]
+            if self.infos[leaves[0]].created.requires_grad:
+                weights.update(leaves)
+            else:
+                self._fold_data(leaves)
+        return weights
+
+    def _fold_data(self, leaves: Sequence[int]) -> None:
+        """Put equal data of the parts of a repeat into one box."""
+        names = {self.infos[leaf].name for leaf in leaves}
+        title = (names.pop() if len(names) == 1 else "") or "data"
+        call = ModuleCall(-REPEATS - leaves[0], f"{title} ×{len(leaves)}", "")
+        self.repeats[call.scope] = Repeat(title, len(leaves), tuple((leaf,) for leaf in leaves), (0, len(leaves)))
+        for leaf in leaves:
+            self.chains[leaf] = (call,)
 
     def _kind(self, item: _Item) -> Hashable:
         """Return a key that is equal for items that make the same calls.
