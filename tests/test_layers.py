@@ -78,9 +78,10 @@ INSIDE = {
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_process""",
     "render": """
-        theme comparison_text boxes.tensors boxes.fold boxes.links graphviz.process curve layout.model
-        layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.graph_options
-        layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
+        theme comparison_text boxes.tensors boxes.fold boxes.data_preparation boxes.links graphviz.process curve
+        layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row
+        boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles boxes.details
+        layout.columns
         cells.canvas boxes.selection boxes.function_calls boxes.graph_views boxes.box_size layout.routing
         boxes.structure boxes.node_rows boxes.state_words boxes.module_boxes scene figure legend page.changes
         cells.viewport graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level

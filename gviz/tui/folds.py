@@ -13,6 +13,9 @@ shows every node. Of a larger one, the view with the most boxes among those that
     running, a later one                        chosen for the iteration before it: a loop repeats one graph
 
 A view that is shown never changes by itself while the user steps, so no box moves.
+
+On a screen that shows the graph, what a program computes from its data before the model is collapsed at any level
+(`gviz.render.boxes.data_preparation`), until the user expands it.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
+from gviz.render.boxes.data_preparation import with_data
 from gviz.render.boxes.fold import (
     CALLS,
     FEW_BOXES,
@@ -135,7 +139,7 @@ class Folds:
         self._level: GraphLevel | None = None  # chosen by the user
         self._views: dict[int, GraphView | None] = {}  # by the index of the iteration; None shows every node
         self._was_edited_by_user = False  # whether the user has expanded or collapsed something in an automatic view
-        self._filter = Filter(frozenset({OPTIMIZER}))
+        self._filter = Filter(frozenset({OPTIMIZER}), data=True)  # of data, only screens have boxes: `_with_data`
         self._expanded: frozenset[str] = frozenset()
         self._seen: set[int] = set()
         self._known: dict[int, _KnownIteration] = {}  # by the index of the iteration, the one last used at the end
@@ -166,7 +170,8 @@ class Folds:
 
     def copy_collapsed(self, other: Folds) -> None:
         """Take the level and the collapsed modules of `other`, which belongs to another run of the same program."""
-        self._filter, self._level, self._expanded = Filter(other._filter.closed), other._level, other._expanded
+        self._filter = replace(Filter(other._filter.closed), data=other._filter.data)
+        self._level, self._expanded = other._level, other._expanded
         self._was_edited_by_user = other._was_edited_by_user
 
     def next_level(self, iteration: Iteration) -> GraphLevel:
@@ -185,7 +190,7 @@ class Folds:
     def choose_automatically(self) -> None:
         """Forget the level that the user has chosen, and what is expanded and collapsed."""
         self._level, self._expanded, self._was_edited_by_user = None, frozenset(), False
-        self._filter = replace(self._filter, closed=frozenset({OPTIMIZER}))
+        self._filter = replace(self._filter, closed=frozenset({OPTIMIZER}), data=True)
         self._views.clear()
 
     def automatic_view(self, iteration: Iteration) -> GraphView | None:
@@ -218,8 +223,8 @@ class Folds:
 
     def _choosing(self, graph: CallGraph) -> LongWork[GraphView | None]:
         """Return the view with the most boxes that are still easy to read; None if these are all nodes."""
-        base = Filter(frozenset({OPTIMIZER}))
-        if boxes(graph, base.closed) <= MOST_BOXES:
+        base = Filter(frozenset({OPTIMIZER}), data=True)
+        if boxes(graph, base.closed, data=True) <= MOST_BOXES:
             return None
         infos = {node: self.timeline.info(node) for node in graph.nodes}
         views: list[GraphView] = []
@@ -241,16 +246,29 @@ class Folds:
         below = closed_below(graph, 1) if level == "modules" else frozenset()
         return Filter(closed=below, calls=True, repeats=level == "modules")
 
+    def _node_filter(self, iteration: Iteration) -> Filter:
+        """Return the filter of an iteration in which every node has a box, except for what is collapsed."""
+        graph = self.graph(iteration) if self.chooses_views and self._filter.data else None
+        if graph is None or not graph.preparations:
+            return replace(self._filter, data=False)
+        return replace(self._filter, opened=self._expanded_in(graph))
+
+    def _with_data(self, graph: CallGraph) -> CallGraph:
+        """Return a graph with calls around data preparation, if a screen shows the graph."""
+        if not self.chooses_views:
+            return graph
+        return with_data(self.timeline, graph, {node: self.timeline.info(node) for node in graph.nodes})
+
     def graph_filter(self, iteration: Iteration) -> Filter:
         """Return the filter for an iteration."""
         unseen = not self.chooses_views and len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
         if not self.ready(iteration):
-            return self._filter
+            return replace(self._filter, data=False)
         if unseen and not self.timeline.contexts.flat:  # known without the graph, which is slow to build
             finished(self._collapse_large(self.graph(iteration)))
         self._seen.add(iteration.index)
         level = self._leveled(iteration)
-        return self._filter if level is None else self._level_graph(iteration, level).graph_filter
+        return self._node_filter(iteration) if level is None else self._level_graph(iteration, level).graph_filter
 
     def _level_graph(self, iteration: Iteration, level: GraphLevel | GraphView) -> _LevelGraph:
         """Return the calls of an iteration at the level.
@@ -263,7 +281,8 @@ class Folds:
         if known is None or known.graph is not graph or (known.level, known.user_filter, known.expanded) != here:
             collapsed = self._level_filter(graph, level)
             closed = (self._filter.closed | collapsed.closed) - self._expanded
-            graph_filter = replace(self._filter, closed=closed, calls=True, repeats=collapsed.repeats)
+            data = self._filter.data and bool(graph.preparations)
+            graph_filter = replace(self._filter, closed=closed, calls=True, repeats=collapsed.repeats, data=data)
             infos = {node: self.timeline.info(node) for node in graph.nodes}
             calls = with_calls(self.timeline, graph, infos)
             samples = self._samples(calls, infos) if collapsed.sample else frozenset[int]()
@@ -305,7 +324,7 @@ class Folds:
                 yield part
             else:
                 infos += map(self.timeline.info, part)
-        graph = yield from reading_graph(self.timeline, infos)
+        graph = self._with_data((yield from reading_graph(self.timeline, infos)))
         is_large = len(nodes) >= LARGE and not self.chooses_views
         if is_large and iteration.index not in self._seen and not self.timeline.contexts.flat:
             yield from self._collapse_large(graph)
@@ -340,15 +359,19 @@ class Folds:
 
     def _built(self, iteration: Iteration) -> CallGraph:
         infos, _ = shown_nodes(self.timeline, iteration, content="all")
-        return graph_of(self.timeline, infos.values())
+        return self._with_data(graph_of(self.timeline, infos.values()))
 
     def hides(self, iteration: Iteration) -> bool:
         """Return whether a node of an iteration may have no box of its own."""
         if not self.ready(iteration):
             return False
         graph_filter = self.graph_filter(iteration)
-        return graph_filter.calls or bool(
-            graph_filter.focus or graph_filter.closed - {OPTIMIZER} or self.timeline.contexts.steps_in(iteration)
+        return bool(
+            graph_filter.calls
+            or graph_filter.data
+            or graph_filter.focus
+            or graph_filter.closed - {OPTIMIZER}
+            or self.timeline.contexts.steps_in(iteration)
         )
 
     def folded(self, iteration: Iteration) -> Folded:
@@ -379,10 +402,11 @@ class Folds:
         otherwise = f"no collapsed {self._box_words(iteration)} contains the selected node"
         self._require(holds, path, "is not collapsed", otherwise)
         chosen = path or (box.path if box is not None else "")
+        is_data = not path and box is not None and box.is_data
         self._filter = replace(self._filter, closed=self._filter.closed - {chosen})
-        if self._leveled(iteration) is not None:
+        if is_data or self._leveled(iteration) is not None:
             self._expanded |= {chosen}
-        self._was_edited_by_user = True
+        self._was_edited_by_user |= not is_data
         return path or _name(box)
 
     def collapse(self, node: int, path: str = "") -> str:
@@ -397,6 +421,9 @@ class Folds:
         self._require(known, path, "is not a module that was called", otherwise)
         chosen = path or (call.path if call is not None else "")
         self._expanded -= {chosen}
+        if call is not None and call.is_data:
+            self._filter = replace(self._filter, data=True)
+            return _name(call)
         self._was_edited_by_user = True
         is_module = bool(path) or (call is not None and call.scope > -CALLS)
         if is_module and chosen not in self.collapsed(iteration):
@@ -406,12 +433,13 @@ class Folds:
     def collapse_all(self, iteration: Iteration) -> None:
         """Collapse every module."""
         self._expanded, self._was_edited_by_user = frozenset(), True
+        self._filter = replace(self._filter, data=True)
         self._collapse(frozenset(modules(self.graph(iteration))))
 
     def expand_all(self) -> None:
         """Expand every module, to all of its nodes."""
         self.level, self._expanded = "nodes", frozenset()
-        self._filter = replace(self._filter, closed=frozenset())
+        self._filter = replace(self._filter, closed=frozenset(), data=False)
 
     def focus(self, node: int = 0, *, ancestors: bool = False, radius: int = 0) -> None:
         """Show only the ancestors of a node, or the nodes near it; without a node, the whole graph."""
@@ -662,4 +690,4 @@ def _name(call: ModuleCall | None) -> str:
     """Return the name of a call for the user: its module, its function, or its repeat."""
     if call is None:
         return ""
-    return call.kind if call.is_source_call else call.path
+    return call.kind if call.is_source_call or call.is_data else call.path

@@ -11,11 +11,20 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from gviz.explain.display_names import LONGEST_CALL, MAX_TITLE, called, constant_value, own_name, public_name, title
+from gviz.explain.display_names import (
+    LONGEST_CALL,
+    MAX_TITLE,
+    called,
+    constant_value,
+    op_title,
+    own_name,
+    public_name,
+    title,
+)
 from gviz.explain.failed_call import FailedCall
 from gviz.explain.module_costs import costs
 from gviz.render.boxes.details import cut_text, cuts, detail_count, detail_width, remark
-from gviz.render.boxes.fold import Group, ModuleCall
+from gviz.render.boxes.fold import Group, ModuleCall, Preparation
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import box_key, chip_key
 from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES
@@ -116,6 +125,8 @@ class Rooms:
             role = "op" if self.roots.isdisjoint(group.inner) else "root"
         if self.options.density == "min":
             return Outline(key, last.node, role, text, cell_len(text), 1, group=group)
+        if group.preparation is not None:
+            return self._data(key, last, text, group, group.preparation)
         makes = group.call.path != OPTIMIZER  # an optimizer changes parameters and makes no tensor
         if self.options.density == "brief":
             wide = brief_module_width(text, last.created.first_value, makes=makes) + 4 * self.options.graph_filter.calls
@@ -129,6 +140,17 @@ class Rooms:
         height = 1 + has_contents(group, self.options) + gives + receives + grads + adds + bars
         width, height = self._with_cost(width, height, last.node, group)
         return Outline(key, last.node, role, text, width, height, group=group)
+
+    def _data(self, key: str, last: NodeInfo, text: str, group: Group, data: Preparation) -> Outline:
+        """Return the outline of data preparation: its number of operations, and the data that enters the graph."""
+        counted, value = cell_len(data_text(data, data.operations)), last.created.first_value
+        if self.options.density == "brief":
+            room = tensor_room(value) + BRIEF_GAP if data.is_entry else 0
+            width = max(cell_len(text) + BRIEF_NOTE, room + counted)
+            return Outline(key, last.node, "module", text, width, 2, group=group)
+        width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op") if data.is_entry else 0, counted)
+        height = 2 + (value_lines(value, self.options) if data.is_entry else 0)
+        return Outline(key, last.node, "module", text, width, height, group=group)
 
     def _with_cost(self, width: int, height: int, node: int, group: Group | None = None) -> tuple[int, int]:
         """Return the size of a box with room for the row of its cost, if it has one."""
@@ -225,12 +247,29 @@ def group_title(group: Group, last: NodeInfo, options: Options) -> str:
     """Return the title of the box of a collapsed call."""
     if group.call.is_source_call:
         return _call_title(last, group.call.kind, options)
+    if group.preparation is not None:
+        return _data_title(group.preparation, last, options)
     if group.repeat is not None:
         has_kind = group.call.kind not in ("", group.repeat.title)
         kind = f" {clipped(group.call.kind, options.longest_name)}" if has_kind else ""
         return f"{clipped_name(group.repeat.title, options.longest_name)}{kind} ×{group.repeat.count:,}"
     title = module_title(group.call, options.longest_name)
     return title.removeprefix("[+] ") if options.graph_filter.calls or not options.numbered else title
+
+
+def _data_title(data: Preparation, last: NodeInfo, options: Options) -> str:
+    """Return the title of data preparation: ``[+] x #28``, ``[+] data not used here``."""
+    sign = "[+] " if options.numbered else ""
+    if data.is_entry:
+        number = f" #{last.node}" if options.numbered and options.density not in ("min", "brief") else ""
+        return f"{sign}{clipped_name(last.name or op_title(last), options.longest_name)}{number}"
+    return f"{sign}data" if data.is_used else f"{sign}data not used here"
+
+
+def data_text(data: Preparation, made: int = 0) -> str:
+    """Return ``12 operations on data``; ``3 of 12 operations on data`` while some are not `made`."""
+    some = f"{made} of " if made else ""
+    return f"{some}{data.operations} operation{'s' * (data.operations != 1)} on data"
 
 
 def _call_title(last: NodeInfo, name: str, options: Options) -> str:

@@ -48,7 +48,8 @@ class ModuleCall:
 
     A scope below 0 represents other groups of nodes. A backward pass contains the nodes that it made, and the step of
     an optimizer contains the nodes that it computed. A call of a function (`is_source_call`) and a repeat (`is_repeat`)
-    have such scopes, too: see `gviz.render.boxes.function_calls`.
+    have such scopes, too: see `gviz.render.boxes.function_calls`. So has data preparation (`is_data`): see
+    `gviz.render.boxes.data_preparation`.
     """
 
     scope: int
@@ -75,11 +76,16 @@ class ModuleCall:
     @property
     def is_repeat(self) -> bool:
         """Return whether it represents several equal calls, or iterations of a loop."""
-        return self.scope <= -REPEATS
+        return -DATA < self.scope <= -REPEATS
+
+    @property
+    def is_data(self) -> bool:
+        """Return whether it represents operations that prepare data."""
+        return self.scope <= -DATA
 
 
-CALLS, REPEATS = 1 << 40, 1 << 41
-"""Scopes at or below ``-CALLS`` are calls of functions, scopes at or below ``-REPEATS`` are repeats."""
+CALLS, REPEATS, DATA = 1 << 40, 1 << 41, 1 << 42
+"""Scopes down from ``-CALLS`` are calls of functions, down from ``-REPEATS`` repeats, down from ``-DATA`` data."""
 
 Closed = frozenset[str | int]
 
@@ -102,6 +108,18 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Preparation:
+    """Operations on data that are drawn as one box, and how many they are.
+
+    Something else uses their last result (`is_entry`), or several results (`is_used`), or the graph uses none.
+    """
+
+    operations: int
+    is_entry: bool
+    is_used: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """The part of a graph to show, and the calls to collapse.
 
@@ -110,6 +128,7 @@ class Filter:
     * `inside`: scopes of calls; only the nodes made in them, and the inputs of these nodes.
     * `calls`: one box for all nodes of one function call.
     * `repeats`: one box for equal parts; with a `sample` the first part is shown by itself.
+    * `data`: one box for operations that prepare data.
     * `opened`: scopes of calls that are expanded, whatever the other fields say.
     """
 
@@ -121,6 +140,7 @@ class Filter:
     calls: bool = False
     repeats: bool = False
     sample: bool = False
+    data: bool = False
     opened: frozenset[int] = frozenset()
 
 
@@ -137,7 +157,8 @@ class CallGraph:
     owns (`owned`).
 
     `units` maps the scopes of modules that call only one function to its name. `wrappers` are the scopes of modules
-    that call only one module. `repeats` maps the scopes of repeats to their description.
+    that call only one module. `repeats` and `preparations` map the scopes of repeats and of data preparation to their
+    description. Nodes of `shared_data` lie in the data preparation of several results.
     """
 
     nodes: Sequence[int]
@@ -149,14 +170,17 @@ class CallGraph:
     units: Mapping[int, str] = field(default_factory=dict)
     wrappers: Collection[int] = frozenset()
     repeats: Mapping[int, Repeat] = field(default_factory=dict)
+    preparations: Mapping[int, Preparation] = field(default_factory=dict)
+    shared_data: Mapping[int, tuple[ModuleCall, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """A collapsed call as one box: its `inner` nodes in order of creation, and its `parameters` and `buffers`.
 
-    Parameters of a module that is called twice belong to both groups. `does` names the only function that a module
-    calls. `repeat` describes the equal parts that the group represents.
+    Parameters of a module that is called twice belong to both groups. So does shared data, which counts as buffers.
+    `does` names the only function that a module calls. `repeat` describes the equal parts that the group represents,
+    `preparation` the operations on data.
     """
 
     call: ModuleCall
@@ -165,11 +189,17 @@ class Group:
     buffers: tuple[int, ...] = ()
     does: str = ""
     repeat: Repeat | None = None
+    preparation: Preparation | None = None
 
     @property
     def nodes(self) -> tuple[int, ...]:
         """Return all nodes that the group represents."""
         return (*self.inner, *self.parameters, *self.buffers)
+
+    @property
+    def is_unused(self) -> bool:
+        """Return whether it is data that the graph does not use."""
+        return self.preparation is not None and not self.preparation.is_used
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +217,7 @@ def fold(graph: CallGraph, graph_filter: Filter) -> Folded:
     inner: dict[int, list[int]] = {}
     for node, call in homes.items():
         inner.setdefault(call.scope, []).append(node)
-    owners = _owners(graph, kept, homes)
+    owners = _owners(graph, kept, homes) | _data_owners(graph, kept, graph_filter)
     owned: dict[int, list[int]] = {}
     for node, scopes in owners.items():
         for scope in scopes:
@@ -203,16 +233,21 @@ def fold(graph: CallGraph, graph_filter: Filter) -> Folded:
         Group(
             closed[scope],
             tuple(inner[scope]),
-            tuple(node for node in owned.get(scope, ()) if node in inside and node not in graph.owned),
-            tuple(node for node in owned.get(scope, ()) if node in inside and node in graph.owned),
+            tuple(node for node in owned.get(scope, ()) if node in inside and not _is_buffer(graph, node)),
+            tuple(node for node in owned.get(scope, ()) if node in inside and _is_buffer(graph, node)),
             graph.units.get(scope, ""),
             graph.repeats.get(scope),
+            graph.preparations.get(scope),
         )
         for scope in closed
         if scope in worth
     ]
     hidden = {node for group in groups for node in group.nodes}
     return Folded(tuple(node for node in kept if node not in hidden), tuple(groups))
+
+
+def _is_buffer(graph: CallGraph, node: int) -> bool:
+    return node in graph.owned or node in graph.shared_data
 
 
 def _homes(graph: CallGraph, nodes: Collection[int], graph_filter: Filter) -> dict[int, ModuleCall]:
@@ -234,7 +269,8 @@ def _homes(graph: CallGraph, nodes: Collection[int], graph_filter: Filter) -> di
 def closed_in(graph: CallGraph, calls: Sequence[ModuleCall], graph_filter: Filter) -> ModuleCall | None:
     """Return the outermost collapsed call of a chain, or the call around it if that contains nothing else."""
     for at, call in enumerate(calls):
-        is_one = graph_filter.calls and (call.scope in graph.units or call.scope <= -CALLS)
+        is_one = graph_filter.calls and (call.scope in graph.units or call.is_source_call or call.is_repeat)
+        is_one = is_one or (graph_filter.data and call.is_data)
         if (
             is_one or call.path in graph_filter.closed or call.scope in graph_filter.closed
         ) and call.scope not in graph_filter.opened:
@@ -249,6 +285,8 @@ def around(graph: CallGraph, node: int) -> tuple[ModuleCall, ...]:
 
     Calls of one module count as shared, even if each user lies in another of them.
     """
+    if node in graph.shared_data:
+        return graph.shared_data[node][:1]
     if node not in graph.loose and node not in graph.buffers:
         return graph.calls.get(node, ())
     users = [graph.calls.get(user, ()) for user in graph.nodes if node in graph.inputs.get(user, ())]
@@ -269,7 +307,7 @@ def calls_of(graph: CallGraph) -> list[ModuleCall]:
 
 def modules(graph: CallGraph) -> dict[str, str]:
     """Return the path and the class of every module that was called, in the order of the calls."""
-    return {call.path: call.kind for call in calls_of(graph)}
+    return {call.path: call.kind for call in calls_of(graph) if not call.is_data}
 
 
 def closed_below(graph: CallGraph, depth: int) -> Closed:
@@ -299,9 +337,9 @@ def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -
     return closed_below(graph, 0)
 
 
-def boxes(graph: CallGraph, closed: Closed, *, calls: bool = False) -> int:
+def boxes(graph: CallGraph, closed: Closed, *, calls: bool = False, data: bool = False) -> int:
     """Return how many boxes there are when some modules are collapsed."""
-    folded = fold(graph, Filter(closed, calls=calls))
+    folded = fold(graph, Filter(closed, calls=calls, data=data))
     return len(folded.shown) + len(folded.groups)
 
 
@@ -327,6 +365,14 @@ def _owners(graph: CallGraph, kept: Collection[int], homes: Mapping[int, ModuleC
         if node in kept and None not in calls and is_of_one:
             owners[node] = scopes
     return owners
+
+
+def _data_owners(graph: CallGraph, kept: Collection[int], graph_filter: Filter) -> dict[int, set[int]]:
+    """Return the collapsed data preparations that contain each node of shared data, if all of them are collapsed."""
+    if not graph_filter.data:
+        return {}
+    owners = ((node, {call.scope for call in calls}) for node, calls in graph.shared_data.items() if node in kept)
+    return {node: scopes for node, scopes in owners if graph_filter.opened.isdisjoint(scopes)}
 
 
 def _module_path(calls: Sequence[ModuleCall]) -> str:

@@ -30,6 +30,7 @@ from functools import lru_cache
 
 from gviz.events.operation_names import DOCUMENTED
 from gviz.explain.display_names import is_mask, public_name
+from gviz.render.boxes.data_preparation import with_data
 from gviz.render.boxes.details import is_inside_call
 from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, Filter, ModuleCall, Repeat
 from gviz.source import syntax
@@ -219,6 +220,7 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
         info.node
         for info in infos.values()
         if info.created.kind == "constant" and (dict(info.created.attrs).get("number") is True or is_mask(info.created))
+        if not any(call.is_data for call in chains.get(info.node, ()))
     }
     return replace(
         graph,
@@ -233,10 +235,12 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
 def with_level(
     timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInfo], graph_filter: Filter
 ) -> tuple[CallGraph, Filter]:
-    """Return the graph with the function calls and repeats that a filter needs, and the filter with what they expand.
+    """Return the graph with the data, function calls and repeats that a filter needs, and the filter for it.
 
     Then `fold` can make the boxes.
     """
+    if graph_filter.data:
+        graph = with_data(timeline, graph, infos)
     if graph_filter.calls:
         graph = with_calls(timeline, graph, infos)
     if graph_filter.repeats:
@@ -285,7 +289,7 @@ def with_repeats(
 def _is_placed(graph: CallGraph, infos: Mapping[int, NodeInfo], node: int) -> bool:
     """Return whether a node lies in calls of the program, or is an operation that the program called directly."""
     chain = graph.calls.get(node, ())
-    return chain[0].of_program if chain else infos[node].created.kind == "op"
+    return chain[0].of_program and not chain[0].is_data if chain else infos[node].created.kind == "op"
 
 
 def _signature(graph: CallGraph, info: NodeInfo) -> Hashable:

@@ -90,7 +90,7 @@ class GraphViews:
         folded = fold(graph, replace(graph_filter, opened=opened))
         titles = tuple(_repeat_text(group.repeat) for group in folded.groups if group.repeat is not None)
         hint = next((path for group in folded.groups if group.repeat is not None for path in group.repeat.modules), "")
-        several = [group.call for group in folded.groups if len(group.nodes) > 1]
+        several = [group.call for group in folded.groups if len(group.nodes) > 1 and not group.call.is_data]
         return GraphView(
             graph_filter,
             len(folded.shown) + len(folded.groups),

@@ -49,7 +49,7 @@ class Boxes:
 
     A use that is a key of `chips` starts at a chip of the leaf, not at its own box. All uses in one collapsed module
     have one chip: the chip of the use in `shared`. No line leads to a box that is `apart`: a collapsed optimizer, which
-    uses every parameter.
+    uses every parameter, and data that the graph does not use.
     """
 
     of: Mapping[int, str]

@@ -14,9 +14,17 @@ from msgspec.structs import replace as replace_struct
 
 from gviz.events import GradFlowed
 from gviz.explain.hook_effects import HookEffect
-from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, WIDEST_VALUE, Outline, has_contents, tensor_room
+from gviz.render.boxes.box_size import (
+    BRIEF_GAP,
+    BRIEF_TENSOR,
+    WIDEST_VALUE,
+    Outline,
+    data_text,
+    has_contents,
+    tensor_room,
+)
 from gviz.render.boxes.details import cut_text, cuts
-from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Repeat, shared
+from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Preparation, Repeat, shared
 from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.state_words import State, cut_word, has_no_gradient, state_word
@@ -37,6 +45,8 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     if state is not None and state.outputs:
         own = now.own(now.timeline.info(place.node), state.outputs[0], 0)
         state = replace_struct(state, outputs=(own, *state.outputs[1:]))
+    if group.preparation is not None:
+        return _data(place, group, group.preparation, state, now)
     if now.options.density == "brief":
         return _brief(place, group, state, now)
     node_count = sum(now.states[node] is not None for node in group.inner)
@@ -61,6 +71,20 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     if group.repeat is not None and len(group.repeat.modules) > 1:
         rows.append(_bars(group.repeat, group, now))
     return fitting_rows(rows, place, now)
+
+
+def _data(place: Outline, group: Group, data: Preparation, state: NodeState | None, now: Now) -> tuple[Row, ...]:
+    """Return what a box of data preparation shows: the data that enters the graph, and the number of operations."""
+    there = sum(now.states[node] is not None and now.timeline.info(node).created.kind == "op" for node in group.nodes)
+    counted = Row(data_text(data, there if 0 < there < data.operations else 0), "muted")
+    if not data.is_entry:
+        return (counted,)
+    value = state.outputs[0].value if state is not None and state.outputs else None
+    if now.options.density == "brief":
+        gives = _gives(place, state, tensor_room(value))
+        return replace(gives, label="", is_left=True), replace(counted, shares_line=True)
+    first = now.timeline.info(place.node).created.first_value
+    return fitting_rows([counted, as_grid(replace(_gives(place, state), label="value"), value, first, now)], place, now)
 
 
 def _contents(group: Group, now: Now) -> str:
@@ -187,7 +211,7 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
 
     A bad state applies if one of its nodes has it, a good state if all nodes have it.
     """
-    inner = [now.states[node] for node in group.inner]
+    inner = [now.states[node] for node in (group.inner if group.preparation is None else group.nodes)]
     there = [state for state in inner if state is not None]
     if not there:
         return ("pending",)
@@ -319,7 +343,7 @@ def module_tree(graph: CallGraph) -> list[Module]:
     """Return every module that was called, followed by the modules in it. A parameter lies where all its uses lie."""
     modules: dict[str, Module] = {}
     for node, chain in _chains(graph):
-        for depth, call in enumerate(chain):
+        for depth, call in enumerate(chain if not chain or not chain[0].is_data else ()):
             module = modules.setdefault(call.path, Module(call.path, call.kind, depth))
             if node in graph.loose:
                 module.parameters.append(node)

@@ -166,8 +166,10 @@ def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo
         single = (node for node in (*group.parameters, *group.buffers) if count[node] == 1)
         of |= dict.fromkeys((*group.inner, *single), module_key(group.call))
     groups = frozenset(module_key(group.call) for group in folded.groups)
-    optimizers = frozenset(module_key(group.call) for group in folded.groups if group.call.path == OPTIMIZER)
-    boxes = Boxes(of, {}, groups=groups, apart=optimizers)
+    apart = frozenset(
+        module_key(group.call) for group in folded.groups if group.call.path == OPTIMIZER or group.is_unused
+    )
+    boxes = Boxes(of, {}, groups=groups, apart=apart)
     many = len(folded.shown) + len(folded.groups) > options.split_above
     return _split(boxes, {node: infos[node] for node in folded.shown}, own) if many else boxes
 

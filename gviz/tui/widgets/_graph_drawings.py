@@ -17,6 +17,9 @@ from gviz.tui.glyphs import Glyphs
 
 KEPT = 4
 
+DATA_COLLAPSED = "data collapsed"
+"""What the title of the graph says if operations on data are in boxes."""
+
 
 @dataclass(frozen=True, slots=True)
 class DrawingKey:
@@ -88,13 +91,15 @@ class Drawings:
         What an automatic view has collapsed is the text of `collapsed_text`.
         """
         parts, limit = len(self.parts(shown)), self._folds.shown_part()
-        closed = sum(place.group is not None for place in self.get(shown).shape.places)
+        groups = [place.group for place in self.get(shown).shape.places if place.group is not None]
+        closed = sum(group.preparation is None for group in groups)
         is_leveled = shown.graph_filter.calls
         is_automatic = is_leveled and bool(self.collapsed_text(shown))
         words = [
             self._folds.level if is_leveled and not is_automatic else "",
             f"part {shown.part + 1} of {parts}" if parts > 1 else "",
             limit,
+            DATA_COLLAPSED if closed < len(groups) and not is_automatic else "",
             f"{closed} collapsed call{'' if closed == 1 else 's'}" if closed and not is_leveled else "",
         ]
         return ", ".join(filter(None, words))

@@ -48,7 +48,7 @@ from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.panel_arrangement import LEAST_GRAPH_ROWS, label_density, panel_title
 from gviz.tui.styled_lines import Line
-from gviz.tui.widgets._graph_drawings import Drawings
+from gviz.tui.widgets._graph_drawings import DATA_COLLAPSED, Drawings
 from gviz.tui.widgets.node_panel import node_tip
 from gviz.tui.widgets.panel_messages import NodePointed, OverviewPointed, Pressed
 from gviz.tui.widgets.text_panel import AROUND_TITLE, Sized, Styled, StyledRow
@@ -566,6 +566,8 @@ class GraphCanvas(Painted, can_focus=True):
         texts = [f"{text}. {more}" if more else text for text in collapsed]
         texts += [f"{text}, {self._level_key}: more" for text in collapsed[-1:] if self._level_key]
         titles = [panel_title("graph", ": ".join((name, text))) for text in (*texts, *collapsed[-1:])]
+        if not titles and DATA_COLLAPSED in shown_part and self._expand_key:
+            titles.append(panel_title("graph", f"{name}. {self._expand_key}: expand"))
         titles = titles or [panel_title("graph", name)]
         room = self.outer_size.width - AROUND_TITLE
         title = next((one for one in titles if cell_len(one) <= room), titles[-1])
