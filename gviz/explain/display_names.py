@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
@@ -13,7 +13,7 @@ from gviz.explain.operation_sets import RESHAPING, RESHAPING_CALLS
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Moment, Timeline
-from gviz.values.plain_text import abridged, clipped, clipped_name, file_line, file_name, shown
+from gviz.values.plain_text import abridged, abridged_label, clipped, clipped_name, file_line, file_name, shown
 from gviz.values.value_text import CUT, short
 
 MAX_TITLE = 28
@@ -92,8 +92,8 @@ def label(timeline: Timeline, node: int) -> str:
 def titled(text: str, *names: str) -> str:
     """The title of a finding: a text with ``{}`` for each name, in at most `MOST_TITLE` characters.
 
-    Names that do not fit lose their middles, the longest first. The number in front of a node's name is kept, so that
-    two names stay distinct.
+    Names that do not fit lose their middles, the longest first. The number in front of a node's name is kept. Names
+    without numbers that would be equal then lose their common beginning instead, so that they stay distinct.
     """
     room = MOST_TITLE - len(text.format(*("" for _ in names)))
     widths: dict[int, int] = {}
@@ -102,7 +102,20 @@ def titled(text: str, *names: str) -> str:
     ):
         widths[place] = min(len(names[place]), max(room // left, _LEAST_NAME))
         room -= widths[place]
-    return text.format(*(abridged(name, widths[place]) for place, name in enumerate(names)))
+    labels = [abridged_label(name, widths[place]) for place, name in enumerate(names)]
+    for short_name in {*labels}:
+        equal = {at: names[at] for at, one in enumerate(labels) if one == short_name}
+        if len({*equal.values()}) > 1:
+            for at, name in equal.items():
+                labels[at] = clipped(CUT + name[_common(equal.values()) :], widths[at])
+    return text.format(*labels)
+
+
+def _common(names: Collection[str]) -> int:
+    """Return the number of characters before the part in which names differ."""
+    first, last = min(names), max(names)
+    same = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    return max(first.rfind(".", 0, same), first.rfind("_", 0, same)) + 1
 
 
 _LEAST_NAME = 9

@@ -49,8 +49,12 @@ def clipped(text: str, width: int) -> str:
 
 
 def clipped_name(name: str, width: int) -> str:
-    """Return the safe name in at most `width` characters: a path loses its beginning first, then any name its end."""
-    return clipped(without_beginning(shown(name), width), width)
+    """Return the safe name in at most `width` characters: a path loses its beginning first, then any name its middle.
+
+    ``encoder.0.attention.out.weight`` becomes ``…attention.out.weight``. The name may be followed by its operation, as
+    in `abridged_label`.
+    """
+    return abridged_label(without_beginning(shown(name), width), width)
 
 
 def without_beginning(text: str, width: int, ellipsis: str = "…", length: Callable[[str], int] = len) -> str:
@@ -66,11 +70,64 @@ def without_beginning(text: str, width: int, ellipsis: str = "…", length: Call
     return text
 
 
-def abridged(text: str, width: int) -> str:
-    """Return the safe text in at most `width` characters; the middle of a longer one becomes ``…``."""
+def abridged(text: str, width: int, ellipsis: str = "…") -> str:
+    """Return the safe text in at most `width` characters; the middle of a longer one becomes ``…``.
+
+    A name is cut where its parts begin, and its last parts stay whole: ``discriminator.0.bias`` becomes
+    ``discr….0.bias``, and ``scale_of_the_attention_block`` becomes ``scale…_attention_block``. If the last part is too
+    long for that, both ends of the text have the same length.
+    """
     plain = shown(text)
-    half = (width - 1) // 2
-    return plain if len(plain) <= width else f"{plain[: width - 1 - half]}…{plain[len(plain) - half :]}"
+    if len(plain) <= width:
+        return plain
+    room = width - len(ellipsis)
+    starts = [match.start() for match in _PART.finditer(plain)]
+    least = min(starts[0] if starts else 0, max(room // 8, 1))
+    if plain.startswith(ellipsis):
+        least = -len(ellipsis)  # the beginning is cut already
+    start = next((start for start in starts if len(plain) - start <= room - least), None)
+    if start is None:
+        half = room // 2
+        return f"{plain[: room - half]}{ellipsis}{plain[len(plain) - half :]}"
+    if least < 0:
+        return f"{ellipsis}{plain[start + 1 :]}"
+    head = plain[: room - (len(plain) - start)]
+    whole = max((one for one in (*starts, start) if len(head) - MOST_LOST <= one <= len(head)), default=len(head))
+    return f"{head[:whole]}{ellipsis}{plain[start:]}"
+
+
+_PART = re.compile(r"(?<=\w)[._ ](?=\w)")
+"""Where the next part of a name begins."""
+
+MOST_LOST = 3
+"""How many characters of the beginning of a name are given up for the beginning of whole parts."""
+
+
+def abridged_label(text: str, width: int, ellipsis: str = "…") -> str:
+    """Return the label of a node, ``#4 loss = mean``, in at most `width` characters.
+
+    The number stays. A long operation loses its middle, next to a long name it is left out.
+    """
+    plain = shown(text)
+    if len(plain) <= width:
+        return plain
+    match = _LABEL.fullmatch(plain)
+    number, name, operation = match.groups("") if match else ("", plain, "")
+    room = width - len(number)
+    left = room - len(name) - len(" = ")
+    if operation and left >= min(len(operation), LEAST_OPERATION):
+        return f"{number}{name} = {abridged(operation, left, ellipsis)}"
+    left = room - len(operation) - len(" = ")
+    if operation and len(operation) <= LEAST_OPERATION and left >= min(len(name), LEAST_NAME):
+        return f"{number}{abridged(name, left, ellipsis)} = {operation}"
+    return f"{number}{abridged(name, room, ellipsis)}"
+
+
+_LABEL = re.compile(r"((?:[^=#]* of )?#\d+ )?(.+?)(?: = (.+))?")
+"""An output of a node, the number of the node, its name or names, and its operation."""
+
+LEAST_NAME, LEAST_OPERATION = 8, 12
+"""The fewest characters of a name that is abridged next to an operation, and of an operation next to a name."""
 
 
 def file_name(path: str) -> str:

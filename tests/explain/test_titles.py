@@ -69,6 +69,14 @@ def test_names_that_do_not_fit_lose_their_middles_and_stay_distinct(names):
     assert title == whole if len(whole) <= MOST_TITLE else title.count("…") == sum("encoder" in name for name in names)
 
 
+def test_names_without_numbers_stay_distinct():
+    text = "the parameters {} and {} have equal gradients in all iterations"
+    title = titled(text, LONG, LONG.replace("11", "12"))
+    assert len(title) <= MOST_TITLE
+    assert "11" in title
+    assert "12" in title
+
+
 def test_a_short_name_stays_whole_next_to_a_long_one():
     assert titled("{} was changed in place, but {} needs it", f"#1 {LONG}", "#2 out = mul").endswith(
         "#2 out = mul needs it"

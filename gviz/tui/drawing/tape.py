@@ -20,7 +20,7 @@ from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.styled_lines import Line, fitted, line, plain
 from gviz.values.number_text import shape_text
-from gviz.values.plain_text import without_beginning
+from gviz.values.plain_text import abridged_label, without_beginning
 from gviz.values.value import Value
 from gviz.values.value_text import added, bad_text, fitting, grad, or_unknown, share, short
 
@@ -115,7 +115,7 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
     return line(
         *([(gutter, "now"), (glyphs.stop, "error")] if marked and first else [(f"{gutter} ", "now")]),
         (f"{node if first else '':>{columns.number - 1}} ", "muted"),
-        (_cell(without_beginning(title, columns.node - 1, glyphs.cut, cell_len), columns.node, glyphs), style),
+        (_cell(_fitting(title, columns.node - 1, glyphs), columns.node, glyphs), style),
         (_cell(inputs, columns.inputs, glyphs), "muted"),
         (
             _cell(_pair(value, state, other, columns.value - 1), columns.value, glyphs),
@@ -129,6 +129,11 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
         ),
         (fitted(glyphs.text(note_text), columns.note, glyphs.cut), "muted"),
     )
+
+
+def _fitting(title: str, width: int, glyphs: Glyphs) -> str:
+    """Return a title that has room in a column: a path loses its beginning first, then a name its middle."""
+    return abridged_label(without_beginning(title, width, glyphs.cut, cell_len), width, glyphs.cut)
 
 
 def _title(info: NodeInfo, output_nr: int) -> str:
