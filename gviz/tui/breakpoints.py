@@ -20,6 +20,7 @@ from gviz.query import expressions
 from gviz.query_syntax.condition import condition
 from gviz.query_syntax.stop_condition import AtFinding, Stop
 from gviz.trace.breakpoint_hits import Hit, Hits, stretches
+from gviz.trace.graph_state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.tui.stop_reason import Reason
 from gviz.values.number_text import typed_count
@@ -299,7 +300,8 @@ class Breakpoints:
         if not hits:
             return None
         hit, one = min(hits, key=lambda pair: (pair[0].n, pair[1].number))
-        text = f"breakpoint {one.number}" + (f": {hit.note}" if hit.note else "")
+        note = hit.note or (one.stop.event if isinstance(one, Breakpoint) and one.stop.event in BAD else "")
+        text = f"breakpoint {one.number}" + (f": {note}" if note else "")
         return BreakpointStop(hit.n, Reason("breakpoint", text, one.number))
 
 

@@ -184,13 +184,22 @@ def _needing(words: Sequence[Span], room: int) -> Iterator[tuple[str, str, int]]
 
 
 def _pieces(word: str, first: int, rest: int) -> list[str]:
-    """Return a word in pieces that fit, if it is wider than a row; the line number of a file is one piece."""
+    """Return a word in pieces that fit, if it is wider than a row; the line number of a file is one piece.
+
+    A long name is broken where its parts begin, if its last piece is not longer than a row then.
+    """
     if cell_len(word.rstrip()) <= max(first, rest):
         return [word]
     file, _, number = word.rpartition(":")
     if file and number[:1].isdigit() and cell_len(number) < rest:
         return [*chop_cells(file, rest), f":{number}"]
-    return chop_cells(word, rest)
+    breaks = [match.end() for match in _BREAK.finditer(word) if 0 < cell_len(word[: match.end()]) <= rest]
+    at = next((at for at in reversed(breaks) if cell_len(word[at:].rstrip()) <= rest), 0)
+    return [word[:at], word[at:]] if at else chop_cells(word, rest)
+
+
+_BREAK = re.compile(r"\w[_.(,/](?=\w)")
+"""Where a long word may be broken: before the next part of a name, a call or a path."""
 
 
 def _stripped(row: list[Span]) -> Line:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TypeAlias
 
-from gviz.events import DataSet, GradAccumulated, GradSet, OptimizerStarted, StorageWritten
+from gviz.events import DataSet, GradAccumulated, GradFlowed, GradSet, OptimizerStarted, StorageWritten
 from gviz.explain.display_names import called, frame_text, iteration_called
 from gviz.explain.finding import Finding
 from gviz.explain.program_source import line_text
@@ -15,7 +16,7 @@ from gviz.trace.navigation import stops
 from gviz.trace.timeline import Moment, Timeline
 from gviz.trace.whole_iterations import RecordedIterations
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
-from gviz.tui.styled_lines import Line, bar_cells, cells, fitted, labelled, largest_of, line, plain, wrapped
+from gviz.tui.styled_lines import Line, Span, bar_cells, cells, fitted, labelled, largest_of, line, plain, wrapped
 from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, shown
 
@@ -246,16 +247,35 @@ def _rows(summary: Progress) -> Iterator[Sequence[float | None]]:
 
 
 def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Line]:
-    """Yield the cause and the fix where the first nan or infinity appears; nothing at any other moment."""
+    """Yield place, cause, fix and next keys where the first nan or infinity appears; nothing at any other moment."""
     if not moment.actor or len(timeline) > SEARCHED or moment.n != timeline.error_index.first_bad():
         return
     finding = timeline.once(_why_nonfinite, moment.n)
-    kind = timeline.error_index.kind_of_first_bad()
-    yield from wrapped(line((f"the first {kind} appears here", "error")), width)
-    yield from labelled("why", [(finding.parts[0].text if finding.parts else finding.text, "")], width)
-    if finding.fix:
-        yield from labelled("fix", [(finding.fix, "title")], width)
+    kind, info = timeline.error_index.kind_of_first_bad(), timeline.info(moment.actor)
+    rule = "backward of " * isinstance(moment.event, GradFlowed)
+    yield from wrapped(line((f"the first {kind}: {rule}#{info.node} {called(info)}", "error")), width, 2)
+    rows: list[tuple[str, list[Span]]] = [
+        ("at", [(frame_text(finding.at), "")] if finding.at is not None else []),
+        ("why", [(_without_statistics(finding.parts[0] if finding.parts else finding), "")]),
+        ("fix", [(finding.fix, "title")] if finding.fix else []),
+        ("next", [("e", "key"), (" why in full, ", ""), ("S", "key"), (" back", "")]),
+    ]
+    for name, spans in rows:
+        if spans:
+            yield from labelled(name, spans, width, _CAUSE_COLUMN)
     yield ()
+
+
+def _without_statistics(finding: Finding) -> str:
+    """Return a cause without the statistics of the result, which the row of its value shows."""
+    return _STATISTICS.sub("", finding.text)
+
+
+_CAUSE_COLUMN = 5
+"""Where the text of a cause begins: a narrow panel needs the room."""
+
+_STATISTICS = re.compile(r" = \([\d,]+\)(?: \S[^:]*)?")
+"""The statistics of a result in its computation: `` = (64,1) [-4.73 .. -2.41] μ -3.42 rms 3.5 ! 42 nan``."""
 
 
 def _why_nonfinite(timeline: Timeline, n: int) -> Finding:
