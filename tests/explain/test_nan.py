@@ -681,3 +681,41 @@ def test_the_negative_argument_of_another_call_is_named(tmp_path):
     (one,) = [it for it in check(recorded_text(text, tmp_path, "torch")) if it.finding.kind == "nan-born"]
     assert "it takes the logarithm of #" in one.finding.parts[0].text
     assert one.finding.fix.startswith("keep #")
+
+
+CAUSAL = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+proj, out = nn.Linear(6, 6), nn.Linear(6, 3)
+x, y = torch.randn(4, 5, 6), torch.randint(0, 3, (4, 5))
+MASK
+h = proj(x)
+scores = h @ x.transpose(1, 2)
+scores = scores.masked_fill(HIDDEN, float("-inf"))
+loss = F.cross_entropy(out(F.softmax(scores, -1) @ x).flatten(0, 1), y.flatten())
+loss.backward()
+"""
+WITH_DIAGONAL = {
+    "an upper triangle": (
+        "mask = torch.triu(torch.ones(5, 5)).bool()  #!", "mask", "triu(torch.ones(5, 5), diagonal=1)"),
+    "a part of a larger one": (
+        "mask = torch.triu(torch.ones(9, 9)) == 1  #!", "mask[:5, :5]", "triu(torch.ones(9, 9), diagonal=1)"),
+    "a lower triangle": (
+        "mask = torch.tril(torch.ones(5, 5), diagonal=-1)  #!", "mask == 0", "tril(torch.ones(5, 5), diagonal=0)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("name", WITH_DIAGONAL)
+def test_a_causal_mask_that_hides_the_diagonal_is_found_where_it_is_made(name, engine, checks):
+    mask, hidden, mended = WITH_DIAGONAL[name]
+    text = CAUSAL.replace("MASK", mask).replace("HIDDEN", hidden)
+    (one,) = checks.of_text(text, engine).found
+    assert (one.finding.kind, one.level) == ("nan-born", "error")
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "hides the whole first row" in one.finding.text
+    assert mended in one.finding.edit.new
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert (after.errors, [str(each) for each in after.found]) == ([], [])

@@ -620,8 +620,38 @@ def _born(timeline: Timeline, node: int) -> Finding:
         facts, remedy = (*facts, Finding("used", f"in the step of {shown(kind)}", info.born, node)), _IN_HALF
     elif is_branch_of_where(timeline, node):
         remedy = SAFE_INPUT
+    if info.op.base_name in MASKING and (own := _own_position_hidden(timeline, info)) is not None:
+        return replace(own, parts=(*own.parts, *facts))
     edit = _edit(timeline, info, remedy)
     return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info), edit=edit)
+
+
+def _own_position_hidden(timeline: Timeline, info: NodeInfo) -> Finding | None:
+    """Return what is wrong with a causal mask that hides the diagonal, too: its first row hides everything.
+
+    The finding is at the line that makes the triangle.
+    """
+    operands = [timeline.info(source) for source, _ in info.created.inputs if source]
+    masks = [(one, one.created.first_value) for one in operands if one.created.first_value is not None]
+    mask, value = next(((one, value) for one, value in masks if value and value.dtype == "bool"), (None, None))
+    array = timeline.array(value) if value is not None else None
+    if mask is None or array is None or array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] < 2:
+        return None
+    rows = array.reshape(-1, *array.shape[-2:])
+    if not (rows == np.triu(np.ones(array.shape[-2:], bool))).all():
+        return None
+    hides = f"{label_at(timeline, mask.node)} also hides each position from itself: its first row hides every position"
+    part = Finding("mask", hides, mask.born, mask.node)
+    makers = (timeline.info(one) for one in (mask.node, *ancestors(timeline, mask.node)))
+    maker = next((one for one in makers if one.op.base_name in ("triu", "tril")), mask)
+    at = innermost(maker)
+    diagonal = "1" if maker.op.base_name == "triu" else "0"
+    edit = with_keyword(timeline, at, maker.op.base_name, "diagonal", diagonal)
+    text = titled("the mask of {} hides the whole first row, whose softmax is nan", label(timeline, info.node))
+    return Finding("nan-born", text, info.born, info.node, (part,), _DIAGONAL, at, edit=edit)
+
+
+_DIAGONAL = "leave the diagonal out of what is hidden: torch.triu(..., diagonal=1)"
 
 
 def _edit(timeline: Timeline, info: NodeInfo, remedy: str) -> Edit | None:
