@@ -60,7 +60,8 @@ def broadcast(survey: Survey) -> Iterator[Finding | None]:
         if len(record.shape) == 2 and record.shape[0] != record.shape[1]:
             continue
         if _column_and_row(*(source.shape for source in pair)):
-            yield _broadcast_finding(survey, record, pair)
+            if not _is_outer(survey, record, pair):
+                yield _broadcast_finding(survey, record, pair)
         elif record.op in _DIFFERENCES and _is_one_target_for_each(survey, record, *pair):
             yield _target_finding(survey, record, *pair)
 
@@ -211,6 +212,41 @@ def _before_widening(survey: Survey, record: NodeRecord) -> NodeRecord:
     """Return the argument of a loss function before it was expanded."""
     source = next(survey.sources(record), None) if record.op == "expand" else None
     return record if source is None else _before_widening(survey, source)
+
+
+def _is_outer(survey: Survey, record: NodeRecord, pair: list[NodeRecord]) -> bool:
+    """Return whether the program wants every pair of elements, as a matrix of differences or a table of products does.
+
+    It does if it makes the column on the same line (``x[:, None] - x``), if both are one tensor, if the result meets
+    data of its own shape, or if it is multiplied as a matrix.
+    """
+    if survey.unwrapped(pair[0]).node == survey.unwrapped(pair[1]).node:
+        return True
+    at = survey.at(record)
+    column = max(pair, key=lambda one: len(one.shape))
+    made = survey.at(column) if column.op in _MAKING_COLUMNS else None
+    if at is not None and made is not None and (made.path, made.line) == (at.path, at.line):
+        return True
+    waiting, seen = [record.node], {record.node}
+    while waiting and len(seen) < _MOST_SUMMANDS:
+        for user in (survey.nodes.get(node) for node in survey.timeline.nodes.users(waiting.pop())):
+            if user is None or user.node in seen:
+                continue
+            seen.add(user.node)
+            others = [one for one in survey.sources(user) if one.shape == record.shape and one.node not in seen]
+            if user.op in _WEIGHTED or any(_is_given(one) for one in others):
+                return True
+            if user.shape == record.shape:
+                waiting.append(user.node)
+    return False
+
+
+_MAKING_COLUMNS = {"unsqueeze", "getitem", "view", "reshape"}
+
+
+def _is_given(record: NodeRecord) -> bool:
+    """Return whether a tensor is data."""
+    return not record.created.requires_grad and record.created.kind != "parameter"
 
 
 def _column_and_row(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -538,6 +538,10 @@ def not_reached(question: Question, text: str, last: NodeInfo) -> Finding:
         text = titled("{} is only updated, like all others: nothing uses the result", name)
         fix = "leave it out of these parameters, or use it in what the loss is made from"
         return Finding("not-reached", text, 0, question.node, (used,), fix, innermost(last), suspected=True)
+    if fresh is None and _leads_to_taken_gradient(question):
+        text = titled("{} got no gradient: only the derivative of its result is trained", name)
+        fix = "nothing, if it is a constant that the derivative does not depend on, as the last bias of an energy is"
+        return Finding("not-reached", text, 0, question.node, (used,), fix, innermost(last), suspected=True)
     if fresh is None:
         fix = (
             _OF_NUMBERS if _takes_numbers(question.timeline, innermost(last)) else "call backward() on a result of that"
@@ -549,6 +553,29 @@ def not_reached(question: Question, text: str, last: NodeInfo) -> Finding:
     at = innermost(fresh)
     edit = without_call(question.timeline, at, "Parameter") or without_arrays(question.timeline, at)
     return Finding("not-reached", text, fresh.born, question.node, parts, _OF_NUMBERS, at, edit=edit)
+
+
+def _leads_to_taken_gradient(question: Question) -> bool:
+    """Return whether results of a node lead to the root of an ``autograd.grad`` with ``create_graph``."""
+    timeline = question.timeline
+    roots = {
+        node
+        for _, event in timeline.select((BackwardStarted,))
+        if event.create_graph and event.inputs
+        for node, _ in event.roots
+    }
+    waiting, seen = [question.node], {question.node}
+    while waiting and len(seen) < _MOST_FOLLOWED:
+        for user in timeline.nodes.users(waiting.pop()):
+            if user in roots:
+                return True
+            if user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return False
+
+
+_MOST_FOLLOWED = 2_000
 
 
 def _copied_leaf(question: Question) -> NodeInfo | None:

@@ -51,7 +51,16 @@ from gviz.explain.findings.error import used_up
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.grad_history import is_zero
 from gviz.explain.operation_sets import LOSSES
-from gviz.explain.parameter_updates import Steps, all_frozen, next_step, options_of, steps_by, why_nothing, write_place
+from gviz.explain.parameter_updates import (
+    Steps,
+    all_frozen,
+    next_step,
+    options_of,
+    step_of,
+    steps_by,
+    why_nothing,
+    write_place,
+)
 from gviz.explain.program_source import (
     arguments,
     assignment,
@@ -778,12 +787,27 @@ def repeated_step(survey: Survey) -> Iterator[Finding | None]:
                 used.pop(node, None)
             case OptimizerStepped(parameters=parameters, raised="", stack=stack) if parameters:
                 before = {used.get(node, 0) for node in parameters}
-                if 0 not in before and not any(_is_nested_step(timeline, seq, other) for other in before):
+                is_own = 0 not in before and not any(_is_nested_step(timeline, seq, other) for other in before)
+                if is_own and not _is_written_back(survey, parameters[0], max(before), seq):
                     first.setdefault(stack, (seq, max(before)))
                     counts[stack] += 1
                 used |= {node: seq for node in parameters if node in used}
     for stack, (seq, earlier) in first.items():
         yield _repeated_finding(survey, seq, earlier, counts[stack])
+
+
+def _is_written_back(survey: Survey, parameter: int, earlier: int, seq: int) -> bool:
+    """Return whether the program wrote to a parameter between two steps, as a search that tries another length does."""
+    record = survey.nodes.get(parameter)
+    storages = {output.storage for output in record.created.outputs} if record is not None else set()
+    timeline = survey.timeline
+    started = next((step.said for step in timeline.contexts.steps_at(seq)), seq)
+    return any(
+        (isinstance(event, StorageWritten) and event.storage in storages)
+        or (isinstance(event, DataSet) and event.node == parameter)
+        for n, event in timeline.select((StorageWritten, DataSet), earlier + 1, started)
+        if step_of(timeline, parameter, n) is None
+    )
 
 
 def _is_nested_step(timeline: Timeline, seq: int, earlier: int) -> bool:
@@ -1275,8 +1299,14 @@ def clipped_late(survey: Survey) -> Iterator[Finding | None]:
                 if node in clipped and node in stepped:
                     yield _late_finding(timeline, node, clipped[node], stepped[node])
                     return
-            case GradSet(node=node) if node in stepped and is_clipping(event.stack):
+            case GradSet(node=node) if node in stepped and is_clipping(event.stack) and _changes(timeline, seq, node):
                 clipped[node] = seq
+
+
+def _changes(timeline: Timeline, seq: int, node: int) -> bool:
+    """Return whether an event changes a ``.grad``: a clipping to a large norm only measures it."""
+    before, after = (timeline.at(n).state(node) for n in (seq - 1, seq))
+    return before is None or after is None or before.outputs[0].grad != after.outputs[0].grad
 
 
 def _late_finding(timeline: Timeline, node: int, seq: int, step: int) -> Finding:

@@ -99,7 +99,8 @@ def _paths(survey: Survey, *, smallest: bool) -> Iterator[list[Waypoint]]:
     for leaves in sizes.values():
         by_size = sorted(leaves, key=lambda leaf: leaves[leaf][0], reverse=not smallest)
         paths = (path_to(survey.timeline, node, seq, size) for node in by_size for size, seq in [leaves[node]])
-        yield from islice((path for path in paths if not is_cancelled(path)), 1)
+        useful = (path for path in paths if not is_cancelled(path) and not _is_summed_away(survey.timeline, path))
+        yield from islice(useful, 1)
 
 
 def _size_before_hooks(timeline: Timeline, node: int, pass_nr: int, seq: int) -> float | None:
@@ -115,6 +116,20 @@ def _size_before_hooks(timeline: Timeline, node: int, pass_nr: int, seq: int) ->
 def is_cancelled(path: list[Waypoint]) -> bool:
     """Return whether the last operation cancelled nearly all of it: a bias before a normalization has no effect."""
     return len(path) > 2 and path[-2].size < CANCELLED * path[-3].size
+
+
+_ADDING = ("addmm", "add", "linear", "convolution", "baddbmm")
+
+
+def _is_summed_away(timeline: Timeline, path: list[Waypoint]) -> bool:
+    """Return whether a bias gets nothing because its gradient, a sum over the batch, cancels: a shift has no effect.
+
+    An invariance of the loss does that, such as ``z - z.mean(0)``. The weight of the layer gets its gradient.
+    """
+    if len(path) < 2 or timeline.info(path[-2].node).op.base_name not in _ADDING:
+        return False
+    value = timeline.info(path[-1].node).created.first_value
+    return value is not None and len(value.shape) <= 1 and path[-1].size < CANCELLED * path[-2].size
 
 
 def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys.maxsize) -> list[Waypoint]:
