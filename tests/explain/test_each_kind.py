@@ -963,3 +963,46 @@ def test_later_alarms_are_parts_of_the_first():
 def test_control_characters_of_a_strange_trace_are_not_printed():
     (alarm,) = watched((40, "\x1b[2J"), since=(39,), program=("\x1b]0;x\x07",))
     assert "\x1b" not in alarm.text + alarm.fix
+
+
+SMOOTHED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+x = torch.randn(8, 4)
+smooth = 0.0
+for step in range(6):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    smooth = 0.9 * smooth + 0.1 * loss  #!
+"""
+FILLED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+def start(m):
+    if isinstance(m, nn.Linear):
+        nn.init.constant_(m.weight, 0.05)  #!
+        nn.init.zeros_(m.bias)
+net.apply(start)
+x, y = torch.randn(16, 3), torch.randn(16, 1)
+for step in range(3):
+    loss = nn.functional.mse_loss(net(x), y)
+    net.zero_grad()
+    loss.backward()
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 0.1 * p.grad
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(("text", "kind"), [(SMOOTHED, "graphs-kept"), (FILLED, "same-units")], ids=["kept", "same"])
+def test_the_line_of_the_cause_is_not_the_line_of_the_symptom(text, kind, engine, checks):
+    found = [one.finding for one in checks.of_text(text, engine).found if one.finding.kind == kind]
+    assert [text.splitlines()[one.at.line - 1][-2:] for one in found] == ["#!"]

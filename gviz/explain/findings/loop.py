@@ -97,8 +97,25 @@ def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecor
     )
     if not any(state is not None and state.pass_nr for state in states):
         fix = f"with torch.no_grad(): around it, as no backward goes through it; or {fix}"
-    at, edit = kept if kept is not None else (innermost(info), None)
+    at, edit = kept if kept is not None else (_chained_at(survey, roots) or innermost(info), None)
     return Finding("graphs-kept", text, last.seq, last.node, parts, fix, at, numbers, edit=edit)
+
+
+def _chained_at(survey: Survey, roots: list[NodeRecord]) -> Frame | None:
+    """Return the line that adds each loss to a running result: ``self.value = 0.9 * self.value + 0.1 * new``.
+
+    That result needs all losses before it.
+    """
+    lines: set[int] = set()
+    for root in roots[-_FEWEST_CHAINED:]:
+        users = (survey.nodes[node] for node in survey.timeline.nodes.users(root.node) if node in survey.nodes)
+        tracked = {user.created.stack for user in users if user.created.requires_grad and not user.created.during[0]}
+        lines = tracked if not lines else lines & tracked
+    users = (survey.nodes[node] for node in survey.timeline.nodes.users(roots[-1].node) if node in survey.nodes)
+    return next((survey.at(user) for user in users if user.created.stack in lines), None)
+
+
+_FEWEST_CHAINED = 3
 
 
 # A running sum of losses on which backward is called in each iteration: earlier losses are counted again

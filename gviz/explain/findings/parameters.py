@@ -588,8 +588,19 @@ def same_units(survey: Survey) -> Iterator[Finding | None]:
         stay = f"in {times} every row got the same gradient, so all units stay equal"
         size = Finding("first", stay, survey.accumulated[0][0], node)
         fix = "initialize it with random numbers, nn.init.kaiming_uniform_(weight), instead of a constant"
-        at = zeroed_at(timeline, timeline.info(node)) or innermost(timeline.info(node))
+        made = innermost(timeline.info(node))
+        at = zeroed_at(timeline, timeline.info(node)) or _filled_at(timeline, made) or made
         yield Finding("same-units", text, record.seq, node, (size,), fix, at)
+
+
+def _filled_at(timeline: Timeline, at: Frame | None) -> Frame | None:
+    """Return the only line of a program that fills weights with a constant: ``nn.init.constant_(m.weight, 0.05)``."""
+    lines = (line for line in called_lines(timeline, at, *_FILLING) if "weight" in line_text(timeline, line))
+    first, second = next(lines, None), next(lines, None)
+    return first if second is None else None
+
+
+_FILLING = ("constant_", "ones_", "fill_")
 
 
 def _has_equal_rows(timeline: Timeline, value: Value | None) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from gviz.events import DataSet, NodeCreated, OptimizerStepped, RequiresGradSet, ScopeEntered, StorageWritten
-from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.display_names import at_text, innermost, label, label_at, titled
 from gviz.explain.edit import after, keyword_if_training, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
@@ -111,9 +112,13 @@ def _eval_finding(survey: Survey, seen: _StepResults, seq: int, record: NodeReco
     named = ", ".join(map(shown, seen.names[:_NAMED])) + ", …" * (len(seen.names) > _NAMED)
     text = f"{times} of the optimizer trained a model in evaluation mode"
     before = "up to this step it was in training mode" if seen.last_before else "it was never in training mode"
-    parts = (Finding("since", f"{named} worked as after eval(); {before}", seen.last_before),)
+    parts: tuple[Finding, ...] = (Finding("since", f"{named} worked as after eval(); {before}", seen.last_before),)
     fix = "model.train() before training, and again after each evaluation (leave it if statistics are to stay frozen)"
     at, numbers = innermost(survey.timeline.info(record.node)), (Number("steps", seen.steps),)
+    switched = list(islice(called_lines(survey.timeline, at, "eval"), 2))
+    if len(switched) == 1 and seen.last_before:
+        trained = Finding("used", f"the model is trained{at_text((at,) if at else ())}", seq, record.node, at=at)
+        parts, at = (*parts, trained), switched[0]
     return Finding("trained-in-eval", text, seq, record.node, parts, fix, at, numbers, suspected=True)
 
 

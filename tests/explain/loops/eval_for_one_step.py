@@ -8,8 +8,8 @@ model = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1))
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 for i in range(5):
     if i == 2:
-        model.eval()
-    loss = (model(torch.randn(6, 3)) - 1).pow(2).mean()  # cause
+        model.eval()  # cause
+    loss = (model(torch.randn(6, 3)) - 1).pow(2).mean()
     opt.zero_grad()
     loss.backward()
     opt.step()

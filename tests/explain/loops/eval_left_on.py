@@ -10,8 +10,8 @@ x, y = torch.randn(8, 3), torch.randn(8, 1)
 for _epoch in range(3):
     for _ in range(2):
         optimizer.zero_grad()
-        ((net(x) - y) ** 2).mean().backward()  # cause
+        ((net(x) - y) ** 2).mean().backward()
         optimizer.step()
-    net.eval()
+    net.eval()  # cause
     with torch.no_grad():
         print(((net(x) - y) ** 2).mean().item())
