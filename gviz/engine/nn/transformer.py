@@ -212,7 +212,7 @@ def generate_square_subsequent_mask(size: int, dtype: DType | None = None) -> Te
 
 
 def _is_causal(mask: Tensor | None, option: bool | None, steps: int) -> bool:
-    """Return whether a mask is causal for so many steps: `option` if set, otherwise by comparison."""
+    """Return whether a mask is causal for this number of steps: `option` if set, otherwise by comparison."""
     if option is not None or mask is None:
         return option is True
     causal = generate_square_subsequent_mask(steps, mask.dtype)

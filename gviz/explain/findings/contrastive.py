@@ -1,4 +1,4 @@
-"""Contrastive losses: the similarities of a batch with itself, of which each row's own is no candidate.
+"""Contrastive losses that also compare each row of a batch with itself.
 
 Idea. The similarities of n results are an n by n matrix ``z @ z.T``. A cross entropy over its rows asks which of the
 others belongs to each result. The similarity of a result with itself is always the largest, so a program masks it.

@@ -133,6 +133,12 @@ def _is_of_samples(survey: Survey, index: NodeRecord) -> bool:
 _DIFFERENCES = {"sub", *LOSSES_OF_PAIRS}
 
 
+def is_error(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a node is a loss, or a difference that an error is made from."""
+    users = (survey.timeline.info(node).op.base_name for node in survey.timeline.nodes.users(record.node))
+    return record.op != "sub" or any(op in ("pow", "square", "abs") for op in users)
+
+
 def _is_one_target_for_each(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> bool:
     """Check whether a column or a row of data is the target of every element of a square matrix of predictions.
 
@@ -146,9 +152,7 @@ def _is_one_target_for_each(survey: Survey, record: NodeRecord, one: NodeRecord,
         return False
     if data.created.requires_grad or data.created.kind == "parameter" or trained.created.kind != "op":
         return False
-    users = [survey.timeline.info(node) for node in survey.timeline.nodes.users(record.node)]
-    is_error = record.op != "sub" or any(user.op.base_name in ("pow", "square", "abs") for user in users)
-    return is_error and trained.node not in ancestors(survey.timeline, data.node)
+    return is_error(survey, record) and trained.node not in ancestors(survey.timeline, data.node)
 
 
 def _target_finding(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> Finding:
@@ -174,9 +178,7 @@ def _is_one_prediction_for_each(survey: Survey, record: NodeRecord, one: NodeRec
         return False
     if len(data.shape) != 2 or data.shape[1] < 2 or trained.shape != (data.shape[0], 1) or data.shape[0] < 2:
         return False
-    users = [survey.timeline.info(node) for node in survey.timeline.nodes.users(record.node)]
-    is_error = record.op != "sub" or any(user.op.base_name in ("pow", "square", "abs") for user in users)
-    return is_error and trained.node not in ancestors(survey.timeline, data.node)
+    return is_error(survey, record) and trained.node not in ancestors(survey.timeline, data.node)
 
 
 def _prediction_finding(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> Finding:
@@ -871,7 +873,8 @@ def cut_summand(survey: Survey) -> Iterator[Finding | None]:
 def _untracked_summands(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, list[NodeRecord]]]:
     """Yield the untracked terms of a loss, each with the tracked ones next to it.
 
-    A term of one call is no part of the program's sum: the built-in engine's ``kl_div`` adds one of the target alone.
+    A term inside one call is no part of the program's sum: the ``kl_div`` of the built-in engine adds one that depends
+    on the target only.
     """
     waiting, seen = [root], {root.node}
     while waiting and len(seen) < _MOST_SUMMANDS:

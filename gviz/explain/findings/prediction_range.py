@@ -22,6 +22,7 @@ import numpy as np
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import without_call
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.loss import is_error
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.values.number_text import number
 
@@ -34,7 +35,6 @@ _RANGES = {
 """What each function can give."""
 
 _LOSSES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
-_ERRORS = {"pow", "square", "abs"}
 _SHARE = 0.2
 """The part of the targets outside from which on it is a finding."""
 
@@ -55,19 +55,13 @@ def unreachable_targets(survey: Survey) -> Iterator[Finding | None]:
         pair = list(survey.sources(record))[:2]
         data = [one for one in pair if not one.created.requires_grad and one.created.kind != "parameter"]
         tracked = [one for one in pair if one.created.requires_grad and one.created.kind == "op"]
-        if len(data) != 1 or len(tracked) != 1 or not _is_error(survey, record):
+        if len(data) != 1 or len(tracked) != 1 or not is_error(survey, record):
             continue
         yield None
         seen.add(created.stack)
         last = survey.unwrapped(tracked[0])
         if last.op in _RANGES and (share := _outside(survey, data[0], *_RANGES[last.op])) >= _SHARE:
             yield _finding(survey, record, last, data[0], share)
-
-
-def _is_error(survey: Survey, record: NodeRecord) -> bool:
-    """Return whether a node is a loss, or a difference of which an error is made."""
-    users = (survey.timeline.info(node).op.base_name for node in survey.timeline.nodes.users(record.node))
-    return record.op != "sub" or any(op in _ERRORS for op in users)
 
 
 def _outside(survey: Survey, target: NodeRecord, low: float, high: float) -> float:
