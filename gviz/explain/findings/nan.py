@@ -643,7 +643,9 @@ def _own_position_hidden(timeline: Timeline, info: NodeInfo) -> Finding | None:
     hides = f"{label_at(timeline, mask.node)} also hides each position from itself: its first row hides every position"
     part = Finding("mask", hides, mask.born, mask.node)
     makers = (timeline.info(one) for one in (mask.node, *ancestors(timeline, mask.node)))
-    maker = next((one for one in makers if one.op.base_name in ("triu", "tril")), mask)
+    maker = next((one for one in makers if one.op.base_name in ("triu", "tril")), None)
+    if maker is None:
+        return None
     at = innermost(maker)
     diagonal = "1" if maker.op.base_name == "triu" else "0"
     edit = with_keyword(timeline, at, maker.op.base_name, "diagonal", diagonal)
