@@ -64,13 +64,14 @@ _paths: weakref.WeakKeyDictionary[Channel, _Paths] = weakref.WeakKeyDictionary()
 """By recording: the paths of the modules within the models that were called."""
 
 
-def plain_flags(root: Any, path: str) -> tuple[tuple[str, bool], ...]:
-    """Return the attributes ``requires_grad`` of a module at `path` and of modules in it, which autograd ignores.
+def plain_flags(modules: Iterable[tuple[str, Any]], path: str) -> tuple[tuple[str, bool], ...]:
+    """Return the attributes ``requires_grad`` of modules of the model at `path`, which autograd ignores.
 
-    Only instance attributes count: a class may define a property of this name.
+    The `modules` come with their names in the model. Only instance attributes count: a class may define a property of
+    this name.
     """
-    flags = ((place, vars(module).get("requires_grad")) for place, module in modules_in(root, path))
-    return tuple((place, flag) for place, flag in flags if isinstance(flag, bool))
+    flags = ((name, module.__dict__["requires_grad"]) for name, module in modules if "requires_grad" in module.__dict__)
+    return tuple((_joined(path, name) if name else path, flag) for name, flag in flags if isinstance(flag, bool))
 
 
 def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -171,12 +171,28 @@ def without_attribute(timeline: Timeline, at: Frame | None, attribute: str) -> E
 
 
 def without_call(timeline: Timeline, at: Frame | None, *names: str) -> Edit | None:
-    """Replace ``nn.Parameter(x)`` or ``torch.sigmoid(x)`` with ``x``, the first argument of the call."""
+    """Replace ``nn.Parameter(x)`` or ``torch.sigmoid(x)`` with ``x``, the first argument of the call.
+
+    A sum or another expression of operands keeps parentheses where it is an operand itself: ``y - (a + b)``.
+    """
+    source = statement_at(timeline, at)
+    operands = [
+        operand
+        for part in (source[1].parts(ast.expr) if source is not None else ())
+        for operand in ast.iter_child_nodes(part)
+        if isinstance(part, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Attribute | ast.Subscript)
+    ]
+    places = {(one.lineno, one.col_offset, one.end_col_offset) for one in operands if isinstance(one, ast.expr)}
 
     def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             if isinstance(part, ast.Call) and part.args and called_name(part) in names and not _is_method(part):
-                return text.segment(part.args[0])
+                inner = part.args[0]
+                is_joined = isinstance(
+                    inner, ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare | ast.IfExp | ast.Lambda
+                )
+                is_operand = (part.lineno, part.col_offset, part.end_col_offset) in places
+                return f"({text.segment(inner)})" if is_joined and is_operand else text.segment(inner)
             return None
 
         return known
@@ -1621,15 +1637,26 @@ def plain_container(timeline: Timeline, at: Frame | None, name: str) -> PlainCon
                 keyed = isinstance(value, ast.Dict | ast.DictComp) or whole.startswith("dict(")
                 made = text.segment(line.node)
                 kind = f"{'Parameter' if 'Parameter(' in made else 'Module'}{'Dict' if keyed else 'List'}"
-                prefix = "nn" if re.search(r"\bnn\.", "\n".join(text.rows)) else "torch.nn"
+                prefix = "nn" if re.search(r"(?<![\w.])nn\.", "\n".join(text.rows)) else "torch.nn"
                 new = "" if whole in ("[]", "{}", "list()", "dict()") else whole
-                return PlainContainer(
-                    frame_of(at, one.first, text),
-                    text.segment(target),
-                    f"{prefix}.{kind}",
-                    _instead(text, value, f"{prefix}.{kind}({new})"),
-                )
+                edit = _instead(text, value, f"{prefix}.{kind}({new})") if _are_registrable(value) else None
+                return PlainContainer(frame_of(at, one.first, text), text.segment(target), f"{prefix}.{kind}", edit)
     return None
+
+
+def _are_registrable(value: ast.expr) -> bool:
+    """Return whether all elements of a list or dictionary are instances of classes, and its keys are strings."""
+    match value:
+        case ast.ListComp(elt=element) | ast.DictComp(value=element):
+            elements = [element]
+        case ast.List(elts=elements):
+            pass
+        case ast.Dict(keys=keys, values=elements):
+            if not all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys):
+                return False
+        case _:
+            return not (isinstance(value, ast.Call) and (value.args or value.keywords))
+    return all(isinstance(one, ast.Call) and called_name(one)[:1].isupper() for one in elements)
 
 
 def _container_of(node: ast.stmt) -> str:

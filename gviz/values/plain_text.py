@@ -114,6 +114,8 @@ def abridged_label(text: str, width: int, ellipsis: str = "…") -> str:
     match = _LABEL.fullmatch(plain)
     number, name, operation = match.groups("") if match else ("", plain, "")
     room = width - len(number)
+    if room < 2:
+        return abridged(plain, width, ellipsis)
     left = room - len(name) - len(" = ")
     if operation and left >= min(len(operation), LEAST_OPERATION):
         return f"{number}{name} = {abridged(operation, left, ellipsis)}"

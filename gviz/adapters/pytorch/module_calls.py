@@ -32,11 +32,12 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     around = ((names[id(module)], root) for names, root in reversed(thread.modules) if id(module) in names)
     path = next((f"{root}.{name}" if name else root for name, root in around), "")
     inner: dict[int, str] = {}
-    is_outermost = not path
-    if is_outermost:
+    flags: tuple[tuple[str, bool], ...] = ()
+    if not path:
         path = _path(session, module, kind)
-        if module._modules:
-            inner = {id(inner): name for name, inner in _modules_in(module) if inner is not module}
+        modules = [*_modules_in(module)] if module._modules else [("", module)]
+        inner = {id(inner): name for name, inner in modules if inner is not module}
+        flags = plain_flags(modules, path)
     thread.modules.append((inner, path))
     session.module_paths[id(module)] = path
     if session.is_outside and session.scope.has_module(path, kind):
@@ -45,7 +46,6 @@ def enter(session: Session, module: torch.nn.Module) -> None:
     scope = 0
     if not session.is_outside:
         scope = channel.next_scope()
-        flags = plain_flags(module, path) if is_outermost else ()
         channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind, flags))
     thread.scopes.append(scope)
     _emit_broadcast(session, module)

@@ -32,7 +32,7 @@ def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
     if model is not None:
         name_parameters(channel, model)
     scope = channel.next_scope()
-    flags = () if thread.modules else plain_flags(module, path)
+    flags = () if thread.modules else plain_flags(modules_in(module), path)
     channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__, flags))
     thread.scopes.append(scope)
     thread.modules.append((module, path))

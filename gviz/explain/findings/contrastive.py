@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gviz.events import StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import after
 from gviz.explain.finding import Finding
@@ -43,7 +44,7 @@ def own_similarity(survey: Survey) -> Iterator[Finding | None]:
             continue
         seen.add(record.created.stack)
         similarity = _similarity(survey, scores)
-        if similarity is not None:
+        if similarity is not None and not _is_written(survey, similarity, record):
             yield _finding(survey, record, similarity, others[0])
 
 
@@ -56,12 +57,25 @@ def _similarity(survey: Survey, scores: NodeRecord) -> NodeRecord | None:
             return None
         if record.op in _PRODUCTS:
             first, second = (_turned(survey, one) for one in (*sources, *sources)[:2])
-            return record if first.node == second.node and record.shape == scores.shape else None
+            is_own = first.node == second.node and first.created.kind == "op"
+            return record if is_own and record.shape == scores.shape else None
         factors = [one for one in sources[1:] if one.shape]
         if record.op not in ("mul", "div", "to", "float") or factors:
             return None
         record = sources[0] if sources[0].shape else None
     return None
+
+
+def _is_written(survey: Survey, similarity: NodeRecord, loss: NodeRecord) -> bool:
+    """Return whether the program writes to scores before the loss: it may fill the diagonal in place."""
+    memories = {
+        output.storage
+        for node, record in survey.nodes.items()
+        if similarity.seq <= record.seq < loss.seq and (node == similarity.node or record.shape == similarity.shape)
+        for output in record.created.outputs
+    }
+    writes = survey.timeline.select((StorageWritten,), similarity.seq, loss.seq)
+    return any(event.storage in memories for _, event in writes)
 
 
 def _turned(survey: Survey, record: NodeRecord) -> NodeRecord:
@@ -82,10 +96,13 @@ def _finding(survey: Survey, record: NodeRecord, similarity: NodeRecord, labels:
         edit = None
     else:
         text = titled("each row of {} is also compared with itself", label(timeline, record.node))
-        name = target_of(timeline, at)
+        loss = survey.at(record)
+        is_apart = at is not None and loss is not None and (at.path, at.line) != (loss.path, loss.line)
+        name = target_of(timeline, at) if is_apart else ""
         masked = f'{name or "sim"}.masked_fill(torch.eye({rows}, dtype=torch.bool), float("-inf"))'
         fix = f"leave the diagonal out: {masked}"
-        general = f'{name}.masked_fill(torch.eye(len({name}), dtype=torch.bool), float("-inf"))'
+        eye = f"torch.eye(len({name}), dtype=torch.bool, device={name}.device)"
+        general = f'{name}.masked_fill({eye}, float("-inf"))'
         edit = after(timeline, at, f"{name} = {general}") if name else None
     highest = "no other score can be higher" if not is_own else "it is the largest score already"
     product = (

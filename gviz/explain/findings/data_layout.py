@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from gviz.events import ScopeEntered
@@ -107,7 +108,8 @@ def samples_as_steps(survey: Survey) -> Iterator[Finding | None]:
     the batch.
 
     Limits. Where every step is a prediction (``logits.view(-1, classes)``), nothing shows which dimension is time,
-    unless the target is the input one step later.
+    unless the target is the input one step later. A mean over the batch is a note: attention between the rows of a
+    table takes one on purpose.
     """
     seen: set[int] = set()
     reported: set[str] = set()
@@ -119,36 +121,41 @@ def samples_as_steps(survey: Survey) -> Iterator[Finding | None]:
             continue
         yield None
         seen.add(record.created.stack)
-        for one, axes in _results_before(survey, prediction):
+        for one, axes, is_selected in _results_before(survey, prediction):
             scope = _sequence_layer(survey, one)
             if scope is None or scope.name in reported or not _reads_steps_first(survey, one, scope):
                 continue
             if _are_rows_of_steps(one, axes) or _are_labels_along_batch(survey, record, one, scope):
                 reported.add(scope.name)
-                yield _steps_finding(survey, record, prediction, one, scope)
+                finding = _steps_finding(survey, record, prediction, one, scope)
+                yield replace(finding, suspected=not is_selected and len(axes) < len(one.shape))
 
 
 _Axis = tuple[int, int]
 """A dimension in the order of the elements: the product of the sizes before it, and its own size."""
 
 _Axes = tuple[_Axis | None, ...]
-"""For each dimension of a prediction: the one of an earlier tensor that it is; None if it is no single one."""
+"""For each dimension of a prediction: the one of an earlier tensor that it is; None if unknown."""
 
 
 def _axes(shape: tuple[int, ...]) -> tuple[_Axis, ...]:
     return tuple((prod(shape[:dim]), size) for dim, size in enumerate(shape))
 
 
-def _results_before(survey: Survey, prediction: NodeRecord) -> Iterator[tuple[NodeRecord, _Axes]]:
-    """Yield the results of sequence layers that a prediction depends on, with its dimensions in each of them."""
-    waiting: list[tuple[NodeRecord, int, _Axes]] = [(prediction, 0, _axes(prediction.shape))]
+def _results_before(survey: Survey, prediction: NodeRecord) -> Iterator[tuple[NodeRecord, _Axes, bool]]:
+    """Yield the results of sequence layers that a prediction depends on, with its dimensions in each of them.
+
+    The last element is whether the program selects one element of a dimension on the way, such as the last step.
+    """
+    waiting: list[tuple[NodeRecord, int, _Axes, bool]] = [(prediction, 0, _axes(prediction.shape), False)]
     seen = {prediction.node}
     while waiting and len(seen) < _MOST_FOLLOWED:
-        record, nr, axes = waiting.pop()
+        record, nr, axes, is_selected = waiting.pop()
         if _sequence_layer(survey, record) is not None:
             if nr == 0:
-                yield record, axes
+                yield record, axes, is_selected
             continue
+        is_selected = is_selected or record.op == "select"
         for position, (node, output) in enumerate(record.created.inputs):
             source = survey.nodes.get(node)
             if source is None or node in seen or source.created.kind != "op":
@@ -156,7 +163,7 @@ def _results_before(survey: Survey, prediction: NodeRecord) -> Iterator[tuple[No
             before = tuple(_axis_before(record, source, position, axis) for axis in axes)
             if any(before):
                 seen.add(node)
-                waiting.append((source, output, before))
+                waiting.append((source, output, before, is_selected))
 
 
 _PRODUCT_OPERANDS = {"mm": 0, "matmul": 0, "linear": 0, "addmm": 1, "bmm": 0}
@@ -169,7 +176,7 @@ _SAME_DIMENSIONS = ELEMENTWISE | ACTIVATIONS | SOFTMAXES | LISTS | {
 
 
 def _axis_before(record: NodeRecord, source: NodeRecord, position: int, axis: _Axis | None) -> _Axis | None:
-    """Return the dimension of an operand that a dimension of the result is; None if it is none or not known."""
+    """Return the dimension of an operand that a dimension of the result is; None if unknown."""
     if axis is None or (len(source.created.outputs) > 1 and source.op in LISTS):
         return None
     shape, before, attrs = record.shape, source.shape, dict(record.created.attrs)
@@ -187,7 +194,10 @@ def _axis_before(record: NodeRecord, source: NodeRecord, position: int, axis: _A
         if not gone:
             return None
         if not attrs.get("keepdim"):
-            dim = [number for number in range(len(before)) if number not in gone][dim]
+            kept = [number for number in range(len(before)) if number not in gone]
+            if dim >= len(kept):
+                return None
+            dim = kept[dim]
         elif dim in gone:
             return None
     elif record.op == "stack":

@@ -14,6 +14,7 @@ optimizer that maximizes is to raise its objective: all three are left out.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import isfinite, sqrt
 
 from gviz.events import OptimizerStarted, OptimizerStepped
@@ -33,7 +34,10 @@ _TIMES = 1e3
 """How many times its first values a loss has at the end if it diverges."""
 
 _RISES = 3
-"""So many of the last passes must each have a larger loss than the one before."""
+"""The number of passes at the end that must each have a larger loss than the one before."""
+
+_GROWN = 10.0
+"""How many times its size a parameter has at the end if the steps diverge. Else something else may raise the loss."""
 
 _LARGE = 30.0
 """The root mean square of data from which on its size is a reason. Standardized data has 1."""
@@ -55,7 +59,20 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
         return
     start, end = max(values[:2]), values[-_RISES - 1 :]
     if values[-1] > _TIMES * start and end == sorted(end) and not _rises_on_purpose(timeline):
-        yield _finding(survey, losses[-1][0], values)
+        finding = _finding(survey, losses[-1][0], values)
+        yield replace(finding, suspected=not _parameters_grow(survey))
+
+
+def _parameters_grow(survey: Survey) -> bool:
+    """Return whether the steps have made a parameter many times as large."""
+    timeline, end = survey.timeline, survey.end
+    for node in survey.optimized:
+        record = survey.nodes.get(node)
+        values = (record.value, timeline.memory_value(node, 0, end)) if record is not None else ()
+        sizes = [stats.rms for value in values if value is not None and (stats := value.statistics()) is not None]
+        if len(sizes) == 2 and sizes[1] > _GROWN * max(sizes[0], 0.1):
+            return True
+    return False
 
 
 def _rises_on_purpose(timeline: Timeline) -> bool:

@@ -228,7 +228,7 @@ def _is_outer(survey: Survey, record: NodeRecord, pair: list[NodeRecord]) -> boo
     column = max(pair, key=lambda one: len(one.shape))
     made = survey.at(column) if column.op in _MAKING_COLUMNS else None
     if at is not None and made is not None and (made.path, made.line) == (at.path, at.line):
-        return True
+        return not _is_mean_error(survey, record)
     waiting, seen = [record.node], {record.node}
     while waiting and len(seen) < _MOST_SUMMANDS:
         for user in (survey.nodes.get(node) for node in survey.timeline.nodes.users(waiting.pop())):
@@ -241,6 +241,21 @@ def _is_outer(survey: Survey, record: NodeRecord, pair: list[NodeRecord]) -> boo
             if user.shape == record.shape:
                 waiting.append(user.node)
     return False
+
+
+def _is_mean_error(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a difference to data is only averaged after its square: ``((p - y[:, None]) ** 2).mean()``."""
+    if record.op != "sub" or not any(map(_is_given, survey.sources(record))):
+        return False
+    errors = [survey.timeline.info(node) for node in survey.timeline.nodes.users(record.node)]
+    ends = [survey.timeline.info(node) for error in errors for node in survey.timeline.nodes.users(error.node)]
+    are_errors = bool(errors) and all(error.op.base_name in ("pow", "square", "abs", "mul") for error in errors)
+    is_number = all(end.op.base_name in ("mean", "sum") and _is_number(end.created.first_value) for end in ends)
+    return are_errors and bool(ends) and is_number
+
+
+def _is_number(value: Value | None) -> bool:
+    return value is not None and not value.shape
 
 
 _MAKING_COLUMNS = {"unsqueeze", "getitem", "view", "reshape"}

@@ -87,7 +87,7 @@ def _source(
 ) -> NodeRecord | None:
     """Return the parameter or gradient of the same shape from which a line computed a result in new memory.
 
-    Of several, it is one that no optimizer has.
+    Prefers one that no optimizer has.
     """
     within, memories = [record], set[int]()
     for one in within:

@@ -40,6 +40,7 @@ from gviz.explain.program_errors import MOST_READ, Failure
 from gviz.explain.program_source import arguments, called_lines
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
 from gviz.values.plain_text import file_line, shown
 from gviz.values.value import Value
@@ -831,7 +832,9 @@ def _samples_as_steps(failure: Failure, message: str) -> _Mismatch | None:
         return None
     sizes = int(match["samples"]), int(match["steps"])
     earlier = [*failure.earlier_nodes()]
-    x = next((info for info in reversed(earlier) if len(_shape(info)) == 3 and _shape(info)[:2] == sizes), None)
+    is_inside = "mask" in message  # the layer itself refuses its input, before any operation
+    alike = [info for info in reversed(earlier) if len(_shape(info)) == 3 and _shape(info)[:2] == sizes]
+    x = next((info for info in alike if is_inside or _enters_sequence_layer(failure.timeline, info)), None)
     first_nodes = (failure.timeline.info(node) for node in islice(failure.timeline.nodes, _MOST_FIRST_NODES))
     parameters = (innermost(info) for info in (*earlier, *first_nodes) if info.created.kind == "parameter")
     lines = dict.fromkeys((*parameters, *called_lines(failure.timeline, failure.at, *SEQUENCE_LAYERS)))
@@ -842,6 +845,16 @@ def _samples_as_steps(failure: Failure, message: str) -> _Mismatch | None:
     title = f"{kind} reads {{}} as (time, batch, …), but it is batch first"
     fix = f"use batch_first=True in {kind}, if the first dimension of the input is the batch"
     return _Mismatch(title, (shown(x.name) or "its input",), fix, edit, (x,))
+
+
+def _enters_sequence_layer(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether an operation inside a layer for sequences uses a tensor from outside of it."""
+    for user in timeline.nodes.users(info.node):
+        scope = timeline.info(user).created.scope
+        call = timeline.contexts.call(scope) if scope and scope != info.created.scope else None
+        if isinstance(call, ScopeEntered) and call.kind in SEQUENCE_LAYERS:
+            return True
+    return False
 
 
 def _index_to_gather(failure: Failure, match: re.Match[str]) -> _Mismatch | None:

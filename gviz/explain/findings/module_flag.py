@@ -34,9 +34,10 @@ def module_flags(survey: Survey) -> Iterator[Finding | None]:
     assignments = [one for one in flag_assignments(survey.timeline) if one.target not in tensors]
     kinds = {event.name: event.kind for event in survey.scopes.values()}
     reported: set[FlagAssignment] = set()
+    flags_seen = {one for event in flagged for one in event.plain_flags}
     for (path, flag), used in _parameters_by_flag(survey).items():
         yield None
-        if class_reads(survey.timeline, kinds.get(path, ""), "requires_grad"):
+        if (path, not flag) in flags_seen or class_reads(survey.timeline, kinds.get(path, ""), "requires_grad"):
             continue
         fact = _still_trained(survey, used) if not flag else _still_frozen(survey, used)
         ranks = {one: one.rank(path, kinds.get(path, "")) for one in assignments if one.flag == flag}
@@ -48,6 +49,8 @@ def module_flags(survey: Survey) -> Iterator[Finding | None]:
         text = titled(f"requires_grad of the module {{}} {does} nothing: only tensors have it", shown(path))
         fix = f"{statement.target}.requires_grad_({flag}), which sets it for each parameter of the module"
         edit = statement_instead(survey.timeline, statement.at, f"{statement.target}.requires_grad_({flag})")
+        if statement.target == "self":
+            edit = None  # its modules may be made later in the method
         yield Finding("module-flag", text, fact.event, fact.node, (fact,), fix, statement.at, edit=edit)
 
 
@@ -93,7 +96,7 @@ def _still_trained(survey: Survey, used: dict[int, int]) -> Finding | None:
 
 def _still_frozen(survey: Survey, used: dict[int, int]) -> Finding | None:
     """Return that no parameter of a module requires a gradient; None if one does."""
-    states = survey.timeline.at(survey.end).states([*used])
+    states = survey.timeline.at(max(used.values())).states([*used])
     if any(state is None or state.requires_grad for state in states):
         return None
     node, seq = next(iter(used.items()))

@@ -69,7 +69,7 @@ from gviz.explain.findings.alarm import command_before, resumed_at
 from gviz.explain.findings.divergence import STANDARDIZE, large_features
 from gviz.explain.grad_history import GradWrite, write_at
 from gviz.explain.node_question import Question
-from gviz.explain.operation_sets import MASKING, SAME_NUMBERS
+from gviz.explain.operation_sets import MASKING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.parameter_updates import is_unseen, step_of, step_words
 from gviz.explain.program_source import called_function, line_text
 from gviz.explain.recording_overview import Survey
@@ -620,10 +620,28 @@ def _born(timeline: Timeline, node: int) -> Finding:
         facts, remedy = (*facts, Finding("used", f"in the step of {shown(kind)}", info.born, node)), _IN_HALF
     elif is_branch_of_where(timeline, node):
         remedy = SAFE_INPUT
-    if info.op.base_name in MASKING and (own := _own_position_hidden(timeline, info)) is not None:
+    if (
+        info.op.base_name in MASKING
+        and _goes_into_softmax(timeline, node)
+        and (own := _own_position_hidden(timeline, info))
+    ):
         return replace(own, parts=(*own.parts, *facts))
     edit = _edit(timeline, info, remedy)
     return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info), edit=edit)
+
+
+_NEAR_SOFTMAX = 4
+"""The most operations between masked scores and their softmax."""
+
+
+def _goes_into_softmax(timeline: Timeline, node: int) -> bool:
+    """Return whether a softmax follows soon."""
+    front = {node}
+    for _ in range(_NEAR_SOFTMAX):
+        front = {user for one in front for user in timeline.nodes.users(one)}
+        if any(timeline.info(one).op.base_name in SOFTMAXES for one in front):
+            return True
+    return False
 
 
 def _own_position_hidden(timeline: Timeline, info: NodeInfo) -> Finding | None:

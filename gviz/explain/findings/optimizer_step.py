@@ -102,14 +102,23 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
         finding = None if is_data or node in survey.optimized else unused_gradient(survey.timeline, node, survey.end)
         if finding is None:
             continue
+        is_parameter = survey.nodes[node].created.kind == "parameter"
         container = plain_container(survey.timeline, finding.at, survey.timeline.info(node).name)
-        if container is None:
+        if container is None or not is_parameter or _has_optimizer(survey, container):
             yield finding
         else:
             containers[container.text] = container
             listed.setdefault(container.text, []).append(finding)
     for name, findings in listed.items():
         yield _in_a_list(containers[name], findings)
+
+
+def _has_optimizer(survey: Survey, container: PlainContainer) -> bool:
+    """Return whether an optimizer has an element of a container, or no parameter of a model at all."""
+    infos = [survey.timeline.info(node) for node in survey.optimized]
+    parameters = [info for info in infos if info.created.kind == "parameter"]
+    known = (plain_container(survey.timeline, innermost(info), info.name) for info in parameters)
+    return not parameters or any(one is not None and one.text == container.text for one in known)
 
 
 def _in_a_list(container: PlainContainer, findings: list[Finding]) -> Finding:
@@ -1660,7 +1669,8 @@ class _Rates:
     @property
     def idle(self) -> int:
         """The number of steps at the end with a rate of practically 0; 0 if no step before them had a higher one."""
-        above = [at for at, rate in enumerate(self.rates) if rate > _NOTHING * max(self.rates)]
+        least = _NOTHING * max(self.rates, default=0.0)
+        above = [at for at, rate in enumerate(self.rates) if rate > least]
         return len(self.rates) - above[-1] - 1 if above else 0
 
 
@@ -1668,7 +1678,7 @@ def zero_rate(survey: Survey) -> Iterator[Finding | None]:
     """Yield optimizers whose learning rate is practically 0 in all groups, in more than the last third of the steps.
 
     A warm-up begins with 0, annealing reaches it in the last steps, and a group that has 0 from the start is frozen.
-    Where another optimizer goes on, or the program writes 0 itself, this one may have been stopped on purpose.
+    It is a note if another optimizer continues, or if the program writes the 0 itself: this may be intended.
     """
     timeline = survey.timeline
     known: dict[tuple[str, int, tuple[int, ...]], _Rates] = {}

@@ -48,6 +48,9 @@ def other_samples(survey: Survey) -> Iterator[Finding | None]:
         if not orders or not prediction or orders & {draws[one] for one in prediction}:
             continue
         rows = [[survey.nodes[one] for one in each] for each in (prediction, target)]
+        count = rows[0][0].shape[:1]
+        if targets[0].shape[:1] != count or tracked[0].shape[:1] != count:
+            continue  # a moment of the samples, and not the samples
         sources = [next(survey.sources(each[0])) for each in rows]
         if sources[0].shape[:1] == sources[1].shape[:1] and sources[0].node != sources[1].node:
             yield _finding(survey, record, rows[0][0], rows[1][0])
