@@ -39,13 +39,14 @@ def own_similarity(survey: Survey) -> Iterator[Finding | None]:
         if record.created.stack in seen or not record.created.requires_grad:
             continue
         yield None
-        scores, *others = survey.sources(record)
-        if len(scores.shape) != 2 or len({*scores.shape}) != 1 or scores.shape[0] < _FEWEST_ROWS or not others:
+        inputs = list(survey.sources(record))
+        shape = inputs[0].shape if len(inputs) > 1 else ()
+        if len(shape) != 2 or shape[0] != shape[1] or shape[0] < _FEWEST_ROWS:
             continue
         seen.add(record.created.stack)
-        similarity = _similarity(survey, scores)
+        similarity = _similarity(survey, inputs[0])
         if similarity is not None and not _is_written(survey, similarity, record):
-            yield _finding(survey, record, similarity, others[0])
+            yield _finding(survey, record, similarity, inputs[1])
 
 
 def _similarity(survey: Survey, scores: NodeRecord) -> NodeRecord | None:

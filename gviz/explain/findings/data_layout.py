@@ -125,10 +125,11 @@ def samples_as_steps(survey: Survey) -> Iterator[Finding | None]:
             scope = _sequence_layer(survey, one)
             if scope is None or scope.name in reported or not _reads_steps_first(survey, one, scope):
                 continue
-            if _are_rows_of_steps(one, axes) or _are_labels_along_batch(survey, record, one, scope):
+            are_labels = _are_labels_along_batch(survey, record, one, scope)
+            if are_labels or _are_rows_of_steps(one, axes):
                 reported.add(scope.name)
                 finding = _steps_finding(survey, record, prediction, one, scope)
-                yield replace(finding, suspected=not is_selected and len(axes) < len(one.shape))
+                yield replace(finding, suspected=not (is_selected or are_labels))
 
 
 _Axis = tuple[int, int]

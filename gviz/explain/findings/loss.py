@@ -56,7 +56,7 @@ def broadcast(survey: Survey) -> Iterator[Finding | None]:
         if len(pair) != 2 or not record.created.requires_grad:
             continue
         if record.op in _DIFFERENCES and _is_one_prediction_for_each(survey, record, *pair):
-            yield _prediction_finding(survey, record, *pair)
+            yield _target_finding(survey, record, *pair)
         if len(record.shape) == 2 and record.shape[0] != record.shape[1]:
             continue
         if _column_and_row(*(source.shape for source in pair)):
@@ -133,10 +133,15 @@ def _is_of_samples(survey: Survey, index: NodeRecord) -> bool:
 _DIFFERENCES = {"sub", *LOSSES_OF_PAIRS}
 
 
-def is_error(survey: Survey, record: NodeRecord) -> bool:
-    """Return whether a node is a loss, or a difference that an error is made from."""
-    users = (survey.timeline.info(node).op.base_name for node in survey.timeline.nodes.users(record.node))
-    return record.op != "sub" or any(op in ("pow", "square", "abs") for op in users)
+_POWERS = {"pow", "square", "abs"}
+
+
+def is_error(survey: Survey, record: NodeRecord, *, only: bool = False) -> bool:
+    """Return whether a node is a loss, or a difference that an error is made from: with `only`, nothing else."""
+    users = [survey.timeline.info(node).op.base_name for node in survey.timeline.nodes.users(record.node)]
+    if only:
+        return record.op != "sub" or (bool(users) and all(op in _ERRORS for op in users))
+    return record.op != "sub" or any(op in _POWERS for op in users)
 
 
 def _is_one_target_for_each(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> bool:
@@ -156,16 +161,26 @@ def _is_one_target_for_each(survey: Survey, record: NodeRecord, one: NodeRecord,
 
 
 def _target_finding(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> Finding:
-    """Return the finding about one target for several predictions: most likely scores of classes."""
+    """Return the finding about one target for several predictions, or several targets for one.
+
+    The first are most likely scores of classes, the second has a column for each part of what is to be summed.
+    """
     timeline = survey.timeline
     data, trained = sorted((one, other), key=lambda each: each.created.requires_grad)
     names = label(timeline, trained.node), label(timeline, data.node)
     text = titled(f"{{}} is {shape_text(trained.shape)}, but its target {{}} is {shape_text(data.shape)}", *names)
-    n = trained.shape[0]
-    each = f"the shapes broadcast: each target is compared with {n} predictions"
-    part = Finding("operand", each, data.seq, data.node)
-    fix = "a target of the shape of the prediction; for classes cross_entropy, which takes one index for each row"
-    return Finding("broadcast", text, record.seq, record.node, (part,), fix, survey.at(record), suspected=True)
+    each = f"each target is compared with {trained.shape[0]} predictions"
+    fix = "for classes cross_entropy, which takes one index for each row"
+    parts: tuple[Finding, ...] = ()
+    if trained.shape != record.shape:
+        each = f"each prediction is compared with {data.shape[1]} targets"
+        fix = "a sum over dim=1, keepdim=True, of what has a column for each part"
+        if (wide := _widening_operand(survey, data)) is not None:
+            columns = f"its {data.shape[1]} columns come from {label_at(timeline, wide.node)}"
+            parts = (Finding("target", columns, wide.seq, wide.node, at=survey.at(wide)),)
+    parts = (Finding("operand", f"the shapes broadcast: {each}", data.seq, data.node), *parts)
+    fix = f"a target of the shape of the prediction; {fix}"
+    return Finding("broadcast", text, record.seq, record.node, parts, fix, survey.at(record), suspected=True)
 
 
 def _is_one_prediction_for_each(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> bool:
@@ -179,21 +194,6 @@ def _is_one_prediction_for_each(survey: Survey, record: NodeRecord, one: NodeRec
     if len(data.shape) != 2 or data.shape[1] < 2 or trained.shape != (data.shape[0], 1) or data.shape[0] < 2:
         return False
     return is_error(survey, record) and trained.node not in ancestors(survey.timeline, data.node)
-
-
-def _prediction_finding(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> Finding:
-    timeline = survey.timeline
-    data, trained = sorted((one, other), key=lambda each: each.created.requires_grad)
-    names = label(timeline, trained.node), label(timeline, data.node)
-    text = titled(f"{{}} is {shape_text(trained.shape)}, but its target {{}} is {shape_text(data.shape)}", *names)
-    each = f"the shapes broadcast: each prediction is compared with {data.shape[1]} targets"
-    parts = [Finding("operand", each, data.seq, data.node)]
-    if (wide := _widening_operand(survey, data)) is not None:
-        columns = f"its {data.shape[1]} columns come from {label_at(timeline, wide.node)}"
-        parts.append(Finding("target", columns, wide.seq, wide.node, at=survey.at(wide)))
-    fix = "a target of the shape of the prediction; a sum over dim=1, keepdim=True, of what has a column for each part"
-    at = survey.at(record)
-    return Finding("broadcast", text, record.seq, record.node, tuple(parts), fix, at, suspected=True)
 
 
 def _widening_operand(survey: Survey, record: NodeRecord) -> NodeRecord | None:
@@ -247,11 +247,10 @@ def _is_mean_error(survey: Survey, record: NodeRecord) -> bool:
     """Return whether a difference to data is only averaged after its square: ``((p - y[:, None]) ** 2).mean()``."""
     if record.op != "sub" or not any(map(_is_given, survey.sources(record))):
         return False
-    errors = [survey.timeline.info(node) for node in survey.timeline.nodes.users(record.node)]
-    ends = [survey.timeline.info(node) for error in errors for node in survey.timeline.nodes.users(error.node)]
-    are_errors = bool(errors) and all(error.op.base_name in ("pow", "square", "abs", "mul") for error in errors)
+    users = survey.timeline.nodes.users
+    ends = [survey.timeline.info(end) for error in users(record.node) for end in users(error)]
     is_number = all(end.op.base_name in ("mean", "sum") and _is_number(end.created.first_value) for end in ends)
-    return are_errors and bool(ends) and is_number
+    return is_error(survey, record, only=True) and bool(ends) and is_number
 
 
 def _is_number(value: Value | None) -> bool:

@@ -59,32 +59,20 @@ def unreachable_targets(survey: Survey) -> Iterator[Finding | None]:
             continue
         yield None
         seen.add(created.stack)
-        if record.op == "sub" and not _is_only_an_error(survey, record):
+        if not is_error(survey, record, only=True):
             continue  # the difference is also something else, as a residual is
         last = survey.unwrapped(tracked[0])
         if last.op in _RANGES and (share := _outside(survey, data[0], *_RANGES[last.op])) >= _SHARE:
             yield _finding(survey, record, last, data[0], share)
 
 
-def _is_only_an_error(survey: Survey, record: NodeRecord) -> bool:
-    """Return whether nothing but an error is made from a difference."""
-    users = (survey.timeline.info(node).op.base_name for node in survey.timeline.nodes.users(record.node))
-    return all(op in ("pow", "square", "abs", "mul") for op in users)
-
-
 def _outside(survey: Survey, target: NodeRecord, low: float, high: float) -> float:
     """Return the part of a target that is outside a range; of statistics only, a half or nothing."""
     value = target.value
     stats = value.statistics() if value is not None else None
-    if (
-        value is None
-        or not value.size
-        or stats is None
-        or stats.nan
-        or stats.inf
-        or "int" in value.dtype
-        or not target.shape
-    ):
+    if value is None or not value.size or not target.shape or "int" in value.dtype:
+        return 0.0
+    if stats is None or stats.nan or stats.inf:
         return 0.0
     slack = _SLACK * (high - low if inf not in (-low, high) else max(abs(stats.min), abs(stats.max)))
     low, high = low - slack, high + slack

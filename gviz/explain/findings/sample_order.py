@@ -13,6 +13,7 @@ random labels, or both with draws that are made equal by seeds, it may be meant.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
@@ -73,10 +74,7 @@ def _draws_of_selections(survey: Survey) -> dict[int, int]:
 
 def _selections_before(survey: Survey, record: NodeRecord, draws: dict[int, int]) -> list[int]:
     """Return the selections by a draw that a tensor depends on, the latest first."""
-    known = [
-        record.node,
-        *(node for node, _ in zip(ancestors(survey.timeline, record.node), range(_MOST), strict=False)),
-    ]
+    known = [record.node, *islice(ancestors(survey.timeline, record.node), _MOST)]
     return sorted((node for node in known if node in draws), reverse=True)
 
 
