@@ -37,6 +37,9 @@ LEFT_OUT = {
     "both directions": "s = z1 @ z2.t()\nn = torch.arange(8)\nloss = F.cross_entropy(s, n) + F.cross_entropy(s.t(), n)",
     "others as candidates": "rest = ~torch.eye(16, dtype=torch.bool)\nsim = (z @ z.t())[rest].view(16, 15)\n"
     "loss = F.cross_entropy(sim, partners % 15)",
+    "a diagonal that is filled in place": "sim = z @ z.t()\nwith torch.no_grad():\n    sim.fill_diagonal_(-1e9)\n"
+    "loss = F.cross_entropy(sim, partners)",
+    "a table of pairs": "loss = F.cross_entropy(net.weight @ net.weight.t(), torch.tensor([1, 2, 3, 0]))",
     "classes": "loss = F.cross_entropy(z @ torch.eye(4, 16), partners)",
 }  # fmt: skip
 
@@ -55,6 +58,14 @@ def test_a_row_that_is_its_own_candidate_is_found_and_masked(name, engine, check
     assert "is also compared with itself" in one.finding.text
     after = checks.of_text(one.finding.edit.applied(text), engine)
     assert (after.errors, [str(each) for each in after.found if each.level != "note"]) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_line_that_is_the_loss_itself_is_not_masked(engine, checks):
+    text = text_of("loss = F.cross_entropy(z @ z.t() / 0.1, partners)")
+    (one,) = [each for each in checks.of_text(text, engine).found if each.level != "note"]
+    assert one.finding.edit is None
+    assert "sim.masked_fill(" in one.finding.fix
 
 
 @pytest.mark.parametrize("engine", ENGINES)

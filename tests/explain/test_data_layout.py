@@ -52,6 +52,9 @@ SICK = {
         "out, _ = rnn(emb(ids[:, :-1]))\nloss = F.cross_entropy(fc(out).reshape(-1, 9), ids[:, 1:].reshape(-1))",
     ).replace("nn.Linear(8, 3)", "nn.Linear(8, 9)"),
 }  # fmt: skip
+OVER_THE_BATCH = {
+    "the mean of a gru over an embedding", "the largest step of a layer in two directions", "attention",
+}  # fmt: skip
 HEALTHY = {
     "batch first": net("rnn = nn.LSTM(5, 8, batch_first=True)", f"out, _ = rnn(x)\nlast = out[:, -1]\n{LOSS}"),
     "attention with the batch first": net(
@@ -98,6 +101,8 @@ def test_a_layer_that_takes_the_samples_for_steps_is_reported_where_it_is_made(n
     assert found[0].edit is not None
     assert "batch_first=True)" in found[0].edit.new
     said = "\n".join(row for _, row, _ in lines(found[0]))
+    level = "note" if name in OVER_THE_BATCH else "warning"
+    assert [one.level for one in checks.of_text(text, engine).found if one.finding.kind == "batch-first"] == [level]
     assert "16 steps of 6 sequences" in said or "16 steps of 5 sequences" in said
 
 
@@ -105,6 +110,21 @@ def test_a_layer_that_takes_the_samples_for_steps_is_reported_where_it_is_made(n
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_layer_that_reads_what_the_program_means_is_no_finding(name, engine, checks):
     assert "batch-first" not in [one.finding.kind for one in checks.of_text(HEALTHY[name], engine).found]
+
+
+MISTAKEN = """
+data, y2 = x, torch.randn(16, 1)
+rnn, head = nn.LSTM(5, 8), nn.Linear(8, 1)
+out, _ = rnn(data.transpose(0, 1))
+loss = F.mse_loss(head(out.mean(1)), y2)
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_error_after_a_layer_that_reads_time_first_does_not_name_the_layer(engine, checks):
+    text = HEAD.partition("LAYER")[0] + MISTAKEN
+    (found,) = [one.finding for one in checks.of_text(text, engine).found if one.finding.kind == "mismatch"]
+    assert "batch first" not in found.text
 
 
 FAILING = {

@@ -65,6 +65,12 @@ def test_a_rate_that_is_too_large_for_standardized_data_is_the_reason(engine, ch
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_loss_that_grows_while_the_parameters_do_not_is_a_note(engine, checks):
+    text = program(1e-6, 8, STANDARDIZED, "loss = F.mse_loss(net(x), y) * 5.0 ** step")
+    assert kinds(text, engine, checks)["diverging"].level == "note"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_an_inf_after_a_divergence_names_the_data_that_is_too_large_and_nothing_else(engine, checks):
     found = kinds(program(0.01, 12), engine, checks)
     assert [*found] == ["nan-born"]

@@ -1006,3 +1006,18 @@ for step in range(3):
 def test_the_line_of_the_cause_is_not_the_line_of_the_symptom(text, kind, engine, checks):
     found = [one.finding for one in checks.of_text(text, engine).found if one.finding.kind == kind]
     assert [text.splitlines()[one.at.line - 1][-2:] for one in found] == ["#!"]
+
+
+COLUMN_ON_THE_LINE = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, x, y = nn.Linear(3, 1), torch.randn(8, 3), torch.randn(8)
+loss = ((net(x).squeeze() - y.unsqueeze(1)) ** 2).mean()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_column_of_targets_that_is_made_on_the_line_of_the_loss_is_found(engine, checks):
+    assert "broadcast" in [one.finding.kind for one in checks.of_text(COLUMN_ON_THE_LINE, engine).found]

@@ -98,6 +98,9 @@ HEALTHY = {
     "an option that is given": program("net = Net(False)").replace(
         "def __init__(self):", "def __init__(self, requires_grad=True):").replace(
         "super().__init__()", "super().__init__()\n        self.requires_grad = requires_grad"),
+    "a model that is frozen after its training": program("net.encoder.requires_grad = True") + (
+        "for p in net.parameters():\n    p.requires_grad = False\nnet(x)\n"),
+    "a flag that is set back": program("net.encoder.requires_grad = False\nnet(x)\nnet.encoder.requires_grad = True"),
     "a tensor named like a module": program(
         "encoder = torch.ones(4, requires_grad=True)\nencoder.requires_grad = False"),
 }  # fmt: skip

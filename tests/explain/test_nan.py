@@ -719,3 +719,13 @@ def test_a_causal_mask_that_hides_the_diagonal_is_found_where_it_is_made(name, e
     assert mended in one.finding.edit.new
     after = checks.of_text(one.finding.edit.applied(text), engine)
     assert (after.errors, [str(each) for each in after.found]) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_triangle_without_a_softmax_is_no_causal_mask(engine, checks):
+    text = (
+        "import torch\ntorch.manual_seed(0)\nw = torch.randn(5, 2, requires_grad=True)\n"
+        "mask = torch.triu(torch.ones(5, 5)).bool()\n"
+        "far = (w @ w.T).masked_fill(mask, float('inf'))\nnear = far.min(1)[0]\nnear.sum().backward()\n"
+    )
+    assert not [one for one in checks.of_text(text, engine).found if "whole first row" in one.finding.text]

@@ -73,6 +73,38 @@ def test_layers_in_a_plain_container_are_one_finding_at_its_line(name, engine, c
     assert (after.errors, [str(each) for each in after.found]) == ([], [])
 
 
+NO_EDIT = {
+    "functions among the layers": program(
+        "self.layers = [nn.Linear(4, 4), torch.tanh, nn.Linear(4, 4)]", "for layer in self.layers:\n    x = layer(x)"),
+    "numbers as keys": program(
+        "self.heads = {0: nn.Linear(4, 4), 1: nn.Linear(4, 4)}", "x = self.heads[0](x) + self.heads[1](x)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NO_EDIT)
+def test_a_container_that_no_module_list_can_be_has_no_edit(name, engine, checks):
+    (one,) = checks.of_text(NO_EDIT[name], engine).found
+    assert "is a plain" in one.finding.text
+    assert one.finding.edit is None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_edit_uses_the_names_that_the_program_has(engine, checks):
+    text = program("self.layers = [torch.nn.Linear(4, 4) for _ in range(3)]")
+    text = text.replace("from torch import nn\n", "").replace("(nn.", "(torch.nn.").replace(" nn.L", " torch.nn.L")
+    text = text.replace("F = nn.", "F = torch.nn.")
+    (one,) = checks.of_text(text, engine).found
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert (after.errors, [str(each) for each in after.found]) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_part_of_a_list_that_is_trained_alone_is_no_plain_list(engine, checks):
+    text = program("self.layers = [nn.Linear(4, 4) for _ in range(3)]", parameters="net.layers[-1].parameters()")
+    assert not [one for one in checks.of_text(text, engine).found if "is a plain" in one.finding.text]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", REGISTERED)
 def test_layers_that_an_optimizer_has_are_no_finding(name, engine, checks):

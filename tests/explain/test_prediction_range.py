@@ -38,6 +38,8 @@ REACHED = {
     "few negative ones": "loss = F.mse_loss(torch.relu(net(x)), share * 9 - 0.5)",
     "a noisy curve": "loss = F.mse_loss(torch.sin(net(x)), torch.sin(y) + 0.3 * torch.randn(32, 1))",
     "a noisy decay": "loss = F.mse_loss(torch.exp(net(x)), torch.exp(-9 * share) + 0.1 * torch.randn(32, 1))",
+    "a part of a sum": "rest = y - torch.sin(net(x))\nloss = ((rest - 2) ** 2).mean() + rest.abs().mean()",
+    "no rows": "loss = F.mse_loss(torch.sigmoid(net(x[:0])), y[:0]) * 0 + net(x).pow(2).mean()",
     "a clamp": "loss = F.mse_loss(net(x).clamp(0, 1), y)",
     "a hinge": "loss = torch.relu(1 - y.sign() * net(x)).mean()",
     "a norm": "loss = ((net(x).abs() - 1) ** 2).mean()",
@@ -73,6 +75,13 @@ def test_targets_that_the_last_function_cannot_give_are_found(name, engine, chec
     assert [word for word in words if word not in said] == []
     after = checks.of_text(one.finding.edit.applied(text), engine)
     assert (after.errors, [str(each) for each in after.found if each.level != "note"]) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_edit_keeps_the_parentheses_of_a_sum(engine, checks):
+    text = text_of("loss = (y * 9 - torch.sin(net(x) + 1)).pow(2).mean()")
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "unreachable-target"]
+    assert "(y * 9 - (net(x) + 1)).pow(2)" in one.finding.edit.new
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -49,6 +49,9 @@ TOGETHER = {
         batch="i = torch.randperm(40)\nmixed = 0.7 * x + 0.3 * x[i]\nout = net(mixed)\n"
               "loss = 0.7 * F.cross_entropy(out, y) + 0.3 * F.cross_entropy(out, y[i])"),
     "random labels": program("y = y[torch.randperm(40)]"),
+    "moments of batches that are not paired": program(
+        batch="a, b = net(x[torch.randperm(40)[:8]])[:, 0], y[torch.randperm(40)[:8]].float()\n"
+              "loss = (a.mean(0) - b.mean(0)).pow(2)"),
     "a second batch of the same data": program(
         batch="a, b = net(x[torch.randperm(40)]), x[torch.randperm(40)][:, :2]\nloss = ((a - b) ** 2).mean()"),
 }  # fmt: skip
