@@ -374,8 +374,8 @@ class _Repeats:
         alike: dict[tuple[int, Signature], dict[int, list[int]]] = {}
         for leaf, parts in users.items():
             part = next(iter(parts))
-            is_data = any(call.is_data for call in self.graph.calls.get(leaf, ()))  # it is in a box already
-            if len(parts) == 1 and part is not None and leaf not in self.graph.owned and not is_data:
+            is_free = leaf not in self.graph.owned and not self.graph.calls.get(leaf)  # no call has it already
+            if len(parts) == 1 and part is not None and is_free:
                 alike.setdefault((part[0], self.signatures[leaf]), {}).setdefault(part[1], []).append(leaf)
         weights: set[int] = set()
         for (scope, _), by_part in alike.items():
@@ -395,7 +395,7 @@ class _Repeats:
         call = ModuleCall(-REPEATS - leaves[0], f"{title} ×{len(leaves)}", "")
         self.repeats[call.scope] = Repeat(title, len(leaves), tuple((leaf,) for leaf in leaves), (0, len(leaves)))
         for leaf in leaves:
-            self.chains[leaf] = (*self.chains.get(leaf, ()), call)
+            self.chains[leaf] = (call,)
 
     def _kind(self, item: _Item) -> Hashable:
         """Return a key that is equal for items that make the same calls.
