@@ -33,6 +33,7 @@ LEFT_OUT = {
     "a mask": "sim = (z @ z.t() / 0.1).masked_fill(torch.eye(16, dtype=torch.bool), float('-inf'))\n"
     "loss = F.cross_entropy(sim, partners)",
     "a large number is subtracted": "loss = F.cross_entropy(z @ z.t() / 0.1 - 1e9 * torch.eye(16), partners)",
+    "a weight for each pair": "loss = F.cross_entropy((z @ z.t()) * (1 - torch.eye(16)), partners)",
     "two views": "loss = F.cross_entropy(z1 @ z2.t() / 0.1, torch.arange(8))",
     "both directions": "s = z1 @ z2.t()\nn = torch.arange(8)\nloss = F.cross_entropy(s, n) + F.cross_entropy(s.t(), n)",
     "others as candidates": "rest = ~torch.eye(16, dtype=torch.bool)\nsim = (z @ z.t())[rest].view(16, 15)\n"

@@ -83,6 +83,10 @@ HEALTHY = {
     "a value for each step and sequence": net(
         "rnn = nn.LSTM(8, 8)", "out, _ = rnn(emb(ids))\nloss = F.mse_loss(fc(out)[..., 0], ids.float())"
     ),
+    "tokens that are one later in both dimensions": net(
+        "rnn = nn.LSTM(8, 8)\nids = (torch.arange(16)[:, None] + torch.arange(6)) % 9",
+        "out, _ = rnn(emb(ids[:-1]))\nloss = F.cross_entropy(fc(out).reshape(-1, 9), ids[1:].reshape(-1))",
+    ).replace("nn.Linear(8, 3)", "nn.Linear(8, 9)"),
     "tokens one step later, time first": net(
         "rnn = nn.LSTM(8, 8)",
         "out, _ = rnn(emb(ids[:-1]))\nloss = F.cross_entropy(fc(out).reshape(-1, 9), ids[1:].reshape(-1))",

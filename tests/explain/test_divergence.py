@@ -83,6 +83,9 @@ def test_an_inf_after_a_divergence_names_the_data_that_is_too_large_and_nothing_
 TRAINED = {
     "standardized": program(0.1, 8, STANDARDIZED),
     "a search for a rate": program(1e-9, 8, STANDARDIZED, "opt.param_groups[0]['lr'] *= 30\n    " + LOSS),
+    "a loss that jumps": program(
+        1e-9, 8, STANDARDIZED, "loss = F.mse_loss(net(x), y) * (1.0, 1.0, 1e5, 1.0, 1e6, 1.0, 1e6, 1e5)[step]"
+    ),
     "a loss that is multiplied": program(0.01, 8, STANDARDIZED, "loss = F.mse_loss(net(x), y) * 2.0 ** step"),
     "an objective that is maximized": program(0.5, 12, STANDARDIZED).replace("lr=0.5", "lr=0.5, maximize=True"),
     "a few steps": program(1e-5, 4),

@@ -50,8 +50,8 @@ TOGETHER = {
               "loss = 0.7 * F.cross_entropy(out, y) + 0.3 * F.cross_entropy(out, y[i])"),
     "random labels": program("y = y[torch.randperm(40)]"),
     "moments of batches that are not paired": program(
-        batch="a, b = net(x[torch.randperm(40)[:8]])[:, 0], y[torch.randperm(40)[:8]].float()\n"
-              "loss = (a.mean(0) - b.mean(0)).pow(2)"),
+        batch="a, b = net(x[torch.randperm(40)[:8]]), (x + 0)[torch.randperm(40)[:8]][:, :2]\n"
+              "loss = (a.mean(0) - b.mean(0)).pow(2).sum()"),
     "a second batch of the same data": program(
         batch="a, b = net(x[torch.randperm(40)]), x[torch.randperm(40)][:, :2]\nloss = ((a - b) ** 2).mean()"),
 }  # fmt: skip

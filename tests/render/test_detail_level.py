@@ -179,14 +179,30 @@ def shared_data(torch):
     loss.backward()
 
 
+def data_in_a_module(torch):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.ones(4))
+
+        def forward(self):
+            h = torch.zeros(4)
+            for _ in range(60):
+                h = torch.tanh(h * self.w) + torch.full((4,), 0.5)
+            return h
+
+    Net()().sum().backward()
+
+
 @pytest.mark.parametrize(
     ("program", "expected", "text"),
     [
         (own_weights, ["h const", "step mul, sin, add ×60", "sum"], "240 params"),
         (own_data, ["w leaf", "data ×60", "step mul, sin, sum, add ×60"], ""),
         (shared_data, ["w leaf", "x const", "step mul, sin, sum, add ×60"], ""),
+        (data_in_a_module, ["h const", "step mul, tanh, add ×60", "sum"], "4 params"),
     ],
-    ids=["weights of each step", "data of each step", "data of all steps"],
+    ids=["weights of each step", "data of each step", "data of all steps", "data in a module"],
 )
 @pytest.mark.parametrize("name", ["torch", "gviz.engine"])
 def test_weights_of_each_step_lie_in_its_box_and_their_data_in_one(tmp_path, name, program, expected, text):
