@@ -47,8 +47,9 @@ class FunctionBody:
     def __init__(self, timeline: Timeline, info: NodeInfo) -> None:
         self._timeline, self._info = timeline, info
         self._inputs = info.created.inputs
-        newest = max((node for node, _ in self._inputs), default=0)
-        self._new = list(nodes_between(timeline, newest, info))
+        made = (node for node, _ in self._inputs if node and timeline.info(node).created.kind == "op")
+        newest = max(made, default=0)  # a leaf may be seen for the first time in the forward
+        self._new = [one for one in nodes_between(timeline, newest, info) if not one.created.requires_grad]
         self._operations = {inner.node: inner for inner in self._new if inner.created.kind == "op"}
 
     @cached_property

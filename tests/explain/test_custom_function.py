@@ -226,3 +226,44 @@ def test_why_tells_of_a_wrong_rule_on_the_way_to_a_gradient(torch, tmp_path, cap
     for name, said in (("before", 1), ("after", 0)):
         assert run_command(["explain", str(tmp_path / "t.gviz"), f"{name}.grad"]) == 0
         assert capsys.readouterr().out.count("on the way the backward of #") == said
+
+
+def alignment(torch):
+    """Feedback alignment: the gradient of the input goes through fixed numbers, the others are right."""
+
+    class Feedback(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w, b, fixed):
+            ctx.save_for_backward(x, fixed)
+            return x @ w.t() + b
+
+        @staticmethod
+        def backward(ctx, g):
+            x, fixed = ctx.saved_tensors
+            return g @ fixed, g.t() @ x, g.sum(0), None
+
+    def program():
+        torch.manual_seed(0)
+        x = torch.randn(6, 3, requires_grad=True)
+        w, b, fixed = torch.randn(2, 3).requires_grad_(), torch.zeros(2).requires_grad_(), torch.ones(2, 3)
+        out = Feedback.apply(torch.tanh(x), w, b, fixed)
+        (out * torch.arange(1.0, 13.0).view(6, 2)).sum().backward()
+        return x, w.detach()
+
+    return program
+
+
+def test_a_forward_with_parameters_that_it_sees_first_is_run_again_whole(torch, tmp_path):
+    kept = []
+    timeline = recorded(tmp_path, lambda: kept.extend(alignment(torch)()))
+    (one,) = [one.finding for one in check(timeline) if one.finding.kind == "wrong-rule"]
+    expected = torch.tensor([[1.0, 2.0]]) @ kept[1]
+    shows = one.parts[0].text.partition("show [")[2].split()[:3]
+    assert [float(number) for number in shows] == pytest.approx(expected[0].tolist(), rel=1e-2)
+
+
+def test_the_expression_of_the_wrong_gradient_is_marked(torch, tmp_path):
+    timeline = recorded(tmp_path, alignment(torch))
+    (one,) = [one.finding for one in check(timeline) if one.finding.kind == "wrong-rule"]
+    line = "        return g @ fixed, g.t() @ x, g.sum(0), None"
+    assert line[one.at.column - 4 : one.at.end_column - 4] == "g @ fixed"

@@ -203,7 +203,7 @@ def _rule_finding(survey: Survey, record: NodeRecord, one: GradientCheck) -> Fin
         fix = f"multiply what it returns by {ignored.name}, the incoming gradient: the chain rule needs it"
         edit = ignored.edit if _is_elementwise(survey, record) else None
         return Finding("wrong-rule", text, step, record.node, parts, fix, ignored.at, edit=edit)
-    at = _backward_line(survey, record, step)
+    at = _backward_line(survey, record, step, one.position)
     return Finding("wrong-rule", text, step, record.node, parts, fix, at, suspected=not factor)
 
 
@@ -235,12 +235,27 @@ def _last_step(survey: Survey, record: NodeRecord) -> int:
     return next(seq for seq in events if isinstance(survey.timeline.event(seq), e.StepStarted))
 
 
-def _backward_line(survey: Survey, record: NodeRecord, step: int) -> Frame | None:
-    """Return the last line that its backward ran in a step, or else the line that called its forward."""
-    timeline = survey.timeline
-    ran = innermost(timeline.info(record.node))
-    for _, event in timeline.select((e.NodeCreated, e.StepFinished), step):
-        if not isinstance(event, e.NodeCreated):
+def _backward_line(survey: Survey, record: NodeRecord, step: int, slot: int | None = None) -> Frame | None:
+    """Return the line of its backward that made the gradient of an input, in a step; else the last line that it ran.
+
+    If no line of the backward was recorded, it is the line that called the forward.
+    """
+    timeline, made = survey.timeline, list[e.NodeCreated]()
+    for _, event in timeline.select((e.NodeCreated, e.GradFlowed, e.StepFinished), step):
+        if isinstance(event, e.StepFinished):
             break
-        ran = next(iter(timeline.stack(event.stack)), ran)
-    return ran
+        if isinstance(event, e.NodeCreated):
+            made.append(event)
+        elif isinstance(event, e.GradFlowed) and (event.source, event.slot) == (record.node, slot):
+            made = [one for one in made if _is_same(one.first_value, event.part)] or made
+            break
+    frames = (frame for one in reversed(made) for frame in timeline.stack(one.stack)[:1])
+    return next(frames, innermost(timeline.info(record.node)))
+
+
+def _is_same(one: Value | None, other: Value) -> bool:
+    """Return whether two values are the same tensor, as far as shape, least and largest element show."""
+    stats = [value.statistics() if value is not None else None for value in (one, other)]
+    if one is None or stats[0] is None or stats[1] is None or one.shape != other.shape:
+        return False
+    return (stats[0].min, stats[0].max) == (stats[1].min, stats[1].max)
