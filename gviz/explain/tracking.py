@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from gviz.events import RequiresGradSet, Warned
+from gviz.events import COUNTS, RequiresGradSet, Warned
 from gviz.explain.display_names import innermost, takes_shape
 from gviz.explain.edit import (
     Edit,
@@ -40,6 +40,17 @@ def ancestors(timeline: Timeline, *nodes: int, up_to: Collection[int] = ()) -> I
                 if source not in up_to:
                     waiting.append(source)
                 yield source
+
+
+def descendants(timeline: Timeline, node: int, end: int = COUNTS) -> set[int]:
+    """Return a node and what was made of it up to event `end`, if tracked."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        users = timeline.nodes.users(waiting.pop(), end)
+        new = [user for user in users if user not in seen and timeline.info(user).created.requires_grad]
+        seen.update(new)
+        waiting.extend(new)
+    return seen
 
 
 # Operations that lose track, and what to write instead

@@ -2618,3 +2618,23 @@ for i in range(2):
     assert {other.finding.kind for other in found}.isdisjoint({"nan-born", "nan-born-backward"})
     mended = one.finding.edit.applied(text)
     assert [str(other) for other in checks.of_text(mended, engine).found if other.level != "note"] == []
+
+
+MULTIPLIER = """
+p, lam = torch.zeros(2, requires_grad=True), torch.zeros((), requires_grad=True)
+lam.register_hook(lambda g: -g)
+opt = torch.optim.SGD([p, lam], lr=0.1)
+for i in range(4):
+    loss = (p - 2).pow(2).sum() + lam * (p.sum() - 1)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_uses_of_a_hooked_tensor_are_those_of_one_iteration(engine, checks):
+    (one,) = [one.finding for one in checks.of_text(HEAD + MULTIPLIER, engine).found]
+    assert one.kind == "changed-by-hook"
+    assert "uses" not in "\n".join(row for _, row, _ in lines(one))
+    assert "view_as" not in one.fix

@@ -127,6 +127,8 @@ def turning_hooks(survey: Survey) -> Iterator[Finding | None]:
             at, fix = effect.at(timeline) or innermost(info), HOOK_FIX
             parts: tuple[Finding, ...] = (hook_finding(timeline, effect),)
             uses = [user for user in timeline.nodes.users(ran.node) if timeline.info(user).created.requires_grad]
+            turn = max((timeline.info(user).iteration for user in uses if timeline.nodes.born(user) < seq), default=0)
+            uses = [user for user in uses if timeline.info(user).iteration == turn]  # of the others it gets others
             if len(uses) > 1:
                 named = ", ".join(label_at(timeline, use) for use in uses[:_MOST_USES]) + ", …" * (
                     len(uses) > _MOST_USES

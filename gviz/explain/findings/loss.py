@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
+from math import isclose
 
 import numpy as np
 
@@ -38,7 +39,7 @@ from gviz.explain.operation_sets import (
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_source import called_function
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
+from gviz.explain.tracking import CREATE_GRAPH, ancestors, descendants, loses_tracking, mend
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
@@ -297,12 +298,16 @@ def summed_loss(survey: Survey) -> Iterator[Finding]:
     A program that divides these gradients before the step has its mean.
     """
     timeline = survey.timeline
-    training = {event.pass_nr for _, event in survey.accumulated if event.node in survey.optimized}
+    last_step = max((seq for seq, _ in survey.select(OptimizerStepped)), default=0)
+    accumulated = ((seq, event) for seq, event in survey.accumulated if event.node in survey.optimized)
+    training = {event.pass_nr for seq, event in accumulated if seq < last_step}  # a later one reads gradients of data
     training -= divided_passes(survey)
     roots = dict.fromkeys(node for _, event in survey.passes if event.pass_nr in training for node, _ in event.roots)
     for record in (survey.nodes[node] for node in roots if node in survey.nodes):
         source = next(survey.sources(record), None)
         if source is None or not _adds_up(record) or not source.shape or source.shape[0] < FEWEST_ROWS:
+            continue
+        if is_weighted_mean(survey, record):
             continue
         rows = source.shape[0]
         text = titled(f"{{}} adds up {rows} rows, and does not take their mean", label(timeline, record.node))
@@ -311,6 +316,23 @@ def summed_loss(survey: Survey) -> Iterator[Finding]:
         fix = f"mean() or reduction='mean'; if the sum is meant, a learning rate {rows} times smaller"
         at, numbers = innermost(timeline.info(record.node)), (Number("rows", rows, source.seq),)
         yield Finding("summed-loss", text, record.seq, record.node, (part,), fix, at, numbers, suspected=True)
+
+
+def is_weighted_mean(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a sum adds up products with weights that add up to one: ``(w * error).sum()``."""
+    source = next(survey.sources(record), None)
+    if source is None or source.op != "mul":
+        return False
+    factors = (one.value for one in survey.sources(source))
+    known = ((one.size, one.statistics()) for one in factors if one is not None and one.size > 1)
+    return any(
+        stats is not None and stats.min >= 0 and isclose(stats.mean * size, 1.0, rel_tol=_NEARLY_ONE)
+        for size, stats in known
+    )
+
+
+_NEARLY_ONE = 1e-2
+"""The relative error up to which weights add up to one: a transport plan does so after some iterations."""
 
 
 def _adds_up(record: NodeRecord) -> bool:
@@ -720,7 +742,7 @@ def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
             continue
         for one, nodes, parameters in zip(pair, inputs, trained, strict=True):
             own = _own_error(survey, nodes)
-            if own is not None and not _own_error_of(survey, nodes, record):
+            if own is not None and _has_own_loss(survey, own, record):
                 yield _reaching_finding(survey, record, one, own, len(parameters))
                 break
 
@@ -738,6 +760,8 @@ def _own_error(survey: Survey, nodes: set[int]) -> NodeRecord | None:
         for user in (survey.nodes[one] for one in survey.timeline.nodes.users(node) if one in survey.nodes):
             others = [one for one in survey.sources(user) if one.node != node]
             is_data = bool(others) and not any(one.created.requires_grad for one in others)
+            if not user.created.requires_grad:
+                continue
             if user.op in LOSSES_OF_PAIRS and is_data:
                 return user
             ends = [survey.nodes[one] for one in survey.timeline.nodes.users(user.node) if one in survey.nodes]
@@ -746,10 +770,22 @@ def _own_error(survey: Survey, nodes: set[int]) -> NodeRecord | None:
     return None
 
 
-def _own_error_of(survey: Survey, nodes: set[int], record: NodeRecord) -> bool:
-    """Return whether the error is made from the product itself: then there is only one loss."""
-    own = _own_error(survey, nodes)
-    return own is not None and record.node in {own.node, *ancestors(survey.timeline, own.node)}
+def _has_own_loss(survey: Survey, own: NodeRecord, product: NodeRecord) -> bool:
+    """Return whether an error reaches a number before it meets what the product makes; otherwise they have one loss."""
+    users = survey.timeline.nodes.users
+    if product.node in ancestors(survey.timeline, own.node):
+        return False
+    seen, waiting = descendants(survey.timeline, product.node), [own.node]
+    while waiting:
+        record = survey.nodes.get(waiting.pop())
+        if record is None or not record.created.requires_grad:
+            continue
+        if not record.shape:
+            return True
+        new = [user for user in users(record.node) if user not in seen]
+        seen.update(new)
+        waiting += new
+    return False
 
 
 def _reaching_finding(survey: Survey, record: NodeRecord, one: NodeRecord, own: NodeRecord, count: int) -> Finding:
@@ -1172,7 +1208,8 @@ def copied_tokens(survey: Survey) -> Iterator[Finding | None]:
         return
     record, labels, same = pairs[0]
     is_known = labels.value is not None and timeline.array(labels.value) is not None
-    if not is_known and len(pairs) < _FEWEST_BY_STATISTICS:
+    is_other_order = survey.unwrapped(labels).created.kind == "op"  # src.flip(1) has the same numbers
+    if not is_known and (len(pairs) < _FEWEST_BY_STATISTICS or is_other_order):
         return
     how = "are what the model gets, token by token" if is_known else "have the numbers that the model gets"
     text = titled(f"the labels of {{}} {how}", label(timeline, record.node))

@@ -18,6 +18,7 @@ from math import prod
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import renamed_call, with_keyword
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.loss import is_weighted_mean
 from gviz.explain.findings.unbounded_loss import Term, scalar_terms
 from gviz.explain.operation_sets import LOSSES
 from gviz.explain.program_source import called_function
@@ -68,6 +69,8 @@ def _is_of_one_batch(survey: Survey, mean: Term, total: Term) -> bool:
     """Return whether two terms reduce as many rows, and the sum has a weight that is not small."""
     one, other = _batch(survey, mean.record), _batch(survey, total.record)
     if not one or not other or one[0] != other[0] or one[0] < _FEWEST_ROWS:
+        return False
+    if is_weighted_mean(survey, total.record):
         return False
     if abs(total.factor) < _SMALL * abs(mean.factor) or _is_divided_by_its_size(survey, total.record):
         return False

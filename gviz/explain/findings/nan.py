@@ -169,7 +169,8 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
         stopped = trace_back(timeline, _place_of(timeline, seq))
         if skipped and (stopped.kind == "nan-born-backward" or not stopped.text.startswith(_FIRST_NAN)):
             return
-        if not _is_a_mask(timeline, stopped.node) and not _is_looked_for(timeline, stopped.node):
+        is_meant = _is_a_mask(timeline, stopped.node) or _is_looked_for(timeline, stopped.node)
+        if not is_meant and not _is_harmless(survey, stopped):
             came_to = Finding("healed", _consequence(survey, stopped.event))
             yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
 
@@ -214,6 +215,17 @@ def _is_bad_result(timeline: Timeline, node: int) -> bool:
     """Check whether an operation of the program made a nan or inf."""
     created = timeline.info(node).created
     return created.kind == "op" and any(bad_text(output.value) for output in created.outputs)
+
+
+def _is_harmless(survey: Survey, stopped: Finding) -> bool:
+    """Return whether an infinity that no parameter led to was gone before a pass: the inverse degree of a single node,
+    a norm times the limit inf, memory that is not filled yet.
+    """
+    if not stopped.node or not any(start > stopped.event for start, _ in survey.passes):
+        return False
+    created = survey.timeline.info(stopped.node).created
+    bad = [bad_text(output.value) for output in created.outputs]
+    return created.kind == "op" and not created.requires_grad and not any("nan" in one for one in bad)
 
 
 def _consequence(survey: Survey, born: int) -> str:

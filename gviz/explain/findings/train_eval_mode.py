@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -33,12 +33,19 @@ class _ModelCall:
     """A call of a model: the parameters in its graph, and by name which of its modules were in training mode.
 
     `dropouts` are its dropout modules. They count as in training mode if they made a node; one with p = 0 makes none.
+    `inner` are the parameters of its submodules, trained or not.
     """
 
     first: NodeRecord | None = None
     parameters: set[int] = field(default_factory=set)
     trains: dict[str, bool] = field(default_factory=dict)
     dropouts: set[str] = field(default_factory=set)
+    inner: set[int] = field(default_factory=set)
+
+    def is_trained(self, stepped: Sequence[int]) -> bool:
+        """Return whether a step trains the model, and not only a tensor that it is given, such as a prompt."""
+        is_frozen = bool(self.inner) and self.inner.isdisjoint(stepped)
+        return not is_frozen and not self.parameters.isdisjoint(stepped)
 
 
 @dataclass(slots=True)
@@ -70,7 +77,7 @@ def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
                 call = calls.setdefault(survey.outermost(scope), _ModelCall())
                 _note_call(survey, call, survey.nodes[event.node])
             case OptimizerStepped(parameters=stepped):
-                trained = [call for call in calls.values() if not call.parameters.isdisjoint(stepped)]
+                trained = [call for call in calls.values() if call.is_trained(stepped)]
                 _stepped(seen, seq, trained)
                 calls.clear()
     if seen.first is not None and (seen.active or seen.steps >= _FEWEST):
@@ -87,6 +94,8 @@ def _note_call(survey: Survey, call: _ModelCall, record: NodeRecord) -> None:
     own = {node for node, _ in record.created.inputs if node in survey.optimized}
     call.first = call.first or record
     call.parameters |= own
+    if scope.parent in survey.scopes:
+        call.inner |= {source.node for source in survey.sources(record) if source.created.kind == "parameter"}
     if record.op.endswith("batch_norm") and "training" in attrs and own:
         call.trains[scope.name] = bool(attrs["training"])
 

@@ -37,6 +37,7 @@ from gviz.explain.operation_sets import (
 from gviz.explain.parameter_updates import write_place
 from gviz.explain.program_source import initializer, line_text
 from gviz.explain.recording_overview import Survey
+from gviz.explain.tracking import descendants
 from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
@@ -281,7 +282,7 @@ def _equal_terms(timeline: Timeline, parts: Sequence[Contribution]) -> NodeInfo 
     """
     if len(parts) != 2 or not all(part.source for part in parts):
         return None
-    one, other = (_descendants(timeline, part.source, parts[-1].seq) for part in parts)
+    one, other = (descendants(timeline, part.source, parts[-1].seq) for part in parts)
     for node in sorted(one & other, key=timeline.nodes.born):
         info = timeline.info(node)
         value = info.created.first_value
@@ -328,17 +329,6 @@ def _draw_finding(
         at = innermost(difference)
         edit = operand_edit(timeline, at, 0, ".detach()")
     return Finding("cancelled", text, parts[-1].seq, node, (part,), fix, at, suspected=True, edit=edit)
-
-
-def _descendants(timeline: Timeline, node: int, end: int) -> set[int]:
-    """Return a node and what was made of it before event `end`."""
-    seen, waiting = {node}, [node]
-    while waiting:
-        users = timeline.nodes.users(waiting.pop(), end)
-        new = [user for user in users if user not in seen and timeline.info(user).created.requires_grad]
-        seen.update(new)
-        waiting.extend(new)
-    return seen
 
 
 def _cancelled_at(
