@@ -980,6 +980,19 @@ for step in range(6):
     opt.step()
     smooth = 0.9 * smooth + 0.1 * loss  #!
 """
+CARRIED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+cell, net = nn.Linear(3, 3), nn.Linear(3, 1)
+h = torch.zeros(1, 3)
+for step in range(6):
+    h = torch.tanh(cell(h) + 0.1)  #!
+    loss = net(h).pow(2).mean()
+    net.zero_grad()
+    cell.zero_grad()
+    loss.backward(retain_graph=True)
+"""
 FILLED = """
 import torch
 from torch import nn
@@ -1002,10 +1015,22 @@ for step in range(3):
 
 
 @pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
-@pytest.mark.parametrize(("text", "kind"), [(SMOOTHED, "graphs-kept"), (FILLED, "same-units")], ids=["kept", "same"])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [(SMOOTHED, "graphs-kept"), (CARRIED, "graphs-kept"), (FILLED, "same-units")],
+    ids=["kept", "carried", "same"],
+)
 def test_the_line_of_the_cause_is_not_the_line_of_the_symptom(text, kind, engine, checks):
     found = [one.finding for one in checks.of_text(text, engine).found if one.finding.kind == kind]
     assert [text.splitlines()[one.at.line - 1][-2:] for one in found] == ["#!"]
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_state_that_is_carried_over_is_detached_where_it_is_used(engine, checks):
+    (one,) = [one.finding for one in checks.of_text(CARRIED, engine).found if one.finding.kind == "graphs-kept"]
+    assert one.edit is not None
+    assert "cell(h.detach())" in one.edit.new
+    assert "losses.append" not in one.fix
 
 
 COLUMN_ON_THE_LINE = """

@@ -15,7 +15,7 @@ from gviz.events import BackwardStarted, GradAccumulated, GradSet, NodeCreated, 
 from gviz.events.optimizer_options import option_text
 from gviz.explain.backward_passes import loss_at, losses_of
 from gviz.explain.display_names import at_text, innermost, label, label_at, titled
-from gviz.explain.edit import kept_by, removed, without_method
+from gviz.explain.edit import kept_by, removed, without_method, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_source import line_text, zero_start
@@ -98,6 +98,9 @@ def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecor
     if not any(state is not None and state.pass_nr for state in states):
         fix = f"with torch.no_grad(): around it, as no backward goes through it; or {fix}"
     at, edit = kept if kept is not None else (_chained_at(survey, roots) or innermost(info), None)
+    if kept is None and roots[-2].node in ancestors(timeline, last.node):  # a state that goes on: h = cell(x, h)
+        at, fix = innermost(info), "detach() the result of the iteration before, so that backward ends there"
+        edit = wrapped(timeline, at, info.name, ".detach()") if info.name.isidentifier() else None
     return Finding("graphs-kept", text, last.seq, last.node, parts, fix, at, numbers, edit=edit)
 
 
