@@ -218,14 +218,49 @@ def _is_bad_result(timeline: Timeline, node: int) -> bool:
 
 
 def _is_harmless(survey: Survey, stopped: Finding) -> bool:
-    """Return whether an infinity that no parameter led to was gone before a pass: the inverse degree of a single node,
-    a norm times the limit inf, memory that is not filled yet.
+    """Return whether an infinity that no parameter led to was meant, or nothing that is trained was made of it.
+
+    It was meant as a probability of zero in a softmax, or if the program compares it with infinity; memory that is not
+    filled yet may hold any number. Of a norm times the limit inf nothing is made.
     """
-    if not stopped.node or not any(start > stopped.event for start, _ in survey.passes):
+    timeline = survey.timeline
+    created = timeline.info(stopped.node).created if stopped.node else None
+    if created is None or created.kind != "op" or created.requires_grad:
         return False
-    created = survey.timeline.info(stopped.node).created
-    bad = [bad_text(output.value) for output in created.outputs]
-    return created.kind == "op" and not created.requires_grad and not any("nan" in one for one in bad)
+    if any("nan" in bad_text(output.value) for output in created.outputs):
+        return False
+    if not _is_used_in_training(timeline, stopped.node):
+        return any(start > stopped.event for start, _ in survey.passes)
+    op = timeline.info(stopped.node).op.base_name
+    return (
+        op in _NOT_FILLED
+        or (op == "log" and _goes_into_softmax(timeline, stopped.node))
+        or any(_is_compared_with_inf(timeline, timeline.info(user)) for user in timeline.nodes.users(stopped.node))
+    )
+
+
+def _is_used_in_training(timeline: Timeline, node: int) -> bool:
+    """Return whether something tracked was made of a node."""
+    waiting, seen = [node], {node}
+    while waiting:
+        for user in timeline.nodes.users(waiting.pop()):
+            if timeline.info(user).created.requires_grad:
+                return True
+            if user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return False
+
+
+_NOT_FILLED = {"new", "empty", "empty_like", "empty_strided", "new_empty"}
+
+
+def _is_compared_with_inf(timeline: Timeline, info: NodeInfo) -> bool:
+    values = [operand.value for operand in computation(timeline, info.node).operands]
+    return info.op.base_name == "isinf" or (
+        info.op.base_name in ("eq", "ne")
+        and any(not value.shape and "inf" in bad_text(value) for value in values if value)
+    )
 
 
 def _consequence(survey: Survey, born: int) -> str:
@@ -651,7 +686,7 @@ def _goes_into_softmax(timeline: Timeline, node: int) -> bool:
     front = {node}
     for _ in range(_NEAR_SOFTMAX):
         front = {user for one in front for user in timeline.nodes.users(one)}
-        if any(timeline.info(one).op.base_name in SOFTMAXES for one in front):
+        if any(timeline.info(one).op.base_name in SOFTMAXES | {"logsumexp"} for one in front):
             return True
     return False
 
