@@ -509,6 +509,38 @@ def test_an_infinity_that_is_no_mask_is_suspected(program):
     assert "inf appears in" in told(one)
 
 
+def inverse_degrees(degrees):
+    x, inverse = torch.ones(2, requires_grad=True), torch.tensor(degrees) ** -0.5
+    inverse[inverse == float("inf")] = 0.0
+    (x * inverse).sum().backward()
+    return x
+
+
+def forbidden_steps(allowed):
+    x = torch.zeros(3, requires_grad=True)
+    torch.logsumexp(x + torch.tensor(allowed).log(), 0).backward()
+    return x
+
+
+def limit_without_use(limit):
+    x = torch.ones(3, requires_grad=True)
+    torch.clamp(torch.ones(1) * limit, max=1.0)
+    x.sum().backward()
+    return x
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: inverse_degrees([0.0, 4.0]),
+        lambda: forbidden_steps([0.5, 0.5, 0.0]),
+        lambda: limit_without_use(float("inf")),
+    ],
+)
+def test_an_infinity_that_is_meant_is_not_suspected(program):
+    assert found(program) == {}
+
+
 @pytest.mark.parametrize(
     "mask",
     [
