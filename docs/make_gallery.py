@@ -62,6 +62,9 @@ The inputs, the child modules of a model, the loss and every cut have a box at a
 | `nodes` | every node of autograd: a `cross_entropy` is a `log_softmax` and an `nll_loss` |
 | `auto` | as much as fits; this is the default |
 
+Three or more operations that only prepare data are one box, `x  8 operations on data`, at the levels `modules` and
+`auto`; `--expand x` shows them.
+
 `--expand layers.3` opens that module at any level. In Python, `gviz.export(…, level="calls", expand="layers.3")` and
 `gviz.make_dot(…, level=…, expand=…)` take the same options. A box of several equal modules shows the gradient of
 each as a bar, with the least and the greatest norm. A box with a tab is a module, even if it makes only one call, as

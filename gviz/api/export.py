@@ -81,7 +81,8 @@ def export(
     ``two-columns`` (175 mm) or ``16:9``. A figure has no legend, caption, cursor, or numbers of nodes.
 
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default it is as
-    much as fits a page. Modules that match `expand` are expanded at any level.
+    much as fits a page. Modules that match `expand` are expanded at any level;
+    so are operations on data, by the name of their result.
 
     The `labels` select the text in a box: ``min`` is only names, ``short`` also has values and gradients, ``full`` has
     all that is known. By default it is ``short``, or less in a large graph. Labels that you request are never

@@ -53,7 +53,8 @@ def make_dot(
     that recording, with all values; in any other graph only the tensor itself and the leaves have values.
 
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default a
-    recorded graph shows as much as fits a page. Modules that match `expand` are expanded at any level.
+    recorded graph shows as much as fits a page. Modules that match `expand` are expanded at any level;
+    so are operations on data, by the name of their result.
 
     With `figure`, the graph is a figure for a paper or a slide: ``one-column`` (the same as True, 85 mm wide),
     ``two-columns`` (175 mm) or ``16:9``. A figure has no legend, caption, cursor, or numbers of nodes.

@@ -89,13 +89,16 @@ def _picture(of: Drawn) -> str:
 
 def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     """Return the options with modules collapsed until the picture is small enough; None if it never is."""
+    from gviz.render import detail_level
     from gviz.render.boxes.fold import Filter, closed_to_fit, graph_of, requested_nodes
     from gviz.render.picture_content import moment_structure
 
     timeline, graph_filter = of.timeline, Filter(focus=of.node, ancestors=bool(of.node))
     graph = graph_of(timeline, [timeline.info(node) for node in timeline.nodes.of(timeline.iteration_at(of.n))])
     closed = closed_to_fit(replace(graph, nodes=tuple(requested_nodes(graph, graph_filter))), BOXES)
-    options = replace(options, drawing=replace(options.drawing, graph_filter=replace(graph_filter, closed=closed)))
+    words = replace(options.drawing, graph_filter=replace(graph_filter, closed=closed))
+    words = detail_level.with_collapsed_data(timeline, timeline.iteration_at(of.n), words)
+    options = replace(options, drawing=words)
     return options if len(moment_structure(timeline, of.n, options.drawing).places) <= 2 * BOXES else None
 
 

@@ -4,7 +4,7 @@ A call of a function, such as ``linear`` or ``cross_entropy``, is the level betw
 autograd. Usually the user does not choose a level. Then possible pictures are tried until one fits `PAGE` at its own
 size. The pictures that show most come first:
 
-1. every node, as small graphs are drawn
+1. every node, as small graphs are drawn, except for long data preparation (`gviz.render.boxes.data_preparation`)
 2. every call, with all modules expanded
 3. modules collapsed below some depth, and equal parts drawn as one box (``layers.0–11 ×12``); the first of the parts
    is expanded if there is room
@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from gviz.errors import GvizError
-from gviz.render.boxes.fold import CallGraph, Closed, Filter, closed_below, fold, graph_of, named_calls
+from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
+from gviz.render.boxes.fold import CallGraph, Closed, Filter, closed_below, fitting_calls, fold, graph_of, named_calls
 from gviz.render.boxes.function_calls import has_public_names, with_calls, with_level
 from gviz.render.boxes.graph_options import Density, Level, Options
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
@@ -41,6 +42,8 @@ from gviz.trace.timeline import Timeline
 
 PAGE = 1600.0, 1200.0
 """The largest width and height of a picture, if that is possible, in points: a page, or a screen."""
+COLLAPSE_DATA: tuple[Level, ...] = ("auto", "modules")
+"""The levels at which data preparation is collapsed. The others show each call, or each node."""
 FEW_NODES = 60
 """In a graph with more nodes, only the nodes that autograd tracks are drawn."""
 MOST_BOXES = 130
@@ -84,10 +87,30 @@ class _View:
 def chosen(timeline: Timeline, n: int, words: Options, request: LevelRequest) -> Options:
     """Return the options for moment `n` at the requested level, or at a level that fits."""
     iteration = timeline.iteration_at(n)
+    graph_filter = words.graph_filter
+    if request.level in COLLAPSE_DATA and not (graph_filter.inside or graph_filter.radius):
+        words = replace(words, graph_filter=replace(graph_filter, data=FEWEST_IN_PICTURES))
     views = _Views(timeline, iteration, replace(words, also=timeline.at(n).actor), request)
-    if request.level == "auto" and not request.expand:
+    if request.level == "auto" and (not request.expand or views.expands_only_data):
         return _no_fewer(timeline, n, views, request)
     return views.requested()
+
+
+def with_collapsed_data(timeline: Timeline, iteration: Iteration, words: Options) -> Options:
+    """Return the options of a picture that has no level, with long data preparation collapsed."""
+    graph_filter = words.graph_filter
+    if words.density == "full" or words.content == "followed" or graph_filter.inside or graph_filter.radius:
+        return words
+    infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
+    graph_filter = replace(graph_filter, data=FEWEST_IN_PICTURES)
+    graph, shown = with_level(timeline, graph_of(timeline, infos.values()), infos, graph_filter)
+    folded = fold(graph, shown)
+    data = tuple(group.call.kind for group in folded.groups if group.preparation is not None)
+    if not data:
+        return words
+    view = GraphView(graph_filter, len(folded.shown) + len(folded.groups), data=data)
+    text = f"{view.summary(len(infos), DATA_COLLAPSED)}{MORE}--expand {data[0]}, --level nodes"
+    return replace(words, graph_filter=graph_filter, remark=text)
 
 
 def count(timeline: Timeline, iteration: Iteration, words: Options) -> int:
@@ -111,13 +134,19 @@ class _Views:
         self.is_small = len(infos) <= FEW_NODES or bool(self.base.inside) or bool(self.base.radius)
         if followed or not self.is_small:
             words = replace(words, content="followed")
+            self.base = replace(self.base, data=0)  # operations on data are left out
             infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
         else:
             words = replace(words, also=0)
         self.words = words
         self.infos: dict[int, NodeInfo] = infos
-        self.is_public = has_public_names(timeline, infos.values())
-        self.nodes = graph_of(timeline, infos.values())
+        data_filter = replace(self.base, calls=False, repeats=False)
+        self.nodes, data_filter = with_level(timeline, graph_of(timeline, infos.values()), infos, data_filter)
+        expanded = fitting_calls(self.nodes, request.expand) & self.nodes.preparations.keys()
+        self.expands_only_data = bool(expanded) and fitting_calls(self.nodes, request.expand) == expanded
+        self.base = replace(self.base, opened=data_filter.opened | expanded)
+        in_boxes = {node for group in fold(self.nodes, self.base).groups for node in group.nodes}
+        self.is_public = has_public_names(timeline, (info for node, info in infos.items() if node not in in_boxes))
         self.calls = with_calls(timeline, self.nodes, infos)
         self._views = GraphViews(self.nodes, self.calls, infos, self.base)
 
@@ -127,7 +156,7 @@ class _Views:
         if level == "nodes":
             graph_filter = replace(self.base, closed=self._closed(depth), opened=self._opened(self.nodes))
             return replace(self.words, graph_filter=graph_filter)
-        graph_filter = replace(self.base, calls=True, opened=self._opened(self.calls))
+        graph_filter = replace(self.base, calls=True, opened=self.base.opened | self._opened(self.calls))
         if level == "calls":
             view = self._view(replace(graph_filter, closed=self._closed(depth)))
         else:
@@ -169,6 +198,8 @@ class _Views:
         by_depth = view.graph.hides_modules and self._request.depth is not None and bool(view.words.graph_filter.closed)
         if hint := view.graph.hint:
             yield f"--expand {hint.partition('.')[2] or hint}"
+        if view.graph.data:
+            yield f"--expand {view.graph.data[0]}"
         if by_depth:
             yield from self.deeper(view)
         if self._request.level != "calls" and (view.graph.repeats or (view.words.graph_filter.closed and not by_depth)):
@@ -197,12 +228,17 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest, l
 
     Views with fewer than the `least` boxes are only used if there are no others.
     """
-    first, *others = views.all()
+    whole, *others = views.all()
+    first = replace(whole, words=_with_remark(whole, views))
     if views.is_small:
         smaller = _Views(
             timeline, views.iteration, replace(views.words, also=timeline.at(n).actor), request, followed=True
         )
-        others += [*smaller.all()][1:]
+        _, *followed = smaller.all()
+        if whole.graph.data:  # a box of data says more than a line through nodes that are left out
+            fewest = min(view.graph.boxes for view in others)
+            followed = [view for view in followed if view.graph.boxes < fewest]
+        others += followed
     by_graph: dict[GraphView, _View] = {}
     for view in others:
         by_graph.setdefault(view.graph, view)
@@ -215,8 +251,8 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest, l
     tries = [(view, density) for view in kept for density in densities]
     tries.sort(key=lambda one: -one[0].graph.boxes * WORTH.get(one[1], 1.0))
     if first.graph.boxes <= MOST_BOXES and views.is_public:
-        whole = structure(timeline, views.iteration, first.words)
-        size = _size(whole, _usual(whole, request), compact=False)
+        shape = structure(timeline, views.iteration, first.words)
+        size = _size(shape, _usual(shape, request), compact=False)
         if _fits(size, request, SURE):
             return first.words
         tries.insert(0, (first, views.words.density))
@@ -355,13 +391,15 @@ def _with_remark(view: _View, views: _Views, density: Density | None = None) -> 
     words = replace(view.words, density=density or view.words.density)
     less = _LESS.get(density, "") if density != views.words.density else ""
     graph = view.graph
-    if not (graph.is_partial or less):
+    data = DATA_COLLAPSED if graph.data else ""
+    if not (graph.is_partial or less or data):
         return words
-    what = graph.summary(len(views.infos), less)
+    what = graph.summary(len(views.infos), "; ".join(filter(None, (data, less))))
     more = ", ".join(views.more(view))
     return replace(words, remark=f"{what}{MORE}{more}" if more else what)
 
 
+DATA_COLLAPSED = "operations on data collapsed"
 MORE = ". More: "
 """Separates what a picture hides from the options that show more."""
 _LESS: dict[Density | None, str] = {"brief": "each box shows one line", "min": "boxes show names only"}

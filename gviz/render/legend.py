@@ -74,8 +74,8 @@ _COLOURS = {"missing", "cut", "freed"}
 class Seen(NamedTuple):
     """The contents of a picture: names of roles, states and other marks that occur in it.
 
-    `looks` are the states that boxes look like, `layers` operations directly in linear layers, `text` is the text of
-    all rows and lines.
+    The role of a box of operations on data is "data" here. `looks` are the states that boxes look like, `layers`
+    operations directly in linear layers, `text` is the text of all rows and lines.
     """
 
     roles: frozenset[str]
@@ -96,7 +96,7 @@ def seen(scene: Scene) -> Seen:
     there = [edge for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states]
     pictured = {"bars" if row.text else "heat" for row in rows if is_picture(row)}
     return Seen(
-        roles=frozenset(box.role for box in boxes),
+        roles=frozenset("data" if box.is_data else box.role for box in boxes),
         states=frozenset(state for box in boxes for state in box.states),
         looks=frozenset(look for box in boxes for look in ({*box.states} - _COLOURS) | {_painting(box)}),
         paints=frozenset(map(painted, boxes)),
@@ -127,7 +127,9 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: bool(seen.roles & {"op", "root"}), "square: operation"),
     (lambda seen: "root" in seen.roles, "double: result"),
     (lambda seen: "t" in seen.layers, "t: a Linear's weight, transposed, as in x @ weight.T + bias"),
-    (lambda seen: "module" in seen.roles, "with a tab: module"),
+    (lambda seen: seen.roles >= {"module", "data"}, "with a tab: module, or operations on data"),
+    (lambda seen: "module" in seen.roles and "data" not in seen.roles, "with a tab: module"),
+    (lambda seen: "data" in seen.roles and "module" not in seen.roles, "with a tab: operations on data"),
     (lambda seen: "saved" in seen.roles, "folded corner: saved tensor"),
     (lambda seen: "backward" in seen.states, "made in pass …: by a backward pass, while it ran"),
     (lambda seen: "inplace" in seen.paints, "thick border: writes in place"),

@@ -135,18 +135,26 @@ def drawing(
     fits: bool = False,
     window: tuple[float, float] | None = None,
     most_work: float = inf,
+    collapses_data: bool = False,
 ) -> Options:
     """Return the options for moment `n`: the style's options, with modules collapsed as requested or automatically.
 
     An unreadable picture (`as_picture`) is refused before minutes of layout. A picture that `fits` a page shows as much
     as is readable on the page, unless the user requests a part of the graph. If it is stepped through in a `window`, it
     fits there instead, and has the nodes of all its moments. Its boxes need at most the `most_work`, if that is
-    possible. An overlay says in the caption what its
-    amounts are; only modules have times.
+    possible. A picture of all nodes that `collapses_data` has one box for long data preparation. An overlay says in the
+    caption what its amounts are; only modules have times.
     """
     overlay = options.drawing.overlay
     if overlay is None:
-        return _drawing(timeline, n, options, as_picture=as_picture, fits=fits, window=window, most_work=most_work)
+        words = _drawing(timeline, n, options, as_picture=as_picture, fits=fits, window=window, most_work=most_work)
+        if collapses_data and options.part.level == "auto" and not (words.graph_filter.calls or words.remark):
+            from gviz.render import detail_level
+
+            words = detail_level.with_collapsed_data(timeline, timeline.iteration_at(n), words)
+            if words.remark:
+                options.note(words.remark)
+        return words
     known = costs(timeline, overlay, n)
     if known is None:
         raise why_no_costs(timeline, overlay, n)
@@ -281,11 +289,18 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
 
 
 def requested_scene(
-    timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False, fits: bool = False
+    timeline: Timeline,
+    n: int,
+    options: ExportOptions,
+    *,
+    as_picture: bool = False,
+    fits: bool = False,
+    collapses_data: bool = False,
 ) -> Scene:
     """Return the scene of moment `n` as requested. Raises `GvizError` if it is unreadable `as_picture`."""
     check_moment(timeline, n)
-    drawn = moment_scene(timeline, n, drawing(timeline, n, options, as_picture=as_picture, fits=fits))
+    words = drawing(timeline, n, options, as_picture=as_picture, fits=fits, collapses_data=collapses_data)
+    drawn = moment_scene(timeline, n, words)
     return as_figure(drawn) if options.figure else drawn
 
 

@@ -7,7 +7,7 @@ pictures, in files and in the terminal, are drawn from the same scene.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
 
@@ -23,7 +23,7 @@ from gviz.render.boxes.details import cut_text, remark, source_line
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import Link, LinkKind
-from gviz.render.boxes.module_boxes import group_rows, group_states, group_status, inner_hooks
+from gviz.render.boxes.module_boxes import group_rows, group_states, group_status, inner_hooks, operation_list
 from gviz.render.boxes.node_rows import (
     HOOK,
     NORM,
@@ -218,6 +218,7 @@ class Box:
     * `op`: the operation, if it is one.
     * `enclosing_modules`: keys and titles of the expanded modules around it, the outermost first.
     * `longest`: in a series of moments, the length of its longest row.
+    * `is_data`: it represents operations that prepare data.
     """
 
     key: str
@@ -233,6 +234,7 @@ class Box:
     op: str = ""
     enclosing_modules: tuple[tuple[str, str], ...] = ()
     longest: int = 0
+    is_data: bool = field(default=False, repr=False)  # without it, the id of a picture stays: a hash of the scene
 
 
 LABELLED_EDGES = 60
@@ -352,7 +354,9 @@ def _module(place: Outline, group: Group, now: Now) -> Box:
     states = group_states(group, now)
     rows = rows_with_comparison(lambda place, now: group_rows(place, group, now), place, now)
     hooks = (hook_words(effect, now) for effect in inner_hooks(group, now)) if now.options.marks else ()
-    return _boxed(place, states, group_status(group, states, now), rows, "\n".join([group.call.path, *hooks]))
+    held = group.call.path if group.preparation is None else operation_list(group, now.timeline)
+    box = _boxed(place, states, group_status(group, states, now), rows, "\n".join([held, *hooks]))
+    return replace(box, is_data=True) if group.preparation is not None else box
 
 
 def _of_node(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:

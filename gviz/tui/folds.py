@@ -28,7 +28,7 @@ from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
-from gviz.render.boxes.data_preparation import with_data
+from gviz.render.boxes.data_preparation import FEWEST_OPERATIONS, with_data
 from gviz.render.boxes.fold import (
     CALLS,
     FEW_BOXES,
@@ -139,7 +139,7 @@ class Folds:
         self._level: GraphLevel | None = None  # chosen by the user
         self._views: dict[int, GraphView | None] = {}  # by the index of the iteration; None shows every node
         self._was_edited_by_user = False  # whether the user has expanded or collapsed something in an automatic view
-        self._filter = Filter(frozenset({OPTIMIZER}), data=True)  # of data, only screens have boxes: `_with_data`
+        self._filter = Filter(frozenset({OPTIMIZER}), data=FEWEST_OPERATIONS)  # only on a screen: `_with_data`
         self._expanded: frozenset[str] = frozenset()
         self._seen: set[int] = set()
         self._known: dict[int, _KnownIteration] = {}  # by the index of the iteration, the one last used at the end
@@ -190,7 +190,7 @@ class Folds:
     def choose_automatically(self) -> None:
         """Forget the level that the user has chosen, and what is expanded and collapsed."""
         self._level, self._expanded, self._was_edited_by_user = None, frozenset(), False
-        self._filter = replace(self._filter, closed=frozenset({OPTIMIZER}), data=True)
+        self._filter = replace(self._filter, closed=frozenset({OPTIMIZER}), data=FEWEST_OPERATIONS)
         self._views.clear()
 
     def automatic_view(self, iteration: Iteration) -> GraphView | None:
@@ -223,8 +223,8 @@ class Folds:
 
     def _choosing(self, graph: CallGraph) -> LongWork[GraphView | None]:
         """Return the view with the most boxes that are still easy to read; None if these are all nodes."""
-        base = Filter(frozenset({OPTIMIZER}), data=True)
-        if boxes(graph, base.closed, data=True) <= MOST_BOXES:
+        base = Filter(frozenset({OPTIMIZER}), data=FEWEST_OPERATIONS)
+        if boxes(graph, base.closed, data=base.data) <= MOST_BOXES:
             return None
         infos = {node: self.timeline.info(node) for node in graph.nodes}
         views: list[GraphView] = []
@@ -250,7 +250,7 @@ class Folds:
         """Return the filter of an iteration in which every node has a box, except for what is collapsed."""
         graph = self.graph(iteration) if self.chooses_views and self._filter.data else None
         if graph is None or not graph.preparations:
-            return replace(self._filter, data=False)
+            return replace(self._filter, data=0)
         return replace(self._filter, opened=self._expanded_in(graph))
 
     def _with_data(self, graph: CallGraph) -> CallGraph:
@@ -263,7 +263,7 @@ class Folds:
         """Return the filter for an iteration."""
         unseen = not self.chooses_views and len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
         if not self.ready(iteration):
-            return replace(self._filter, data=False)
+            return replace(self._filter, data=0)
         if unseen and not self.timeline.contexts.flat:  # known without the graph, which is slow to build
             finished(self._collapse_large(self.graph(iteration)))
         self._seen.add(iteration.index)
@@ -281,7 +281,7 @@ class Folds:
         if known is None or known.graph is not graph or (known.level, known.user_filter, known.expanded) != here:
             collapsed = self._level_filter(graph, level)
             closed = (self._filter.closed | collapsed.closed) - self._expanded
-            data = self._filter.data and bool(graph.preparations)
+            data = self._filter.data if graph.preparations else 0
             graph_filter = replace(self._filter, closed=closed, calls=True, repeats=collapsed.repeats, data=data)
             infos = {node: self.timeline.info(node) for node in graph.nodes}
             calls = with_calls(self.timeline, graph, infos)
@@ -422,7 +422,7 @@ class Folds:
         chosen = path or (call.path if call is not None else "")
         self._expanded -= {chosen}
         if call is not None and call.is_data:
-            self._filter = replace(self._filter, data=True)
+            self._filter = replace(self._filter, data=FEWEST_OPERATIONS)
             return _name(call)
         self._was_edited_by_user = True
         is_module = bool(path) or (call is not None and call.scope > -CALLS)
@@ -433,13 +433,13 @@ class Folds:
     def collapse_all(self, iteration: Iteration) -> None:
         """Collapse every module."""
         self._expanded, self._was_edited_by_user = frozenset(), True
-        self._filter = replace(self._filter, data=True)
+        self._filter = replace(self._filter, data=FEWEST_OPERATIONS)
         self._collapse(frozenset(modules(self.graph(iteration))))
 
     def expand_all(self) -> None:
         """Expand every module, to all of its nodes."""
         self.level, self._expanded = "nodes", frozenset()
-        self._filter = replace(self._filter, closed=frozenset(), data=False)
+        self._filter = replace(self._filter, closed=frozenset(), data=0)
 
     def focus(self, node: int = 0, *, ancestors: bool = False, radius: int = 0) -> None:
         """Show only the ancestors of a node, or the nodes near it; without a node, the whole graph."""

@@ -128,7 +128,7 @@ class Filter:
     * `inside`: scopes of calls; only the nodes made in them, and the inputs of these nodes.
     * `calls`: one box for all nodes of one function call.
     * `repeats`: one box for equal parts; with a `sample` the first part is shown by itself.
-    * `data`: one box for operations that prepare data.
+    * `data`: one box for at least so many operations that prepare data; 0 for none.
     * `opened`: scopes of calls that are expanded, whatever the other fields say.
     """
 
@@ -140,7 +140,7 @@ class Filter:
     calls: bool = False
     repeats: bool = False
     sample: bool = False
-    data: bool = False
+    data: int = 0
     opened: frozenset[int] = frozenset()
 
 
@@ -270,7 +270,7 @@ def closed_in(graph: CallGraph, calls: Sequence[ModuleCall], graph_filter: Filte
     """Return the outermost collapsed call of a chain, or the call around it if that contains nothing else."""
     for at, call in enumerate(calls):
         is_one = graph_filter.calls and (call.scope in graph.units or call.is_source_call or call.is_repeat)
-        is_one = is_one or (graph_filter.data and call.is_data)
+        is_one = is_one or (graph_filter.data > 0 and call.is_data)
         if (
             is_one or call.path in graph_filter.closed or call.scope in graph_filter.closed
         ) and call.scope not in graph_filter.opened:
@@ -337,7 +337,7 @@ def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -
     return closed_below(graph, 0)
 
 
-def boxes(graph: CallGraph, closed: Closed, *, calls: bool = False, data: bool = False) -> int:
+def boxes(graph: CallGraph, closed: Closed, *, calls: bool = False, data: int = 0) -> int:
     """Return how many boxes there are when some modules are collapsed."""
     folded = fold(graph, Filter(closed, calls=calls, data=data))
     return len(folded.shown) + len(folded.groups)

@@ -32,7 +32,7 @@ from gviz.events.operation_names import DOCUMENTED
 from gviz.explain.display_names import is_mask, public_name
 from gviz.render.boxes.data_preparation import with_data
 from gviz.render.boxes.details import is_inside_call
-from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, Filter, ModuleCall, Repeat
+from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, Filter, ModuleCall, Repeat, around
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
@@ -190,13 +190,13 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
     calls = [*source_calls(timeline, ops)]
     outer = {call.nodes[-1]: chains.get(call.nodes[-1], ()) for call in calls}
     own = Counter(chain[-1].scope for chain in outer.values() if chain)
-    around = {call.scope for chain in {*chains.values()} for call in chain[:-1]}
+    outer_scopes = {call.scope for chain in {*chains.values()} for call in chain[:-1]}
     units: dict[int, str] = {}
     ordinals: Counter[tuple[str, int, int]] = Counter()
     for call in calls:
         last = call.nodes[-1]
         chain = outer[last]
-        if chain and chain[-1].scope not in around and own[chain[-1].scope] == 1:
+        if chain and chain[-1].scope not in outer_scopes and own[chain[-1].scope] == 1:
             units[chain[-1].scope] = call.name
             continue
         module, stack, scope = (
@@ -237,10 +237,12 @@ def with_level(
 ) -> tuple[CallGraph, Filter]:
     """Return the graph with the data, function calls and repeats that a filter needs, and the filter for it.
 
-    Then `fold` can make the boxes.
+    Then `fold` can make the boxes. Data preparation that contains the focus of the filter is expanded.
     """
     if graph_filter.data:
-        graph = with_data(timeline, graph, infos)
+        graph = with_data(timeline, graph, infos, graph_filter.data)
+        focused = {call.scope for call in around(graph, graph_filter.focus) if call.is_data}
+        graph_filter = replace(graph_filter, opened=graph_filter.opened | focused)
     if graph_filter.calls:
         graph = with_calls(timeline, graph, infos)
     if graph_filter.repeats:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gviz.render.boxes.fold import CallGraph, Filter, Repeat, closed_below, fold
+from gviz.render.boxes.fold import CallGraph, Filter, Folded, Repeat, closed_below, fold
 from gviz.render.boxes.function_calls import with_repeats
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo
 
@@ -26,8 +26,8 @@ class GraphView:
     """One way to draw a graph: the filter, the number of boxes, and the texts for what is collapsed.
 
     A box of a module (`hides_modules`) or of a call (`hides_calls`) may represent several nodes. `hint` is a module to
-    expand. `work` is the sum of the squares of the numbers of nodes in the boxes: each node changes a text that is made
-    of all nodes of its box.
+    expand, `data` are the names of data whose preparation is one box. `work` is the sum of the squares of the numbers
+    of nodes in the boxes: each node changes a text that is made of all nodes of its box.
     """
 
     graph_filter: Filter
@@ -37,6 +37,7 @@ class GraphView:
     hides_modules: bool = False
     hides_calls: bool = False
     work: int = 0
+    data: tuple[str, ...] = ()
 
     @property
     def is_partial(self) -> bool:
@@ -50,7 +51,7 @@ class GraphView:
         """
         parts = ["modules collapsed"] if self.graph_filter.closed - {OPTIMIZER} else []
         parts += dict.fromkeys(self.repeats)
-        parts = parts or ["one box for each call in the program"]
+        parts = parts or (["one box for each call in the program"] if self.graph_filter.calls else [])
         counted = f"{nodes:,} nodes in {self.boxes:,} boxes: " if self.boxes < nodes else ""
         return f"{counted}{'; '.join([*parts, *([less] if less else [])])}"
 
@@ -70,7 +71,7 @@ class GraphViews:
     def all(self) -> Iterator[GraphView]:
         """Yield every way to draw, beginning with the one that shows every node."""
         every = fold(self._nodes, self._base)
-        yield GraphView(self._base, len(every.shown) + len(every.groups))
+        yield GraphView(self._base, len(every.shown) + len(every.groups), data=_data(every))
         graph_filter = replace(self._base, calls=True)
         yield self.view(graph_filter)
         for depth in range(max(self.deepest - 1, 1), 0, -1):
@@ -99,7 +100,13 @@ class GraphViews:
             any(not call.is_source_call for call in several),
             any(call.is_source_call for call in several),
             sum(len(group.nodes) ** 2 for group in folded.groups),
+            _data(folded),
         )
+
+
+def _data(folded: Folded) -> tuple[str, ...]:
+    """Return the names of the data preparation that is drawn as one box each."""
+    return tuple(group.call.kind for group in folded.groups if group.preparation is not None)
 
 
 def most_informative(views: Sequence[GraphView], most: int) -> list[GraphView]:

@@ -13,6 +13,7 @@ from math import hypot, inf, isfinite, log, nan
 from msgspec.structs import replace as replace_struct
 
 from gviz.events import GradFlowed
+from gviz.explain.display_names import title as node_name
 from gviz.explain.hook_effects import HookEffect
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
@@ -85,6 +86,18 @@ def _data(place: Outline, group: Group, data: Preparation, state: NodeState | No
         return replace(gives, label="", is_left=True), replace(counted, shares_line=True)
     first = now.timeline.info(place.node).created.first_value
     return fitting_rows([counted, as_grid(replace(_gives(place, state), label="value"), value, first, now)], place, now)
+
+
+MOST_OPERATIONS = 30
+"""The most operations that are listed in the tooltip of a box."""
+
+
+def operation_list(group: Group, timeline: Timeline) -> str:
+    """Return the operations on data that a box represents, in order of creation: ``images = div``, one a line."""
+    nodes = [node for node in sorted(group.nodes) if timeline.info(node).created.kind == "op"]
+    lines = [node_name(timeline.info(node)) for node in nodes[:MOST_OPERATIONS]]
+    more = len(nodes) - len(lines)
+    return "\n".join([*lines, *([f"and {more} more"] if more else [])])
 
 
 def _contents(group: Group, now: Now) -> str:

@@ -19,7 +19,7 @@ FRAMES = {"op": "[{}]", "root": "[[{}]]", "saved": ">{}]", "module": "[/{}/]", "
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Return moment `n` as a flowchart."""
-    drawn = requested_scene(timeline, n, options)
+    drawn = requested_scene(timeline, n, options, collapses_data=True)
     direction = flow(drawn.boxes, drawn.levels, options.direction, drawn.flow, options.colours.form.direction)
     return "\n".join([f"flowchart {direction}", *_lines(drawn, options.colours)]) + "\n"
 

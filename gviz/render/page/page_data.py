@@ -167,10 +167,13 @@ def _drawn(timeline: Timeline, span: Extent, options: ExportOptions) -> Iterator
 
 
 def _words(timeline: Timeline, iteration: Iteration, n: int, options: ExportOptions) -> Options:
-    """Return the options with which an iteration is drawn first. A small graph has a box for each node."""
+    """Return the options with which an iteration is drawn first.
+
+    A small graph has a box for each node, except for long data preparation.
+    """
     is_small = len(timeline.nodes.of(iteration)) <= FEW_NODES and options.part.level == "auto"
     if is_small and not options.part.expand:
-        return drawing(timeline, n, options)
+        return drawing(timeline, n, options, collapses_data=True)
     notes: list[str] = []
     words = drawing(timeline, n, replace(options, note=notes.append), fits=True, window=WINDOW, most_work=MOST_WORK)
     groups = (place.group for place in structure(timeline, iteration, words).places)
