@@ -31,6 +31,7 @@ from gviz.events import NodeCreated
 from gviz.render.boxes.data_preparation import FEWEST_OPERATIONS, with_data
 from gviz.render.boxes.fold import (
     CALLS,
+    DATA,
     FEW_BOXES,
     LARGE,
     CallGraph,
@@ -574,11 +575,16 @@ class Folds:
     def _through(self, timeline: Timeline, n: int, direction: int) -> int:
         """Return the next moment at which a node is complete, after moment `n` or, if `direction` is -1, before it.
 
-        Of the moments in a collapsed call, only the last one counts.
+        Of the moments in a collapsed call, only the last one counts. A program may prepare two results in turns: data
+        counts when it is complete.
         """
         ends = timeline.contexts.node_ends
         at = bisect_right(ends, n) if direction > 0 else bisect_right(ends, n - 1) - 1
-        while 0 <= at < len(ends) and (self._is_optimizer_arithmetic(ends[at]) or self._same_group(*ends[at : at + 2])):
+        while 0 <= at < len(ends) and (
+            self._is_optimizer_arithmetic(ends[at])
+            or self._same_group(*ends[at : at + 2])
+            or self._is_incomplete_data(ends[at])
+        ):
             at += direction
         return ends[at] if 0 <= at < len(ends) else len(timeline) if direction > 0 else 0
 
@@ -593,6 +599,12 @@ class Folds:
         groups = self._groups(one)
         group = groups.get(self._node_at(one), 0)
         return bool(group) and groups.get(self._node_at(other), 0) == group
+
+    def _is_incomplete_data(self, n: int) -> bool:
+        """Return whether the node of a moment is in collapsed data, and is not the last one that it is made of."""
+        node = self._node_at(n)
+        group = self._groups(n).get(node, 0)
+        return group <= -DATA and node != -DATA - group
 
     def _node_at(self, n: int) -> int:
         return int(self.timeline.columns(n, n + 1).node[0])

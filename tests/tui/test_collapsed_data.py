@@ -61,6 +61,29 @@ def test_next_takes_a_box_of_data_as_one_step_and_both_ways(folds):
     assert back[::-1][-len(ends) + 1 :] == ends[1:]
 
 
+def test_two_results_that_are_made_in_turns_are_one_step_each():
+    def program():
+        t = torch.linspace(-1, 1, 8)
+        x = t * 2
+        y = t + 1
+        x = x - 1
+        y = y / 2
+        w = torch.ones(8, requires_grad=True)
+        ((x * w - y) ** 2).mean().backward()
+
+    timeline = timeline_of(program)
+    folds = Folds(timeline)
+    folds.chooses_views = True
+    data = [folds.next_node(timeline, 0)]
+    data.append(folds.next_node(timeline, data[0]))
+    after = folds.next_node(timeline, data[1])
+    names = [timeline.info(timeline.at(n).actor).name for n in (*data, after)]
+    assert names == ["x", "y", "w"]
+    assert folds.reverse_next_node(timeline, after) == data[1]
+    assert folds.reverse_next_node(timeline, data[1]) == data[0]
+    assert folds.reverse_next_node(timeline, data[0]) == 0
+
+
 @pytest.mark.parametrize("level", [None, "nodes", "calls", "modules"])
 def test_a_box_of_data_expands_and_collapses_at_any_level(folds, level):
     if level is not None:
@@ -82,6 +105,25 @@ def test_all_is_expanded_and_collapsed_with_the_modules(folds):
     folds.expand_all()
     folds.choose_automatically()
     assert titles(folds) == ["x", "y"]
+
+
+async def test_the_first_view_shows_the_first_operation_of_the_model():
+    def program():
+        t = torch.linspace(-1, 1, 8)
+        x = (t - t.mean()) / t.std()
+        y = t**2 + 0.5
+        w = torch.ones(8, requires_grad=True)
+        h = x * w
+        for _ in range(6):
+            h = torch.tanh(h)
+        ((h - y) ** 2).mean().backward()
+
+    app = app_of(timeline_of(program), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        rows = "\n".join(rows_of(app))
+        assert "[+] x" in rows
+        assert "h = mul" in rows
 
 
 async def test_the_screen_shows_the_data_the_model_and_the_key(tmp_path):

@@ -170,7 +170,7 @@ class LiveScreen(DebuggerScreen):
         creations = [self.timeline.info(node).created for node in self.timeline.nodes]
         if creations and creations[0].kind == "constant":
             key = first(self.session.keys, "time.phase")
-            self.show_remark(f"Data comes first. {key}: run to backward() · :until :LINE: run to a line of yours")
+            self.show_remark(f"Data comes first. {key}: run to backward() · :until LINE: run to that line")
 
     def action_pause_program(self) -> None:
         """Pause the program."""

@@ -228,11 +228,15 @@ class Painted(Styled, Panned):
         return self._margin(self.size.width)
 
     def place(self, node: int) -> PlacedBox | None:
-        """Return the place of a node's own box (or of its first chip, if the picture has only chips of it)."""
+        """Return the place of a node's own box (or of its first chip, if the picture has only chips of it).
+
+        Data that several results share is in the box of each: its place is the highest of them.
+        """
         if self.drawing is None:
             return None
-        keys = sorted(self.drawing.boxes(node), key=lambda key: len(str(key)))
-        return self.drawing.canvas.layout.places[keys[0]] if keys else None
+        places = self.drawing.canvas.layout.places
+        keys = sorted(self.drawing.boxes(node), key=lambda key: (len(str(key)), places[key].y))
+        return places[keys[0]] if keys else None
 
     def _margin(self, width: int) -> int:
         return 0 if self.drawing is None else max((width - self.drawing.canvas.layout.width) // 2, 0)
