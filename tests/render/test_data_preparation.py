@@ -237,6 +237,12 @@ def test_the_operands_of_a_failed_call_enter_the_graph(tmp_path):
     assert [edge.source for edge in drawn.edges if edge.target == drawn.boxes[-1].key].count(key) == 1
 
 
+def test_a_box_with_the_first_nan_has_not_failed(tmp_path):
+    drawn = boxes(recorded_text(FAILED.replace("/ 2", "* float('nan')"), tmp_path))
+    (box,) = (box for box in drawn.boxes if box.title == "[+] x")
+    assert box.status == "! first nan"
+
+
 FAILED = """
 import gviz.engine as torch
 raw = torch.arange(12.0).reshape(4, 3)

@@ -128,6 +128,10 @@ def _cut_nodes(timeline: Timeline, group: Group) -> tuple[int, ...]:
 
 def group_status(group: Group, states: tuple[State, ...], now: Now) -> str:
     """Return the word for the most important state of a collapsed module; empty if no state has a word."""
+    failed = now.moment.failed.node if now.moment.failed is not None else 0
+    steps = {state.step for node in group.nodes if (state := now.states[node]) is not None}
+    if now.first_bad in group.nodes and failed not in group.nodes and "failed" not in steps:
+        return f"! first {now.timeline.error_index.kind_of_first_bad()}"
     word = state_word(states)
     return next((cut_word(info, now) for info in _cuts(group, now)), word) if word == "cut" else word
 
