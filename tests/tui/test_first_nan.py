@@ -43,7 +43,7 @@ async def test_the_smallest_screen_has_place_cause_fix_and_keys():
     for name in ("at", "why", "fix", "next"):
         assert any(row.startswith(f"{name} ") for row in rows)
     assert "where prediction is -" in text
-    assert "next e why in full, S back" in text
+    assert "next e: why in full · S: back" in text
     why = text[text.index("why ") : text.index("fix ")]
     assert "μ" not in why
     assert "rms" not in why

@@ -77,6 +77,28 @@ async def test_where_a_step_begins_the_panel_says_what_came_of_the_pass_unless_i
         assert ("parameter has a gradient" in text(app)) is not is_clipped
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+async def test_the_first_event_of_an_update_by_hand_says_what_came_of_the_pass(is_cut):
+    def program():
+        w, v = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        loss = (w * (v.detach() if is_cut else v)).sum()
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+        return loss, v
+
+    timeline = timeline_of(program)
+    start = next(phase.start for phase in timeline.phases if phase.kind == "optimizer")
+    app = app_of(timeline, at=start)
+    async with app.run_test(size=(120, 40)) as pilot:
+        shown = text(app)
+        assert shown.startswith("w.grad")
+        assert ("1 of 2 leaves has a gradient" if is_cut else "all 2 leaves have a gradient") in shown
+        assert ("no gradient: v !: findings" in shown) is is_cut
+        await press(pilot, "n")
+        assert "backward pass 1" not in text(app)
+
+
 async def test_e_where_a_pass_ends_asks_about_the_missing_gradient_and_goes_to_the_cause():
     timeline = cut()
     app = app_of(timeline, at=last_pass(timeline, len(timeline)))

@@ -19,7 +19,7 @@ from gviz.explain.tracking import as_at
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.drawing.training_summary import beginning, nonfinite_lines, overview
+from gviz.tui.drawing.training_summary import after_pass, beginning, nonfinite_lines, overview
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.styled_lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped
 from gviz.values.plain_text import clipped_name, shown
@@ -81,6 +81,7 @@ def node_lines(subject: Subject) -> Iterator[Line]:
         if section.name == "value":
             yield from _what_if(subject)
     if subject.glance:
+        yield from after_pass(timeline, moment, width, glyphs)
         yield from beginning(timeline, moment, width, glyphs)
 
 

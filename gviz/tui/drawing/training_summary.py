@@ -80,6 +80,24 @@ def overview(timeline: Timeline, moment: Moment, node: int, width: int, glyphs: 
     yield ()
 
 
+_AFTER = ("after backward", "optimizer")
+"""The phases after a pass. An update by hand is an optimizer's step, too, once it is complete."""
+
+
+def after_pass(timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    """Yield a summary of the pass at the first event after it, below the node that is made there.
+
+    A program without an optimizer updates its parameters by itself: ``w -= 0.1 * w.grad`` makes nodes.
+    """
+    phase = moment.phase
+    if phase is None or phase.kind not in _AFTER or phase.start != moment.n or not moment.actor:
+        return
+    result = pass_result(timeline, last_pass(timeline, moment.n))
+    if result is not None:
+        yield ()
+        yield from _pass(timeline, result, width, glyphs, ("!", ": findings"))
+
+
 def beginning(timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs) -> Iterator[Line]:
     """Yield what a recording contains and how to step through it, at its start."""
     if moment.n > 1 or timeline.growing or not len(timeline):
@@ -128,8 +146,13 @@ ENDS = 19
 """Cells of the first and the last number of a series."""
 
 
-def _pass(timeline: Timeline, result: PassResult, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """Yield where the pass began, which parameters it reached, and the lengths of the gradients by module."""
+def _pass(
+    timeline: Timeline, result: PassResult, width: int, glyphs: Glyphs, answer: tuple[str, str] = ("e", ": why")
+) -> Iterator[Line]:
+    """Yield where the pass began, which parameters it reached, and the lengths of the gradients by module.
+
+    The key of the `answer` explains a missing gradient.
+    """
     loss = f" of {shown(timeline.info(result.root).title)}" if result.root else ""
     began = "" if result.loss is None else f" = {number(result.loss)}"
     yield from wrapped(line((f"backward pass {result.pass_nr}{clipped(loss, 40)}{began}", "title")), width)
@@ -143,7 +166,8 @@ def _pass(timeline: Timeline, result: PassResult, width: int, glyphs: Glyphs) ->
     elif result.missing:
         named = ", ".join(shown(called(timeline.info(node))) for node in result.missing[:NAMED])
         more = f" and {len(result.missing) - NAMED} more" if len(result.missing) > NAMED else ""
-        yield from wrapped(line(("no gradient: ", "error"), f"{named}{more}  ", ("e", "key"), ": why"), width, 2)
+        key, what = answer
+        yield from wrapped(line(("no gradient: ", "error"), f"{named}{more}  ", (key, "key"), what), width, 2)
     yield from _modules(result.modules, width, glyphs)
 
 
@@ -258,7 +282,7 @@ def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[
         ("at", [(frame_text(finding.at), "")] if finding.at is not None else []),
         ("why", [(_without_statistics(finding.parts[0] if finding.parts else finding), "")]),
         ("fix", [(finding.fix, "title")] if finding.fix else []),
-        ("next", [("e", "key"), (" why in full, ", ""), ("S", "key"), (" back", "")]),
+        ("next", [("e", "key"), (": why in full · ", ""), ("S", "key"), (": back", "")]),
     ]
     for name, spans in rows:
         if spans:
