@@ -15,6 +15,7 @@ from gviz.errors import GvizError
 from gviz.events import (
     BackwardFinished,
     DataSet,
+    Failed,
     GradSet,
     Marked,
     Named,
@@ -27,6 +28,7 @@ from gviz.events import (
     StorageWritten,
     VariableHeld,
 )
+from gviz.explain.failed_call import failed_call
 from gviz.explain.training import last_pass, root_of_pass
 from gviz.explain.whatif import value_in_branch
 from gviz.query import node_lookup
@@ -327,8 +329,12 @@ class Cursor:
         """Return the node that acts in an event; 0 if there is none, or if its graph is an earlier, freed one.
 
         At the end of a backward pass it is the loss. So it is at the end of a recording, unless a node is made there.
+        Where a call failed, it is the first of its inputs.
         """
         moment = self.timeline.at(n)
+        if isinstance(moment.event, Failed) and not moment.actor:
+            failed = failed_call(self.timeline, self.timeline.iteration_at(n))
+            return next(iter(failed.operands), 0) if failed is not None and failed.seq == n else 0
         if isinstance(moment.event, BackwardFinished) and not moment.event.error:
             return root_of_pass(self.timeline, moment.event.pass_nr)
         if n == len(self.timeline) and not self.timeline.growing and isinstance(moment.event, AFTERMATH):

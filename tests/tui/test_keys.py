@@ -2,6 +2,7 @@
 
 import pytest
 from driving import after, app_of, send, until
+from explain.programs import recorded_text
 from stories import Story, chain, demo, failed, iterations
 from textual.events import Key, MouseScrollDown
 
@@ -205,6 +206,22 @@ async def test_a_failed_program_opens_at_its_failure():
         assert "RuntimeError at #4 b = mul" in shown(app)
         await pilot.press("c")
         assert app.screen.stop.reason.words == "end of recording"
+
+
+async def test_where_a_call_failed_its_first_input_is_selected(tmp_path):
+    program = """
+import gviz.engine as torch
+x = torch.ones(3, 4, requires_grad=True)
+w = torch.ones(3, requires_grad=True)
+b = torch.zeros(1, requires_grad=True)
+y = x @ w + b
+"""
+    timeline = recorded_text(program, tmp_path)
+    app = app_of(timeline)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert timeline.info(app.screen.cursor.selected).name == "x"
+        assert "x @ w" in shown(app)
 
 
 async def test_a_digit_brings_a_panel_to_the_front():
