@@ -2,6 +2,7 @@
 
 import pytest
 from driving import app_of
+from explain.programs import recorded_text
 from hypothesis import given
 from hypothesis import strategies as st
 from stories import Story, demo
@@ -125,3 +126,24 @@ async def test_where_an_event_concerns_no_node_the_selected_one_is_in_view():
         assert app.screen.moment.actor == 0
         place = graph.place(app.screen.selected)  # the loss of the last pass
         assert graph.view.contains_region(Region(place.x + graph.margin, place.y, place.width, place.height))
+
+
+async def test_only_the_rows_of_a_long_expression_are_scrolled(tmp_path):
+    program = """
+import gviz.engine as torch
+a_rather_long_name_of_a_leaf = torch.ones(3, requires_grad=True)
+loss = a_rather_long_name_of_a_leaf.sin().sum() + a_rather_long_name_of_a_leaf.cos().sum() + torch.exp(torch.ones(1))
+loss.backward()
+"""
+    timeline = recorded_text(program, tmp_path)
+    node = next(node for node in timeline.nodes if timeline.info(node).op.name == "exp")
+    app = app_of(timeline, at=timeline.info(node).born)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        panel = app.screen.query_one("#source")
+        rows = ["".join(part.text for part in panel.render_line(y)) for y in range(panel.size.height)]
+        assert any("torch.exp(torch.ones(1))" in row for row in rows)
+        assert any("import gviz.engine" in row for row in rows)
+        panel.scroll_to(x=2, animate=False, force=True, immediate=True)
+        rows = ["".join(part.text for part in panel.render_line(y)) for y in range(panel.size.height)]
+        assert not any("import gviz.engine" in row for row in rows), "the reader scrolls all rows"

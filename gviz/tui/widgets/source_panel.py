@@ -52,6 +52,7 @@ class SourcePane(Lines):
         self._code: tuple[Line, ...] = ()
         self._excuse: tuple[Line, ...] = ()
         self._followed: tuple[SourceMark | None, Size] | None = None
+        self._own_left = 0  # the column to which the panel has scrolled by itself
         self.script = "", ""
         """The path and the text of the program, until anything is recorded."""
         self.glyphs = glyphs
@@ -69,13 +70,19 @@ class SourcePane(Lines):
         return super().render_lines(crop)
 
     def paint(self, y: int, view: View) -> Strip:
-        """Return a row: the code scrolls sideways, the line numbers do not."""
+        """Return a row: the code scrolls sideways, the line numbers do not.
+
+        Where the panel has scrolled by itself to a long expression, only the rows of the expression are scrolled.
+        """
         number = self._number(y, view)
         if self._place is None or not 0 < number <= len(self._code):
             return super().paint(y, view)
         apart = number != view.top + 1 + y
         edge = gutter(number, self._place, self._digits, self.glyphs, marked=number in self._marked, apart=apart)
-        code = windowed(self.row(number - 1), view.left, max(view.width - cells(edge), 0), self.glyphs.cut)
+        frame = self._place.frame
+        is_scrolled = view.left != self._own_left or frame.line <= number <= max(frame.end_line, frame.line)
+        left = view.left if is_scrolled else 0
+        code = windowed(self.row(number - 1), left, max(view.width - cells(edge), 0), self.glyphs.cut)
         return self.cut_strip((*edge, *code), 0, view.width)
 
     def _number(self, y: int, view: View) -> int:
@@ -165,6 +172,7 @@ class SourcePane(Lines):
         height, width = max(self.scrollable_content_region.height, 1), self.scrollable_content_region.width
         x, y = first_column(place, width - self._digits - 3), first_row(place, len(self._code), height)
         self.scroll_to(x=x, y=y, animate=False, force=True, immediate=True)
+        self._own_left = View.of(self).left
 
     @property
     def _digits(self) -> int:
