@@ -46,6 +46,11 @@ def test_this_iteration_and_another(timeline):
     assert said(timeline, "compare 1") == said(timeline, "compare 2,1")
 
 
+@pytest.mark.parametrize("typed", ["1 2", "1, 2"])
+def test_iterations_may_be_apart(timeline, typed):
+    assert said(timeline, f"compare {typed}") == said(timeline, "compare 1,2")
+
+
 def test_another_recording(timeline, tmp_path):
     (tmp_path / "one.py").write_text("import gviz.engine as torch\nw = torch.tensor(0.5)\nh = torch.tanh(w * 1.0)\n")
     gviz("record", "-o", "one.gviz", "one.py", cwd=tmp_path)

@@ -128,8 +128,13 @@ def _with_number(text: str) -> tuple[str, int]:
 
 
 def _parts(text: str, here: int) -> tuple[str, tuple[int, int] | None]:
-    """Return the file and the two iterations in a text; a single number is the second, and `here` the first."""
+    """Return the file and the two iterations in a text; a single number is the second, and `here` the first.
+
+    ``1 2`` and ``1, 2`` are the same as ``1,2``.
+    """
     *words, last = text.split() or [""]
+    if len(words) == 1 and (first := typed_count(words[0].removesuffix(","))) is not None:
+        words, last = [], f"{first},{last}"
     first, comma, second = last.rpartition(",")
     one, other = typed_count(first) if comma else here, typed_count(second)
     if one is not None and other is not None:
