@@ -64,6 +64,12 @@ def failed_call(timeline: Timeline, iteration: Iteration) -> FailedCall | None:
     return timeline.once(_failed_at, ends[-1]) if ends else None
 
 
+def first_input(timeline: Timeline, n: int) -> int:
+    """Return the first input of the call that failed at event `n`; 0 if it is unknown, or no call failed there."""
+    failed = failed_call(timeline, timeline.iteration_at(n)) if isinstance(timeline.event(n), Failed) else None
+    return next(iter(failed.operands), 0) if failed is not None and failed.seq == n else 0
+
+
 def _failed_at(timeline: Timeline, seq: int) -> FailedCall | None:
     event, failure = timeline.event(seq), failure_at(timeline, seq)
     if failure is None or not isinstance(event, Failed) or event.node or event.error in _STOPPED:

@@ -28,7 +28,7 @@ from gviz.events import (
     StorageWritten,
     VariableHeld,
 )
-from gviz.explain.failed_call import failed_call
+from gviz.explain.failed_call import first_input
 from gviz.explain.training import last_pass, root_of_pass
 from gviz.explain.whatif import value_in_branch
 from gviz.query import node_lookup
@@ -333,8 +333,7 @@ class Cursor:
         """
         moment = self.timeline.at(n)
         if isinstance(moment.event, Failed) and not moment.actor:
-            failed = failed_call(self.timeline, self.timeline.iteration_at(n))
-            return next(iter(failed.operands), 0) if failed is not None and failed.seq == n else 0
+            return first_input(self.timeline, n)
         if isinstance(moment.event, BackwardFinished) and not moment.event.error:
             return root_of_pass(self.timeline, moment.event.pass_nr)
         if n == len(self.timeline) and not self.timeline.growing and isinstance(moment.event, AFTERMATH):

@@ -16,6 +16,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
+from gviz.explain.failed_call import first_input
 from gviz.explain.parameter_updates import write_place
 from gviz.source.site import Frame
 from gviz.trace.timeline import Moment, Timeline
@@ -49,8 +50,10 @@ def source_place(
     if not frames or (node != moment.actor and running is None and not node):
         return SourceMark(running) if running is not None else None
     frame = frames[min(depth, len(frames) - 1)]
-    if isinstance(moment.event, Failed | StorageWritten) and running is not None and node == moment.actor:
-        return SourceMark(running)
+    if isinstance(moment.event, Failed | StorageWritten) and running is not None:
+        is_failed_call = isinstance(moment.event, Failed) and node == first_input(timeline, moment.n)
+        if node == moment.actor or (is_failed_call and not depth):
+            return SourceMark(running)
     if running is None:
         return SourceMark(frame, -1)
     return SourceMark(frame, running.line if running.path == frame.path else -1)

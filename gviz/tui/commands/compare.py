@@ -133,8 +133,8 @@ def _parts(text: str, here: int) -> tuple[str, tuple[int, int] | None]:
     ``1 2`` and ``1, 2`` are the same as ``1,2``.
     """
     *words, last = text.split() or [""]
-    if len(words) == 1 and (first := typed_count(words[0].removesuffix(","))) is not None:
-        words, last = [], f"{first},{last}"
+    if len(words) == 1 and (earlier := typed_count(words[0].removesuffix(","))) is not None:
+        words, last = [], f"{earlier},{last}"
     first, comma, second = last.rpartition(",")
     one, other = typed_count(first) if comma else here, typed_count(second)
     if one is not None and other is not None:
