@@ -43,6 +43,20 @@ def test_old_and_new(timeline):
     ]
 
 
+def test_the_gradient_of_what_was_changed_is_whole():
+    def program():
+        w = torch.tensor([0.1257, -0.1321, 0.6404], requires_grad=True)
+        loss = ((w * torch.tensor([0.1, 0.2, 0.3])).sin() ** 2).sum()
+        loss.backward()
+        return loss, w
+
+    first, second, *others = said(timeline_of(program), "set w = 0.5")
+    assert first.startswith("#1 w                 value [0.1257 -0.1321 0.6404] -> [0.5 0.5 0.5]")
+    assert "gradient" in first + second
+    assert second.startswith(" " * 21)
+    assert all(one.startswith("#") for one in others)
+
+
 def test_a_picture_says_that_it_is_of_the_recording(timeline, tmp_path):
     path = tmp_path / "x.dot"
     assert said(timeline, "set x = 5", f"export {path}")[-1].endswith("; it shows the recording without the what-if.")

@@ -91,11 +91,20 @@ def export_branch(session: Session, path: str) -> Answer:
     return Answer((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
 
 
+_ROW_INDENT = 21
+"""Where the numbers of a row begin, below the name of its node."""
+
+
 def _lines(before: Sequence[str], rows: Sequence[str], after: Sequence[str], width: int) -> Iterator[Line]:
-    """Yield sentences, rows, and sentences again. Rows are cut, and sentences wrapped."""
+    """Yield sentences, rows, and sentences again.
+
+    Sentences and the first row are wrapped, because the gradient of what was changed is at its end. Other rows are cut.
+    """
     for sentence in before:
         yield from styled_lines.wrapped(styled_lines.line(sentence), width)
-    yield from (styled_lines.cut(styled_lines.line(row), width) for row in rows)
+    for row in rows[:1]:
+        yield from styled_lines.wrapped(styled_lines.line(row), width, _ROW_INDENT)
+    yield from (styled_lines.cut(styled_lines.line(row), width) for row in rows[1:])
     for sentence in after:
         yield from styled_lines.wrapped(styled_lines.line(sentence), width)
 
