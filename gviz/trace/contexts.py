@@ -11,7 +11,7 @@ from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import EventLog, expect
 from gviz.trace.graph_state import Iteration, NodeInfo, Phase
-from gviz.trace.index.event_columns import ContextTable, StepTable, entries, picked
+from gviz.trace.index.event_columns import ContextTable, StepTable, distinct, entries, picked
 from gviz.trace.index.search_index import Index
 from gviz.trace.optimizer_steps import Step, by_stack, creating_step
 from gviz.values.value import Array
@@ -49,7 +49,7 @@ class Contexts:
     @cached_property
     def threads(self) -> Sequence[int]:
         """The threads that recorded events, numbered from 1 in order of appearance. Device threads are not included."""
-        threads: list[int] = np.unique(self._index.tables.threads.thread).tolist()
+        threads: list[int] = distinct(self._index.tables.threads.thread).tolist()
         return threads
 
     def thread_at(self, n: int) -> int:
@@ -121,7 +121,7 @@ class Contexts:
         times, threads = self._index.tables.threads
         whose = threads[times.searchsorted(alone, "right") - 1] if len(times) else alone
         by_thread = [_ends(table, alone[whose == thread]) for thread, table in self._by_thread.items()]
-        ends: list[int] = np.unique(np.concatenate(by_thread)).tolist() if by_thread else []
+        ends: list[int] = distinct(np.concatenate(by_thread)).tolist() if by_thread else []
         return ends
 
     def steps_at(self, n: int) -> list[Step]:

@@ -17,7 +17,7 @@ from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
 from gviz.trace.event_log import EventLog, birth, damaged, expect
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, Origins
-from gviz.trace.index.event_columns import picked
+from gviz.trace.index.event_columns import distinct, picked
 from gviz.trace.index.references import References
 from gviz.trace.index.search_index import Index, nodes_of_keys
 from gviz.trace.naming.assignments import Assignments
@@ -160,7 +160,7 @@ class Nodes(Sequence[int]):
         lists = self._index.lists
         used = [lists[name].keys_between(start, end + 1) for name in ("created", "progress")]
         reached = nodes_of_keys(lists["arrived"].keys_between(start, end + 1))
-        nodes = np.unique(np.concatenate((edges.target[low:high], reached, *used)))
+        nodes = distinct(np.concatenate((edges.target[low:high], reached, *used)))
         created = self._index.lists["created"].whole()
         rows = created.keys.searchsorted(nodes)
         known = rows < len(created.keys)

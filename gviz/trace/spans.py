@@ -8,6 +8,7 @@ import numpy as np
 
 from gviz.trace.event_log import NOTHING_DROPPED, MissingParts
 from gviz.trace.graph_state import Iteration, Phase
+from gviz.trace.index.event_columns import distinct
 from gviz.trace.index.search_index import Index
 from gviz.trace.phases import PHASE_KINDS
 from gviz.values.value import Array
@@ -53,7 +54,7 @@ class Spans:
 
     def _build_iterations(self, index: Index, begin: int, gaps: Array) -> None:
         later_starts = index.tables.iterations.start[1:]
-        starts = np.unique(np.concatenate(([begin], _after_gaps(later_starts[later_starts > begin], gaps))))
+        starts = distinct(np.concatenate(([begin], _after_gaps(later_starts[later_starts > begin], gaps))))
         starts = starts[starts <= max(index.count, begin)]
         ends = _before_gaps(np.append(starts[1:] - 1, index.count), gaps)
         table = np.stack((starts, np.maximum(ends, starts) if len(gaps) else ends), axis=1)

@@ -1,5 +1,9 @@
+import os
 import random
+import subprocess
+import sys
 from operator import attrgetter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +13,7 @@ from hypothesis import strategies as st
 from recording import timeline_of
 from replay import replay
 
+import gviz
 import gviz.engine as torch
 from gviz import events as e
 from gviz.engine import nn
@@ -19,6 +24,7 @@ from gviz.trace.backward_reach import seed_sum
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.graph_state import Contribution, Iteration, Phase
 from gviz.trace.index.change_lists import ChangeList
+from gviz.trace.index.event_columns import distinct
 from gviz.trace.timeline import Timeline, read_timeline
 from gviz.values.value import Value
 
@@ -404,3 +410,24 @@ def test_a_full_memory_of_answers_keeps_those_that_are_asked_for(shared_leaf, mo
     for n in range(len(timeline) + 1):
         states = replay(shared_leaf, n)
         assert timeline.at(n).states(timeline.nodes) == [states.get(node) for node in timeline.nodes]
+
+
+@given(st.lists(st.integers(0, 50)))
+def test_distinct_numbers_of_a_column_are_those_of_numpy(numbers):
+    column = np.array(numbers, np.int64)
+    assert np.array_equal(distinct(column), np.unique(column))
+
+
+def test_opening_a_trace_imports_no_masked_arrays(tmp_path):
+    with gviz.record(tmp_path / "t.gviz"):
+        (torch.ones(2, requires_grad=True) * 2).sum().backward()
+    code = (
+        "import sys, gviz.trace\n"
+        "timeline = gviz.trace.load('t.gviz')\n"
+        "print(len(timeline.iterations), timeline.at(len(timeline)).phase.kind, len(timeline.nodes))\n"
+        "print('numpy.ma' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(Path(gviz.__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[-1] == "False", done.stdout

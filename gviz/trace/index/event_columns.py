@@ -115,6 +115,17 @@ def joined(table: T, more: T) -> T:
     return table._make(np.concatenate(pair) for pair in zip(table, more, strict=True))
 
 
+def distinct(numbers: Array) -> Array:
+    """Return the different numbers in a column, sorted.
+
+    `np.unique` does the same, but imports `numpy.ma`: that took 9 of the 12 ms in which a new process opened a trace.
+    """
+    ordered = np.sort(numbers)
+    is_new = np.ones(len(ordered), bool)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_new]
+
+
 def picked(table: T, which: Array) -> T:
     """Return some entries of a table, selected by a mask or by indices."""
     return table._make(column[which] for column in table)
