@@ -100,8 +100,14 @@ class RecordedIterations:
 
     @property
     def last_alarm(self) -> str:
-        """The last alarm in words; empty if there is none."""
-        return shown(f"iteration {self.alarms[-1][0]:,}: {clipped(self.alarms[-1][1], 200)}") if self.alarms else ""
+        """The last alarm in words, with the iterations in one of which it began; empty if there is none."""
+        if not self.alarms:
+            return ""
+        iteration, what = self.alarms[-1]
+        good = self.last_good[-1] if len(self.last_good) == len(self.alarms) else 0
+        is_exact = not 0 < good < iteration - 1 or "iteration" in what  # otherwise the words name it
+        where = f"iteration {iteration:,}" if is_exact else f"iterations {good + 1:,} to {iteration:,}"
+        return shown(f"{where}: {clipped(what, 200)}")
 
     @property
     def summary(self) -> str:

@@ -298,6 +298,20 @@ def test_a_trace_says_how_many_iterations_were_checked():
 
 
 @pytest.mark.parametrize(
+    ("last_good", "what", "words"),
+    [
+        (29, "the loss is nan", "iteration 30: the loss is nan"),
+        (24, "the loss is nan", "iterations 25 to 30: the loss is nan"),
+        (10, "w stopped moving after iteration 10", "iteration 30: w stopped moving after iteration 10"),
+        (None, "the loss is nan", "iteration 30: the loss is nan"),  # in older traces
+    ],
+)
+def test_an_alarm_names_the_iterations_in_one_of_which_it_began(last_good, what, words):
+    data = {**Budget(0).as_data(), "alarms": [(30, what)], "since": [last_good] if last_good else []}
+    assert recorded_iterations({"monitored": json.dumps(data)}).last_alarm == words
+
+
+@pytest.mark.parametrize(
     "text",
     ["", "[]", "null", '{"iterations": 1}', '{"iterations": {}, "every": 1}', "[" * 100_000, '{"iterations": 1e999}'],
 )
