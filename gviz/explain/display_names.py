@@ -254,8 +254,17 @@ def step_kind(timeline: Timeline, seq: int) -> str:
 
 def iteration_called(timeline: Timeline) -> str:
     """Return the word for one graph of the program: ``iteration`` if a loop makes them, else ``graph``."""
+    if timeline.recorded_iterations is not None and timeline.recorded_iterations.paused:
+        return "iteration"  # the recorder has counted them, and the trace may have only the first
     first = timeline.iterations[:_COMPARED]
     return "iteration" if timeline.once(_run_again, first[-1].end) else "graph"
+
+
+def finished_unrecorded(timeline: Timeline) -> int:
+    """Return the last iteration that the program has finished if that was not recorded, otherwise 0."""
+    recorded, count = timeline.recorded_iterations, timeline.iteration_count
+    is_ahead = recorded is not None and recorded.paused and count > timeline.iterations[-1].number
+    return count if is_ahead else 0
 
 
 def _run_again(timeline: Timeline, end: int) -> bool:

@@ -44,7 +44,7 @@ from gviz.explain.display_names import (
     why_untracked,
 )
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
-from gviz.explain.parameter_updates import all_options, is_unseen, step_of, why_nothing
+from gviz.explain.parameter_updates import all_options, is_unseen, resumed_at, step_of, why_nothing
 from gviz.result_tensors import as_taken
 from gviz.trace.graph_state import OutputState
 from gviz.trace.timeline import Moment, Timeline
@@ -207,7 +207,8 @@ def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
             return step
     whose = f"the memory of {label(timeline, owner)}" if owner and owner != event.node else "its memory"
     writer = f" by {label(timeline, event.node)}" if event.node and event.node != owner else ""
-    return f"{whose} was written in place{writer}, version {event.version}, now {short(now or event.value)}"
+    between = " between recorded iterations" if resumed_at(timeline, moment.n) else ""
+    return f"{whose} was written in place{writer}{between}, version {event.version}, now {short(now or event.value)}"
 
 
 def _step_taken(timeline: Timeline, moment: Moment, node: int, nr: int, now: Value, version: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -11,6 +11,7 @@ from gviz.events import DataSet, Event, OptimizerStarted, OptimizerStepped, Stor
 from gviz.events.optimizer_options import Option, option_text, options_in
 from gviz.source.site import Frame
 from gviz.trace.timeline import Moment, Timeline
+from gviz.trace.whole_iterations import NUMBERED
 from gviz.values.plain_text import shown
 
 
@@ -91,6 +92,21 @@ def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
 def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStarted | OptimizerStepped | None:
     """Return the optimizer step that wrote to a node by event `seq`, if it was one; in an older trace, its end."""
     return next((first for first, _ in _steps_of(timeline, node, seq)), None)
+
+
+def resumed_at(timeline: Timeline, seq: int) -> int:
+    """Return the iteration with which a recording within a budget continued, if event `seq` is a write that only
+    repeats what had changed since the last recorded iteration; otherwise 0.
+    """
+    recorded = timeline.recorded_iterations
+    if recorded is None or not recorded.paused:
+        return 0
+    place = bisect_left(timeline.marks, (seq, "")) - 1
+    if place < 0 or not (match := NUMBERED.fullmatch(timeline.marks[place][1])):
+        return 0
+    between = range(timeline.marks[place][0] + 1, seq + 1)
+    written = sum(1 for _ in timeline.select((StorageWritten, DataSet), between.start, between.stop))
+    return int(match[1]) if written == len(between) else 0
 
 
 def options_of(timeline: Timeline, node: int, seq: int) -> dict[str, Option]:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TextIO
 
 from gviz.errors import GvizError
-from gviz.explain.display_names import frame_text, label
+from gviz.explain.display_names import label
 from gviz.explain.event_description import sentence
 from gviz.explain.program_source import about
 from gviz.system.cooperative_work import finished, paced
@@ -28,6 +28,7 @@ from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader, spec_of
 from gviz.tui.session import Session
 from gviz.tui.session_options import DEFAULT, EXIT_ANSWERS, EXIT_COMMANDS, ExitAction, SessionOptions
+from gviz.tui.source_location import pause_text
 from gviz.tui.stop_reason import ENDS, CursorStop
 from gviz.tui.terminal import is_terminal
 from gviz.tui.tutorial import Tutor, UserAction
@@ -213,7 +214,8 @@ def _lesson(session: Session) -> Iterator[str]:
 
 def _greeting(session: Session) -> Iterator[str]:
     timeline = session.timeline
-    iterations = f", {len(timeline.iterations)} iterations" if len(timeline.iterations) > 1 else ""
+    count, of_run = len(timeline.iterations), timeline.iteration_count
+    iterations = f", {f'{count:,} of ' * (of_run > count)}{of_run:,} iterations" if max(count, of_run) > 1 else ""
     events, nodes = len(timeline), len(timeline.nodes)
     yield f"recording of {events} event{'s' * (events != 1)}, {nodes} node{'s' * (nodes != 1)}{iterations}."
     if timeline.missing:
@@ -221,7 +223,7 @@ def _greeting(session: Session) -> Iterator[str]:
     yield "n: next node, s: next event, n- and s-: back. An empty line repeats. help lists all commands, quit leaves."
     yield from _here(session)
     if session.paused_stack is not None:
-        yield session.glyphs.text(f"the program is paused at {frame_text(session.paused_stack.frames[0])}.")
+        yield session.glyphs.text(f"the program is paused {pause_text(timeline, session.paused_stack)}.")
 
 
 def _here(session: Session, seen_until: int = 0) -> Iterator[str]:

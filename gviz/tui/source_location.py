@@ -16,6 +16,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
+from gviz.explain.display_names import finished_unrecorded, frame_text
 from gviz.explain.failed_call import first_input
 from gviz.explain.parameter_updates import write_place
 from gviz.source.site import Frame
@@ -32,6 +33,15 @@ class PausedStack:
 
     frames: tuple[Frame, ...]
     node: int
+
+
+def pause_text(timeline: Timeline, pause: PausedStack, width: int = 60) -> str:
+    """Return where the program is paused: ``at train.py:10``, and after which iteration if that was not recorded.
+
+    The path gets `width` characters.
+    """
+    finished = finished_unrecorded(timeline)
+    return f"at {frame_text(pause.frames[0], width)}" + (f", after iteration {finished:,}" if finished else "")
 
 
 def stack_of(timeline: Timeline, node: int, paused_stack: PausedStack | None = None) -> tuple[Frame, ...]:

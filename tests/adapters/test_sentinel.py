@@ -16,11 +16,19 @@ from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Failed, Marked, Named, NodeCreated, Warned
 from gviz.explain.check import check
+from gviz.explain.event_description import sentence
 from gviz.explain.module_times import module_times, time_data, time_lines
 from gviz.query.moment_lookup import event_at
+from gviz.source.site import Frame
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 from gviz.trace.whole_iterations import recorded_iterations
+from gviz.tui.drawing.status import StatusContents, status
+from gviz.tui.drawing.training_summary import overview
+from gviz.tui.glyphs import glyphs
+from gviz.tui.source_location import PausedStack, pause_text
+from gviz.tui.stop_reason import CursorStop, Reason
+from gviz.tui.styled_lines import plain
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -184,8 +192,44 @@ def test_the_program_pauses_at_an_alarm_and_after_the_next_whole_iteration(tmp_p
     for (iterations, whole, alarm, parts), ended in zip(pauses.seen, (at, at + 1), strict=False):
         assert iterations == ended
         assert whole == [1, *range(at + 1, ended + 1)]
-        assert alarm == f"iteration {at}: {what}"
+        assert alarm == told.last_alarm
+        assert alarm.startswith("iteration")
+        assert alarm.endswith(f" {at}: {what}")  # of several iterations, if the one before was not looked at
         assert parts == LISTENING
+
+
+class Screens(Pauses):
+    """A debugger of tests: at each pause, what a user sees of the place of the program and of the recording."""
+
+    def pause_monitored(self, recording):
+        recording.flush()
+        with open_trace(recording.path) as log:
+            timeline = Timeline(log)
+            end, marks = len(timeline), glyphs(ascii=True)
+            moment, stack = timeline.at(end), PausedStack((Frame("train.py", "<module>", 9, 9, 0, 4),), 0)
+            stop = CursorStop(end, end, Reason("held", pause_text(timeline, stack)))
+            row = plain(status(timeline, moment, StatusContents("a", stop), 120, marks))
+            summary = " ".join(" ".join(map(plain, overview(timeline, moment, 0, 60, marks))).split())
+            self.seen.append((row, summary, sentence(timeline, end)))
+        return True
+
+
+def test_a_pause_says_where_the_program_is_and_which_iteration_is_shown(tmp_path, monkeypatch):
+    screens = Screens(monkeypatch)
+    told, log = recorded(tmp_path / "a.gviz", Run(), 300, spoil=30, budget=0, pause_on="nan")
+    log.close()
+    (at, _), (first, second) = told.alarms[0], screens.seen
+    row, summary, shown = first
+    assert f" iteration 1/{at} " in row
+    assert row.endswith(f"at train.py:9, after iteration {at} ")
+    assert summary.startswith(f"1 of {at} iterations, ")
+    assert f"iteration 1 is the last recorded one; the program has finished iteration {at} " in summary
+    assert "was written in place between recorded iterations, version " in shown
+    row, summary, _ = second  # after the next iteration, which was recorded
+    assert f" iteration {at + 1}/{at + 1} " in row
+    assert row.endswith("at train.py:9 ")
+    assert summary.startswith(f"2 of {at + 1} iterations, ")
+    assert "is the last recorded one" not in summary
 
 
 def test_a_program_that_pauses_in_a_whole_iteration_pauses_once(tmp_path, monkeypatch):

@@ -46,7 +46,9 @@ def test_the_debugger_opens_at_the_alarm_and_after_the_next_iteration(shell):
     shell.until(
         "REPLAY",
         ": the loss is nan and the norm of the gradients is nan · e: why · c: resume the program",
-        "train.py:10",
+        "train.py:10, after iteration ",
+        " iteration 1/",
+        "iteration 1 is the last recorded one",
     )
     shell.keys("e")
     shell.until("it was not recorded; the next iterations are", "gviz record --from-iteration ")

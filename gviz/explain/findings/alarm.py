@@ -121,19 +121,6 @@ def _unrecorded_iteration(timeline: Timeline, failure: Failure) -> tuple[int, in
     return iteration, next((good for (at, _), good in known if at == iteration), 0)
 
 
-def resumed_at(timeline: Timeline, seq: int) -> int:
-    """Return the iteration with which a recording continued, if a write is what had changed meanwhile; otherwise 0."""
-    recorded = timeline.recorded_iterations
-    if recorded is None or not recorded.paused:
-        return 0
-    place = bisect_left(timeline.marks, (seq, "")) - 1
-    if place < 0 or not (match := NUMBERED.fullmatch(timeline.marks[place][1])):
-        return 0
-    between = range(timeline.marks[place][0] + 1, seq + 1)
-    written = sum(1 for _ in timeline.select((StorageWritten, DataSet), between.start, between.stop))
-    return int(match[1]) if written == len(between) else 0
-
-
 def command_before(timeline: Timeline, iteration: int) -> str:
     """Return the command that records what led to a recorded iteration: from the last good one on."""
     recorded = timeline.recorded_iterations

@@ -65,12 +65,12 @@ from gviz.explain.findings._nan_operation import (
     usual_fix,
     written_fix,
 )
-from gviz.explain.findings.alarm import command_before, resumed_at
+from gviz.explain.findings.alarm import command_before
 from gviz.explain.findings.divergence import STANDARDIZE, large_features
 from gviz.explain.grad_history import GradWrite, write_at
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS, SOFTMAXES
-from gviz.explain.parameter_updates import is_unseen, step_of, step_words
+from gviz.explain.parameter_updates import is_unseen, resumed_at, step_of, step_words
 from gviz.explain.program_source import called_function, line_text
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial

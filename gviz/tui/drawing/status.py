@@ -79,8 +79,7 @@ def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> dict[st
         "phase": line(" ", (phase_name(timeline, moment, at_end=at_end), style)),
         "event": line(f"  event {moment.n}"),
     }
-    iterations = timeline.iterations
-    if len(iterations) > 1:
+    if max(len(timeline.iterations), timeline.iteration_count) > 1:
         current = timeline.iteration_at(moment.n).number
         parts["iteration"] = line(f"  {iteration_called(timeline)} {current}/{timeline.iteration_count}")
     return parts

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TypeAlias
 
 from gviz.events import DataSet, GradAccumulated, GradFlowed, GradSet, OptimizerStarted, StorageWritten
-from gviz.explain.display_names import called, frame_text, iteration_called
+from gviz.explain.display_names import called, finished_unrecorded, frame_text, iteration_called
 from gviz.explain.finding import Finding
 from gviz.explain.program_source import line_text
 from gviz.explain.training import ModuleGradient, PassResult, Progress, last_pass, pass_result, progress
@@ -121,10 +121,14 @@ def _first_keys(timeline: Timeline) -> Iterator[tuple[str, str]]:
 
 
 def _recording(timeline: Timeline, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """Yield the length of the recording, and its losses."""
-    count = len(timeline.iterations)
-    iterations = f"{count:,} {iteration_called(timeline)}{'' if count == 1 else 's'}, "
+    """Yield the length of the recording, how much of a program that still runs it has, and its losses."""
+    count, of_run = len(timeline.iterations), timeline.iteration_count
+    word = f"{iteration_called(timeline)}{'' if max(count, of_run) == 1 else 's'}"
+    iterations = f"{count:,} of {of_run:,} {word}, " if of_run > count else f"{count:,} {word}, "
     yield from wrapped(line((f"{iterations if count else ''}{len(timeline):,} events", "title")), width)
+    if (finished := finished_unrecorded(timeline)) and not timeline.finished:
+        latest = f"iteration {timeline.iterations[-1].number:,} is the last recorded one"
+        yield from wrapped(line((f"{latest}; the program has finished iteration {finished:,}", "now")), width)
     summary = progress(timeline, most=GLANCE)
     losses = summary.known_losses
     if len(losses) > 1:

@@ -14,7 +14,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from gviz.explain.display_names import frame_text
 from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS, Selection
@@ -30,6 +29,7 @@ from gviz.tui.screens.prompt_control import Prompts
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION, ExitAction, SessionOptions
+from gviz.tui.source_location import pause_text
 from gviz.tui.stop_reason import END, ERROR, CursorStop, Reason, as_remark
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed, OverviewPointed, Pressed, RowActed, Seek, Typed
@@ -78,9 +78,7 @@ class DebuggerScreen(SessionScreen):
         """Show the starting position, and run the opening commands."""
         here = self.cursor.position
         pause = self.session.paused_stack
-        why = (
-            as_remark("?: help · q: quit") if pause is None else Reason("held", f"at {frame_text(pause.frames[0], 30)}")
-        )
+        why = as_remark("?: help · q: quit") if pause is None else Reason("held", pause_text(self.timeline, pause, 30))
         why = ERROR if here in self.timeline.failures else why
         self.show_stop(CursorStop(here, here, why))
         self.panels.fit()
