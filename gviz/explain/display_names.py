@@ -285,7 +285,7 @@ def iteration_suffix(timeline: Timeline, info: NodeInfo) -> str:
     """Return in which iteration a node was made, or that it was before the loop: ``from iteration 2``."""
     if info.iteration == 0 and info.born < timeline.once(_loop_began, 0):
         return "made before the loop"
-    return f"from {iteration_called(timeline)} {info.iteration + 1}"
+    return f"from {iteration_called(timeline)} {timeline.iterations[info.iteration].number:,}"
 
 
 def _loop_began(timeline: Timeline, _: int) -> int:

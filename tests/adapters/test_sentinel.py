@@ -16,6 +16,7 @@ from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Failed, Marked, Named, NodeCreated, Warned
 from gviz.explain.check import check
+from gviz.explain.display_names import iteration_suffix
 from gviz.explain.event_description import sentence
 from gviz.explain.module_times import module_times, time_data, time_lines
 from gviz.query.moment_lookup import event_at
@@ -230,6 +231,14 @@ def test_a_pause_says_where_the_program_is_and_which_iteration_is_shown(tmp_path
     assert row.endswith("at train.py:9 ")
     assert summary.startswith(f"2 of {at + 1} iterations, ")
     assert "is the last recorded one" not in summary
+
+
+def test_a_node_of_an_earlier_iteration_has_the_number_of_that_in_the_run(tmp_path):
+    told, log = recorded(tmp_path / "a.gviz", Run(), 300, budget=0.9)
+    with log:
+        timeline, number = Timeline(log), numbers_of_whole(told)[2]
+        made = next(node for node in timeline.nodes.of(timeline.iterations[2]) if timeline.info(node).iteration == 2)
+        assert iteration_suffix(timeline, timeline.info(made)) == f"from iteration {number}"
 
 
 def test_a_program_that_pauses_in_a_whole_iteration_pauses_once(tmp_path, monkeypatch):
