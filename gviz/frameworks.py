@@ -19,6 +19,7 @@ from gviz.adapters.recording_scope import Compiled, Phase, RecordingScope
 from gviz.errors import GvizError
 from gviz.rich_representation import debugger_front
 from gviz.system import notice
+from gviz.system.gc_pause import uncollected
 from gviz.system.import_hook import when_imported
 from gviz.trace.file.retention import Until
 from gviz.trace.recording import record as recording
@@ -72,10 +73,14 @@ class Framework:
     @contextmanager
     def attached(self, began: Recording, model: Any, scope: RecordingScope) -> Iterator[object]:
         """Observe the framework for a recording."""
-        attached, budget = import_module(self.adapter).Attachment(began.channel, model, scope), scope.new_budget()
-        if budget is not None:
+        budget = scope.new_budget()
+        with uncollected():  # a collection looks at all objects of the framework, which takes longer than the imports
+            adapter = import_module(self.adapter)
+            sentinel = import_module(self.sentinel) if budget is not None else None
+        attached = adapter.Attachment(began.channel, model, scope)
+        if sentinel is not None:
             write, pause = partial(began.set_fact, "monitored"), partial(_pause, began)
-            attached = import_module(self.sentinel).Monitored(attached, budget, write, pause)
+            attached = sentinel.Monitored(attached, budget, write, pause)
         with attached as it:
             began.add_lookup(it.node_of)
             if budget is None:

@@ -208,7 +208,7 @@ class Reach:
             self._visit_model(name, value, depth)
         elif isinstance(value, torch.optim.Optimizer):
             self.optimizers[id(value)] = value
-            self._visit_attributes(name, value, depth, _HOOKS)
+            self._visit_attributes(name, value, depth, _hooks_of_optimizers())
         elif isinstance(value, _GENERATORS):
             self.generators[id(value)] = value
         elif isinstance(value, (queue.Queue, queue.SimpleQueue)) or kind.__module__ in _OF_QUEUES:
@@ -306,7 +306,15 @@ _OF_NUMBERS = (bytearray, array)
 _CONTAINERS = (dict, list, deque, set, tuple, frozenset, *_OF_NUMBERS)
 _BUILT_IN = ("builtins", "collections", "torch")
 _OF_MODULES = frozenset(vars(torch.nn.Module()))
-_HOOKS = frozenset(name for name in vars(torch.optim.SGD([torch.zeros(1)])) if name.endswith("_hooks"))
+
+
+@functools.cache
+def _hooks_of_optimizers() -> frozenset[str]:
+    """Return the names of the attributes of an optimizer that hold its hooks.
+
+    Not when this module is imported: PyTorch imports its compiler for the first optimizer, which takes a second.
+    """
+    return frozenset(name for name in vars(torch.optim.SGD([torch.zeros(1)])) if name.endswith("_hooks"))
 
 
 def _is_of_library(path: str) -> bool:
