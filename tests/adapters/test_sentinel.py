@@ -14,7 +14,7 @@ from gviz import emit
 from gviz.adapters.recording_budget import MOST_PASSES, Alarm, Budget
 from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
-from gviz.events import BackwardStarted, Failed, Marked, Named, NodeCreated, Warned
+from gviz.events import BackwardStarted, Failed, Marked, Named, NodeCreated, OptimizerStepped, Warned
 from gviz.explain.check import check
 from gviz.explain.display_names import iteration_suffix
 from gviz.explain.event_description import sentence
@@ -122,6 +122,39 @@ def test_between_whole_iterations_nothing_listens(tmp_path):
         assert [f"iteration {number}" for number in whole] == marks[: len(whole)]
         assert sum(isinstance(event, BackwardStarted) for event in events_in(log)) == len(whole)
         assert [event.unseen for event in events_in(log) if isinstance(event, Warned)].count("between") == 1
+
+
+def test_the_blocks_around_steps_are_observed_in_whole_iterations_only(tmp_path):
+    block, run, seen, failures = torch.autograd.profiler.record_function, Run(), [], []
+    before = block.__enter__, block.__exit__
+
+    def fail():
+        raise ValueError("in a closure")
+
+    with gviz.record(tmp_path / "a.gviz", model=run.model, budget=0.9):
+        for number in range(300):
+            if number > 1 and emit.channel is not None and not failures:
+                failures.append(number)
+                with pytest.raises(ValueError, match="in a closure"):
+                    run.optimizers[0].step(fail)
+            run.go(1)
+            seen.append(((block.__enter__, block.__exit__) == before, emit.channel is None))
+    assert {*seen} == {(True, True), (False, False)}
+    assert (block.__enter__, block.__exit__) == before
+    with open_trace(tmp_path / "a.gviz") as log:
+        ended = [event.raised for event in events_in(log) if isinstance(event, OptimizerStepped)]
+    assert failures
+    assert ended.count("ValueError") == 1  # a failed step of an iteration after a pause
+
+
+def test_a_recording_within_a_budget_does_not_import_the_compiler(tmp_path):
+    code = (
+        "import sys, torch, gviz\n"
+        "was_there = 'torch._dynamo' in sys.modules\n"
+        "with gviz.record('a.gviz', budget=0.05): torch.ones(2, requires_grad=True).sum().backward()\n"
+        "print(was_there or 'torch._dynamo' not in sys.modules)"
+    )
+    assert python("-c", code, cwd=tmp_path)[:2] == (0, "True\n")
 
 
 def test_whole_iterations_hold_the_values_of_then(tmp_path):
@@ -411,20 +444,21 @@ def test_an_optimizer_of_each_epoch_continues_the_one_before(tmp_path, capfd):
     assert ("nan" in what, "optimizer" in what) == (True, False)
 
 
-def test_a_parameter_that_stops_moving_raises_an_alarm_with_its_name(tmp_path, capfd):
+def test_a_parameter_that_stops_moving_raises_an_alarm_with_its_name(tmp_path, capfd, monkeypatch):
     run = Run()
+    monkeypatch.setattr(Budget, "looked", lambda budget, cost: setattr(budget, "every", 20))
 
     def loop():
-        run.go(30 * 100)
+        run.go(1000)
         run.model[0].weight.register_hook(torch.zeros_like)
-        run.go(30 * 100)
+        run.go(1000)
 
     told, log = trained(tmp_path / "a.gviz", loop, model=run.model)
     log.close()
     ((at, what),) = told.alarms
     assert what == f"0.weight stopped moving after iteration {told.last_good[0]:,}: its gradient is 0 or missing"
-    assert told.last_good[0] <= 3000 < told.last_good[0] + told.check_interval * 2
-    assert at > 3000
+    assert told.last_good[0] <= 1000 < told.last_good[0] + told.check_interval * 2
+    assert at > 1000
     assert numbers_of_whole(told) == [1, at + 1, at + 2, at + 3]
     assert f"--from-iteration {told.last_good[0]} " in capfd.readouterr().err
 

@@ -66,7 +66,9 @@ class Attachment:
         self.model = model
         self._open = ExitStack()
         self._stays = ExitStack()
-        """What stays installed while the recording pauses: the hooks of an optimizer step, which may be in progress."""
+        """What stays installed while the recording pauses: the hooks of optimizer steps. It pauses in one of them, and
+        PyTorch does not allow their removal while they run.
+        """
 
     def __enter__(self) -> Attachment:
         with ExitStack() as leaving, ExitStack() as staying:  # if anything below fails, PyTorch is restored
@@ -409,6 +411,18 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
         optimizers.starts(session, optimizer)
         return optimizers.with_closure(session, optimizer, args, kwargs)
 
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    leaving.callback(register_optimizer_step_pre_hook(before).remove)
+    leaving.callback(register_optimizer_step_post_hook(after).remove)
+
+
+def _put_in_step_ends(session: Session, leaving: ExitStack) -> None:
+    """Observe the block around each optimizer step.
+
+    A recording may pause within a step: the end of that step is still observed, because a ``with`` statement looks up
+    both methods at its beginning.
+    """
     record_function = torch.autograd.profiler.record_function
     enter, leave = record_function.__enter__, record_function.__exit__
 
@@ -424,10 +438,6 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
             optimizers.left(session, kind)
         return leave(call, kind, error, trace)
 
-    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-
-    leaving.callback(register_optimizer_step_pre_hook(before).remove)
-    leaving.callback(register_optimizer_step_post_hook(after).remove)
     replace(record_function, "__enter__", entered, leaving)
     replace(record_function, "__exit__", left, leaving)
 
@@ -462,6 +472,7 @@ _PARTS: dict[str, PutIn] = {
     "where parameters are made": _put_in_parameters,
     "names of parameters": _put_in_names,
     _OF_STEPS: _put_in_optimizers,
+    "optimizer steps that fail": _put_in_step_ends,
     "what other threads compute": _put_in_threads,
     "that processes are started": _put_in_processes,
     "nothing but some time": _put_in_registration,
@@ -472,7 +483,8 @@ _PARTS: dict[str, PutIn] = {
 }
 _OF_ALL = set(_PARTS) - {"names of parameters"}
 _OF_BACKWARD = {
-    "backward passes", "where parameters are made", "optimizer steps", "names of parameters", "swaps of tensors",
-    "that processes are started", "replays of CUDA graphs", "nothing but some time",
+    "backward passes", "where parameters are made", "optimizer steps", "optimizer steps that fail",
+    "names of parameters", "swaps of tensors", "that processes are started", "replays of CUDA graphs",
+    "nothing but some time",
 }  # fmt: skip
 """The parts for recording backward passes only: nothing that runs at every operation or module call."""
