@@ -20,7 +20,7 @@ import torch
 torch.manual_seed(0)
 net = torch.nn.Linear(3, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-for step in range(400):  # the sentinel may look at every 60th only
+for step in range(800):  # the sentinel may look at every 100th only
     optimizer.zero_grad()
     loss = net(torch.ones(2, 3)).pow(2).sum() * (float("nan") if step == 200 else 1)
     loss.backward()
