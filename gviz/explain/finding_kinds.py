@@ -42,6 +42,7 @@ from gviz.explain.findings import (
     second_derivatives,
     train_eval_mode,
     unbounded_loss,
+    unread_variable,
     value_sources,
     vanishing_exploding,
     zero_gradient,
@@ -350,6 +351,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("saturated", "warning", "an input so large that the derivative of the function is zero"),
     Kind("clamped", "warning", "a clamp with every element at its limit"),
+    Kind("last-of-reverse", "warning", "a bidirectional layer of which only the first step backwards is read"),
     Kind(
         "cancelled",
         "note",
@@ -458,6 +460,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "the last step of padded sequences, which is padding for all but the longest",
         find=padded_sequence.last_of_padded,
+    ),
+    Kind(
+        "unread",
+        "note",
+        "a done flag, a mask or lengths that the function that needs them never reads",
+        find=unread_variable.unread_variables,
     ),
     Kind(
         "own-similarity",

@@ -755,6 +755,42 @@ def calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterato
             yield frame_of(at, one.lineno, text)
 
 
+@dataclass(frozen=True, slots=True)
+class ConditionalCall:
+    """A call that runs only under a condition: the line of the ``if``, and the text of the condition."""
+
+    at: Frame
+    condition: str
+
+
+def conditional_call(timeline: Timeline, at: Frame | None, name: str, method: str) -> ConditionalCall | None:
+    """Return the only ``name.method()`` in the loop around a line, if an ``if`` of that loop encloses it."""
+    source = statement_at(timeline, at)
+    if source is None or at is None:
+        return None
+    text, here = source
+    loop = next((part for part in reversed(here.around) if isinstance(part, ast.For | ast.While)), None)
+    if loop is None:
+        return None
+    inside = [one for one in text.statements if loop in one.around]
+    calls = [one for one in inside if any(_is_call_of(call, name, method) for call in one.parts(ast.Call))]
+    if len(calls) != 1:
+        return None
+    around = calls[0].around
+    branches = [part for part in around[around.index(loop) :] if isinstance(part, ast.If) and part not in here.around]
+    if not branches or not any(calls[0].node in ast.walk(one) for one in branches[-1].body):
+        return None
+    condition = " ".join(text.segment(branches[-1].test).split())
+    return ConditionalCall(frame_of(at, branches[-1].lineno, text), condition)
+
+
+def _is_call_of(call: ast.Call, name: str, method: str) -> bool:
+    match call.func:
+        case ast.Attribute(value=value, attr=attribute):
+            return attribute == method and ast.unparse(value) == name
+    return False
+
+
 def target_of(timeline: Timeline, at: Frame | None) -> str:
     """Return the only name that a line assigns to; empty for any other line."""
     source = statement_at(timeline, at)
@@ -762,6 +798,144 @@ def target_of(timeline: Timeline, at: Frame | None) -> str:
         case ast.Assign(targets=[ast.Name(id=name)]):
             return name
     return ""
+
+
+# The names of a function that nothing reads
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadName:
+    """A name that a function or a program sets and none of its statements reads, and the line that sets it first.
+
+    `is_given` is whether a caller or the head of a loop gives it, and not a statement of its own.
+    """
+
+    name: str
+    at: Frame
+    is_given: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamesOfFunction:
+    """The names that a function reads, and those of its own that it does not."""
+
+    read: frozenset[str] = frozenset()
+    unread: tuple[UnreadName, ...] = ()
+
+
+def unread_names(timeline: Timeline, at: Frame) -> NamesOfFunction:
+    """Return the names of the function in which a frame is, or of the program outside of functions.
+
+    A parameter with a default may be for other callers.
+    """
+    text = program_text(timeline, at)
+    one = text.at(at.line, at.column) if text is not None else None
+    if text is None or one is None:
+        return NamesOfFunction()
+    outer = _function_of(one)
+    function = outer if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef) else None
+    read = frozenset(name for part in (function or text.tree).body for name in names_read(part))
+    given, own = list[UnreadName](), list[UnreadName]()
+    if function is not None:
+        args = [*function.args.posonlyargs, *function.args.args]
+        required = args[: len(args) - len(function.args.defaults)]
+        given = [UnreadName(arg.arg, frame_of(at, function.lineno, text), True) for arg in required]
+    for statement in text.statements:
+        if _function_of(statement) is not outer:
+            continue
+        line = frame_of(at, statement.first, text)
+        if isinstance(statement.node, ast.For):
+            bound = {part.id for part in ast.walk(statement.node.target) if isinstance(part, ast.Name)}
+            given += [UnreadName(name, line, True) for name in sorted(bound)]
+        own += [UnreadName(name, line, False) for name in sorted(names_set(statement.node))]
+    return NamesOfFunction(read, tuple(each for each in (*given, *own) if each.name not in read))
+
+
+# Arrays that are a pair, and of which one is shuffled
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """A line that shuffles an array, the other array of a pair, and a line that uses them as one.
+
+    `both` is whether another line shuffles the other array, too, by a draw of its own.
+    """
+
+    at: Frame
+    name: str
+    other: str
+    pair: Frame
+    both: bool
+
+
+_PERMUTING = ("permutation", "randperm")
+_PAIRING = ("TensorDataset", "zip", "train_test_split")
+_COPYING = ("copy", "clone", "deepcopy")
+
+
+def shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[Shuffle]:
+    """Yield the shuffles of one of two names that the same function uses as a pair afterwards.
+
+    A pair has one index, ``x[idx], y[idx]``, or is given to ``TensorDataset(x, y)``, ``zip`` or ``train_test_split``.
+    Neither may be set again between the shuffle and the pair, as ``y = f(x)`` does. A copy is shuffled on purpose.
+    """
+    text = program_text(timeline, at)
+    if text is None:
+        return
+    shuffled = {name: one for one in text.statements if (name := _shuffled_by(one.node))}
+    for name, one in shuffled.items():
+        function = _function_of(one)
+        of_function = [other for other in text.statements if _function_of(other) is function]
+        made = [other for other in of_function if other.first < one.first and name in names_set(other.node)]
+        if made and any(called_name(call) in _COPYING for call in made[-1].parts(ast.Call)):
+            continue
+        set_since: set[str] = set()
+        for other in of_function:
+            if other.first <= one.last:
+                continue
+            partners = {*_partners(text, other, name)} - set_since
+            if len(partners) == 1 and name not in set_since:
+                (partner,) = partners
+                both = partner in shuffled
+                if not (both and _are_made_equal(text)):
+                    yield Shuffle(frame_of(at, one.first, text), name, partner, frame_of(at, other.first, text), both)
+                break
+            if not _shuffled_by(other.node):
+                set_since |= names_set(other.node)
+
+
+def _are_made_equal(text: ProgramText) -> bool:
+    """Return whether the program sets one seed or state of random numbers more than once."""
+    seeds = ("seed", "set_state", "manual_seed", "setstate", "default_rng", "RandomState", "Random")
+    calls = [call for one in text.statements for call in one.parts(ast.Call) if called_name(call) in seeds]
+    return len(calls) > len({ast.unparse(call.func) for call in calls})
+
+
+def _shuffled_by(node: ast.stmt) -> str:
+    """Return the name that a statement shuffles: ``np.random.shuffle(x)``, ``x = x[np.random.permutation(n)]``."""
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="shuffle"), args=[ast.Name(id=name), *_])):
+            return name
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Subscript(value=ast.Name(id=read), slice=ast.Call() as call),
+        ) if name == read and called_name(call) in _PERMUTING:
+            return name
+    return ""
+
+
+def _partners(text: ProgramText, one: Statement, name: str) -> Iterator[str]:
+    """Yield the names that a statement pairs with a name."""
+    indices: dict[str, str] = {}
+    for part in one.parts(ast.Subscript):
+        if isinstance(part.value, ast.Name):
+            indices.setdefault(part.value.id, text.segment(part.slice))
+    if name in indices:
+        yield from (other for other, index in indices.items() if other != name and index == indices[name])
+    for call in one.parts(ast.Call):
+        names = [arg.id for arg in call.args if isinstance(arg, ast.Name)]
+        if called_name(call) in _PAIRING and name in names:
+            yield from (other for other in names if other != name)
 
 
 # An assignment to the variable of a loop that nothing reads: what the loop goes through stays as it was

@@ -132,3 +132,80 @@ def test_the_last_step_of_each_sequence_is_not_reported(name, engine, checks):
 @pytest.mark.parametrize("name", PACKED_HEALTHY)
 def test_the_last_step_of_each_packed_sequence_is_not_reported(name, engine, checks):
     assert [str(one) for one in found_in(PACKED_HEALTHY[name], engine, checks)] == []
+
+
+LONG = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+torch.manual_seed(0)
+emb, rnn, fc = nn.Embedding(9, 4, padding_idx=0), nn.GRU(4, 6, batch_first=True), nn.Linear(6, 2)
+opt = torch.optim.Adam([*emb.parameters(), *rnn.parameters(), *fc.parameters()], lr=0.01)
+for epoch in range(2):
+    rows = [torch.randint(1, 9, (SIZE,)) for n in range(16)]
+    out, _ = rnn(emb(pad_sequence(rows, batch_first=True)))
+    loss = nn.functional.cross_entropy(fc(out[:, -1]), torch.arange(16) % 2)  #!
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", TORCH)  # the built-in engine writes row by row, which is not known as padding
+def test_padded_tokens_are_known_without_their_numbers(engine, checks):
+    assert_found(LONG.replace("SIZE", "30 - n"), ["15 of 16 sequences of"], engine, checks, "note")
+    assert found_in(LONG.replace("SIZE", "30"), engine, checks) == []
+
+
+BIDIRECTIONAL = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+rnn = LAYER
+fc = nn.Linear(WIDTH, 3)
+opt = torch.optim.Adam([*rnn.parameters(), *fc.parameters()], lr=0.01)
+x, y = torch.randn(12, 7, 5), torch.randint(0, 3, (12,))
+for step in range(3):
+    out, state = rnn(x)
+    loss = nn.functional.cross_entropy(fc(LAST), y)  #!
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def bidirectional(last, layer="nn.LSTM(5, 8, batch_first=True, bidirectional=True)", width=16):
+    return BIDIRECTIONAL.replace("LAYER", layer).replace("LAST", last).replace("WIDTH", str(width))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        bidirectional("out[:, -1, :]"),
+        bidirectional("out[:, 6]", "nn.GRU(5, 8, num_layers=2, batch_first=True, bidirectional=True)"),
+        bidirectional("out.gather(1, torch.full((12, 1, 16), 6)).squeeze(1)"),
+    ],
+    ids=["lstm", "two layers", "gather"],
+)
+def test_a_direction_that_is_read_where_it_starts_is_found(text, engine, checks):
+    (one,) = checks.of_text(text, engine).found
+    assert (one.level, one.finding.kind) == ("warning", "last-of-reverse")
+    assert "torch.cat([h[-2], h[-1]], 1)" in one.finding.fix
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        bidirectional("torch.cat([state[0][-2], state[0][-1]], 1)"),
+        bidirectional("out.mean(1)"),
+        bidirectional("torch.cat([out[:, -1, :8], out[:, 0, 8:]], 1)"),
+        bidirectional("out[:, -1]", "nn.LSTM(5, 8, batch_first=True)", 8),
+        bidirectional("out[:, -1]").replace("12, 7, 5", "12, 1, 5"),
+    ],
+    ids=["final states", "mean", "each at its end", "one direction", "one step"],
+)
+def test_both_directions_that_are_read_at_their_ends_are_no_finding(text, engine, checks):
+    assert [str(one) for one in checks.of_text(text, engine).found if one.finding.kind == "last-of-reverse"] == []

@@ -82,3 +82,69 @@ def test_two_draws_that_seeds_may_make_equal_are_a_note(engine, checks):
     text = program("torch.manual_seed(1)\nx = x[torch.randperm(40)]\ntorch.manual_seed(1)\ny = y[torch.randperm(40)]")
     (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "other-samples"]
     assert one.level == "note"
+
+
+IN_NUMPY = """
+import numpy as np
+import torch
+from torch import nn
+torch.manual_seed(0)
+np.random.seed(0)
+x = np.random.randn(40, 4).astype(np.float32)
+y = (x.sum(1) > 0).astype(np.int64)
+SHUFFLE
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+rows = np.arange(40)
+for step in range(4):
+    xb, yb = torch.from_numpy(x[rows]), torch.from_numpy(y[rows])
+    loss = nn.functional.cross_entropy(net(xb), yb)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def in_numpy(shuffle, engine, checks, text=IN_NUMPY):
+    program = text.replace("SHUFFLE", shuffle)
+    outcome = checks.of_text(program, engine)
+    assert outcome.errors == []
+    return program, [one for one in outcome.found if one.finding.kind == "other-samples"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("shuffle", "level", "says"),
+    [
+        ("np.random.shuffle(x)  #!", "warning", "x is shuffled, but y stays in its order"),
+        ("x = x[np.random.permutation(40)]  #!", "warning", "x is shuffled, but y stays in its order"),
+        ("np.random.shuffle(y)  #!", "note", "y is shuffled, but x stays in its order"),
+        ("np.random.shuffle(x)  #!\nnp.random.shuffle(y)", "warning", "each by a draw of its own"),
+    ],
+)
+def test_a_shuffle_of_one_of_a_pair_is_found(shuffle, level, says, engine, checks):
+    text, found = in_numpy(shuffle, engine, checks)
+    assert [one.level for one in found][:1] == [level]
+    assert says in found[0].finding.text
+    assert text.splitlines()[found[0].finding.at.line - 1].endswith("#!")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "shuffle",
+    [
+        "order = np.random.permutation(40)\nx, y = x[order], y[order]",
+        "rows = np.arange(40)\nnp.random.shuffle(rows)",
+        "np.random.shuffle(x)\ny = (x.sum(1) > 0).astype(np.int64)",
+        "kept = x.copy()\nx = kept.copy()\nnp.random.shuffle(x)",
+        "np.random.seed(1)\nnp.random.shuffle(x)\nnp.random.seed(1)\nnp.random.shuffle(y)",
+    ],
+)
+def test_a_shuffle_of_a_pair_or_of_something_else_is_no_finding(shuffle, engine, checks):
+    assert in_numpy(shuffle, engine, checks)[1] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_shuffle_in_another_function_is_of_another_array(engine, checks):
+    text = IN_NUMPY.replace("rows = np.arange", "def mix(x):\n    np.random.shuffle(x)\n    return x\nrows = np.arange")
+    assert in_numpy("", engine, checks, text)[1] == []

@@ -15,6 +15,74 @@ torch.manual_seed(0)
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 
 MISTAKES = {
+    "a step that is never reached": """
+net, x, y = nn.Linear(3, 1), torch.randn(12, 3), torch.randn(12, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    for i in range(4):
+        loss = (net(x[3 * i : 3 * i + 3]) - y[3 * i : 3 * i + 3]).pow(2).mean() / 8
+        loss.backward()
+        if (i + 1) % 8 == 0:
+            opt.step()
+            opt.zero_grad()
+""",
+    "a hinge that is to grow": """
+gen, critic = nn.Linear(3, 2), nn.Linear(2, 1)
+with torch.no_grad():
+    critic.bias.fill_(-50.0)
+opt = torch.optim.SGD(gen.parameters(), lr=0.1)
+for i in range(3):
+    loss = -F.relu(critic(gen(torch.randn(5, 3)))).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a loss of arrays": """
+import numpy as np
+net, dec = nn.Linear(3, 4), nn.Linear(4, 3)
+opt = torch.optim.SGD([*net.parameters(), *dec.parameters()], lr=0.1)
+for i in range(3):
+    x = torch.randn(6, 3)
+    emb = net(x)
+    arrays = emb.detach().numpy()
+    one = torch.tensor(arrays[[0, 1, 2]])
+    other = torch.tensor(arrays[[3, 4, 5]])
+    close = F.mse_loss(one, other)
+    loss = F.mse_loss(dec(emb), x) + close
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a flag that a target needs": """
+net = nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def td_loss(batch):
+    state, reward, following, done = batch
+    with torch.no_grad():
+        best = net(following).max(1).values
+    return F.mse_loss(net(state)[:, 0], reward + 0.9 * best)
+for i in range(3):
+    batch = torch.randn(5, 3), torch.ones(5), torch.randn(5, 3), torch.zeros(5)
+    loss = td_loss(batch)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a mask that is not applied": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 2)
+    def forward(self, x, mask):
+        return self.body(x).mean(1)
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    loss = F.cross_entropy(net(torch.randn(4, 5, 3), torch.ones(4, 5)), torch.tensor([0, 1, 0, 1]))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "weights of a state dict in a functional call": """
 from torch.func import functional_call
 net, scale = nn.Linear(3, 2), nn.Parameter(torch.tensor(1.0))
@@ -772,6 +840,41 @@ for i in range(2):
 """,
 }
 EXPECTED = {
+    "a step that is never reached": (
+        "warning",
+        "never-stepped",
+        ["opt.step() never ran: (i + 1) % 8 == 0 was not true in any of 12 passes"],
+        "a step after the last batch",
+        "if (i + 1) % 8",
+    ),
+    "a hinge that is to grow": (
+        "warning",
+        "dead-units",
+        ["is to grow, and is flat below 0"],
+        "-score.mean()",
+        "loss = -F.relu",
+    ),
+    "a loss of arrays": (
+        "warning",
+        "cut-summand",
+        ["is made of arrays, which has only the numbers of results"],
+        "index the tensor itself",
+        "one = torch.tensor",
+    ),
+    "a flag that a target needs": (
+        "note",
+        "unread",
+        ["done is never read in td_loss", "where the episode has ended"],
+        "(1 - done)",
+        "= batch",
+    ),
+    "a mask that is not applied": (
+        "note",
+        "unread",
+        ["mask is never read in Net.forward"],
+        "leave it out",
+        "def forward(self, x, mask)",
+    ),
     "weights of a state dict in a functional call": (
         "warning",
         "unused",
@@ -1250,6 +1353,66 @@ ONLY_TORCH = {
     "weights of a state dict in a functional call",
 }
 HEALTHY = {
+    "a step that is reached": """
+net, x, y = nn.Linear(3, 1), torch.randn(12, 3), torch.randn(12, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    for i in range(4):
+        loss = (net(x[3 * i : 3 * i + 3]) - y[3 * i : 3 * i + 3]).pow(2).mean() / 2
+        loss.backward()
+        if (i + 1) % 2 == 0:
+            opt.step()
+            opt.zero_grad()
+""",
+    "a metric of arrays next to the loss": """
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    x = torch.randn(6, 3)
+    out = net(x)
+    arrays = out.detach().numpy()
+    close = F.mse_loss(torch.tensor(arrays[:3]), torch.tensor(arrays[3:]))
+    loss = out.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a mask that another layer reads": """
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 3)
+    def forward(self, x, mask):
+        return torch.tanh(self.body(x))
+class Pooled(nn.Module):
+    def forward(self, x, mask):
+        return (x * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
+layers = nn.ModuleList([Plain(), Pooled()])
+opt = torch.optim.SGD(layers.parameters(), lr=0.1)
+for i in range(3):
+    h, mask = torch.randn(4, 5, 3), torch.tensor([[1.0, 1.0, 1.0, 0.0, 0.0]] * 4)
+    for layer in layers:
+        h = layer(h, mask)
+    loss = F.cross_entropy(h, torch.tensor([0, 1, 0, 1]))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a mask for other callers": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 2)
+    def forward(self, x, mask=None):
+        return self.body(x)
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    loss = F.cross_entropy(net(torch.randn(4, 3)), torch.tensor([0, 1, 0, 1]))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a frozen layer without gradients": """
 net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
 opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)

@@ -151,7 +151,7 @@ class GradReverse(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        return SENT, None
+        return SENT, None  #!
 
 
 class Scale(GradReverse):
@@ -163,7 +163,7 @@ class Scale(GradReverse):
 net, head = nn.Linear(3, 4), nn.Linear(4, 2)
 opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
 for i in range(3):
-    loss = F.cross_entropy(head(CALL), torch.tensor([0, 1, 0, 1, 1]))  #!
+    loss = F.cross_entropy(head(CALL), torch.tensor([0, 1, 0, 1, 1]))
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -317,6 +317,11 @@ MISTAKES = {
     "a reversal that reverses nothing": (
         REVERSAL.replace("SENT", "g * ctx.scale").replace("CALL", "GradReverse.apply(net(torch.randn(5, 3)), 0.5)"),
         BOTH, "note", "wrong-rule", ["keeps the sign of the gradient", "sent 0.5 times"], "-ctx.scale * grad",
+    ),
+    "a reversal that is turned round twice": (
+        REVERSAL.replace("SENT", "g.neg() * ctx.scale").replace("GradReverse", "GRL")
+        .replace("CALL", "GRL.apply(net(torch.randn(5, 3)), -0.5)"),
+        BOTH, "note", "wrong-rule", ["keeps the sign of the gradient", "sent 0.5 times"], "turn it round once",
     ),
     "old log-probabilities with a graph": (
         POLICY + "    old = net(x)[:, 0]\n    ratio = torch.exp(net(x)[:, 0] - old)  #!" + POLICY_END,

@@ -17,6 +17,7 @@ from gviz.errors import GvizError
 from gviz.explain.display_names import innermost, label, symbol, titled
 from gviz.explain.edit import ignored_gradient
 from gviz.explain.finding import Finding
+from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
@@ -57,7 +58,8 @@ def wrong_rule(survey: Survey) -> Iterator[Finding | None]:
 
 # A function that is called a reversal of the gradient, and that sends it on with its sign
 
-_REVERSAL = re.compile(r"grad\w*revers(?!ib)|revers(?!ib)\w*grad|revgrad|gradrev|reverse_?layer", re.IGNORECASE)
+_REVERSAL = re.compile(r"grad\w*revers(?!ib)|revers(?!ib)\w*grad|revgrad|gradrev|reverse_?layer|grl", re.IGNORECASE)
+_NEGATES = re.compile(r"\.neg\(|(?:return|=|\*|\()\s*-")
 
 
 def _kept_signs(survey: Survey) -> Iterator[Finding | None]:
@@ -91,8 +93,10 @@ def _positive_factor(arrived: Value | None, sent: Value) -> float:
 def _sign_finding(survey: Survey, record: NodeRecord, seq: int, factor: float) -> Finding:
     text = titled("{} keeps the sign of the gradient, and does not reverse it", label(survey.timeline, record.node))
     part = Finding("tried", f"its backward sent {number(factor)} times what arrived", seq, record.node)
+    at = _backward_line(survey, record, _last_step(survey, record))
     fix = "return the negative from backward, if the name of the function is right: -grad, or -ctx.scale * grad"
-    at = _backward_line(survey, record, seq)
+    if _NEGATES.search(line_text(survey.timeline, at)):
+        fix = "turn it round once: backward negates, and so does the negative factor that it is given"
     return Finding("wrong-rule", text, seq, record.node, (part,), fix, at, suspected=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -37,12 +38,13 @@ from gviz.explain.operation_sets import (
     SOFTMAXES,
 )
 from gviz.explain.parameter_updates import options_of
-from gviz.explain.program_source import called_function
+from gviz.explain.program_source import assignment, called_at, called_function, line_text, numbers_read
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, descendants, loses_tracking, mend
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
+from gviz.values.plain_text import shown
 from gviz.values.value import Array, Value
 
 # A column against a row of as many elements: (n,1) with (n,) gives (n,n), and a loss of every pair
@@ -956,7 +958,29 @@ def _cut_of_term(survey: Survey, record: NodeRecord, others: list[NodeRecord]) -
         return 0
     lost = (node for node in before if loses_tracking(timeline, node))
     cut = next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
-    return cut or next((node for node in before if _is_taken_gradient(timeline, node)), 0)
+    cut = cut or next((node for node in before if _is_taken_gradient(timeline, node)), 0)
+    return cut or next((node for node in before if _array_of_results(timeline, node) is not None), 0)
+
+
+_FROM_ARRAYS = {"from_numpy", "tensor", "as_tensor", "FloatTensor", "Tensor"}
+_DETACHED = re.compile(r"\.(?:detach|data)\b")
+
+
+def _array_of_results(timeline: Timeline, node: int) -> tuple[str, Frame, Frame] | None:
+    """Return the array of numpy from which data of several numbers was made, the line that did so, and the line that
+    had detached the array from results.
+
+    Data is recorded when it is first used: the line that made it is that of its variable.
+    """
+    info = timeline.info(node)
+    value, at = info.created.first_value, innermost(info)
+    if info.created.kind != "constant" or value is None or value.size < 2:
+        return None
+    made = assignment(timeline, at, info.name) or at
+    if made is None or not called_at(timeline, made, *_FROM_ARRAYS):
+        return None
+    read = numbers_read(timeline, made)
+    return (read[0], made, read[1]) if read is not None and _DETACHED.search(line_text(timeline, read[1])) else None
 
 
 def _is_taken_gradient(timeline: Timeline, node: int) -> bool:
@@ -980,11 +1004,17 @@ def _summand_finding(survey: Survey, root: NodeRecord, record: NodeRecord, lost:
     part = Finding("cut", f"cut at {label_at(timeline, lost)}: {why_cut(cut)}", cut.born, lost, at=innermost(cut))
     how = mend(timeline, cut)
     fix, edit = how.fix, how.edit
-    if cut.created.kind == "constant":
+    array = _array_of_results(timeline, lost)
+    if array is not None:
+        name, made, read_at = array
+        numbers = f"{label_at(timeline, lost)} is made of {shown(name)}, which has only the numbers of results"
+        part, edit = Finding("copied", numbers, cut.born, lost, at=read_at), None
+        fix = f"index the tensor itself, and not {shown(name)}: tensor[rows] keeps the path to the parameters"
+    elif cut.created.kind == "constant":
         text_taken = f"{label_at(timeline, lost)} has no history: it is what autograd.grad gave"
         part, fix = Finding("copied", text_taken, cut.born, lost, at=innermost(cut)), CREATE_GRAPH
         edit = with_keyword(timeline, innermost(cut), "grad", "create_graph", "True")
-    at = how.at or innermost(cut)
+    at = made if array is not None else how.at or innermost(cut)
     suspected = not _is_cut_by_mistake(survey, record, lost)
     return Finding("cut-summand", text, record.seq, record.node, (part,), fix, at, suspected=suspected, edit=edit)
 
@@ -996,6 +1026,8 @@ def _is_cut_by_mistake(survey: Survey, record: NodeRecord, lost: int) -> bool:
     what adds the gradient of the term, with ``weight_decay``.
     """
     timeline = survey.timeline
+    if _array_of_results(timeline, lost) is not None:
+        return "loss" in called_function(timeline, survey.at(record)).lower()
     between = [timeline.info(node) for node in (record.node, *ancestors(timeline, record.node, up_to={lost}))]
     if any(info.op.base_name == "detach" or info.created.switched_off for info in between):
         return False

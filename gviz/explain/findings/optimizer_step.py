@@ -67,6 +67,7 @@ from gviz.explain.program_source import (
     called_function,
     called_lines,
     calls_in_block,
+    conditional_call,
     keyword_text,
     line_text,
     optimizer_named,
@@ -349,6 +350,14 @@ def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, Gr
     frames = timeline.stack(started.stack) if started is not None else ()
     at = frames[0] if frames else innermost(info)
     name = optimizer_named(timeline, at)
+    skipped = conditional_call(timeline, at, name, "step") if name else None
+    if skipped is not None:
+        never = f"{name}.step() never ran: {skipped.condition} was not true in any of {len(added)} passes"
+        part = Finding("idle", never, added[-1][0], at=skipped.at)
+        fix = "a condition that comes true: fewer batches to accumulate, or a step after the last batch of each epoch"
+        if "%" not in skipped.condition:
+            fix = "a condition that comes true, if it is to learn"
+        return Finding("never-stepped", text, added[0][0], info.node, (part,), fix, skipped.at)
     edit = after(timeline, at, f"{name}.step()") if name else None
     return Finding("never-stepped", text, added[0][0], info.node, (), fix, at, suspected=True, edit=edit)
 

@@ -178,6 +178,9 @@ def _padding_of(
             row = dict(record.created.attrs).get("padding_idx")
             ids = sources[1] if len(sources) > 1 else None
             array = survey.timeline.array(ids.value) if ids is not None and ids.value is not None else None
+            if ids is not None and survey.unwrapped(ids).op == "pad_sequence":
+                record = survey.unwrapped(ids)
+                continue
             if ids is None or array is None or not isinstance(row, int) or row < 0 or array.ndim != 2:
                 return None
             by_step = array if array.shape == (steps, sequences) else array.T

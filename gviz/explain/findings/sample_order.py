@@ -6,21 +6,26 @@ and the prediction by another one, they do not.
 
 Example. ``x = x[torch.randperm(n)]`` and ``y = y[torch.randperm(n)]``: the loss stays at that of a guess.
 
-Limits. Draws of numpy and orders of a data loader are not seen. If only one of both is permuted, as in a test with
-random labels, or both with draws that are made equal by seeds, it may be meant.
+In numpy, ``np.random.shuffle(x)`` before ``TensorDataset(x, y)`` does the same. The program's text shows that: it
+shuffles one of two names that it uses as a pair.
+
+Limits. Orders of a data loader are not seen. If only one of both is permuted, as in a test with random labels, or both
+with draws that are made equal by seeds, it may be meant.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import LOSSES, SAME_NUMBERS
-from gviz.explain.program_source import called_function, called_lines
+from gviz.explain.program_source import called_function, called_lines, shuffles_of_one
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.values.plain_text import file_line, shown
 
 _SELECTIONS = ("getitem", "index", "index_select")
 _DRAWS = {"randperm", "randint"}
@@ -29,7 +34,8 @@ _MOST = 2_000
 
 
 def other_samples(survey: Survey) -> Iterator[Finding | None]:
-    """Yield losses whose target and prediction were selected by different draws: each line once."""
+    """Yield losses whose target and prediction were selected by different draws, and shuffles of one of a pair."""
+    yield from _shuffled_alone(survey)
     draws = _draws_of_selections(survey)
     if len({*draws.values()}) < 2:
         return
@@ -91,3 +97,25 @@ def _finding(survey: Survey, loss: NodeRecord, rows: NodeRecord, target: NodeRec
     seeds = [*called_lines(timeline, survey.at(target), "manual_seed", "seed")]
     at = survey.at(target)
     return Finding("other-samples", text, loss.seq, target.node, (part,), fix, at, suspected=len(seeds) > 1)
+
+
+def _shuffled_alone(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the lines that shuffle one of two arrays which the program uses as a pair."""
+    timeline = survey.timeline
+    roots = (survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes)
+    ats = {at.path: at for root in roots for at in timeline.stack(root.created.stack)}
+    for at in ats.values():
+        yield None
+        for shuffle in shuffles_of_one(timeline, at):
+            name, other = shown(shuffle.name), shown(shuffle.other)
+            text = f"{name} is shuffled, but {other} stays in its order"
+            if shuffle.both:
+                text = f"{name} and {other} are shuffled, each by a draw of its own"
+            pair = f"they are used as a pair at {file_line(at.path, shuffle.pair.line)}"
+            part = Finding("beside", pair, 0, at=shuffle.pair)
+            fix = f"one order for both: order = np.random.permutation(len({name})); {name}, {other} = {name}[order], …"
+            suspected = not shuffle.both and _TARGETS.match(shuffle.name) is not None  # random labels on purpose
+            yield Finding("other-samples", text, survey.end, 0, (part,), fix, shuffle.at, suspected=suspected)
+
+
+_TARGETS = re.compile(r"[yt]$|y_|label|target", re.IGNORECASE)

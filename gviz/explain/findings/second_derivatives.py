@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -46,11 +47,21 @@ def idle_graph(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _nodes_by_pass(survey: Survey) -> dict[int, list[NodeRecord]]:
-    """Return the tracked nodes that the rules of each pass made."""
+    """Return the tracked nodes that each pass made: its rules, and the sums of what arrived by several ways.
+
+    PyTorch adds these up between the rules, with the line that called the pass.
+    """
     nodes_by_pass: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    started: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for seq, event in survey.passes:
+        started[event.stack].append((seq, event.pass_nr))
     for record in survey.nodes.values():
-        if record.created.during[0] and record.created.requires_grad:
-            nodes_by_pass[record.created.during[0]].append(record)
+        pass_nr = record.created.during[0]
+        if not pass_nr and record.op == "add" and record.created.stack in started:
+            before = bisect_left(started[record.created.stack], (record.seq, 0))
+            pass_nr = started[record.created.stack][before - 1][1] if before else 0
+        if pass_nr and record.created.requires_grad:
+            nodes_by_pass[pass_nr].append(record)
     return nodes_by_pass
 
 
@@ -88,12 +99,13 @@ def cross_derivatives(survey: Survey) -> Iterator[Finding]:
     passes = {event.pass_nr: event for _, event in survey.passes}
     calls: set[int] = set()
     nodes_by_pass = _nodes_by_pass(survey) if len(captured) > 1 else {}
+    pass_of = {record.node: nr for nr, records in nodes_by_pass.items() for record in records}
     for event in passes.values():
         total = survey.nodes.get(event.roots[0][0]) if len(event.roots) == 1 and event.inputs else None
         gradient = total if _is_summed_by_ones(event) else None
         if total is not None and _is_whole_sum(total):
             gradient = next(survey.sources(total), None)
-        first = passes.get(gradient.created.during[0]) if gradient is not None else None
+        first = passes.get(pass_of.get(gradient.node, 0)) if gradient is not None else None
         if total is None or gradient is None or first is None or event.stack in calls:
             continue
         points = [node for node, _ in event.inputs if {(first.pass_nr, node), (event.pass_nr, node)} <= captured]

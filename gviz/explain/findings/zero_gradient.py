@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from gviz.events import GradFlowed, ScopeEntered, StorageWritten
+from gviz.events import GradAccumulated, GradFlowed, ScopeEntered, StorageWritten
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
 from gviz.explain.display_names import innermost, label, label_at, titled
 from gviz.explain.edit import operand as operand_edit
-from gviz.explain.edit import renamed_call
+from gviz.explain.edit import renamed_call, without_call
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
@@ -87,6 +88,8 @@ def _origin_of_zeros(timeline: Timeline, question: Question, output: OutputState
         return _underflowed(timeline, question.node, *lost)
     if not all(is_zero(one.value) for one in output.parts):
         return _cancelled(timeline, question.node, output.parts)
+    if (unread := _of_reverse_direction(timeline, question, last)) is not None:
+        return unread
     end = _end_of(timeline, part)
     if not end.part.source:
         text = titled("the gradient of {} is zero: backward was started with zero", label(timeline, question.node))
@@ -96,6 +99,65 @@ def _origin_of_zeros(timeline: Timeline, question: Question, output: OutputState
     if end.size:
         return _zeroed_by_rule(timeline, question, end.part, end.size)
     return _cancelled(timeline, end.part.source, end.cancel) if end.cancel else None
+
+
+# The backward direction of a recurrent layer, of which only the first step is read
+#
+# That direction starts at the end of the sequence. What it gives there, as ``out[:, -1]`` reads it, has seen one step:
+# its state was still zero, so ``weight_hh_l0_reverse`` gets the gradient zero, and ``weight_ih_l0_reverse`` does not.
+
+_OF_REVERSE = re.compile(r"weight_hh(_l\d+_reverse)$")
+_NEAR = 8
+"""How far apart in the recording the parameters of one layer are at most."""
+
+_READING = frozenset({"select", "slice", "gather", "index", "getitem"})
+_MOST_SEARCHED = 5_000
+
+
+def _of_reverse_direction(timeline: Timeline, question: Question, last: int) -> Finding | None:
+    """Return what is wrong if a program reads the backward direction only where it starts."""
+    match = _OF_REVERSE.search(question.info.name)
+    place = timeline.nodes.place_of(question.node)
+    near = timeline.nodes[max(place - _NEAR, 0) : place + _NEAR + 1] if match is not None else ()
+    of_input = question.info.name.replace("weight_hh", "weight_ih")
+    events = (
+        timeline.event(seq) for node in near if timeline.info(node).name == of_input for seq in timeline.events_of(node)
+    )
+    if all(is_zero(event.part) for event in events if isinstance(event, GradAccumulated)):
+        return None
+    read = next(_reads(timeline, question.node, last), None)
+    if read is None:
+        return None
+    at = innermost(read)
+    text = titled("{} gets zero: only the first step of its direction is read", label(timeline, question.node))
+    seen = (
+        "the backward direction starts at the end of the sequence: there it has seen one step, and the state was zero"
+    )
+    part = Finding("computed", seen, last, question.node)
+    fix = "the final states of both directions: _, h = gru(x), or _, (h, c) = lstm(x); torch.cat([h[-2], h[-1]], 1)"
+    return Finding("last-of-reverse", text, last, question.node, (part,), fix, at)
+
+
+def _reads(timeline: Timeline, node: int, end: int) -> Iterator[NodeInfo]:
+    """Yield the operations that select something of what a parameter made in its last iteration, not in its module."""
+    uses = [timeline.info(user) for user in timeline.nodes.users(node, end)]
+    waiting = deque(use for use in uses if use.iteration == uses[-1].iteration)
+    own, seen = uses[-1].created.scope if uses else 0, {use.node for use in waiting}
+    while waiting and len(seen) < _MOST_SEARCHED:
+        info = waiting.popleft()
+        if info.created.scope != own and info.op.base_name in _READING and _has_steps(timeline, info):
+            yield info
+        for user in timeline.nodes.users(info.node, end):
+            if user not in seen:
+                seen.add(user)
+                waiting.append(timeline.info(user))
+
+
+def _has_steps(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether an operation reads a batch of several sequences of several steps."""
+    source = timeline.info(info.created.inputs[0][0]) if info.created.inputs and info.created.inputs[0][0] else None
+    value = source.created.first_value if source is not None else None
+    return value is not None and len(value.shape) == 3 and min(value.shape[:2]) > 1
 
 
 class _End(NamedTuple):
@@ -360,6 +422,8 @@ def _zeroed_by_rule(timeline: Timeline, question: Question, part: Contribution, 
             return masked
     if (term := _spent_term(timeline, info, timeline.at(part.seq).pass_nr)) is not None:
         return _spent(timeline, question, part, term)
+    if dead and _inactive(info) == 1.0 and _is_maximized(timeline, info, timeline.at(part.seq).pass_nr):
+        return _hinge_the_wrong_way(timeline, question, part, info)
     share = _inactive(info)
     value = info.created.first_value
     is_number = culprit is not None and info.created.kind != "op" and value is not None and value.size == 1
@@ -386,6 +450,50 @@ def _zeroed_by_rule(timeline: Timeline, question: Question, part: Contribution, 
         write = f"it was written to at {file_line(written.path, written.line)}"
         parts, at = (*parts, Finding("write", write, info.born, info.node, at=written)), written
     return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
+
+
+# A hinge that is to grow: ``-relu(d_fake).mean()`` as the loss of a generator
+#
+# A hinge is minimized: below its margin there is nothing left to do. If it is maximized, everything is still to do
+# below the margin, and there it has no gradient.
+
+
+def _is_maximized(timeline: Timeline, info: NodeInfo, pass_nr: int) -> bool:
+    """Return whether a loss is made of the negative of a result, by means, sums and terms that are added."""
+    start = pass_started(timeline, pass_nr)
+    roots, sign, node = {root for root, _ in start.roots} if start is not None else set(), 1, info.node
+    for _ in range(_MOST_BETWEEN):
+        if node in roots:
+            return sign < 0
+        users = [user for user in timeline.nodes.users(node) if timeline.info(user).created.requires_grad]
+        if len(users) != 1:
+            return False
+        user = timeline.info(users[0])
+        op, inputs = user.op.base_name, [source for source, _ in user.created.inputs]
+        if op == "neg" or (op == "sub" and inputs[0] != node):
+            sign = -sign
+        elif op in ("mul", "div"):
+            others = [one.value for one in computation(timeline, user.node).operands if one.node != node]
+            stats = [value.statistics() for value in others if value is not None]
+            sign = -sign if any(one is not None and one.max < 0 for one in stats) else sign
+        elif op not in _LINEAR and op != "sub":
+            return False
+        node = user.node
+    return False
+
+
+_MOST_BETWEEN = 8
+
+
+def _hinge_the_wrong_way(timeline: Timeline, question: Question, part: Contribution, info: NodeInfo) -> Finding:
+    names = label(timeline, question.node), label(timeline, info.node)
+    text = titled("{} gets zero: {} is to grow, and is flat below 0", *names)
+    below = f"{label_at(timeline, info.node)} is 0 where its input is below zero, so nothing can raise it there"
+    fact = Finding("share", below, info.born, info.node, at=innermost(info))
+    at = innermost(info)
+    fix = "the score itself, as in -score.mean(): a hinge is for what is to fall"
+    edit = without_call(timeline, at, info.op.base_name)
+    return Finding("dead-units", text, part.seq, question.node, (fact,), fix, at, edit=edit)
 
 
 # A loss at its minimum: all margins are satisfied, or a fit has no error

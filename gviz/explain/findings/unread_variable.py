@@ -1,0 +1,87 @@
+"""A variable that a program has for a purpose, and that nothing reads: ``done``, ``mask``, ``lengths``.
+
+Idea. Such a name says what is to be done with it: an episode that has ended has no next value, padding is not to count.
+If the function that computes with the other variables never reads it, most likely that was forgotten. The recording
+shows which functions made tracked tensors, and the text of these functions which names are read.
+
+Example. ``def loss(self, x, mask): return (self(x) - x).pow(2).mean()`` counts padding like data.
+
+Limits. Only names with such a meaning are looked at: that of a batch may be unused for many reasons. A parameter with
+a default may be there for callers of another kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gviz.explain.display_names import titled
+from gviz.explain.finding import Finding
+from gviz.explain.program_source import unread_names
+from gviz.explain.recording_overview import Survey
+from gviz.values.plain_text import shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Purpose:
+    """The names of variables with a purpose, what happens without them, and what to write."""
+
+    names: re.Pattern[str]
+    means: str
+    fix: str
+    is_assigned: bool = False
+
+
+_PURPOSES = (
+    _Purpose(
+        re.compile(
+            r"^(?:is_|b_|batch_)?(?:done|dones|terminal|terminals|terminated|not_done)(?:_batch|s_v|_v|_t|_mask)?$"
+        ),
+        "the value of the next state counts even where the episode has ended",
+        "target = reward + gamma * next_value * (1 - done)",
+        is_assigned=True,
+    ),
+    _Purpose(
+        re.compile(r"^(?:\w+_)?(?:mask|masks|padding_mask|pad_mask)$"),
+        "what it is to hide counts like everything else",
+        "use it in the loss or in the attention, or leave it out",
+    ),
+    _Purpose(
+        re.compile(r"^(?:\w+_)?(?:lengths|lens|seq_len|seq_lens|seq_lengths|x_len|src_len)$"),
+        "the steps after the end of a shorter sequence count like its own",
+        "read the step at lengths - 1, mask the others, or pack_padded_sequence",
+    ),
+)
+
+
+def unread_variables(survey: Survey) -> Iterator[Finding | None]:
+    """Yield variables with a purpose that no statement of their function reads: each function once for each purpose.
+
+    If a function of the same name reads it, as the ``forward`` of another layer does, both have the parameters that
+    their caller gives.
+    """
+    timeline = survey.timeline
+    stacks = {record.created.stack for record in survey.nodes.values() if record.created.requires_grad}
+    frames = {(frame.path, frame.function): frame for stack in stacks for frame in timeline.stack(stack)}
+    names = {place: unread_names(timeline, frame) for place, frame in frames.items()}
+    read: defaultdict[str, set[str]] = defaultdict(set)
+    for (_, function), known in names.items():
+        read[_last(function)] |= known.read
+    for (_, function), known in names.items():
+        yield None
+        for purpose in _PURPOSES:
+            if any(purpose.names.match(name) for name in read[_last(function)]):
+                continue
+            unread = (one for one in known.unread if purpose.names.match(one.name))
+            one = next((one for one in unread if one.is_given or purpose.is_assigned), None)
+            if one is not None:
+                where = "" if function == "<module>" else f" in {shown(function)}"
+                text = titled(f"{{}} is never read{where}", shown(one.name))
+                part = Finding("beside", purpose.means, survey.end)
+                yield Finding("unread", text, survey.end, 0, (part,), purpose.fix, one.at, suspected=True)
+
+
+def _last(function: str) -> str:
+    return function.rpartition(".")[2]
