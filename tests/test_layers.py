@@ -124,7 +124,7 @@ INSIDE = {
         findings.value_sources findings.in_place findings.second_backward findings.loss findings.loop
         findings.vanishing_exploding findings.parameters findings.train_eval_mode
         findings.attention_mask findings.contrastive findings.prediction_range findings.unbounded_loss
-        findings.unread_variable
+        findings.unread_variable findings.log_scale
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target findings.padded_sequence
         findings.custom_function findings.data_layout findings.checkpoint findings.second_derivatives finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",

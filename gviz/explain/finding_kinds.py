@@ -24,6 +24,7 @@ from gviz.explain.findings import (
     error,
     gradient_sources,
     in_place,
+    log_scale,
     loop,
     loss,
     loss_terms,
@@ -460,6 +461,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "the last step of padded sequences, which is padding for all but the longest",
         find=padded_sequence.last_of_padded,
+    ),
+    Kind(
+        "log-scale",
+        "note",
+        "the logarithm of a scale in a loss with the wrong sign, as the log-determinant of a flow",
+        find=log_scale.wrong_log_scales,
     ),
     Kind(
         "unread",
