@@ -1353,6 +1353,21 @@ ONLY_TORCH = {
     "weights of a state dict in a functional call",
 }
 HEALTHY = {
+    "a loss that grows because its target does": """
+net = nn.Linear(2, 1)
+goal = copy.deepcopy(net)
+opt = torch.optim.SGD(net.parameters(), lr=0.05)
+x = torch.randn(20, 2) + 2
+for i in range(60):
+    with torch.no_grad():
+        target = 1.0 + i / 10 + 1.5 * goal(x + 1)
+    loss = F.mse_loss(net(x), target)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if i % 5 == 4:
+        goal.load_state_dict(net.state_dict())
+""",
     "a step that is reached": """
 net, x, y = nn.Linear(3, 1), torch.randn(12, 3), torch.randn(12, 1)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -539,8 +539,9 @@ def not_falling(survey: Survey) -> Iterator[Finding | None]:
     """Yield the loss of a training loop if its last quarter is no smaller than its first, with what is sure about it.
 
     Programs with several losses or optimizers are left out: theirs may balance each other, as those of a GAN do. So
-    are losses that reach 0 or less, such as those of a policy. So are losses that differ so much from pass to pass
-    that the means of two quarters do not show whether they fall.
+    are losses that reach 0 or less, such as those of a policy, and those whose target a model makes: it moves, as the
+    values of Q-learning do. So are losses that differ so much from pass to pass that the means of two quarters do not
+    show whether they fall.
     """
     timeline = survey.timeline
     steps = {event.stack for _, event in survey.select(OptimizerStepped) if event.parameters}
@@ -557,8 +558,26 @@ def not_falling(survey: Survey) -> Iterator[Finding | None]:
     # the spread from one pass to the next; a steady rise or fall adds little to it
     spread = sqrt(fmean((one - other) ** 2 for one, other in pairwise(values)) / 2)
     noise = _DEVIATIONS * spread * sqrt(2 / quarter)
-    if last - noise > _FALLEN * first:
+    if last - noise > _FALLEN * first and not _has_made_target(survey, known[-1][0]):
         yield _not_falling_finding(survey, known[-1][0], first, last, len(values))
+
+
+def _has_made_target(survey: Survey, root: int) -> bool:
+    """Return whether a loss compares with the untracked result of a module that has parameters."""
+    waiting, seen, given = [root], {root}, list[int]()
+    while waiting:
+        record = survey.nodes.get(waiting.pop())
+        if record is None or record.created.scope in survey.scopes:
+            continue  # within the model
+        for source in survey.sources(record):
+            if not source.created.requires_grad and source.created.kind == "op":
+                given.append(source.node)
+            elif source.node not in seen:
+                seen.add(source.node)
+                waiting.append(source.node)
+    made = (survey.nodes[node] for node in (*given, *ancestors(survey.timeline, *given)) if node in survey.nodes)
+    in_modules = (one for one in made if one.created.kind == "op" and one.created.scope in survey.scopes)
+    return any(source.created.kind == "parameter" for one in in_modules for source in survey.sources(one))
 
 
 def _not_falling_finding(survey: Survey, root: int, first: float, last: float, count: int) -> Finding:
