@@ -298,6 +298,12 @@ KINDS: tuple[Kind, ...] = (
         find=second_derivatives.cross_derivatives,
     ),
     Kind(
+        "partial-norm",
+        "warning",
+        "a gradient penalty with several norms for each sample, as of images over their channels",
+        find=second_derivatives.partial_norms,
+    ),
+    Kind(
         "drawn",
         "warning",
         "a random draw that sends no gradient to the parameters that it is drawn from",
