@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import isclose
 
@@ -42,6 +42,7 @@ from gviz.explain.program_source import assignment, called_at, called_function, 
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, descendants, loses_tracking, mend
 from gviz.source.site import Frame
+from gviz.source.syntax import ARITHMETIC
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 from gviz.values.plain_text import shown
@@ -53,10 +54,17 @@ from gviz.values.value import Array, Value
 def broadcast(survey: Survey) -> Iterator[Finding | None]:
     """Yield elementwise operations where neither input has the shape of the result, or a vector meets the columns."""
     yield from _by_column(survey)
+    reported: set[int] = set()
     for record in survey.ops(*ELEMENTWISE_PAIRS):
         yield None
         pair = [_before_widening(survey, source) for source in survey.sources(record)][:2]
-        if len(pair) != 2 or not record.created.requires_grad:
+        if len(pair) != 2 or record.node in reported:
+            continue
+        if not record.created.requires_grad:
+            meeting = _weighed_row(survey, record, pair)
+            if meeting is not None:
+                reported.add(meeting.record.node)
+                yield _weights_finding(survey, record, pair, meeting)
             continue
         if record.op in _DIFFERENCES and _is_one_prediction_for_each(survey, record, *pair):
             yield _target_finding(survey, record, *pair)
@@ -286,6 +294,86 @@ def _broadcast_finding(survey: Survey, record: NodeRecord, pair: list[NodeRecord
     column = next((nr for nr, source in enumerate(pair) if len(source.shape) == 2), 0)
     edit = operand(timeline, at, column, ".squeeze(-1)")
     return Finding("broadcast", text, record.seq, record.node, parts, fix, at, edit=edit)
+
+
+# The same of data, before a loss takes the mean of its product with a trained row
+#
+# ``adv = returns - value.detach()`` of (n,) and (n,1) is (n,n), and nothing that is trained has been used. In
+# ``(adv * log_prob).mean()`` each log-probability then gets the mean of a column of `adv`. Such a product of a matrix
+# of pairs and a row is only a mistake if all its elements are added up: a sum over one dimension may be a kernel's.
+
+_ON_DATA = {*ARITHMETIC, "neg", "abs", "clamp", "exp", "tanh", "sign", "relu", "detach", *SAME_NUMBERS}
+_ON_PRODUCTS = {"add", "sub", "mul", "div", "neg", "clamp", "minimum", "maximum", "pow", "square", "abs", "where"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """The first operation that combines a matrix of pairs with a trained row or column, and that operand.
+
+    `shapes` are those of everything that the matrix met on the way, with it.
+    """
+
+    record: NodeRecord
+    trained: NodeRecord
+    shapes: frozenset[tuple[int, ...]]
+
+
+def _weighed_row(survey: Survey, record: NodeRecord, pair: list[NodeRecord]) -> _Meeting | None:
+    """Return where a matrix that a column and a row of data make meets a trained row whose mean is a loss."""
+    if len(record.shape) != 2 or not _column_and_row(*(source.shape for source in pair)):
+        return None
+    n, users = record.shape[0], survey.timeline.nodes.users
+    waiting, seen, shapes = [record], {record.node}, set[tuple[int, ...]]()
+    while waiting and len(seen) < _MOST_SUMMANDS:
+        one = waiting.pop(0)
+        for user in (survey.nodes[node] for node in users(one.node) if node in survey.nodes):
+            if user.node in seen:
+                continue
+            seen.add(user.node)
+            others = [_before_widening(survey, other) for other in survey.sources(user) if other.node not in seen]
+            trained = next((other for other in others if other.created.requires_grad), None)
+            if trained is None and user.shape == record.shape and user.op in _ON_DATA:
+                shapes.update(other.shape for other in others if other.value is not None and other.value.size > 1)
+                waiting.append(user)
+                continue
+            is_vector = trained is not None and trained.shape in ((n,), (n, 1)) and user.op in ELEMENTWISE_PAIRS
+            if trained is None or not is_vector or not _is_added_up(survey, user) or _is_outer(survey, record, pair):
+                continue
+            return _Meeting(user, trained, frozenset({*shapes, trained.shape}))
+    return None
+
+
+def _is_added_up(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether all elements of a product are added up to a number."""
+    waiting, seen = [record], {record.node}
+    while waiting and len(seen) < _MOST_SUMMANDS:
+        one = waiting.pop()
+        if not one.shape:
+            return one.op in ("mean", "sum", *LOSSES_OF_PAIRS)
+        for node in survey.timeline.nodes.users(one.node):
+            user = survey.nodes.get(node)
+            if user is None or node in seen or not user.created.requires_grad:
+                continue
+            seen.add(node)
+            if not user.shape or (user.shape == record.shape and user.op in _ON_PRODUCTS):
+                waiting.append(user)
+    return False
+
+
+def _weights_finding(survey: Survey, record: NodeRecord, pair: list[NodeRecord], meeting: _Meeting) -> Finding:
+    """Return the finding about a matrix of data, with the edit after which everything that it meets has its shape."""
+    timeline, at = survey.timeline, survey.at(record)
+    found, n = _broadcast_finding(survey, record, pair), record.shape[0]
+    row, column = sorted((0, 1), key=lambda nr: len(pair[nr].shape))
+    trained = f"{label(timeline, meeting.trained.node)} {shape_text(meeting.trained.shape)}"
+    met = f"{label_at(timeline, meeting.record.node)} combines it with {trained}: each of these meets {n} numbers"
+    part = Finding("used", met, meeting.record.seq, meeting.record.node, at=survey.at(meeting.record))
+    edit = None
+    if meeting.shapes <= {(n,)}:
+        edit = operand(timeline, at, column, ".squeeze(-1)")
+    elif meeting.shapes <= {(n, 1)}:
+        edit = operand(timeline, at, row, ".unsqueeze(-1)")
+    return replace(found, parts=(*found.parts, part), at=at, edit=edit)
 
 
 # A sum over the batch: its gradients are larger than those of the mean by the batch size
