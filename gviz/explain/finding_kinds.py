@@ -542,7 +542,12 @@ KINDS: tuple[Kind, ...] = (
         "a trained batch norm that evaluates with the statistics it was made with",
         find=train_eval_mode.initial_statistics,
     ),
-    Kind("mixed-rows", "note", "a view with the sizes of a transposed tensor", find=data_layout.mixed_rows),
+    Kind(
+        "mixed-rows",
+        "warning",
+        "a view with the sizes of a transposed tensor, as of classes that a loss reads in the last dimension",
+        find=data_layout.mixed_rows,
+    ),
     Kind(
         "batch-first",
         "warning",

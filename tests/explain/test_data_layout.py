@@ -203,6 +203,102 @@ def test_a_view_that_keeps_its_rows_is_no_finding(name, engine, checks):
     assert (outcome.errors, [str(each) for each in outcome.found]) == ([], [])
 
 
+CLASSES = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+conv = nn.Sequential(nn.Conv1d(4, 6, 3, padding=1), nn.ReLU(), nn.Conv1d(6, 3, 1))
+flat, head = nn.Conv2d(4, 3, 1), nn.Linear(4, 3)
+opt = torch.optim.SGD([*conv.parameters(), *flat.parameters(), *head.parameters()], lr=0.01)
+x, images = torch.randn(5, 4, 12), torch.randn(5, 4, 6, 7)
+y, pixels = torch.randint(0, 3, (5, 12)), torch.randint(0, 3, (5, 6, 7))
+labels = torch.randint(0, 3, (60,))
+for step in range(2):
+    LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def scores(loss):
+    return CLASSES.replace("LOSS", loss.replace("\n", "\n    "))
+
+
+MIXED_CLASSES = {
+    "log-probabilities": (
+        "p = torch.log_softmax(conv(x), dim=1).reshape(-1, 3)  #!\nloss = F.nll_loss(p, y.reshape(-1))",
+        "dim=1).transpose(1, 2).reshape(-1, 3)",
+    ),
+    "scores": ("s = conv(x).view(-1, 3)  #!\nloss = F.cross_entropy(s, labels)", "conv(x).transpose(1, 2).reshape("),
+    "pixels": (
+        "loss = F.cross_entropy(flat(images).view(-1, 3), pixels.view(-1))  #!",
+        "flat(images).permute(0, 2, 3, 1).reshape(-1, 3)",
+    ),
+    "pixels, larger": (
+        "s = F.interpolate(flat(images), scale_factor=2)\ns = s.contiguous().view(-1, 3)  #!\n"
+        "loss = F.cross_entropy(s, torch.randint(0, 3, (840,)))",
+        "permute(0, 2, 3, 1).reshape(-1, 3)",
+    ),
+    "flat pixels": (
+        "s = flat(images).flatten(2)\nloss = F.cross_entropy(torch.reshape(s, (-1, 3)), pixels.flatten())  #!",
+        "torch.reshape(s.transpose(1, 2), (-1, 3))",
+    ),
+    "a layer of rows and labels of steps": (
+        "s = head(x.transpose(1, 2)).transpose(1, 2)\ns = s.reshape(-1, 3)  #!\nloss = F.cross_entropy(s, y.flatten())",
+        "s.transpose(1, 2).reshape(-1, 3)",
+    ),
+    "steps and samples apart": (
+        "s = flat(images).view(5, -1, 3)  #!\nloss = -torch.log_softmax(s, -1).mean()",
+        "permute(0, 2, 3, 1).reshape(5, -1, 3)",
+    ),
+    "labels that are only some": (
+        "s = conv(x).reshape(-1, 3)  #!\nkept = labels > 0\nloss = F.cross_entropy(s[kept], labels[kept])",
+        "conv(x).transpose(1, 2).reshape(-1, 3)",
+    ),
+    "a choice by label": (
+        "p = F.log_softmax(conv(x), dim=1).view(-1, 3)  #!\nloss = -p.gather(1, y.view(-1, 1)).mean()",
+        "transpose(1, 2).reshape(-1, 3)",
+    ),
+}  # fmt: skip
+ORDERED_CLASSES = {
+    "transposed": "loss = F.cross_entropy(conv(x).transpose(1, 2).reshape(-1, 3), y.reshape(-1))",
+    "permuted": "loss = F.cross_entropy(flat(images).permute(0, 2, 3, 1).reshape(-1, 3), pixels.view(-1))",
+    "moved": "loss = F.cross_entropy(flat(images).movedim(1, -1).reshape(-1, 3), pixels.view(-1))",
+    "classes in dimension 1": "loss = F.cross_entropy(conv(x), y)",
+    "pixels joined": "loss = F.cross_entropy(flat(images).flatten(2), pixels.flatten(1))",
+    "groups of a last dimension": (
+        "g = nn.Linear(4, 12)(x.transpose(1, 2)[:, :3])\nloss = F.cross_entropy(g.view(-1, 3), labels)"
+    ),
+    "one step": "loss = F.cross_entropy(conv(x).mean(2, keepdim=True).view(-1, 3), y[:, 0])",
+    "codes of a distance": "c = conv(x).view(-1, 3)\nloss = (c - labels[:, None]).pow(2).mean()",
+    "as many steps as classes": "loss = F.cross_entropy(conv(x)[:, :, :3].reshape(-1, 3), labels[:15])",
+    "features of a layer": "loss = F.cross_entropy(head(x[:, :3].reshape(-1, 4)), labels[:45])",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", MIXED_CLASSES)
+def test_classes_that_are_not_last_before_a_view_are_reported(name, engine, checks):
+    loss, mended = MIXED_CLASSES[name]
+    text = scores(loss)
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "mixed-rows"]
+    assert one.level == "warning"
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert mended in one.finding.edit.new
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert (after.errors, [str(each) for each in after.found if each.finding.kind == "mixed-rows"]) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ORDERED_CLASSES)
+def test_classes_that_are_last_before_a_view_are_no_finding(name, engine, checks):
+    outcome = checks.of_text(scores(ORDERED_CLASSES[name]), engine)
+    assert outcome.errors == []
+    assert "mixed-rows" not in [one.finding.kind for one in outcome.found]
+
+
 TARGETS = """
 import torch
 from torch import nn

@@ -19,7 +19,7 @@ _VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
 
 
 def mixed_rows(survey: Survey) -> Iterator[Finding | None]:
-    """Yield views with the sizes of a transposed tensor: each line once.
+    """Yield views with the sizes of a transposed tensor, and scores whose classes were not last: each line once.
 
     ``h.view(batch, -1)`` of a state of shape (2, batch, hidden) puts states of different samples into one row, and
     ``images.view(-1, 3, 32, 32)`` of images (n, 32, 32, 3) mixes their colours. Only views that the program itself
@@ -31,11 +31,13 @@ def mixed_rows(survey: Survey) -> Iterator[Finding | None]:
         if source is None or record.created.stack in seen or record.created.during[0]:
             continue
         yield None
-        order = _meant_order(source.shape, record.shape)
+        order, is_certain = _meant_order(source.shape, record.shape), False
+        if not order:
+            order, is_certain = _order_for_classes(survey, record, source)
         edit = as_permuted(survey.timeline, survey.at(record), order) if order else None
         if edit is not None:
             seen.add(record.created.stack)
-            yield _mixed_finding(survey, record, source, order, edit)
+            yield replace(_mixed_finding(survey, record, source, order, edit), suspected=not is_certain)
 
 
 def _meant_order(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
@@ -68,6 +70,94 @@ def _joined(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
     for at in range(len(sizes) - 1):
         yield (*sizes[:at], sizes[at] * sizes[at + 1], *sizes[at + 2 :])
         yield (*sizes[:at], prod(sizes[at:]))
+
+
+# Scores of classes (n, classes, steps) as rows of classes, without the permutation before
+
+_OVER_CLASSES = ("softmax", "log_softmax", "nll_loss", "nll_loss2d", "cross_entropy")
+_SCORES = ELEMENTWISE | ACTIVATIONS | {
+    "add", "mul", "div", "sub", "clone", "contiguous", "to", "float", "half", "upsample_nearest2d",
+    "upsample_bilinear2d", "upsample_linear1d", "upsample_nearest1d",
+}  # fmt: skip
+"""Operations after a layer that keep its channels in dimension 1."""
+
+_OF_CHANNELS = ("convolution", "native_batch_norm", "batch_norm", "native_group_norm", "max_pool2d_with_indices")
+
+
+def _order_for_classes(survey: Survey, record: NodeRecord, source: NodeRecord) -> tuple[tuple[int, ...], bool]:
+    """Return the order with dimension 1 last, if a loss takes the last dimension of a view for classes.
+
+    The second element is whether dimension 1 surely has the classes: the labels, a softmax or a layer of channels show
+    it. Else a last dimension that is no multiple of the classes cannot have been split into them.
+    """
+    before, after = source.shape, record.shape
+    if len(before) < 3 or len(after) < 2 or min(before[1], prod(before[2:])) < 2 or not record.created.requires_grad:
+        return (), False
+    order = (0, *range(2, len(before)), 1)
+    if after[-1] != before[1] or before[-1] == before[1] or not _is_joined([before[dim] for dim in order], after):
+        return (), False
+    loss = _loss_of_classes(survey, record)
+    if loss is None:
+        return (), False
+    is_certain = _has_channels(survey, source) or _has_labels(survey, loss, (before[0], *before[2:]))
+    return (order if is_certain or before[-1] % before[1] else ()), is_certain
+
+
+def _is_joined(sizes: Sequence[int], after: tuple[int, ...]) -> bool:
+    """Return whether neighbouring sizes, but for the last, joined are the sizes of a view."""
+    rest = list(sizes[:-1])
+    for size in after[:-1]:
+        joined = 1
+        while rest and joined < size:
+            joined *= rest.pop(0)
+        if joined != size:
+            return False
+    return not rest or prod(rest) == 1
+
+
+def _loss_of_classes(survey: Survey, record: NodeRecord) -> NodeRecord | None:
+    """Return the first loss or softmax that takes the last dimension of scores for classes."""
+    waiting, seen, classes = [record], {record.node}, record.shape[-1]
+    while waiting and len(seen) < _MOST_FOLLOWED:
+        one = waiting.pop(0)
+        for node in survey.timeline.nodes.users(one.node):
+            user = survey.nodes.get(node)
+            if user is None or node in seen or not user.created.requires_grad:
+                continue
+            seen.add(node)
+            if user.op in SOFTMAXES:
+                dim = dict(user.created.attrs).get("dim")
+                if isinstance(dim, int) and dim % len(user.shape) == len(user.shape) - 1:
+                    end = (survey.nodes.get(each) for each in survey.timeline.nodes.users(node))
+                    return next((one for one in end if one is not None and one.op in _OVER_CLASSES), user)
+            elif user.op in _OVER_CLASSES or user.op == "gather":
+                return user if len(one.shape) == 2 else None
+            elif user.shape[-1:] == (classes,) and (user.op in _SCORES or user.op in (*_VIEWS, "index", "getitem")):
+                waiting.append(user)
+    return None
+
+
+def _has_channels(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether scores have their classes in dimension 1: of a softmax over it, or of a layer of channels."""
+    one: NodeRecord | None = record
+    while one is not None:
+        if one.op in SOFTMAXES:
+            return dict(one.created.attrs).get("dim") in (1, 1 - len(one.shape))
+        if one.op in _OF_CHANNELS:
+            return True
+        if one.op not in _SCORES and one.op not in (*RESHAPING, "flatten"):
+            return False
+        one = next((each for each in survey.sources(one) if each.shape[:2] == record.shape[:2]), None)
+    return False
+
+
+def _has_labels(survey: Survey, loss: NodeRecord, shape: tuple[int, ...]) -> bool:
+    """Return whether the labels of a loss come from a tensor with one for each sample and step."""
+    labels = _whole_numbers(survey, loss)
+    while labels is not None and labels.shape != shape:
+        is_view = labels.op in RESHAPING or labels.op in ("flatten", "contiguous", "to", "long", "clone")
+        labels = next(survey.sources(labels), None) if is_view else None
+    return labels is not None
 
 
 def _mixed_finding(
