@@ -275,6 +275,32 @@ def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str,
     return rewritten(timeline, at, change)
 
 
+def summed_rows(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
+    """Replace the mean of a loss with that of the sums of rows: ``F.mse_loss(y, x, reduction="sum") / len(y)``.
+
+    A method ``e.mean()`` becomes ``e.flatten(1).sum(1).mean()``.
+    """
+    source = statement_at(timeline, at)
+    whole = getattr(source[1].node, "value", None) if source is not None else None
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(attr="mean"), args=[], keywords=[]) if function == "mean":
+                    return re.sub(r"mean\(\s*\)$", "flatten(1).sum(1).mean()", text.segment(part))
+                case ast.Call(args=[ast.Name(id=first), *_], keywords=keywords) if called_name(part) == function:
+                    if any(one.arg in ("reduction", "size_average", "reduce", None) for one in keywords):
+                        return None
+                    call = text.segment(part)[:-1].rstrip().rstrip(",")
+                    new = f'{call}, reduction="sum") / len({first})'
+                    return new if part is whole else f"({new})"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change) if function else None
+
+
 SEQUENCE_LAYERS = (
     "RNN", "LSTM", "GRU", "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer",
 )  # fmt: skip

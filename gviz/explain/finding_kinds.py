@@ -404,7 +404,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "mean-and-sum",
         "note",
-        "a loss that adds the mean over a batch and the sum over one",
+        "a loss that adds the mean over a batch and the sum over one, or over rows of latents that collapse",
         find=loss_terms.mean_and_sum,
     ),
     Kind("softmax-twice", "warning", "a softmax of probabilities: the loss applies it itself", find=loss.softmax_twice),

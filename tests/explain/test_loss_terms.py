@@ -89,3 +89,78 @@ def test_a_mean_and_a_sum_of_one_batch_are_found(name, engine, checks):
 @pytest.mark.parametrize("name", HEALTHY)
 def test_terms_that_fit_together_are_not_reported(name, engine, checks):
     assert [str(one) for one in mixed(HEALTHY[name], engine, checks)] == []
+
+
+VAE = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+grid = torch.linspace(0, 1, 6)
+cx, cy = torch.rand(96, 1, 1), torch.rand(96, 1, 1)
+data = torch.exp(-((grid[None, None, :] - cx) ** 2 + (grid[None, :, None] - cy) ** 2) / 0.05).flatten(1)
+enc, dec = nn.Sequential(nn.Linear(36, 32), nn.Tanh(), nn.Linear(32, 4)), nn.Sequential(
+    nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 36), nn.Sigmoid())
+opt = torch.optim.Adam([*enc.parameters(), *dec.parameters()], lr=0.01)
+for epoch in range(EPOCHS):
+    for x in data.split(32):
+        m, s = enc(x).chunk(2, 1)
+        out = dec(m + torch.exp(0.5 * s) * torch.randn_like(m))
+        LOSS
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+def vae(loss, epochs=30):
+    return VAE.replace("LOSS", loss.replace("\n", "\n        ")).replace("EPOCHS", f"{epochs}")
+
+
+ROWS = "kl = -0.5 * (1 + s - m.pow(2) - s.exp()).sum(1).mean()"
+COLLAPSED = {
+    "an error of all pixels": (
+        vae(f"rec = F.mse_loss(out, x)  #!\n{ROWS}\nloss = rec + kl"),
+        ['F.mse_loss(out, x, reduction="sum") / len(out)', "36 elements of a row", "kl adds up a row", "36 times"]),
+    "a cross entropy in the sum": (
+        vae(f"{ROWS}\nloss = F.binary_cross_entropy(out, x) + kl  #!"),
+        ['(F.binary_cross_entropy(out, x, reduction="sum") / len(out)) + kl', "36 times"]),
+    "a sum over the size of the batch": (
+        vae("rec = ((out - x) ** 2).mean()  #!\nkl = -0.5 * torch.sum(1 + s - m * m - s.exp()) / x.size(0)\n"
+            "loss = rec + kl"), ["((out - x) ** 2).flatten(1).sum(1).mean()"]),
+    "a mean of each row": (
+        vae("rec = ((out - x) ** 2).mean(1)  #!\nkl = 0.5 * (m ** 2 + s.exp() - s - 1).sum(1)\n"
+            "loss = (rec + kl).mean()"), ["((out - x) ** 2).sum(1)"]),
+    "a weight": (
+        vae(f"rec = F.mse_loss(out, x)  #!\n{ROWS}\nbeta = min(1.0, (epoch + 1) / 10)\nloss = rec + beta * kl"),
+        ['reduction="sum") / len(out)']),
+}  # fmt: skip
+LIVING = {
+    "a sum of each row": vae(f'rec = F.mse_loss(out, x, reduction="sum") / len(x)\n{ROWS}\nloss = rec + kl'),
+    "a mean of sums": vae(f"rec = ((out - x) ** 2).sum(1).mean()\n{ROWS}\nloss = rec + kl"),
+    "a divergence by pixels": vae(f"rec = F.mse_loss(out, x)\n{ROWS}\nloss = rec + kl / 36"),
+    "a small weight": vae(f"rec = F.mse_loss(out, x)\n{ROWS}\nloss = rec + 0.001 * kl"),
+    "a few passes": vae(f"rec = F.mse_loss(out, x)\n{ROWS}\nloss = rec + kl", 3),
+    "free bits": vae(
+        "rec = F.mse_loss(out, x)\nkl = (0.5 * (m ** 2 + s.exp() - s - 1)).mean(0).clamp(min=0.05).sum()\n"
+        "loss = rec + kl"),
+    "squares of activations": vae("loss = F.mse_loss(out, x) + 0.1 * m.pow(2).sum(1).mean()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", COLLAPSED)
+def test_a_divergence_that_falls_to_nothing_next_to_a_mean_of_pixels_is_a_note(name, engine, checks):
+    text, words = COLLAPSED[name]
+    (one,) = mixed(text, engine, checks)
+    said = "\n".join(row for _, row, _ in lines(one.finding)) + one.finding.edit.new
+    assert one.level == "note"
+    assert [word for word in words if word not in said] == []
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert mixed(one.finding.edit.applied(text), engine, checks) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", LIVING)
+def test_a_divergence_that_fits_or_lives_is_not_reported(name, engine, checks):
+    assert [str(one) for one in mixed(LIVING[name], engine, checks)] == []

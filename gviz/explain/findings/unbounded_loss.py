@@ -155,7 +155,7 @@ def _walk(survey: Survey, start: Term, *, scalars: bool) -> Iterator[Term]:
     while waiting and count < _MOST:
         term = waiting.pop()
         count += 1
-        below = _summands(survey, term)
+        below = summands(survey, term)
         if scalars and any(one.record.shape for one in below):
             below = []
         if below:
@@ -164,7 +164,7 @@ def _walk(survey: Survey, start: Term, *, scalars: bool) -> Iterator[Term]:
             yield term
 
 
-def _summands(survey: Survey, term: Term) -> list[Term]:
+def summands(survey: Survey, term: Term) -> list[Term]:
     """Return the terms of a sum or a multiple, with their factors; nothing for anything else."""
     record, sources = term.record, list(survey.sources(term.record))
     if len(sources) != len(record.created.inputs) or not sources:
