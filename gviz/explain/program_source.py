@@ -723,6 +723,24 @@ def called_lines(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[
             yield frame_of(at, one.first, text)
 
 
+def called_before(timeline: Timeline, frames: Sequence[Frame], *names: str) -> Frame | None:
+    """Return the line that calls one of these functions last before a call stack, in a function of the stack.
+
+    The innermost function that has such a line counts.
+    """
+    for frame in frames:
+        source = statement_at(timeline, frame)
+        if source is None:
+            continue
+        text, here = source
+        own = _function_of(here)
+        before = (one for one in text.statements if one.first < here.first and _function_of(one) is own)
+        calling = [one for one in before if any(called_name(call) in names for call in one.parts(ast.Call))]
+        if calling:
+            return frame_of(frame, calling[-1].first, text)
+    return None
+
+
 def keyword_text(timeline: Timeline, at: Frame | None, function: str, name: str) -> str:
     """Return the text of a keyword of a call on a line: ``0`` for ``StepLR(opt, gamma=0)``; empty without it."""
     source = statement_at(timeline, at)

@@ -64,3 +64,30 @@ def test_a_batch_norm_that_is_frozen_after_a_training_follows_the_data_or_not(na
     outcome = checks.of_text(HEAD + text, engine)
     assert outcome.errors == []
     assert [one.finding.kind for one in outcome.found] == kinds
+
+
+TRAIN_TWICE = """
+net.train()
+train(torch.optim.Adam(net.parameters()), 2)
+net.body.requires_grad_(False)
+opt = torch.optim.Adam(net.head.parameters())
+for epoch in range(3):
+    net.train()
+    for _ in range(2):
+        opt.zero_grad()
+        loss_fn(net(x), y).backward()
+        opt.step()
+    net.eval()
+    with torch.no_grad():
+        net(x)
+"""
+
+
+@on_both_engines
+def test_frozen_statistics_name_the_switch_that_was_in_effect(engine, checks):
+    text = HEAD + TRAIN_TWICE
+    (one,) = checks.of_text(text, engine).found
+    assert one.finding.kind == "frozen-statistics"
+    assert one.finding.at.line == text.splitlines().index("    net.train()") + 1
+    assert one.finding.edit is not None
+    assert one.finding.edit.diff() == ["+    net.body.eval()"]

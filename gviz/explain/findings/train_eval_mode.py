@@ -12,7 +12,7 @@ from gviz.explain.display_names import at_text, innermost, label, label_at, titl
 from gviz.explain.edit import after, keyword_if_training, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
-from gviz.explain.program_source import called_lines, line_text, method_self, pairing_loop, receiver
+from gviz.explain.program_source import called_before, called_lines, line_text, method_self, pairing_loop, receiver
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.trace.timeline import Timeline
@@ -292,6 +292,7 @@ def frozen_statistics(survey: Survey) -> Iterator[Finding | None]:
         for output in survey.nodes[node].created.outputs
     }
     steps = [seq for seq, _ in survey.select(OptimizerStepped)]
+    switches, trained_calls = _switches(survey), _trained_calls(survey)
     fewest: dict[str, int] = {}
     for record in survey.ops(*_NORMS):
         yield None
@@ -300,7 +301,8 @@ def frozen_statistics(survey: Survey) -> Iterator[Finding | None]:
             continue
         own = [one for one in survey.sources(record) if one.created.kind == "parameter"]
         is_fixed = own and all(updated.get(one.created.outputs[0].storage, 0) < record.seq for one in own)
-        if is_fixed and all(_is_frozen(survey, one, record.seq) for one in own) and _is_of_trained(survey, scope):
+        is_frozen = is_fixed and not any(_requires_grad(switches, one, record.seq) for one in own)
+        if is_frozen and survey.outermost(scope.scope) in trained_calls:
             parts.setdefault(scope.name, []).append(record)
             was_trained = any(one.created.outputs[0].storage in updated for one in own)
             fewest[scope.name] = _FEWEST_SINCE if was_trained else 1
@@ -313,21 +315,25 @@ def frozen_statistics(survey: Survey) -> Iterator[Finding | None]:
         yield _statistics_finding(timeline, norms)
 
 
-def _is_frozen(survey: Survey, parameter: NodeRecord, seq: int) -> bool:
-    """Return whether a parameter requires no gradient at an event."""
-    switches = (
-        event for _, event in survey.timeline.select((RequiresGradSet,), 0, seq) if event.node == parameter.node
-    )
-    last = next(reversed([*switches]), parameter.created)
-    return not last.requires_grad
+def _switches(survey: Survey) -> dict[int, list[tuple[int, bool]]]:
+    """Return by node where the program set ``requires_grad``, and to what."""
+    switches: dict[int, list[tuple[int, bool]]] = {}
+    for seq, event in survey.timeline.select((RequiresGradSet,)):
+        switches.setdefault(event.node, []).append((seq, event.requires_grad))
+    return switches
 
 
-def _is_of_trained(survey: Survey, scope: ScopeEntered) -> bool:
-    """Return whether another part of the same model call has a trained parameter."""
-    call = survey.outermost(scope.scope)
-    others = (one for node in survey.optimized for one in survey.timeline.nodes.users(node) if one in survey.nodes)
-    scopes = (survey.nodes[one].created.scope for one in others)
-    return any(one in survey.scopes and survey.outermost(one) == call for one in scopes)
+def _requires_grad(switches: dict[int, list[tuple[int, bool]]], parameter: NodeRecord, seq: int) -> bool:
+    """Return whether a parameter requires a gradient at an event."""
+    earlier = [switch for at, switch in switches.get(parameter.node, ()) if at < seq]
+    return earlier[-1] if earlier else parameter.created.requires_grad
+
+
+def _trained_calls(survey: Survey) -> set[int]:
+    """Return the outermost calls of models in which a trained parameter is used."""
+    users = {one for node in survey.optimized for one in survey.timeline.nodes.users(node) if one in survey.nodes}
+    scopes = {survey.nodes[one].created.scope for one in users}
+    return {survey.outermost(one) for one in scopes if one in survey.scopes}
 
 
 def _statistics_finding(timeline: Timeline, norms: dict[str, list[NodeRecord]]) -> Finding:
@@ -338,10 +344,11 @@ def _statistics_finding(timeline: Timeline, norms: dict[str, list[NodeRecord]]) 
     part = Finding("since", f"{batches}: requires_grad=False does not stop that", record.seq, record.node)
     at, edit = innermost(timeline.info(record.node)), None
     children = {path.split(".")[1] for path in norms if path.count(".")}
-    for line in called_lines(timeline, at, "train"):
+    frames = timeline.info(record.node).frames
+    line = called_before(timeline, frames, "train") or next(called_lines(timeline, at, "train"), None)
+    if line is not None:
         at = line
         if len(children) == 1 and (model := receiver(timeline, line, "train")):
             edit = after(timeline, line, f"{model}.{children.pop()}.eval()")
-        break
     fix = "eval() for the frozen part after each train() of the model"
     return Finding("frozen-statistics", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
