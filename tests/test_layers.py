@@ -24,12 +24,14 @@ MAY_IMPORT = {
     "emit": BOTTOM | {"events"},
     "query_syntax": BOTTOM | {"events"},
     "model_names": BOTTOM | {"emit", "events"},
+    "loaded_keys": BOTTOM | {"emit", "events"},
     "result_tensors": BOTTOM | {"events"},
-    "engine": BOTTOM | {"emit", "events", "model_names", "result_tensors"},
-    "adapters": BOTTOM | {"emit", "events", "model_names", "result_tensors"},
+    "engine": BOTTOM | {"emit", "events", "loaded_keys", "model_names", "result_tensors"},
+    "adapters": BOTTOM | {"emit", "events", "loaded_keys", "model_names", "result_tensors"},
     "trace": BOTTOM | {"emit", "events", "result_tensors", "query_syntax", "version"},
     "query": BOTTOM | {"events", "trace", "query_syntax"},
-    "explain": BOTTOM | {"compare", "events", "rerun", "result_tensors", "trace", "query_syntax", "query"},
+    "explain": BOTTOM
+    | {"compare", "events", "loaded_keys", "rerun", "result_tensors", "trace", "query_syntax", "query"},
     "compare": BOTTOM | {"trace", "events"},
     "rerun": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
@@ -122,7 +124,7 @@ INSIDE = {
         findings.error findings.mismatch findings.lost_update findings.module_flag
         findings.no_gradient findings.optimizer_step findings.gradient_sources findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.loss findings.loop
-        findings.vanishing_exploding findings.parameters findings.train_eval_mode
+        findings.vanishing_exploding findings.parameters findings.loaded_state findings.train_eval_mode
         findings.attention_mask findings.contrastive findings.prediction_range findings.unbounded_loss
         findings.unread_variable findings.log_scale
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target findings.padded_sequence

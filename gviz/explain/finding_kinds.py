@@ -24,6 +24,7 @@ from gviz.explain.findings import (
     error,
     gradient_sources,
     in_place,
+    loaded_state,
     log_scale,
     loop,
     loss,
@@ -555,6 +556,12 @@ KINDS: tuple[Kind, ...] = (
         find=data_layout.samples_as_steps,
     ),
     Kind("graphs-kept", "warning", "graphs of many iterations that the program keeps alive", find=loop.kept_graphs),
+    Kind(
+        "ignored-keys",
+        "warning",
+        "a load_state_dict that loads little or nothing, because the keys have another prefix",
+        find=loaded_state.ignored_keys,
+    ),
     Kind("shared", "note", "one parameter that several modules use", find=parameters.shared),
     Kind(
         "untied",

@@ -230,6 +230,17 @@ def _put_in_module_hooks(session: Session, leaving: ExitStack) -> None:
         replace(torch.nn.Module, name, wraps(register)(listened), leaving)
 
 
+def _put_in_loading(session: Session, leaving: ExitStack) -> None:
+    """Compare the keys of each load with the names of its module: with ``strict=False`` PyTorch says nothing."""
+    load = torch.nn.Module.load_state_dict
+
+    @wraps(load)
+    def listened(module: torch.nn.Module, *args: Any, **options: Any) -> Any:
+        return module_calls.load(session, load, module, args, options)
+
+    replace(torch.nn.Module, "load_state_dict", listened, leaving)
+
+
 def _put_in_functions(session: Session, leaving: ExitStack) -> None:
     """Wrap ``Function.apply``, which consults no mode.
 
@@ -467,6 +478,7 @@ _PARTS: dict[str, PutIn] = {
     "custom functions": _put_in_functions,
     "module calls": _put_in_modules,
     "which hooks of modules ran": _put_in_module_hooks,
+    "which keys a load ignored": _put_in_loading,
     "swaps of tensors": _put_in_swaps,
     "other memory of tensors": _put_in_set,
     "where parameters are made": _put_in_parameters,

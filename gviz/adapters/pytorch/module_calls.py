@@ -18,6 +18,7 @@ from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.events import Named, ScopeEntered, ScopeLeft
+from gviz.loaded_keys import member, report
 from gviz.model_names import modules_in, parameters_in, plain_flags
 from gviz.source import variables
 
@@ -66,6 +67,30 @@ def recorded_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., A
         return result
 
     return wraps(hook)(observed) if hasattr(hook, "__name__") else observed
+
+
+def load(session: Session, function: Any, module: torch.nn.Module, args: tuple[Any, ...], options: Any) -> Any:
+    """Call ``load_state_dict``, and record a load that left most of the module as it was."""
+    state = args[0] if args else options.get("state_dict")
+    is_state = session.is_recording and isinstance(state, Mapping)
+    is_own = is_state and _is_own_state(module, state)
+    result = function(module, *args, **options)
+    if is_state and session.is_recording and hasattr(result, "unexpected_keys"):
+        with without_overrides():
+            report(session.channel, module, state, result.missing_keys, result.unexpected_keys, is_own=is_own)
+    return result
+
+
+def _is_own_state(module: torch.nn.Module, state: Mapping[Any, Any]) -> bool:
+    """Return whether a state has only tensors that share the memory of the module's own of these names."""
+    with without_overrides():
+        return bool(state) and all(
+            isinstance(key, str)
+            and isinstance(value, torch.Tensor)
+            and isinstance(own := member(module, key), torch.Tensor)
+            and address(own) == address(value) > 0
+            for key, value in state.items()
+        )
 
 
 def _emit_broadcast(session: Session, module: torch.nn.Module) -> None:

@@ -15,8 +15,11 @@ from weakref import WeakSet
 from gviz import emit, model_names
 from gviz.emit import Channel, Seen
 from gviz.engine import instrumentation
+from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
+from gviz.engine.tensor import Tensor
 from gviz.events import Named, ScopeEntered, ScopeLeft
+from gviz.loaded_keys import member
 from gviz.model_names import modules_in, parameters_in, plain_flags
 
 Module = Any  # `gviz.engine.nn.module.Module`, which is built on this file
@@ -44,6 +47,18 @@ def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
         if emit.channel is channel:
             _name_buffers(channel, module, path.partition(".")[2])
             channel.emit(ScopeLeft(scope))
+
+
+def is_own_state(module: Module, state: Mapping[str, Any]) -> bool:
+    """Whether a state has only tensors that share the memory of the module's own of these names."""
+    return bool(state) and all(
+        isinstance(key, str) and isinstance(value, Tensor) and _address(value) == _address(member(module, key))
+        for key, value in state.items()
+    )
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return address_of(tensor._array) if tensor is not None else None
 
 
 def name_parameters(channel: Channel, root: Module) -> None:

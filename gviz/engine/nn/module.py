@@ -21,7 +21,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, Self
 
-from gviz import emit
+from gviz import emit, loaded_keys
 from gviz.engine import dtypes
 from gviz.engine.devices import check, warn_that_cuda_is_the_cpu
 from gviz.engine.dtypes import dtype as DType
@@ -603,6 +603,8 @@ class Module:
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         keys = IncompatibleKeys([], [])
         errors: list[str] = []
+        channel = emit.channel
+        is_own = channel is not None and scopes.is_own_state(self, state_dict)
         metadata = getattr(state_dict, "_metadata", {})
         self._load(OrderedDict(state_dict), "", metadata, assign, keys, errors)
         if strict:
@@ -613,6 +615,8 @@ class Module:
         if errors:
             listed = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
+        if channel is not None:
+            loaded_keys.report(channel, self, state_dict, keys.missing_keys, keys.unexpected_keys, is_own=is_own)
         return keys
 
     def _load(
