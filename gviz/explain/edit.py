@@ -1121,6 +1121,49 @@ def without_in_place(timeline: Timeline, at: Frame | None) -> Edit | None:
     return None
 
 
+def made_in_place(timeline: Timeline, call: Frame, path: Sequence[str], kind: str) -> tuple[Frame, Edit | None] | None:
+    """Return where a class makes a module with ``inplace=True``, and the edit that leaves it out.
+
+    The class is the one whose method makes the call ``self.conv(x)``, and the module has the `path` in ``self.conv``.
+    """
+    source = statement_at(timeline, call)
+    if source is None:
+        return None
+    text, one = source
+    owner = next((outer for outer in reversed(one.around) if isinstance(outer, ast.ClassDef)), None)
+    calls = [part for part in one.parts(ast.Call) if isinstance(part.func, ast.Attribute)]
+    attributes = {part.func.attr for part in calls if isinstance(part.func, ast.Attribute)}
+    assigned = (part for part in (ast.walk(owner) if owner is not None else ()) if isinstance(part, ast.Assign))
+    pairs = (pair for part in assigned for target in part.targets for pair in _paired(target, part.value))
+    made = [value for target, value in pairs if isinstance(target, ast.Attribute) and target.attr in attributes]
+    if len(made) != 1 or len(attributes) != 1:
+        return None
+    module: ast.expr = made[0]
+    for word in path:
+        items = module.args if isinstance(module, ast.Call) and called_name(module) == "Sequential" else []
+        if not word.isdecimal() or int(word) >= len(items) or any(isinstance(one, ast.Starred) for one in items):
+            break
+        module = items[int(word)]
+    known = [
+        part
+        for part in ast.walk(module)
+        if isinstance(part, ast.Call) and called_name(part) == kind and (part.args or part.keywords)
+    ]
+    if len(known) != 1:
+        return None
+    (making,) = known
+    first, last = making.lineno, making.end_lineno or making.lineno
+    at = Frame(text.path, call.function, first, last, making.col_offset, making.end_col_offset or -1)
+    return at, without_keyword(timeline, at, kind, "inplace")
+
+
+def _paired(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """Return the target and the value of an assignment, one by one if both are tuples."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
+
+
 _SIGNS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**",
 }  # fmt: skip

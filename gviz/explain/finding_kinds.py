@@ -95,6 +95,12 @@ KINDS: tuple[Kind, ...] = (
         find=in_place.changed_through_data,
     ),
     Kind(
+        "overwritten-input",
+        "note",
+        "an activation in place that overwrites a tensor which the program reads again",
+        find=in_place.overwritten_inputs,
+    ),
+    Kind(
         "lost-write",
         "warning",
         "a write in place to a new tensor that nothing uses, such as a copy made by an index",

@@ -954,6 +954,44 @@ def _partners(text: ProgramText, one: Statement, name: str) -> Iterator[str]:
         names = [arg.id for arg in call.args if isinstance(arg, ast.Name)]
         if called_name(call) in _PAIRING and name in names:
             yield from (other for other in names if other != name)
+def argument_read_later(timeline: Timeline, call: Frame, use: Frame) -> str:
+    """Return the variable that is an argument of a call and that a later expression of the function reads; else empty.
+
+    ``skip = x`` is another name of it. A result without a name, as of ``relu(x)`` on a line of its own, is that of a
+    call for its effect, and so does not count. Neither does a variable that is set again in between.
+    """
+    called, used = statement_at(timeline, call), statement_at(timeline, use)
+    if called is None or used is None or _function_of(called[1]) is not _function_of(used[1]):
+        return ""
+    text, one = called
+    calls = list(one.parts(ast.Call))
+    calls = [part for part in calls if _is_at(part, call)] or calls
+    if len(calls) != 1 or isinstance(one.node, ast.Expr) or used[1].first < one.first:
+        return ""
+    running = calls[0]
+    values = [*running.args, *(keyword.value for keyword in running.keywords)]
+    given = {part.id for part in values if isinstance(part, ast.Name)}
+    own = [part for part in text.statements if _function_of(part) is _function_of(one)]
+    for part in own:
+        if given and part.first < one.first and isinstance(part.node, ast.Assign):
+            value = part.node.value
+            others = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+            is_alias = any(isinstance(other, ast.Name) and other.id in given for other in others)
+            given = given | names_set(part.node) if is_alias else given - names_set(part.node)
+    if used[1].node is one.node:
+        inside = {id(part) for part in ast.walk(running)}
+        read = {part.id for part in one.parts(ast.Name) if id(part) not in inside and isinstance(part.ctx, ast.Load)}
+        return next(iter(sorted(given & read)), "")
+    for part in own:
+        if one.first <= part.first < used[1].first:
+            given -= names_set(part.node)
+    read = {part.id for part in used[1].parts(ast.Name) if isinstance(part.ctx, ast.Load)}
+    return next(iter(sorted(given & read)), "")
+
+
+def _is_at(part: ast.expr, at: Frame) -> bool:
+    place = part.lineno, part.end_lineno, part.col_offset, part.end_col_offset
+    return place == (at.line, at.end_line, at.column, at.end_column)
 
 
 # An assignment to the variable of a loop that nothing reads: what the loop goes through stays as it was

@@ -23,17 +23,28 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import at_text, innermost, label, label_at, output_label, titled
-from gviz.explain.edit import Edit, in_block, indices_added, repeated_after, without_in_place, without_option, wrapped
+from gviz.explain.edit import (
+    Edit,
+    in_block,
+    indices_added,
+    made_in_place,
+    repeated_after,
+    without_in_place,
+    without_keyword,
+    without_option,
+    wrapped,
+)
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
 from gviz.explain.program_errors import Failure
-from gviz.explain.program_source import FunctionText, discards_result, function_around
+from gviz.explain.program_source import FunctionText, argument_read_later, discards_result, function_around
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import number
 from gviz.values.plain_text import shown
 from gviz.values.value import Value
 
@@ -558,3 +569,100 @@ def _duplicate_finding(survey: Survey, record: NodeRecord, index: Edge, terms: s
     fix = "out.index_add_(0, index, x), or scatter_add_, which add up all terms with one index"
     edit = indices_added(timeline, at) if fits_index_add else None
     return Finding("duplicate-index", text, record.seq, record.node, (part,), fix, at, edit=edit)
+
+
+# An activation in place that overwrites what it was given, although the code around it reads that again
+
+
+_SAME_AGAIN = ("relu", "hardtanh", "threshold")
+"""Activations that change nothing when they are applied again."""
+
+_MOST_WRITES = 20
+"""The writes of one line that are looked at: its input may have nothing to change at first."""
+
+
+def overwritten_inputs(survey: Survey) -> Iterator[Finding | None]:
+    """Yield activations in place of a tensor from outside that the program reads again as if it were unchanged.
+
+    ``out = conv(relu_(x)); out += x`` adds ``relu(x)``. The activation is found by its name, the later use in the
+    graph, and the variable in the text: ``x = relu_(x)`` is meant so. A tensor that the activation left as it was, such
+    as the result of another relu, does not count.
+    """
+    timeline = survey.timeline
+    left: defaultdict[int, int] = defaultdict(lambda: _MOST_WRITES)
+    for record in survey.ops(*ACTIVATIONS):
+        name = timeline.op(record.created.op).name
+        if not name.endswith("_") or name.endswith("__") or not left[record.created.stack]:
+            continue
+        yield None
+        left[record.created.stack] -= 1
+        source = next(survey.sources(record), None)
+        if source is None or source.created.kind != "op" or not _changes(source, record):
+            continue
+        for user in timeline.nodes.users(record.node):
+            use = survey.nodes.get(user)
+            is_same = use is not None and use.op == record.op and use.op in _SAME_AGAIN
+            variable = _read_again(survey, source, record, use) if use is not None and not is_same else None
+            if use is not None and variable is not None:
+                left[record.created.stack] = 0
+                yield _overwritten_finding(survey, source, record, use, *variable)
+                break
+
+
+def _changes(source: NodeRecord, record: NodeRecord) -> bool:
+    """Return whether a write in place has changed a tensor."""
+    before, after = (one.value.statistics() if one.value is not None else None for one in (source, record))
+    return before is not None and after is not None and (before.min, before.max) != (after.min, after.max)
+
+
+def _read_again(
+    survey: Survey, source: NodeRecord, record: NodeRecord, use: NodeRecord
+) -> tuple[str, Frame, Frame] | None:
+    """Return the variable with the overwritten tensor, the call that got it, and the expression that reads it again."""
+    if use.created.kind != "op" or use.created.switched_off or _is_of_part(survey, source, record, use):
+        return None
+    calls, uses, earlier = ([*reversed(survey.timeline.stack(one.created.stack))] for one in (record, use, source))
+    place = next((n for n, (call, used) in enumerate(zip(calls, uses, strict=False)) if call != used), None)
+    if place is None or (earlier[: place + 1] == calls[: place + 1] and not survey.scopes.get(record.created.scope)):
+        return None
+    name = argument_read_later(survey.timeline, calls[place], uses[place])
+    return (name, calls[place], uses[place]) if name else None
+
+
+def _is_of_part(survey: Survey, source: NodeRecord, record: NodeRecord, use: NodeRecord) -> bool:
+    """Return whether the part of a model that makes the write has made the tensor, too: then it may return it."""
+    around = set(_calls_around(survey, use))
+    inside = [scope for scope in _calls_around(survey, record) if scope not in around]
+    return bool(inside) and inside[-1] in _calls_around(survey, source)
+
+
+def _calls_around(survey: Survey, record: NodeRecord) -> list[int]:
+    """Return the module calls around a node, from the inside out."""
+    scope, calls = record.created.scope, list[int]()
+    while scope in survey.scopes:
+        calls.append(scope)
+        scope = survey.scopes[scope].parent
+    return calls
+
+
+def _overwritten_finding(
+    survey: Survey, source: NodeRecord, record: NodeRecord, use: NodeRecord, name: str, call: Frame, again: Frame
+) -> Finding:
+    timeline, scope = survey.timeline, survey.scopes.get(record.created.scope)
+    text = titled("{} in place overwrites {}, which is read again", record.op, shown(name))
+    stats = source.value.statistics() if source.value is not None else None
+    was = f"; its least element was {number(stats.min)}" if stats is not None else ""
+    then = f"{label_at(timeline, use.node)} gets the result of {record.op}{was}"
+    part = Finding("used", then, use.seq, use.node, at=again)
+    at, edit, fix = call, None, f"{record.op} without inplace=True, or of {shown(name)}.clone()"
+    if scope is not None and record.created.scope not in _calls_around(survey, use):
+        around = set(_calls_around(survey, use))
+        part_call = [one for one in _calls_around(survey, record) if one not in around][-1]
+        path = scope.name.removeprefix(survey.scopes[part_call].name).strip(".")
+        fix = f"make the {shown(scope.kind)} {shown(scope.name)} without inplace=True"
+        made = made_in_place(timeline, call, path.split(".") if path else [], scope.kind)
+        if made is not None:
+            at, edit = made
+    else:
+        edit = without_keyword(timeline, call, record.op, "inplace")
+    return Finding("overwritten-input", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
