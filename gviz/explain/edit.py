@@ -1157,6 +1157,23 @@ def made_in_place(timeline: Timeline, call: Frame, path: Sequence[str], kind: st
     return at, without_keyword(timeline, at, kind, "inplace")
 
 
+def made_separately(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``[Layer(4)] * 3``, which is one layer three times, with ``[Layer(4) for _ in range(3)]``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.BinOp(op=ast.Mult(), left=ast.List(elts=[ast.Call() as one]), right=times):
+                    return f"[{text.segment(one)} for _ in range({text.segment(times)})]"
+                case ast.BinOp(op=ast.Mult(), left=times, right=ast.List(elts=[ast.Call() as one])):
+                    return f"[{text.segment(one)} for _ in range({text.segment(times)})]"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
 def _paired(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
     """Return the target and the value of an assignment, one by one if both are tuples."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):

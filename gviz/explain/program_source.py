@@ -713,6 +713,76 @@ def pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | Non
     return None
 
 
+def loop_over(timeline: Timeline, at: Frame | None, *names: str) -> Frame | None:
+    """Return the innermost loop around a line whose head calls one of these functions; None without one."""
+    source = statement_at(timeline, at)
+    if source is None or at is None:
+        return None
+    text, one = source
+    for outer in reversed([*one.around, one.node]):
+        if isinstance(outer, ast.For) and any(called_name(call) in names for call in _calls(outer.iter)):
+            return frame_of(at, outer.lineno, text)
+    return None
+
+
+_COPYING = ("copy_", "lerp_", "mul_", "add_")
+
+
+def copying_loop(timeline: Timeline, at: Frame | None) -> Frame | None:
+    """Return the only loop over ``parameters()`` of the program that writes numbers to tensors, as an average does."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    loops = [
+        one.node
+        for one in text.statements
+        if isinstance(one.node, ast.For)
+        and any(called_name(call) in ("parameters", "named_parameters") for call in _calls(one.node.iter))
+        and any(_copies(part) for inner in one.node.body for part in ast.walk(inner))
+    ]
+    return frame_of(at, loops[0].lineno, text) if len(loops) == 1 else None
+
+
+def _copies(part: ast.AST) -> bool:
+    match part:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _COPYING
+        case ast.Assign(targets=[ast.Attribute(attr="data")]):
+            return True
+    return False
+
+
+def repeated_list(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
+    """Return the only ``[module] * n`` of the program in an assignment to an attribute or a variable of this name.
+
+    ``[module for _ in range(n)]`` is the same. A list inside of another is repeated, too; the outer one counts.
+    """
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    lists: list[ast.expr] = []
+    for one in text.statements:
+        attributes = {target.attr for target in _targets(one.node) if isinstance(target, ast.Attribute)}
+        if name in attributes | names_set(one.node):
+            lists += [part for part in one.parts(ast.expr) if _repeats(part)][:1]
+    if len(lists) != 1:
+        return None
+    first, last = lists[0].lineno, lists[0].end_lineno or lists[0].lineno
+    return Frame(text.path, at.function, first, last, lists[0].col_offset, lists[0].end_col_offset or -1)
+
+
+def _repeats(part: ast.expr) -> bool:
+    match part:
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return any(isinstance(side, ast.List | ast.Tuple) for side in (left, right))
+        case (
+            ast.ListComp(elt=ast.Name(id=name), generators=parts)
+            | ast.GeneratorExp(elt=ast.Name(id=name), generators=parts)
+        ):
+            return not any(_binds(each.target, name) for each in parts)
+    return False
+
+
 def called_lines(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
     """Yield the lines of the program that call one of these functions."""
     text = program_text(timeline, at)

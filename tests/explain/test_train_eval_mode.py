@@ -91,3 +91,44 @@ def test_frozen_statistics_name_the_switch_that_was_in_effect(engine, checks):
     assert one.finding.at.line == text.splitlines().index("    net.train()") + 1
     assert one.finding.edit is not None
     assert one.finding.edit.diff() == ["+    net.body.eval()"]
+
+
+AVERAGE = """
+import copy
+class Average:
+    def __init__(self, model):
+        self.module = copy.deepcopy(model)
+        self.module.requires_grad_(False)
+    @torch.no_grad()
+    def update(self, model):
+        UPDATE
+average = Average(net)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(4):
+    net.train()
+    train(opt, 1)
+    average.update(net)
+average.module.eval()
+with torch.no_grad():
+    print(loss_fn(average.module(x), y).item())
+"""
+UPDATES = [
+    "for a, p in zip(self.module.parameters(), model.parameters()):  #!\n    a.mul_(0.9).add_(p, alpha=0.1)",
+    "for a, (name, p) in zip(self.module.parameters(), model.named_parameters()):  #!\n    a.lerp_(p, 0.1)",
+    "ours = dict(self.module.named_parameters())\n"
+    "for name, p in model.named_parameters():  #!\n    ours[name].copy_(0.9 * ours[name] + 0.1 * p)",
+    "for a, p in zip(self.module.parameters(), model.parameters()):  #!\n    a.data = 0.9 * a.data + 0.1 * p.data",
+    "ours = dict(self.module.named_parameters())\n"
+    "for name, p in list(model.named_parameters()):  #!\n    ours[name].data.mul_(0.9).add_(0.1 * p.data)",
+]
+
+
+@on_both_engines
+@pytest.mark.parametrize("update", UPDATES)
+def test_statistics_that_an_average_lacks_name_the_loop_over_its_parameters(update, engine, checks):
+    text = HEAD.replace("train(torch.optim.Adam(net.parameters()), 3)\n", "")
+    text += AVERAGE.replace("UPDATE", update.replace("\n", "\n        "))
+    (one,) = checks.of_text(text, engine).found
+    assert one.finding.kind == "initial-statistics"
+    assert one.finding.at.line == next(n for n, row in enumerate(text.splitlines(), 1) if row.endswith("#!"))
+    assert "buffers" in one.finding.fix

@@ -30,6 +30,7 @@ from gviz.explain.edit import (
     after,
     copied_state,
     keeping_none,
+    made_separately,
     model_twice,
     named_type,
     straight_through,
@@ -43,7 +44,15 @@ from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import next_step, options_of
-from gviz.explain.program_source import assignment, called_lines, filled_at, line_text, receiver, written_name
+from gviz.explain.program_source import (
+    assignment,
+    called_lines,
+    filled_at,
+    line_text,
+    receiver,
+    repeated_list,
+    written_name,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
@@ -483,7 +492,10 @@ def _repeated_finding(survey: Survey, names: Sequence[str], parameters: Sequence
     inside = [place for place, frame in enumerate(frames) if kind and frame.function == f"{kind}.__init__"]
     at = next(iter(frames[max(inside, default=-1) + 1 :]), innermost(timeline.info(first.node)))
     text = titled(f"{which} to one module that a list contains {times_text(len(names))}", label(timeline, first.node))
-    return Finding("shared", text, first.seq, first.node, (part,), _ANEW, at, suspected=True)
+    attribute = next((word for word in reversed(names[0].split(".")) if not word.isdecimal()), "")
+    repeated = repeated_list(timeline, at, attribute)
+    edit = made_separately(timeline, repeated) if repeated is not None else None
+    return Finding("shared", text, first.seq, first.node, (part,), _ANEW, repeated or at, suspected=True, edit=edit)
 
 
 def _common_frames(stacks: Sequence[tuple[Frame, ...]]) -> list[Frame]:

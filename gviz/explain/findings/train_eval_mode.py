@@ -8,13 +8,23 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from gviz.events import DataSet, NodeCreated, OptimizerStepped, RequiresGradSet, ScopeEntered, StorageWritten
-from gviz.explain.display_names import at_text, innermost, label, label_at, titled
+from gviz.explain.display_names import at_text, innermost, label, label_at, own_frame, titled
 from gviz.explain.edit import after, keyword_if_training, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
-from gviz.explain.program_source import called_before, called_lines, line_text, method_self, pairing_loop, receiver
+from gviz.explain.program_source import (
+    called_before,
+    called_lines,
+    copying_loop,
+    line_text,
+    loop_over,
+    method_self,
+    pairing_loop,
+    receiver,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 from gviz.values.value import Value
@@ -268,9 +278,27 @@ def _initial_finding(survey: Survey, record: NodeRecord, mean: int, varied: int)
     now = f"{label_at(timeline, record.node)} normalizes with a mean of 0 and a variance of 1"
     part = Finding("used", now, record.seq, record.node, at=at)
     model = timeline.info(varied).name.split(".")[0]
-    copied = pairing_loop(timeline, at, f"{model}.parameters()")
+    copied = pairing_loop(timeline, at, f"{model}.parameters()") or _copying_loop(survey, varied)
     fix = "copy the buffers, too, which parameters() leaves out: zip(copy.buffers(), net.buffers()), then a.copy_(b)"
     return Finding("initial-statistics", text, record.seq, mean, (part,), fix, copied or at)
+
+
+def _copying_loop(survey: Survey, node: int) -> Frame | None:
+    """Return the loop over parameters that writes to one after the first backward pass; else the line of the write."""
+    timeline, record = survey.timeline, survey.nodes[node]
+    storages = {output.storage for output in record.created.outputs}
+    for seq, event in survey.select(StorageWritten, DataSet):
+        match event:
+            case StorageWritten(storage=storage, node=writer) if storage in storages and writer in survey.nodes:
+                frames = timeline.info(writer).frames
+            case DataSet(node=written, stack=stack) if written == node:
+                frames = timeline.stack(stack)
+            case _:
+                continue
+        if seq > survey.passes[0][0] and frames:
+            at = own_frame(frames)
+            return loop_over(timeline, at, "parameters", "named_parameters") or at
+    return copying_loop(timeline, survey.at(record))  # PyTorch's recording has no writes to what it has not met yet
 
 
 # A batch norm in training mode whose parameters are frozen: its running statistics still follow the data
