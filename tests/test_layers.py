@@ -122,6 +122,7 @@ INSIDE = {
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
         findings.error findings.mismatch findings.lost_update findings.module_flag
+        findings.constant_condition
         findings.no_gradient findings.optimizer_step findings.gradient_sources findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.loss findings.loop
         findings.vanishing_exploding findings.parameters findings.loaded_state findings.train_eval_mode

@@ -217,6 +217,11 @@ _LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]p
 """Where Python keeps code that is not the program's own: installed packages and the standard library."""
 
 
+def is_of_library(path: str) -> bool:
+    """Return whether a file belongs to an installed package or the standard library."""
+    return bool(_LIBRARIES.search(path))
+
+
 def own_frame(frames: Sequence[Frame]) -> Frame | None:
     """Return the innermost frame of the program itself, not of an installed package; or else the innermost of all."""
     return next((frame for frame in frames if not _LIBRARIES.search(frame.path)), frames[0] if frames else None)

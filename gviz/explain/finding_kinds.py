@@ -17,6 +17,7 @@ from gviz.explain.findings import (
     attention_mask,
     changed_data,
     checkpoint,
+    constant_condition,
     contrastive,
     custom_function,
     data_layout,
@@ -400,6 +401,12 @@ KINDS: tuple[Kind, ...] = (
         find=loss.one_element,
     ),
     Kind("misspelled", "warning", "an attribute that is nearly called requires_grad, and that autograd does not read"),
+    Kind(
+        "constant-condition",
+        "warning",
+        "a condition around the initialization or freezing of parameters that a lone text makes always true",
+        find=constant_condition.lone_text_conditions,
+    ),
     Kind(
         "module-flag",
         "warning",
