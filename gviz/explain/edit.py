@@ -21,6 +21,7 @@ from gviz.explain.program_source import (
     Statement,
     called_name,
     frame_of,
+    is_at,
     keyword_text,
     method_self,
     names_read,
@@ -128,16 +129,11 @@ def rewritten(
     parts = [*one.parts(ast.expr)]
     if every:
         return _each(text, [(part, new) for part in parts if (new := known(part)) is not None])
-    ran = [part for part in parts if _is_at(part, at)]
+    ran = [part for part in parts if is_at(part, at)]
     for part in (*ran, *(inner for outer in ran for inner in ast.walk(outer)), *parts):
         if isinstance(part, ast.expr) and (new := known(part)) is not None:
             return _instead(text, part, new)
     return None
-
-
-def _is_at(part: ast.expr, at: Frame) -> bool:
-    place = part.lineno, part.end_lineno, part.col_offset, part.end_col_offset
-    return place == (at.line, at.end_line, at.column, at.end_column)
 
 
 def without_method(timeline: Timeline, at: Frame | None, *names: str) -> Edit | None:
@@ -247,7 +243,7 @@ def with_swapped_arguments(timeline: Timeline, at: Frame | None, function: str) 
         swapped: dict[ast.expr, str] = {}
         for call in ast.walk(text.tree):
             match call:
-                case ast.Call(args=[first, second, *_]) if at is not None and _is_at(call, at):
+                case ast.Call(args=[first, second, *_]) if at is not None and is_at(call, at):
                     if called_name(call) == function and not isinstance(first, ast.Starred):
                         swapped = {first: text.segment(second), second: text.segment(first)}
         return swapped.get
@@ -359,7 +355,7 @@ def replaced_call(timeline: Timeline, at: Frame | None, name: str) -> Edit | Non
     """Replace the call that ran at a frame with a variable: ``x + torch.randn_like(x)`` with ``x + noise``."""
 
     def change(_: ProgramText) -> Change:
-        return lambda part: name if isinstance(part, ast.Call) and at is not None and _is_at(part, at) else None
+        return lambda part: name if isinstance(part, ast.Call) and at is not None and is_at(part, at) else None
 
     return rewritten(timeline, at, change)
 
@@ -432,7 +428,7 @@ def with_other_sign(timeline: Timeline, at: Frame | None) -> Edit | None:
 
     def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not _is_at(part, at):
+            if not is_at(part, at):
                 return None
             match part:
                 case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
@@ -554,9 +550,9 @@ def operand(timeline: Timeline, at: Frame | None, number: int, suffix: str) -> E
     def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
             match part:
-                case ast.BinOp(left=left, right=right) if at is not None and _is_at(part, at):
+                case ast.BinOp(left=left, right=right) if at is not None and is_at(part, at):
                     pair = [left, right]
-                case ast.Call(args=[left, right, *_]) if at is not None and _is_at(part, at):
+                case ast.Call(args=[left, right, *_]) if at is not None and is_at(part, at):
                     pair = [left, right]
                 case _:
                     return None

@@ -958,7 +958,7 @@ class Shuffle:
 
 _PERMUTING = ("permutation", "randperm")
 _PAIRING = ("TensorDataset", "zip", "train_test_split")
-_COPYING = ("copy", "clone", "deepcopy")
+_AS_COPIES = ("copy", "clone", "deepcopy")
 
 
 def shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[Shuffle]:
@@ -975,7 +975,7 @@ def shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[Shuffle]:
         function = _function_of(one)
         of_function = [other for other in text.statements if _function_of(other) is function]
         made = [other for other in of_function if other.first < one.first and name in names_set(other.node)]
-        if made and any(called_name(call) in _COPYING for call in made[-1].parts(ast.Call)):
+        if made and any(called_name(call) in _AS_COPIES for call in made[-1].parts(ast.Call)):
             continue
         set_since: set[str] = set()
         for other in of_function:
@@ -1024,6 +1024,8 @@ def _partners(text: ProgramText, one: Statement, name: str) -> Iterator[str]:
         names = [arg.id for arg in call.args if isinstance(arg, ast.Name)]
         if called_name(call) in _PAIRING and name in names:
             yield from (other for other in names if other != name)
+
+
 def argument_read_later(timeline: Timeline, call: Frame, use: Frame) -> str:
     """Return the variable that is an argument of a call and that a later expression of the function reads; else empty.
 
@@ -1035,7 +1037,7 @@ def argument_read_later(timeline: Timeline, call: Frame, use: Frame) -> str:
         return ""
     text, one = called
     calls = list(one.parts(ast.Call))
-    calls = [part for part in calls if _is_at(part, call)] or calls
+    calls = [part for part in calls if is_at(part, call)] or calls
     if len(calls) != 1 or isinstance(one.node, ast.Expr) or used[1].first < one.first:
         return ""
     running = calls[0]
@@ -1059,7 +1061,8 @@ def argument_read_later(timeline: Timeline, call: Frame, use: Frame) -> str:
     return next(iter(sorted(given & read)), "")
 
 
-def _is_at(part: ast.expr, at: Frame) -> bool:
+def is_at(part: ast.expr, at: Frame) -> bool:
+    """Return whether an expression is the one that a frame ran."""
     place = part.lineno, part.end_lineno, part.col_offset, part.end_col_offset
     return place == (at.line, at.end_line, at.column, at.end_column)
 
