@@ -121,7 +121,8 @@ ROWS = "kl = -0.5 * (1 + s - m.pow(2) - s.exp()).sum(1).mean()"
 COLLAPSED = {
     "an error of all pixels": (
         vae(f"rec = F.mse_loss(out, x)  #!\n{ROWS}\nloss = rec + kl"),
-        ['F.mse_loss(out, x, reduction="sum") / len(out)', "36 elements of a row", "kl adds up a row", "36 times"]),
+        ['F.mse_loss(out, x, reduction="sum") / len(out)', "rec = mse_loss takes the mean of each row",
+         "kl = mul the sum", "36 times"]),
     "a cross entropy in the sum": (
         vae(f"{ROWS}\nloss = F.binary_cross_entropy(out, x) + kl  #!"),
         ['(F.binary_cross_entropy(out, x, reduction="sum") / len(out)) + kl', "36 times"]),

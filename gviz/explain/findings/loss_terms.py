@@ -277,7 +277,7 @@ def _collapse_finding(survey: Survey, mean: _Share, total: _Share) -> Finding | 
     pixels = prod(mean.shape[1:])
     first, second = mean.reduction, total.reduction
     names = label(timeline, first.node), label(timeline, _named(survey, second).node)
-    text = titled(f"{{}} is a mean over {pixels} elements of a row, but {{}} adds up a row", *names)
+    text = titled("{} takes the mean of each row, but {} the sum", *names)
     shapes = f"next to a mean of {shape_text(mean.shape)}, the sum of {shape_text(total.shape)} weighs {pixels} times"
     fell = f"{shapes} as much: it fell from {number(start, 3)} to {number(end, 3)} for each row"
     stays = f"in the last half of {len(values)} passes this term goes from {number(before, 3)} to {number(last, 3)}"
