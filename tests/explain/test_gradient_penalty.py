@@ -66,6 +66,10 @@ WHOLE = {
     "squares without a constant": f"{SUMMED}gp = g.pow(2).sum(1).mean()",
     "norms without a constant": f"{SUMMED}gp = g.norm(dim=1).mean()",
     "a reference for each point": f"{STEPS}gp = ((g.norm(dim=-1) - torch.rand(4, 6)) ** 2).mean()",
+    "the length of a path": (
+        "noise = torch.randn(4, 6, 4)\n(g,) = torch.autograd.grad((seq(t) * noise).sum(), t, create_graph=True)\n"
+        "gp = ((g.pow(2).sum(2).mean(1).sqrt() - 0.5) ** 2).mean()"
+    ),
     "norms that are only printed": f"{SUMMED}print((g.norm(dim=1) - 1).pow(2).mean())\ngp = g.pow(2).mean()",
     "the norm of features": "gp = ((seq(t).norm(dim=-1) - 1) ** 2).mean()",
     "the gradient of an error at each point": (

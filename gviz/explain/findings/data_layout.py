@@ -81,7 +81,16 @@ _SCORES = ELEMENTWISE | ACTIVATIONS | {
 }  # fmt: skip
 """Operations after a layer that keep its channels in dimension 1."""
 
-_OF_CHANNELS = ("convolution", "native_batch_norm", "batch_norm", "native_group_norm", "max_pool2d_with_indices")
+_OF_CHANNELS = (
+    "convolution",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "native_batch_norm",
+    "batch_norm",
+    "native_group_norm",
+    "max_pool2d_with_indices",
+)
 
 
 def _order_for_classes(survey: Survey, record: NodeRecord, source: NodeRecord) -> tuple[tuple[int, ...], bool]:
