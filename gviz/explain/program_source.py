@@ -583,6 +583,29 @@ def filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None
     return frame_of(like, lines[0], text) if len(lines) == 1 else None
 
 
+def scaled_at(timeline: Timeline, like: Frame | None, name: str, size: float) -> Frame | None:
+    """Return the only line that writes to tensors of this last name with a number of about a size.
+
+    ``nn.init.normal_(m.weight, std=0.01)`` writes to every weight with an rms of 0.01.
+    """
+    text = program_text(timeline, like)
+    if text is None or like is None:
+        return None
+    found: dict[int, bool] = {}
+    for one in text.statements:
+        for call in one.parts(ast.Call):
+            target = _written_by(text, call).removesuffix(".data")
+            if target.split(".")[-1] == name and called_name(call) not in _NOT_NUMBERS:
+                numbers = [part.value for part in ast.walk(call) if isinstance(part, ast.Constant)]
+                sizes = [abs(part) for part in numbers if isinstance(part, int | float)]
+                found[one.first] = any(size / 2 <= part <= 2.5 * size for part in sizes)
+    near = [line for line, is_near in found.items() if is_near]
+    return frame_of(like, near[0], text) if len(near) == 1 else None
+
+
+_NOT_NUMBERS = ("requires_grad_", "detach_", "retain_grad_")
+
+
 FUNCTION_NODES = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

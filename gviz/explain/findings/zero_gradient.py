@@ -36,7 +36,7 @@ from gviz.explain.operation_sets import (
     ZERO_GRADIENT_REGIONS,
 )
 from gviz.explain.parameter_updates import write_place
-from gviz.explain.program_source import initializer, line_text
+from gviz.explain.program_source import initializer, line_text, scaled_at
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import descendants
 from gviz.source.site import Frame
@@ -449,7 +449,35 @@ def _zeroed_by_rule(timeline: Timeline, question: Question, part: Contribution, 
     if culprit is not None and info.created.kind != "op" and (written := zeroed_at(timeline, info)) is not None:
         write = f"it was written to at {file_line(written.path, written.line)}"
         parts, at = (*parts, Finding("write", write, info.born, info.node, at=written)), written
+    if reason.kind == "dead-units" and share == 1.0 and (tiny := _tiny_weight(timeline, info)) is not None:
+        parts, at = (tiny, *parts), tiny.at
+        reason = replace(reason, fix="an initialization by the size of the layer, such as nn.init.kaiming_uniform_")
     return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
+
+
+_MOST_OF_SCALE = 0.2
+"""The most that the rms of a tiny weight is of 1 / sqrt(fan_in), at which results are as large as inputs."""
+
+
+def _tiny_weight(timeline: Timeline, info: NodeInfo) -> Finding | None:
+    """Return the line that made the weight of a layer so small that only its bias decides whether units are on."""
+    inputs = [timeline.info(node) for node, _ in info.created.inputs if node in timeline.nodes]
+    layers = [timeline.info(node) for one in inputs for node, _ in one.created.inputs if node in timeline.nodes]
+    factors = [timeline.info(node) for one in layers if one.op.base_name in ("t", "transpose")
+               for node, _ in one.created.inputs if node in timeline.nodes]  # fmt: skip
+    for weight in (*layers, *factors):
+        value = timeline.memory_value(weight.node, 0, info.born) if weight.created.kind == "parameter" else None
+        stats = value.statistics() if value is not None and len(value.shape) > 1 else None
+        if value is None or stats is None or not value.size or not stats.rms:
+            continue
+        scale = (value.shape[0] / value.size) ** 0.5
+        if stats.rms <= _MOST_OF_SCALE * scale:
+            at = scaled_at(timeline, innermost(info), weight.name.split(".")[-1], stats.rms)
+            if at is not None:
+                rms = f"{label(timeline, weight.node)} has an rms of {number(stats.rms)}"
+                far = f"{rms}, set at {file_line(at.path, at.line)}; 1 / sqrt(fan_in) is {number(scale)}"
+                return Finding("scale", far, info.born, weight.node, at=at)
+    return None
 
 
 # A hinge that is to grow: ``-relu(d_fake).mean()`` as the loss of a generator
