@@ -7,7 +7,7 @@ creates the text with `encode_rows`. `Batches` finds the batch of an event, and 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Annotated
 
@@ -101,6 +101,8 @@ class Batches:
         self._connection = connection
         self._firsts: list[int] = []
         self._kept: dict[int, Batch] = {}
+        self._kinds: dict[int, frozenset[int]] = {}
+        """The kinds of the events of each batch whose rows were read: most searches are for rare kinds."""
         self._numbers: list[int] = []
         """The number in the file of the first event of each batch."""
         self._last = 0
@@ -187,14 +189,21 @@ class Batches:
         except ValueError as error:
             raise self._unreadable(f"event {seq}", error) from error
 
-    def between(self, start: int, stop: int) -> Iterator[tuple[Batch, list[Row]]]:
-        """Yield the batches that hold the events ``start <= seq < stop``, each with all its rows."""
+    def between(self, start: int, stop: int, kinds: Collection[int] | None = None) -> Iterator[tuple[Batch, list[Row]]]:
+        """Yield the batches that hold the events ``start <= seq < stop``, each with all its rows.
+
+        With `kinds`, batches are left out that are known to have no event of these kinds.
+        """
         for place in range(max(bisect_right(self._firsts, start) - 1, 0), bisect_right(self._firsts, stop - 1)):
+            if kinds is not None and place in self._kinds and self._kinds[place].isdisjoint(kinds):
+                continue
             batch = self._batch(place)
             try:
                 rows = batch.rows
             except (ValueError, RecursionError) as error:
                 raise self._unreadable(f"the events from {batch.first} on", error) from error
+            if kinds is not None and place not in self._kinds:
+                self._kinds[place] = frozenset(row.kind for row in rows)
             yield batch, rows
 
     def _batch(self, place: int) -> Batch:

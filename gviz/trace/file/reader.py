@@ -147,7 +147,7 @@ class Trace:
 
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
         """Yield the events ``start <= seq < stop`` of these kinds, in order."""
-        for batch, rows in self._batches.between(start, stop):
+        for batch, rows in self._batches.between(start, stop, kinds):
             for seq, row in enumerate(rows, batch.first):
                 if row.kind in kinds and start <= seq < stop:
                     yield seq, self._kept.get(seq) or self._event(batch, row, seq)
