@@ -1202,7 +1202,7 @@ def _conditions(one: Statement) -> Iterator[tuple[ast.expr, bool]]:
 
 
 def _lone(text: ProgramText, test: ast.expr) -> Iterator[tuple[ast.expr, str, bool, Edit | None]]:
-    """Yield the operands of which one is a lone text: the text, whether it makes them true, and the edit."""
+    """Yield operands with a lone text among them: the text, whether it makes them true, and the edit."""
     match test:
         case ast.BoolOp(op=op, values=values):
             alone = [value for value in values if _is_text(value)]

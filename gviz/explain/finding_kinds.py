@@ -366,7 +366,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("saturated", "warning", "an input so large that the derivative of the function is zero"),
     Kind("clamped", "warning", "a clamp with every element at its limit"),
-    Kind("last-of-reverse", "warning", "a bidirectional layer of which only the first step backwards is read"),
+    Kind("last-of-reverse", "warning", "a bidirectional layer whose backward direction is read only at its first step"),
     Kind(
         "cancelled",
         "note",

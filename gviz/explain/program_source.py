@@ -962,7 +962,7 @@ def unread_names(timeline: Timeline, at: Frame) -> NamesOfFunction:
     return NamesOfFunction(read, tuple(each for each in (*given, *own) if each.name not in read))
 
 
-# Arrays that are a pair, and of which one is shuffled
+# Pairs of arrays, one of them shuffled
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class RecordedIterations:
 
     @property
     def last_alarm(self) -> str:
-        """The last alarm in words, with the iterations in one of which it began; empty if there is none."""
+        """The last alarm in words, with the iterations among which it began; empty if there is none."""
         if not self.alarms:
             return ""
         iteration, what = self.alarms[-1]

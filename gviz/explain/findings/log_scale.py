@@ -49,7 +49,7 @@ def wrong_log_scales(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _summands(survey: Survey, root: NodeRecord) -> dict[int, _Summand]:
-    """Return the tensors of which a loss is a plain sum, by node, and those between."""
+    """Return the tensors that a loss adds up, by node, and the sums between."""
     found, waiting = dict[int, _Summand](), [(root, 1)]
     while waiting and len(found) < _MOST:
         record, sign = waiting.pop()

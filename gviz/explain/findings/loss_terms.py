@@ -199,7 +199,7 @@ def _shares(survey: Survey, root: NodeRecord) -> list[_Share]:
 
 
 def _is_of_elements(share: _Share) -> bool:
-    """Return whether it is a mean over the elements of rows, of which there are many."""
+    """Return whether it is a mean over the elements of long rows."""
     is_mean = share.reduction.op == "mean" or dict(share.reduction.created.attrs).get("reduction") == "mean"
     is_over_rows = not share.reduction.shape or share.reduction.shape == share.shape[:1]
     return is_mean and is_over_rows and len(share.shape) > 1 and prod(share.shape[1:]) >= _FEWEST_ELEMENTS

@@ -101,7 +101,7 @@ def _origin_of_zeros(timeline: Timeline, question: Question, output: OutputState
     return _cancelled(timeline, end.part.source, end.cancel) if end.cancel else None
 
 
-# The backward direction of a recurrent layer, of which only the first step is read
+# The backward direction of a recurrent layer, read only at its first step
 #
 # That direction starts at the end of the sequence. What it gives there, as ``out[:, -1]`` reads it, has seen one step:
 # its state was still zero, so ``weight_hh_l0_reverse`` gets the gradient zero, and ``weight_ih_l0_reverse`` does not.

@@ -128,7 +128,7 @@ class Filter:
     * `inside`: scopes of calls; only the nodes made in them, and the inputs of these nodes.
     * `calls`: one box for all nodes of one function call.
     * `repeats`: one box for equal parts; with a `sample` the first part is shown by itself.
-    * `data`: one box for at least so many operations that prepare data; 0 for none.
+    * `data`: one box for at least this many operations that prepare data; 0 for none.
     * `opened`: scopes of calls that are expanded, whatever the other fields say.
     """
 
