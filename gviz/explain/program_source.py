@@ -8,12 +8,13 @@ from __future__ import annotations
 import ast
 import symtable
 import tokenize
+from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from inspect import cleandoc
 from io import StringIO
-from itertools import pairwise
+from itertools import islice, pairwise
 from textwrap import dedent
 from typing import TypeVar
 
@@ -328,6 +329,14 @@ class ProgramText:
         self.rows = source_lines(text)
         self.tree = syntax.program(text)
         self.statements = list(_statements(self.tree, ()))
+
+    @cached_property
+    def by_function(self) -> Mapping[ast.AST | None, Sequence[Statement]]:
+        """By function, the statements that are in no function within it; those outside of functions at None."""
+        by_function: defaultdict[ast.AST | None, list[Statement]] = defaultdict(list)
+        for one in self.statements:
+            by_function[_function_of(one)].append(one)
+        return by_function
 
     def at(self, line: int, column: int = -1) -> Statement | None:
         """Return the innermost statement on a line; of several, the one at that column, or else the first."""
@@ -889,10 +898,10 @@ def conditional_call(timeline: Timeline, at: Frame | None, name: str, method: st
         return None
     around = calls[0].around
     branches = [part for part in around[around.index(loop) :] if isinstance(part, ast.If) and part not in here.around]
-    if not branches or not any(calls[0].node in ast.walk(one) for one in branches[-1].body):
-        return None
-    condition = " ".join(text.segment(branches[-1].test).split())
-    return ConditionalCall(frame_of(at, branches[-1].lineno, text), condition)
+    if len(branches) != 1 or not any(calls[0].node in ast.walk(one) for one in branches[0].body):
+        return None  # of several conditions, or in an else, it is not known which was not true
+    condition = " ".join(text.segment(branches[0].test).split())
+    return ConditionalCall(frame_of(at, branches[0].lineno, text), condition)
 
 
 def _is_call_of(call: ast.Call, name: str, method: str) -> bool:
@@ -909,6 +918,15 @@ def target_of(timeline: Timeline, at: Frame | None) -> str:
         case ast.Assign(targets=[ast.Name(id=name)]):
             return name
     return ""
+
+
+def is_read_once(timeline: Timeline, at: Frame | None, name: str) -> bool:
+    """Return whether a line sets only this name, and reads it in one place: ``h = cell(x, h)``."""
+    source = statement_at(timeline, at)
+    if source is None or target_of(timeline, at) != name:
+        return False
+    reads = [part for part in source[1].parts(ast.Name) if part.id == name and isinstance(part.ctx, ast.Load)]
+    return len(reads) == 1
 
 
 # The names of a function that nothing reads
@@ -945,21 +963,31 @@ def unread_names(timeline: Timeline, at: Frame) -> NamesOfFunction:
         return NamesOfFunction()
     outer = _function_of(one)
     function = outer if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef) else None
-    read = frozenset(name for part in (function or text.tree).body for name in names_read(part))
+    body = (function or text.tree).body
+    read = frozenset(name for part in body for name in (*names_read(part), *_named(part)))
     given, own = list[UnreadName](), list[UnreadName]()
     if function is not None:
         args = [*function.args.posonlyargs, *function.args.args]
         required = args[: len(args) - len(function.args.defaults)]
         given = [UnreadName(arg.arg, frame_of(at, function.lineno, text), True) for arg in required]
-    for statement in text.statements:
-        if _function_of(statement) is not outer:
-            continue
+    for statement in text.by_function.get(outer, ()):
         line = frame_of(at, statement.first, text)
+        if isinstance(statement.around[-1], ast.ClassDef):
+            continue  # fields of a class
         if isinstance(statement.node, ast.For):
             bound = {part.id for part in ast.walk(statement.node.target) if isinstance(part, ast.Name)}
             given += [UnreadName(name, line, True) for name in sorted(bound)]
         own += [UnreadName(name, line, False) for name in sorted(names_set(statement.node))]
     return NamesOfFunction(read, tuple(each for each in (*given, *own) if each.name not in read))
+
+
+def _named(part: ast.AST) -> Iterator[str]:
+    """Yield the attributes that a part of a program reads, and the names that it deletes."""
+    for one in ast.walk(part):
+        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load):
+            yield one.attr
+        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Del):
+            yield one.id
 
 
 # Pairs of arrays, one of them shuffled
@@ -980,46 +1008,66 @@ class Shuffle:
 
 
 _PERMUTING = ("permutation", "randperm")
+_MOST_SHUFFLES = 20
 _PAIRING = ("TensorDataset", "zip", "train_test_split")
-_AS_COPIES = ("copy", "clone", "deepcopy")
+_AS_COPIES = ("copy", "clone", "deepcopy", "list", "sorted", "array", "tuple")
 
 
 def shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[Shuffle]:
     """Yield the shuffles of one of two names that the same function uses as a pair afterwards.
 
     A pair has one index, ``x[idx], y[idx]``, or is given to ``TensorDataset(x, y)``, ``zip`` or ``train_test_split``.
-    Neither may be set again between the shuffle and the pair, as ``y = f(x)`` does. A copy is shuffled on purpose.
+    Neither may be changed between the shuffle and the pair, as ``y = f(x)`` does. A copy is shuffled on purpose. What
+    runs under a condition is left out.
     """
     text = program_text(timeline, at)
     if text is None:
         return
     shuffled = {name: one for one in text.statements if (name := _shuffled_by(one.node))}
-    for name, one in shuffled.items():
-        function = _function_of(one)
-        of_function = [other for other in text.statements if _function_of(other) is function]
+    if not shuffled or _are_made_equal(text):
+        return
+    for name, one in islice(shuffled.items(), _MOST_SHUFFLES):
+        of_function = text.by_function.get(_function_of(one), ())
+        if any(isinstance(part, ast.If) for part in one.around):
+            continue
         made = [other for other in of_function if other.first < one.first and name in names_set(other.node)]
         if made and any(called_name(call) in _AS_COPIES for call in made[-1].parts(ast.Call)):
             continue
-        set_since: set[str] = set()
+        changed: set[str] = set()
         for other in of_function:
             if other.first <= one.last:
                 continue
-            partners = {*_partners(text, other, name)} - set_since
-            if len(partners) == 1 and name not in set_since:
+            partners = {*_partners(text, other, name)} - changed
+            if len(partners) == 1 and name not in changed:
                 (partner,) = partners
-                both = partner in shuffled
-                if not (both and _are_made_equal(text)):
-                    yield Shuffle(frame_of(at, one.first, text), name, partner, frame_of(at, other.first, text), both)
+                if partner not in shuffled or shuffled[partner].first > one.first:
+                    pair = frame_of(at, other.first, text)
+                    yield Shuffle(frame_of(at, one.first, text), name, partner, pair, partner in shuffled)
                 break
-            if not _shuffled_by(other.node):
-                set_since |= names_set(other.node)
+            changed |= {*_changed(other.node)} if not _shuffled_by(other.node) else set()
+
+
+def _changed(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement sets, or whose elements it writes to."""
+    for target in _targets(node):
+        while isinstance(target, ast.Subscript | ast.Attribute):
+            target = target.value
+        if isinstance(target, ast.Name):
+            yield target.id
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            yield name
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            yield from names
 
 
 def _are_made_equal(text: ProgramText) -> bool:
     """Return whether the program sets one seed or state of random numbers more than once."""
-    seeds = ("seed", "set_state", "manual_seed", "setstate", "default_rng", "RandomState", "Random")
-    calls = [call for one in text.statements for call in one.parts(ast.Call) if called_name(call) in seeds]
-    return len(calls) > len({ast.unparse(call.func) for call in calls})
+    seeds = ("seed", "manual_seed", "default_rng", "RandomState", "Random")
+    calls = [call for one in text.statements for call in one.parts(ast.Call)]
+    seeding = [ast.unparse(call.func) for call in calls if called_name(call) in seeds]
+    restores = any(called_name(call) in ("set_state", "setstate") for call in calls)
+    return restores or len(seeding) > len({*seeding})
 
 
 def _shuffled_by(node: ast.stmt) -> str:
@@ -1036,10 +1084,10 @@ def _shuffled_by(node: ast.stmt) -> str:
 
 
 def _partners(text: ProgramText, one: Statement, name: str) -> Iterator[str]:
-    """Yield the names that a statement pairs with a name."""
+    """Yield the names that a statement reads as a pair with a name."""
     indices: dict[str, str] = {}
     for part in one.parts(ast.Subscript):
-        if isinstance(part.value, ast.Name):
+        if isinstance(part.value, ast.Name) and isinstance(part.ctx, ast.Load):
             indices.setdefault(part.value.id, text.segment(part.slice))
     if name in indices:
         yield from (other for other, index in indices.items() if other != name and index == indices[name])

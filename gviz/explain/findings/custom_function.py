@@ -58,8 +58,11 @@ def wrong_rule(survey: Survey) -> Iterator[Finding | None]:
 
 # A function that is called a reversal of the gradient, and that sends it on with its sign
 
-_REVERSAL = re.compile(r"grad\w*revers(?!ib)|revers(?!ib)\w*grad|revgrad|gradrev|reverse_?layer|grl", re.IGNORECASE)
-_NEGATES = re.compile(r"\.neg\(|(?:return|=|\*|\()\s*-")
+_REVERSAL = re.compile(
+    r"grad\w*revers(?!ib)|revers(?!ib)\w*grad|revgrad|gradrev|reverse_?layer|(?-i:\bGRL(?:ayer|_|[A-Z]|\b)|\bgrl\b)",
+    re.IGNORECASE,
+)
+_NEGATES = re.compile(r"\.neg\(|(?:return|=|\*|\()\s*-\s*[A-Za-z_(]")
 
 
 def _kept_signs(survey: Survey) -> Iterator[Finding | None]:

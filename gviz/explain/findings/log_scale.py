@@ -13,8 +13,10 @@ is a note.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import nan
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
@@ -28,9 +30,9 @@ _MOST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class _Summand:
-    """A tensor that a loss adds, with the sign, and what was made of it on the way to the loss."""
+    """A tensor that a loss adds: the factor of its elements, nan if it is added several times, and the sum it is in."""
 
-    sign: int
+    factor: float
     user: NodeRecord
 
 
@@ -50,41 +52,47 @@ def wrong_log_scales(survey: Survey) -> Iterator[Finding | None]:
 
 def _summands(survey: Survey, root: NodeRecord) -> dict[int, _Summand]:
     """Return the tensors that a loss adds up, by node, and the sums between."""
-    found, waiting = dict[int, _Summand](), [(root, 1)]
+    found, waiting = dict[int, _Summand](), [(root, 1.0)]
     while waiting and len(found) < _MOST:
-        record, sign = waiting.pop()
-        for source, factor in _signed_sources(survey, record, sign):
-            if source.created.requires_grad and source.node not in found:
-                found[source.node] = _Summand(factor, record)
-                waiting.append((source, factor))
+        record, factor = waiting.pop()
+        for source, times in _multiples(survey, record, factor):
+            if not source.created.requires_grad:
+                continue
+            if source.node in found:
+                found[source.node] = _Summand(nan, record)
+            else:
+                found[source.node] = _Summand(times, record)
+                waiting.append((source, times))
     return found
 
 
-def _signed_sources(survey: Survey, record: NodeRecord, sign: int) -> Iterator[tuple[NodeRecord, int]]:
-    """Yield the inputs of a linear operation, with the sign that each has in its result; nothing for any other."""
+def _multiples(survey: Survey, record: NodeRecord, factor: float) -> Iterator[tuple[NodeRecord, float]]:
+    """Yield the inputs of a linear operation, with the factor of their elements in a loss; nothing for any other."""
     sources = list(survey.sources(record))
-    if record.op in _CARRYING:
-        yield from ((source, sign) for source in sources)
+    if record.op == "mean" and sources and sources[0].value is not None and record.value is not None:
+        yield sources[0], factor * record.value.size / max(sources[0].value.size, 1)
+    elif record.op in _CARRYING:
+        yield from ((source, factor) for source in sources)
     elif record.op == "neg":
-        yield from ((source, -sign) for source in sources)
+        yield from ((source, -factor) for source in sources)
     elif record.op == "sub":
-        yield from ((source, -sign if place else sign) for place, source in enumerate(sources))
+        yield from ((source, -factor if place else factor) for place, source in enumerate(sources))
     elif record.op in ("mul", "div"):
-        yield from ((source, sign * factor) for source, factor in _multiple(record, sources))
+        yield from ((source, factor * times) for source, times in _by_number(record, sources))
 
 
-def _multiple(record: NodeRecord, sources: list[NodeRecord]) -> Iterator[tuple[NodeRecord, int]]:
-    """Yield the tensor that an operation multiplies by a number, with the sign of the number."""
+def _by_number(record: NodeRecord, sources: list[NodeRecord]) -> Iterator[tuple[NodeRecord, float]]:
+    """Yield the tensor that an operation multiplies or divides by a number, with the factor."""
     for place, source in enumerate(sources):
         others = [one for one in sources if one is not source]
         stats = others[0].value.statistics() if len(others) == 1 and others[0].value is not None else None
         is_number = len(others) == 1 and not others[0].shape and not others[0].created.requires_grad
         if is_number and stats is not None and stats.min and (record.op == "mul" or place == 0):
-            yield source, 1 if stats.min > 0 else -1
+            yield source, stats.min if record.op == "mul" else 1 / stats.min
 
 
 def _exponentials(survey: Survey, root: NodeRecord) -> Iterator[NodeRecord]:
-    """Yield the tracked ``exp`` on the way to a loss that its module, or the program, multiplies or divides by."""
+    """Yield the tracked ``exp`` that a loss was made from."""
     waiting, seen = [root], {root.node}
     while waiting and len(seen) < _MOST:
         record = waiting.pop()
@@ -97,52 +105,81 @@ def _exponentials(survey: Survey, root: NodeRecord) -> Iterator[NodeRecord]:
 
 
 def _misfit(survey: Survey, exponential: NodeRecord, summands: dict[int, _Summand]) -> Finding | None:
-    power = _power(survey, exponential)
-    if exponential.node in summands or not power:
-        return None  # a divergence has both
-    record, sign = exponential, power
-    while True:
-        signed = (
-            list(_signed_sources(survey, record, sign))
-            if record is not exponential
-            else [(source, sign) for source in survey.sources(record)]
-        )
-        if len(signed) != 1:
+    """Return what is wrong with the logarithm of a scale, if its term has the sign of the error that is scaled.
+
+    Both must count alike: the weight of a logarithm is once or twice that of the square, or half of it.
+    """
+    scaled = None if exponential.node in summands else _scaled(survey, exponential)  # a divergence has both
+    error = _error_of(survey, scaled[0], summands) if scaled is not None else None
+    source = next(survey.sources(exponential), None)
+    if scaled is None or error is None or source is None:
+        return None
+    record, power = source, scaled[1]
+    while (summand := summands.get(record.node)) is None:
+        multiples = list(_multiples(survey, record, power))
+        if len(multiples) != 1:
             return None
-        record, sign = signed[0]
-        summand = summands.get(record.node)
-        if summand is not None:
-            return _finding(survey, exponential, record, summand, sign) if summand.sign == sign else None
+        record, power = multiples[0]
+    ratio = summand.factor / error
+    if not _LEAST_RATIO <= abs(ratio) <= _MOST_RATIO or (ratio > 0) != (power > 0):
+        return None
+    return _finding(survey, exponential, record, summand)
 
 
-def _power(survey: Survey, exponential: NodeRecord) -> int:
-    """Return 1 if something is multiplied by an exponential, -1 if it is divided by it, 0 for anything else."""
-    node, power = exponential, 1
+_LEAST_RATIO, _MOST_RATIO = 0.4, 2.5
+
+
+def _scaled(survey: Survey, exponential: NodeRecord) -> tuple[NodeRecord, float] | None:
+    """Return what is multiplied or divided by an exponential, with the power of the exponential in it: 1 or -1."""
+    node, power = exponential, 1.0
     for _ in range(_MOST_BETWEEN):
         users = [survey.nodes[one] for one in survey.timeline.nodes.users(node.node) if one in survey.nodes]
         tracked = [one for one in users if one.created.requires_grad]
         if len(tracked) != 1:
-            return 0
+            return None
         user, sources = tracked[0], list(survey.sources(tracked[0]))
         if user.op in ("mul", "div") and len(sources) == 2 and all(source.shape for source in sources):
-            return -power if user.op == "div" and sources[1].node == node.node else power
+            return user, -power if user.op == "div" and sources[1].node == node.node else power
         if user.op == "reciprocal":
             power = -power
         elif user.op not in SAME_NUMBERS | {"pow", "square", "sqrt", "mul", "add"}:
-            return 0
+            return None
         node = user
-    return 0
+    return None
 
 
+def _error_of(survey: Survey, scaled: NodeRecord, summands: dict[int, _Summand]) -> float | None:
+    """Return the factor in a loss of the square of what is scaled, or of a scaled square; None if there is none."""
+    if scaled.node in summands and any(_is_square(survey, source) for source in survey.sources(scaled)):
+        return summands[scaled.node].factor
+    waiting, seen = deque([scaled]), {scaled.node}
+    while waiting and len(seen) < _MOST_FOLLOWED:
+        for node in survey.timeline.nodes.users(waiting.popleft().node):
+            user = survey.nodes.get(node)
+            if user is None or node in seen or not user.created.requires_grad:
+                continue
+            seen.add(node)
+            if user.node in summands and _is_square(survey, user):
+                return summands[user.node].factor
+            waiting.append(user)
+    return None
+
+
+def _is_square(survey: Survey, record: NodeRecord) -> bool:
+    inputs = record.created.inputs
+    return record.op in ("pow", "square", "abs") or (record.op == "mul" and len(inputs) == 2 and inputs[0] == inputs[1])
+
+
+_MOST_FOLLOWED = 400
 _MOST_BETWEEN = 4
 
 
-def _finding(survey: Survey, exponential: NodeRecord, record: NodeRecord, summand: _Summand, sign: int) -> Finding:
+def _finding(survey: Survey, exponential: NodeRecord, record: NodeRecord, summand: _Summand) -> Finding:
     timeline = survey.timeline
     names = label(timeline, record.node), label(timeline, exponential.node)
     text = titled("the loss has {} with the sign that it has in {}", *names)
-    way = "less" if summand.sign > 0 else "more"
-    both = f"with {way} of it the loss falls, and what {label_at(timeline, exponential.node)} scales gets smaller, too"
+    way = "smaller" if summand.factor > 0 else "larger"
+    both = f"the {way} it is, the smaller are the loss and the error that {label_at(timeline, exponential.node)} scales"
     part = Finding("sum", f"{both}: nothing holds it back", exponential.seq, exponential.node)
     fix = "the other sign: x * exp(s) has the log-determinant s.sum(), x * exp(-s) has -s.sum(); the loss subtracts it"
     at = survey.at(summand.user)

@@ -18,7 +18,7 @@ from gviz.explain.display_names import at_text, innermost, label, label_at, titl
 from gviz.explain.edit import kept_by, removed, without_method, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import options_of
-from gviz.explain.program_source import line_text, zero_start
+from gviz.explain.program_source import is_read_once, line_text, zero_start
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
@@ -100,7 +100,7 @@ def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecor
     at, edit = kept if kept is not None else (_chained_at(survey, roots) or innermost(info), None)
     if kept is None and roots[-2].node in ancestors(timeline, last.node):  # a state that goes on: h = cell(x, h)
         at, fix = innermost(info), "detach() the result of the iteration before, so that backward ends there"
-        edit = wrapped(timeline, at, info.name, ".detach()") if info.name.isidentifier() else None
+        edit = wrapped(timeline, at, info.name, ".detach()") if is_read_once(timeline, at, info.name) else None
     return Finding("graphs-kept", text, last.seq, last.node, parts, fix, at, numbers, edit=edit)
 
 

@@ -413,8 +413,8 @@ def is_weighted_mean(survey: Survey, record: NodeRecord) -> bool:
     source = next(survey.sources(record), None)
     if source is None or source.op != "mul":
         return False
-    factors = (one.value for one in survey.sources(source))
-    known = ((one.size, one.statistics()) for one in factors if one is not None and one.size > 1)
+    factors = (one.value for one in survey.sources(source))  # a factor that is broadcast adds up to more than one
+    known = ((one.size, one.statistics()) for one in factors if one is not None and one.shape == source.shape)
     return any(
         stats is not None and stats.min >= 0 and isclose(stats.mean * size, 1.0, rel_tol=_NEARLY_ONE)
         for size, stats in known
@@ -861,7 +861,10 @@ def _own_error(survey: Survey, nodes: set[int]) -> NodeRecord | None:
 
 
 def _has_own_loss(survey: Survey, own: NodeRecord, product: NodeRecord) -> bool:
-    """Return whether an error reaches a number before it meets what the product makes; otherwise they have one loss."""
+    """Return whether an error reaches a number before it meets what the product makes, or is only added to that.
+
+    Otherwise they have one loss.
+    """
     users = survey.timeline.nodes.users
     if product.node in ancestors(survey.timeline, own.node):
         return False
@@ -872,10 +875,26 @@ def _has_own_loss(survey: Survey, own: NodeRecord, product: NodeRecord) -> bool:
             continue
         if not record.shape:
             return True
-        new = [user for user in users(record.node) if user not in seen]
-        seen.update(new)
-        waiting += new
+        for user in users(record.node):
+            if user not in seen:
+                seen.add(user)
+                waiting.append(user)
+            elif user != product.node and user in survey.nodes and _is_only_added(survey, survey.nodes[user]):
+                return True
     return False
+
+
+def _is_only_added(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a node adds two terms and is only added up and averaged on its way to a number."""
+    if record.op not in ("add", "sub"):
+        return False
+    while record.shape:
+        users = [survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes]
+        tracked = [user for user in users if user.created.requires_grad]
+        if len(tracked) != 1 or tracked[0].op not in {"add", "sub", *_CARRYING_ONE_TERM}:
+            return False
+        record = tracked[0]
+    return True
 
 
 def _reaching_finding(survey: Survey, record: NodeRecord, one: NodeRecord, own: NodeRecord, count: int) -> Finding:
@@ -1047,16 +1066,28 @@ def _cut_of_term(survey: Survey, record: NodeRecord, others: list[NodeRecord]) -
     lost = (node for node in before if loses_tracking(timeline, node))
     cut = next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
     cut = cut or next((node for node in before if _is_taken_gradient(timeline, node)), 0)
-    return cut or next((node for node in before if _array_of_results(timeline, node) is not None), 0)
+    return cut or next((node for node in before if _has_trained_numbers(survey, node)), 0)
 
 
 _FROM_ARRAYS = {"from_numpy", "tensor", "as_tensor", "FloatTensor", "Tensor"}
-_DETACHED = re.compile(r"\.(?:detach|data)\b")
+_DETACHED = re.compile(r"([A-Za-z_]\w*)\.detach\(")
 
 
-def _array_of_results(timeline: Timeline, node: int) -> tuple[str, Frame, Frame] | None:
-    """Return the array of numpy from which data of several numbers was made, the line that did so, and the line that
-    had detached the array from results.
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """An array with the numbers of trained results: its name, the line that detached it, and one that made data of it.
+
+    `source` is the name of the result.
+    """
+
+    name: str
+    detached: Frame
+    made: Frame
+    source: str
+
+
+def _array_of_results(timeline: Timeline, node: int) -> _Array | None:
+    """Return the array from which data of several numbers was made, if a line had detached the array from a result.
 
     Data is recorded when it is first used: the line that made it is that of its variable.
     """
@@ -1068,7 +1099,19 @@ def _array_of_results(timeline: Timeline, node: int) -> tuple[str, Frame, Frame]
     if made is None or not called_at(timeline, made, *_FROM_ARRAYS):
         return None
     read = numbers_read(timeline, made)
-    return (read[0], made, read[1]) if read is not None and _DETACHED.search(line_text(timeline, read[1])) else None
+    match = _DETACHED.search(line_text(timeline, read[1])) if read is not None else None
+    return _Array(read[0], read[1], made, match[1]) if read is not None and match is not None else None
+
+
+def _has_trained_numbers(survey: Survey, node: int) -> bool:
+    """Return whether data has the numbers of a result that the trained parameters made."""
+    array = _array_of_results(survey.timeline, node)
+    if array is None:
+        return False
+    named = (one for one in survey.nodes.values() if one.created.requires_grad and one.created.kind == "op")
+    results = (one for one in named if survey.timeline.info(one.node).name == array.source)
+    result = next(results, None)
+    return result is not None and not survey.optimized.isdisjoint(ancestors(survey.timeline, result.node))
 
 
 def _is_taken_gradient(timeline: Timeline, node: int) -> bool:
@@ -1094,15 +1137,16 @@ def _summand_finding(survey: Survey, root: NodeRecord, record: NodeRecord, lost:
     fix, edit = how.fix, how.edit
     array = _array_of_results(timeline, lost)
     if array is not None:
-        name, made, read_at = array
-        numbers = f"{label_at(timeline, lost)} is made of {shown(name)}, which has only the numbers of results"
-        part, edit = Finding("copied", numbers, cut.born, lost, at=read_at), None
+        name = array.name
+        of = f"the numbers of {shown(array.source)}, without its history"
+        numbers = f"{label_at(timeline, lost)} is made of {shown(name)}: {of}"
+        part, edit = Finding("copied", numbers, cut.born, lost, at=array.detached), None
         fix = f"index the tensor itself, and not {shown(name)}: tensor[rows] keeps the path to the parameters"
     elif cut.created.kind == "constant":
         text_taken = f"{label_at(timeline, lost)} has no history: it is what autograd.grad gave"
         part, fix = Finding("copied", text_taken, cut.born, lost, at=innermost(cut)), CREATE_GRAPH
         edit = with_keyword(timeline, innermost(cut), "grad", "create_graph", "True")
-    at = made if array is not None else how.at or innermost(cut)
+    at = array.made if array is not None else how.at or innermost(cut)
     suspected = not _is_cut_by_mistake(survey, record, lost)
     return Finding("cut-summand", text, record.seq, record.node, (part,), fix, at, suspected=suspected, edit=edit)
 
@@ -1303,6 +1347,9 @@ _FEWEST_TOKENS, _FEWEST_BY_STATISTICS = 8, 3
 """The fewest tokens of a pass; the fewest passes, if only statistics are known, which another order shares."""
 
 
+_REORDERING = {"flip", "fliplr", "flipud", "sort", "rot90"}
+
+
 def copied_tokens(survey: Survey) -> Iterator[Finding | None]:
     """Yield labels of a cross entropy that are, in every pass, the indices that an embedding of the model got."""
     timeline, pairs = survey.timeline, list[tuple[NodeRecord, NodeRecord, NodeRecord]]()
@@ -1328,7 +1375,7 @@ def copied_tokens(survey: Survey) -> Iterator[Finding | None]:
         return
     record, labels, same = pairs[0]
     is_known = labels.value is not None and timeline.array(labels.value) is not None
-    is_other_order = survey.unwrapped(labels).created.kind == "op"  # src.flip(1) has the same numbers
+    is_other_order = survey.unwrapped(labels).op in _REORDERING  # it has the same numbers
     if not is_known and (len(pairs) < _FEWEST_BY_STATISTICS or is_other_order):
         return
     how = "are what the model gets, token by token" if is_known else "have the numbers that the model gets"

@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
+from math import isinf
 from operator import attrgetter
 from typing import Literal, TypeVar
 
@@ -220,22 +221,24 @@ def _is_bad_result(timeline: Timeline, node: int) -> bool:
 def _is_harmless(survey: Survey, stopped: Finding) -> bool:
     """Return whether an infinity that no parameter led to was meant, or nothing that is trained was made of it.
 
-    It was meant as a probability of zero in a softmax, or if the program compares it with infinity; memory that is not
-    filled yet may hold any number. Of a norm times the limit inf nothing is made.
+    It was meant as a probability of zero in a softmax, or if the program replaces it; memory that is not filled yet may
+    hold any number. A norm times the limit inf makes nothing.
     """
     timeline = survey.timeline
     created = timeline.info(stopped.node).created if stopped.node else None
+    if created is not None and created.kind == "constant":
+        return called_function(timeline, innermost(timeline.info(stopped.node))) in _NOT_FILLED
     if created is None or created.kind != "op" or created.requires_grad:
         return False
     if any("nan" in bad_text(output.value) for output in created.outputs):
         return False
-    if not _is_used_in_training(timeline, stopped.node):
-        return any(start > stopped.event for start, _ in survey.passes)
+    if _is_given_inf(timeline, stopped.node):
+        return not _is_used_in_training(timeline, stopped.node)
     op = timeline.info(stopped.node).op.base_name
     return (
         op in _NOT_FILLED
         or (op == "log" and _goes_into_softmax(timeline, stopped.node))
-        or any(_is_compared_with_inf(timeline, timeline.info(user)) for user in timeline.nodes.users(stopped.node))
+        or any(_is_replaced(timeline, timeline.info(user)) for user in timeline.nodes.users(stopped.node))
     )
 
 
@@ -255,12 +258,23 @@ def _is_used_in_training(timeline: Timeline, node: int) -> bool:
 _NOT_FILLED = {"new", "empty", "empty_like", "empty_strided", "new_empty"}
 
 
-def _is_compared_with_inf(timeline: Timeline, info: NodeInfo) -> bool:
+def _is_given_inf(timeline: Timeline, node: int) -> bool:
+    """Return whether the program gives an operation the number inf itself: a norm times the limit inf."""
+    info = timeline.info(node)
+    numbers = [value for _, value in info.created.attrs if isinstance(value, float)]
+    constants = [timeline.info(source) for source, _ in info.created.inputs if source]
+    given = [one.created.first_value for one in constants if one.created.kind == "constant"]
+    return any(map(isinf, numbers)) or any("inf" in bad_text(value) for value in given if value and not value.shape)
+
+
+def _is_replaced(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether a comparison with inf selects elements that the program then replaces."""
     values = [operand.value for operand in computation(timeline, info.node).operands]
-    return info.op.base_name == "isinf" or (
-        info.op.base_name in ("eq", "ne")
-        and any(not value.shape and "inf" in bad_text(value) for value in values if value)
-    )
+    is_with_inf = any(not value.shape and "inf" in bad_text(value) for value in values if value)
+    if info.op.base_name != "isinf" and not (info.op.base_name in ("eq", "ne") and is_with_inf):
+        return False
+    users = (timeline.info(user).op.base_name for user in timeline.nodes.users(info.node))
+    return any(op.rstrip("_") in MASKING | {"setitem", "index_put"} for op in users)
 
 
 def _consequence(survey: Survey, born: int) -> str:

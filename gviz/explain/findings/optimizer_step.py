@@ -352,12 +352,14 @@ def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, Gr
     name = optimizer_named(timeline, at)
     skipped = conditional_call(timeline, at, name, "step") if name else None
     if skipped is not None:
-        never = f"{name}.step() never ran: {skipped.condition} was not true in any of {len(added)} passes"
+        condition = clipped(skipped.condition, 80)
+        never = f"{name}.step() never ran: {condition} was not true in any of {len(added)} passes"
         part = Finding("idle", never, added[-1][0], at=skipped.at)
         fix = "a condition that comes true: fewer batches to accumulate, or a step after the last batch of each epoch"
         if "%" not in skipped.condition:
             fix = "a condition that comes true, if it is to learn"
-        return Finding("never-stepped", text, added[0][0], info.node, (part,), fix, skipped.at)
+        suspected = "%" not in skipped.condition  # a switch of the program may be off on purpose
+        return Finding("never-stepped", text, added[0][0], info.node, (part,), fix, skipped.at, suspected=suspected)
     edit = after(timeline, at, f"{name}.step()") if name else None
     return Finding("never-stepped", text, added[0][0], info.node, (), fix, at, suspected=True, edit=edit)
 

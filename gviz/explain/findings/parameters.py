@@ -954,7 +954,7 @@ def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
         last[event.stack] = seq, event
         if before is None or before[1].value != event.value or _has_one_size(timeline, event.value):
             continue
-        if _are_of_one_module(timeline, before[1].node, event.node):
+        if _are_used_together(timeline, before[1].node, event.node):
             continue
         values = [timeline.memory_value(node, 0, seq) for node in (before[1].node, event.node)]
         pair = frozenset((before[1].node, event.node))
@@ -965,11 +965,11 @@ def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
         yield _apart_finding(survey, *next(iter(pairs_of_line.values())))
 
 
-def _are_of_one_module(timeline: Timeline, *nodes: int) -> bool:
-    """Return whether two parameters belong to one module, as the two biases of an LSTM, whose gradients are equal."""
-    owners = [timeline.info(node).name.rpartition(".")[0] for node in nodes]
+def _are_used_together(timeline: Timeline, *nodes: int) -> bool:
+    """Return whether two parameters are the two biases of a recurrent layer, or inputs of one operation."""
+    names = {timeline.info(node).name.replace("bias_hh", "bias_ih") for node in nodes}
     users = [set(timeline.nodes.users(node)) for node in nodes]
-    return (owners[0] == owners[1] and bool(owners[0])) or not users[0].isdisjoint(users[1])
+    return len(names) == 1 or not users[0].isdisjoint(users[1])
 
 
 def _has_one_size(timeline: Timeline, value: Value) -> bool:

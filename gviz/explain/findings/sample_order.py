@@ -107,15 +107,25 @@ def _shuffled_alone(survey: Survey) -> Iterator[Finding | None]:
     for at in ats.values():
         yield None
         for shuffle in shuffles_of_one(timeline, at):
+            kinds = [_kind_of(shuffle.name), _kind_of(shuffle.other)]
+            if sorted(kinds) != ["input", "target"]:
+                continue  # names that say nothing may be two sets without pairs
             name, other = shown(shuffle.name), shown(shuffle.other)
-            text = f"{name} is shuffled, but {other} stays in its order"
+            text = titled("{} is shuffled, but {} stays in its order", name, other)
             if shuffle.both:
-                text = f"{name} and {other} are shuffled, each by a draw of its own"
+                text = titled("{} and {} are shuffled, each by a draw of its own", name, other)
             pair = f"they are used as a pair at {file_line(at.path, shuffle.pair.line)}"
             part = Finding("beside", pair, 0, at=shuffle.pair)
-            fix = f"one order for both: order = np.random.permutation(len({name})); {name}, {other} = {name}[order], …"
-            suspected = not shuffle.both and _TARGETS.match(shuffle.name) is not None  # random labels on purpose
-            yield Finding("other-samples", text, survey.end, 0, (part,), fix, shuffle.at, suspected=suspected)
+            fix = (
+                "one order for both: order = np.random.permutation(n); inputs, targets = inputs[order], targets[order]"
+            )
+            yield Finding("other-samples", text, survey.end, 0, (part,), fix, shuffle.at, suspected=True)
 
 
-_TARGETS = re.compile(r"[yt]$|y_|label|target", re.IGNORECASE)
+_INPUTS = re.compile(r"(?:^|_)(?:x|inputs?|data|images?|features?|feats|samples?)(?:$|_)", re.IGNORECASE)
+_TARGETS = re.compile(r"(?:^|_)(?:y|t|labels?|targets?|classes)(?:$|_)", re.IGNORECASE)
+
+
+def _kind_of(name: str) -> str:
+    """Return whether the name of a variable says ``input`` or ``target``; empty if it says neither."""
+    return "target" if _TARGETS.search(name) else "input" if _INPUTS.search(name) else ""

@@ -1,13 +1,13 @@
-"""A variable that a program has for a purpose, and that nothing reads: ``done``, ``mask``, ``lengths``.
+"""A variable that a program has for a purpose, and that nothing reads: ``done``, ``lengths``.
 
-Idea. Such a name says what is to be done with it: an episode that has ended has no next value, padding is not to count.
+Idea. Such a name says what it is for: an episode that has ended has no next value, and padding must not count.
 If the function that computes with the other variables never reads it, most likely that was forgotten. The recording
 shows which functions made tracked tensors, and the text of these functions which names are read.
 
-Example. ``def loss(self, x, mask): return (self(x) - x).pow(2).mean()`` counts padding like data.
+Example. ``def forward(self, x, lengths): return self.fc(self.lstm(x)[0][:, -1])`` reads padding.
 
-Limits. Only names with such a meaning are looked at: that of a batch may be unused for many reasons. A parameter with
-a default may be there for callers of another kind.
+Limits. Only names with such a meaning are looked at, next to a discount or a recurrent layer: other parts of a batch
+may be unused for many reasons. A parameter with a default may be there for callers of another kind.
 """
 
 from __future__ import annotations
@@ -19,18 +19,23 @@ from dataclasses import dataclass
 
 from gviz.explain.display_names import titled
 from gviz.explain.finding import Finding
-from gviz.explain.program_source import unread_names
+from gviz.explain.program_source import NamesOfFunction, unread_names
 from gviz.explain.recording_overview import Survey
 from gviz.values.plain_text import shown
 
 
 @dataclass(frozen=True, slots=True)
 class _Purpose:
-    """The names of variables with a purpose, what happens without them, and what to write."""
+    """The names of variables with a purpose, what happens without them, and what to write.
+
+    `needs` is a name that the function reads where the purpose matters; `is_assigned` is whether a variable that the
+    function sets itself counts, and not only what it is given.
+    """
 
     names: re.Pattern[str]
     means: str
     fix: str
+    needs: re.Pattern[str]
     is_assigned: bool = False
 
 
@@ -41,17 +46,14 @@ _PURPOSES = (
         ),
         "the value of the next state counts even where the episode has ended",
         "target = reward + gamma * next_value * (1 - done)",
+        re.compile(r"gamma|discount", re.IGNORECASE),
         is_assigned=True,
-    ),
-    _Purpose(
-        re.compile(r"^(?:\w+_)?(?:mask|masks|padding_mask|pad_mask)$"),
-        "what it is to hide counts like everything else",
-        "use it in the loss or in the attention, or leave it out",
     ),
     _Purpose(
         re.compile(r"^(?:\w+_)?(?:lengths|lens|seq_len|seq_lens|seq_lengths|x_len|src_len)$"),
         "the steps after the end of a shorter sequence count like its own",
         "read the step at lengths - 1, mask the others, or pack_padded_sequence",
+        re.compile(r"lstm|gru|rnn", re.IGNORECASE),
     ),
 )
 
@@ -65,10 +67,12 @@ def unread_variables(survey: Survey) -> Iterator[Finding | None]:
     timeline = survey.timeline
     stacks = {record.created.stack for record in survey.nodes.values() if record.created.requires_grad}
     frames = {(frame.path, frame.function): frame for stack in stacks for frame in timeline.stack(stack)}
-    names = {place: unread_names(timeline, frame) for place, frame in frames.items()}
+    names: dict[tuple[str, str], NamesOfFunction] = {}
     read: defaultdict[str, set[str]] = defaultdict(set)
-    for (_, function), known in names.items():
-        read[_last(function)] |= known.read
+    for place, frame in frames.items():
+        yield None
+        names[place] = unread_names(timeline, frame)
+        read[_last(place[1])] |= names[place].read
     for (_, function), known in names.items():
         yield None
         for purpose in _PURPOSES:
@@ -76,10 +80,10 @@ def unread_variables(survey: Survey) -> Iterator[Finding | None]:
                 continue
             unread = (one for one in known.unread if purpose.names.match(one.name))
             one = next((one for one in unread if one.is_given or purpose.is_assigned), None)
-            if one is not None:
+            if one is not None and any(map(purpose.needs.search, known.read)):
                 where = "" if function == "<module>" else f" in {shown(function)}"
-                text = titled(f"{{}} is never read{where}", shown(one.name))
-                part = Finding("beside", purpose.means, survey.end)
+                text = titled(f"{{}} is never read{where.replace('{', '{{').replace('}', '}}')}", shown(one.name))
+                part = Finding("beside", purpose.means, 0)
                 yield Finding("unread", text, survey.end, 0, (part,), purpose.fix, one.at, suspected=True)
 
 

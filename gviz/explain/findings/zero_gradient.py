@@ -125,7 +125,7 @@ def _of_reverse_direction(timeline: Timeline, question: Question, last: int) -> 
     )
     if all(is_zero(event.part) for event in events if isinstance(event, GradAccumulated)):
         return None
-    read = next(_reads(timeline, question.node, last), None)
+    read = next(_reads(timeline, question.node, last), None) if _ran_steps(timeline, question.node, last) else None
     if read is None:
         return None
     at = innermost(read)
@@ -153,11 +153,34 @@ def _reads(timeline: Timeline, node: int, end: int) -> Iterator[NodeInfo]:
                 waiting.append(timeline.info(user))
 
 
+def _ran_steps(timeline: Timeline, node: int, end: int) -> bool:
+    """Return whether a call of the layer of a parameter ran several steps: several uses, or a result with steps."""
+    uses = [timeline.info(user) for user in timeline.nodes.users(node, end)]
+    last = [use for use in uses if use.created.scope == uses[-1].created.scope]
+    while len(last) == 1 and last[0].created.scope == uses[-1].created.scope:
+        shapes = [output.value.shape for output in last[0].created.outputs if output.value is not None]
+        if any(len(shape) == 3 and min(shape[:2]) > 1 for shape in shapes):
+            return True
+        last = [timeline.info(user) for user in timeline.nodes.users(last[0].node, end)]
+    return len(last) > 1
+
+
+def _takes_the_end(info: NodeInfo, shape: tuple[int, ...]) -> bool:
+    """Return whether an operation selects the last step; of an index with tensors, that is not known."""
+    attrs = dict(info.created.attrs)
+    dim, index = attrs.get("dim"), attrs.get("index", attrs.get("start"))
+    if info.op.base_name not in ("select", "slice") or not isinstance(dim, int) or not isinstance(index, int):
+        return True
+    return dim < 2 and index % shape[dim] == shape[dim] - 1
+
+
 def _has_steps(timeline: Timeline, info: NodeInfo) -> bool:
     """Return whether an operation reads a batch of several sequences of several steps."""
     source = timeline.info(info.created.inputs[0][0]) if info.created.inputs and info.created.inputs[0][0] else None
     value = source.created.first_value if source is not None else None
-    return value is not None and len(value.shape) == 3 and min(value.shape[:2]) > 1
+    return (
+        value is not None and len(value.shape) == 3 and min(value.shape[:2]) > 1 and _takes_the_end(info, value.shape)
+    )
 
 
 class _End(NamedTuple):
@@ -500,17 +523,27 @@ def _is_maximized(timeline: Timeline, info: NodeInfo, pass_nr: int) -> bool:
         op, inputs = user.op.base_name, [source for source, _ in user.created.inputs]
         if op == "neg" or (op == "sub" and inputs[0] != node):
             sign = -sign
-        elif op in ("mul", "div"):
+        elif op == "mul" or (op == "div" and inputs[0] == node):
             others = [one.value for one in computation(timeline, user.node).operands if one.node != node]
             stats = [value.statistics() for value in others if value is not None]
-            sign = -sign if any(one is not None and one.max < 0 for one in stats) else sign
-        elif op not in _LINEAR and op != "sub":
+            if any(one is None or one.min < 0 < one.max for one in stats):
+                return False
+            sign = -sign if any(one is not None and one.max <= 0 for one in stats) else sign
+        elif op not in _LINEAR - {"div"} and op != "sub":
             return False
         node = user.node
     return False
 
 
 _MOST_BETWEEN = 8
+
+
+def _was_always_off(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether an activation was off everywhere whenever its line ran: then nothing is lost without it."""
+    origins = timeline.nodes.origins
+    places = (origins.stack == info.created.stack).nonzero()[0].tolist()
+    alike = (timeline.info(timeline.nodes[place]) for place in places[:_MOST_SEARCHED])
+    return all(_inactive(one) == 1.0 for one in alike if one.op == info.op)
 
 
 def _hinge_the_wrong_way(timeline: Timeline, question: Question, part: Contribution, info: NodeInfo) -> Finding:
@@ -520,7 +553,7 @@ def _hinge_the_wrong_way(timeline: Timeline, question: Question, part: Contribut
     fact = Finding("share", below, info.born, info.node, at=innermost(info))
     at = innermost(info)
     fix = "the score itself, as in -score.mean(): a hinge is for what is to fall"
-    edit = without_call(timeline, at, info.op.base_name)
+    edit = without_call(timeline, at, info.op.base_name) if _was_always_off(timeline, info) else None
     return Finding("dead-units", text, part.seq, question.node, (fact,), fix, at, edit=edit)
 
 

@@ -23,7 +23,7 @@ them would be a step (`FEWEST_OPERATIONS`), three in a picture, because small gr
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -93,16 +93,25 @@ def _operations(
     """
     count = {entries: sum(infos[node].created.kind == "op" for node in nodes) for entries, nodes in groups.items()}
     own = {nodes[-1]: count[entries] for entries, nodes in groups.items() if len(entries) <= 1}
-    shared = {entries for entries in groups if len(entries) > 1}
-    while True:
-        operations = Counter(own)
-        for entries in shared:
-            operations.update(dict.fromkeys(entries, count[entries]))
-        few = {last for last, number in operations.items() if number < fewest}
-        complete = {entries for entries in shared if few.isdisjoint(entries)}
-        if complete == shared:
-            return {last: number for last, number in operations.items() if last not in few}
-        shared = complete
+    shared: defaultdict[int, set[frozenset[int]]] = defaultdict(set)
+    operations = Counter(own)
+    for entries in (entries for entries in groups if len(entries) > 1):
+        operations.update(dict.fromkeys(entries, count[entries]))
+        for entry in entries:
+            shared[entry].add(entries)
+    few = [last for last, number in operations.items() if number < fewest]
+    while few:
+        last = few.pop()
+        del operations[last]
+        for entries in [*shared.pop(last, ())]:  # they count for none of their entries then
+            for entry in entries - {last}:
+                shared[entry].discard(entries)
+                if entry in operations:
+                    was_enough = operations[entry] >= fewest
+                    operations[entry] -= count[entries]
+                    if was_enough and operations[entry] < fewest:
+                        few.append(entry)
+    return dict(operations)
 
 
 def _is_only_result(node: int, group: Collection[int], graph: CallGraph) -> bool:
