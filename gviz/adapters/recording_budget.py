@@ -65,6 +65,8 @@ _AFTER_LOOKS = 2
 _FOR_HOOKS = 0.4
 """The part of the budget that the hooks between looks are charged at most. They cost a very short iteration more."""
 _HOOKS = 8_000
+_MOST_APART = 200
+"""The most iterations from one look to the next, so that no alarm comes later, even if a look takes very long."""
 _LEAST_LOOKS = 0.02
 """The share of the program's time that looks may take without a budget."""
 _KNOWN_AFTER = 8
@@ -401,7 +403,7 @@ class Budget:
         self._look_price += (cost - self._look_price) / min(self._looked, _REMEMBERED)
         if self._looked >= _KNOWN_AFTER:
             allowed = (self.share * _FOR_LOOKS or _LEAST_LOOKS) * self._mean
-            self.every = max(1, math.ceil(self._look_price / max(allowed, 1.0)))
+            self.every = min(max(1, math.ceil(self._look_price / max(allowed, 1.0))), _MOST_APART)
 
     @property
     def affords_snapshot(self) -> bool:

@@ -71,6 +71,12 @@ def test_dear_looks_are_rarer():
     assert wholes(budget) == [1]
 
 
+def test_looks_are_never_further_apart_than_an_alarm_may_come_late():
+    budget = Budget(0)
+    run(budget, 10_000, look=40)
+    assert budget.every == 200
+
+
 def test_hooks_of_a_very_short_iteration_leave_room_for_whole_ones():
     budget = Budget(0.05)
     for _ in range(100_000):
