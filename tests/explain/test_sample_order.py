@@ -114,19 +114,19 @@ def in_numpy(shuffle, engine, checks, text=IN_NUMPY):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    ("shuffle", "level", "says"),
+    ("shuffle", "says"),
     [
-        ("np.random.shuffle(x)  #!", "warning", "x is shuffled, but y stays in its order"),
-        ("x = x[np.random.permutation(40)]  #!", "warning", "x is shuffled, but y stays in its order"),
-        ("np.random.shuffle(y)  #!", "note", "y is shuffled, but x stays in its order"),
-        ("np.random.shuffle(x)  #!\nnp.random.shuffle(y)", "warning", "each by a draw of its own"),
+        ("np.random.shuffle(x)  #!", "x is shuffled, but y stays in its order"),
+        ("x = x[np.random.permutation(40)]  #!", "x is shuffled, but y stays in its order"),
+        ("np.random.shuffle(y)  #!", "y is shuffled, but x stays in its order"),
+        ("np.random.shuffle(x)  #!\nnp.random.shuffle(y)", "each by a draw of its own"),
     ],
 )
-def test_a_shuffle_of_one_of_a_pair_is_found(shuffle, level, says, engine, checks):
-    text, found = in_numpy(shuffle, engine, checks)
-    assert [one.level for one in found][:1] == [level]
-    assert says in found[0].finding.text
-    assert text.splitlines()[found[0].finding.at.line - 1].endswith("#!")
+def test_a_shuffle_of_one_of_a_pair_is_found(shuffle, says, engine, checks):
+    text, (one,) = in_numpy(shuffle, engine, checks)
+    assert one.level == "note"
+    assert says in one.finding.text
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -136,12 +136,21 @@ def test_a_shuffle_of_one_of_a_pair_is_found(shuffle, level, says, engine, check
         "order = np.random.permutation(40)\nx, y = x[order], y[order]",
         "rows = np.arange(40)\nnp.random.shuffle(rows)",
         "np.random.shuffle(x)\ny = (x.sum(1) > 0).astype(np.int64)",
+        "np.random.shuffle(x)\ny[:] = x.sum(1) > 0",
+        "if len(x) > 100:\n    np.random.shuffle(x)",
         "kept = x.copy()\nx = kept.copy()\nnp.random.shuffle(x)",
         "np.random.seed(1)\nnp.random.shuffle(x)\nnp.random.seed(1)\nnp.random.shuffle(y)",
     ],
 )
 def test_a_shuffle_of_a_pair_or_of_something_else_is_no_finding(shuffle, engine, checks):
     assert in_numpy(shuffle, engine, checks)[1] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_sets_without_pairs_are_no_finding(engine, checks):
+    text = IN_NUMPY.replace("x[rows]), torch.from_numpy(y[rows])", "horses[rows]), torch.from_numpy(zebras[rows])")
+    text = text.replace("SHUFFLE", "horses, zebras = x, y\nnp.random.shuffle(horses)")
+    assert in_numpy("", engine, checks, text)[1] == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -54,13 +54,13 @@ for i in range(3):
     opt.step()
 """,
     "a flag that a target needs": """
-net = nn.Linear(3, 2)
+net, gamma = nn.Linear(3, 2), 0.9
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 def td_loss(batch):
     state, reward, following, done = batch
     with torch.no_grad():
         best = net(following).max(1).values
-    return F.mse_loss(net(state)[:, 0], reward + 0.9 * best)
+    return F.mse_loss(net(state)[:, 0], reward + gamma * best)
 for i in range(3):
     batch = torch.randn(5, 3), torch.ones(5), torch.randn(5, 3), torch.zeros(5)
     loss = td_loss(batch)
@@ -68,17 +68,18 @@ for i in range(3):
     loss.backward()
     opt.step()
 """,
-    "a mask that is not applied": """
+    "lengths that are not used": """
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = nn.Linear(3, 2)
-    def forward(self, x, mask):
-        return self.body(x).mean(1)
+        self.lstm = nn.LSTM(3, 4, batch_first=True)
+        self.fc = nn.Linear(4, 2)
+    def forward(self, x, lengths):
+        return self.fc(self.lstm(x)[0].mean(1))
 net = Net()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for i in range(3):
-    loss = F.cross_entropy(net(torch.randn(4, 5, 3), torch.ones(4, 5)), torch.tensor([0, 1, 0, 1]))
+    loss = F.cross_entropy(net(torch.randn(4, 5, 3), torch.tensor([5, 4, 3, 3])), torch.tensor([0, 1, 0, 1]))
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -857,7 +858,7 @@ EXPECTED = {
     "a loss of arrays": (
         "warning",
         "cut-summand",
-        ["is made of arrays, which has only the numbers of results"],
+        ["is made of arrays: the numbers of emb, without its history"],
         "index the tensor itself",
         "one = torch.tensor",
     ),
@@ -868,12 +869,12 @@ EXPECTED = {
         "(1 - done)",
         "= batch",
     ),
-    "a mask that is not applied": (
+    "lengths that are not used": (
         "note",
         "unread",
-        ["mask is never read in Net.forward"],
-        "leave it out",
-        "def forward(self, x, mask)",
+        ["lengths is never read in Net.forward", "count like its own"],
+        "pack_padded_sequence",
+        "def forward(self, x, lengths)",
     ),
     "weights of a state dict in a functional call": (
         "warning",
@@ -1353,6 +1354,46 @@ ONLY_TORCH = {
     "weights of a state dict in a functional call",
 }
 HEALTHY = {
+    "a bandit without next states": """
+net = nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def loss_of(batch):
+    state, reward, done = batch
+    return F.mse_loss(net(state)[:, 0], reward)
+for i in range(3):
+    loss = loss_of((torch.randn(5, 3), torch.ones(5), torch.zeros(5)))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a record with a flag": """
+from typing import NamedTuple
+class Batch(NamedTuple):
+    state: torch.Tensor
+    done: torch.Tensor
+net, gamma = nn.Linear(3, 2), 0.9
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    b = Batch(torch.randn(5, 3), torch.zeros(5))
+    with torch.no_grad():
+        target = 1.0 + gamma * net(b.state + 1).max(1).values * (1 - b.done)
+    loss = F.mse_loss(net(b.state)[:, 0], target)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a gate with advantages of both signs": """
+net = nn.Linear(3, 1)
+with torch.no_grad():
+    net.bias.fill_(5.0)
+opt = torch.optim.SGD(net.parameters(), lr=0.001)
+advantage = torch.tensor([[1.0], [-1.0], [2.0], [-2.0]])
+for i in range(3):
+    loss = -(F.relu(net(torch.randn(4, 3))) * advantage).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a loss that grows because its target does": """
 net = nn.Linear(2, 1)
 goal = copy.deepcopy(net)

@@ -967,9 +967,10 @@ def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
 
 def _are_used_together(timeline: Timeline, *nodes: int) -> bool:
     """Return whether two parameters are the two biases of a recurrent layer, or inputs of one operation."""
-    names = {timeline.info(node).name.replace("bias_hh", "bias_ih") for node in nodes}
+    names = {timeline.info(node).name for node in nodes}
     users = [set(timeline.nodes.users(node)) for node in nodes]
-    return len(names) == 1 or not users[0].isdisjoint(users[1])
+    are_biases = len(names) == 2 and len({name.replace("bias_hh", "bias_ih") for name in names}) == 1
+    return are_biases or not users[0].isdisjoint(users[1])
 
 
 def _has_one_size(timeline: Timeline, value: Value) -> bool:

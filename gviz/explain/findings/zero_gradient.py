@@ -157,12 +157,14 @@ def _ran_steps(timeline: Timeline, node: int, end: int) -> bool:
     """Return whether a call of the layer of a parameter ran several steps: several uses, or a result with steps."""
     uses = [timeline.info(user) for user in timeline.nodes.users(node, end)]
     last = [use for use in uses if use.created.scope == uses[-1].created.scope]
+    if len(last) > 1:
+        return True
     while len(last) == 1 and last[0].created.scope == uses[-1].created.scope:
         shapes = [output.value.shape for output in last[0].created.outputs if output.value is not None]
         if any(len(shape) == 3 and min(shape[:2]) > 1 for shape in shapes):
             return True
         last = [timeline.info(user) for user in timeline.nodes.users(last[0].node, end)]
-    return len(last) > 1
+    return len({use.node for use in last if use.op.base_name == last[0].op.base_name}) > 1 if last else False
 
 
 def _takes_the_end(info: NodeInfo, shape: tuple[int, ...]) -> bool:
