@@ -9,7 +9,7 @@ import ast
 import symtable
 import tokenize
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from inspect import cleandoc
@@ -1024,7 +1024,7 @@ def shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[Shuffle]:
     if text is None:
         return
     shuffled = {name: one for one in text.statements if (name := _shuffled_by(one.node))}
-    if not shuffled or _are_made_equal(text):
+    if not shuffled or _are_made_equal(text, shuffled.values()):
         return
     for name, one in islice(shuffled.items(), _MOST_SHUFFLES):
         of_function = text.by_function.get(_function_of(one), ())
@@ -1061,9 +1061,10 @@ def _changed(node: ast.stmt) -> Iterator[str]:
             yield from names
 
 
-def _are_made_equal(text: ProgramText) -> bool:
-    """Return whether the program sets one seed or state of random numbers more than once."""
-    seeds = ("seed", "manual_seed", "default_rng", "RandomState", "Random")
+def _are_made_equal(text: ProgramText, shuffles: Iterable[Statement]) -> bool:
+    """Return whether the program sets one seed or state of the numbers that it shuffles by more than once."""
+    of_torch = any(called_name(call) == "randperm" for one in shuffles for call in one.parts(ast.Call))
+    seeds = ("seed", "default_rng", "RandomState", "Random", *(("manual_seed",) if of_torch else ()))
     calls = [call for one in text.statements for call in one.parts(ast.Call)]
     seeding = [ast.unparse(call.func) for call in calls if called_name(call) in seeds]
     restores = any(called_name(call) in ("set_state", "setstate") for call in calls)

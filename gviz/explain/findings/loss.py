@@ -1108,10 +1108,12 @@ def _has_trained_numbers(survey: Survey, node: int) -> bool:
     array = _array_of_results(survey.timeline, node)
     if array is None:
         return False
-    named = (one for one in survey.nodes.values() if one.created.requires_grad and one.created.kind == "op")
-    results = (one for one in named if survey.timeline.info(one.node).name == array.source)
-    result = next(results, None)
-    return result is not None and not survey.optimized.isdisjoint(ancestors(survey.timeline, result.node))
+    for record in survey.ops("detach"):
+        at, source = survey.at(record), next(survey.sources(record), None)
+        if at is None or source is None or (at.path, at.line) != (array.detached.path, array.detached.line):
+            continue
+        return not survey.optimized.isdisjoint({source.node, *ancestors(survey.timeline, source.node)})
+    return False
 
 
 def _is_taken_gradient(timeline: Timeline, node: int) -> bool:
