@@ -30,6 +30,7 @@ for epoch in range(3):
 gen, critic = nn.Linear(3, 2), nn.Linear(2, 1)
 with torch.no_grad():
     critic.bias.fill_(-50.0)
+critic.requires_grad_(False)
 opt = torch.optim.SGD(gen.parameters(), lr=0.1)
 for i in range(3):
     loss = -F.relu(critic(gen(torch.randn(5, 3)))).mean()
