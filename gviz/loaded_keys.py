@@ -38,7 +38,7 @@ _TEXT = re.compile(
 class LoadedKeys:
     """A load into a module of class `kind`: the numbers of names and of keys.
 
-    `fitting` of the ignored keys have a name and a shape that the module wants if `added` replaces their beginning
+    `fitting` of the ignored keys have a name and a shape that the module wants (a lazy one takes any shape) if `added` replaces their beginning
     `removed`, and if they are taken from the dict `within` the state. `key` and `name` are an example; if none fits,
     they are the first key and name. `is_own` is whether all tensors given were those of the module itself.
     """
@@ -137,7 +137,7 @@ def _with_change(load: LoadedKeys, ignored: Mapping[str, Any], wanted: Mapping[s
             for removed, end in _splits(key) if isinstance(key, str) else ():
                 alike = by_end.get(end, ())
                 for added, name in alike if len(alike) <= _MOST_ALIKE else ():
-                    if wanted[name] is not None and wanted[name] == _shape(keys[key]):
+                    if (shape := _shape(keys[key])) is not None and wanted[name] in (None, shape):
                         fitting[removed, added].setdefault(name, key)
         for (removed, added), pairs in fitting.items():
             if (len(pairs), -len(removed + added)) > (best.fitting, -len(best.removed + best.added)):
@@ -165,5 +165,8 @@ def member(module: Any, name: str) -> Any:
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
-    shape = getattr(value, "shape", None)
-    return tuple(shape) if shape is not None else None
+    """Return the shape of a tensor; None if it has none, as a parameter of a lazy module before its first call."""
+    try:
+        return tuple(value.shape)
+    except Exception:  # PyTorch raises a RuntimeError for such a parameter; a state may have objects of any class
+        return None

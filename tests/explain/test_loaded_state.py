@@ -187,3 +187,40 @@ def test_a_load_is_read_from_its_warning(load):
 
 def test_other_warnings_are_no_loads():
     assert loaded_keys("load_state_dict of Net: 1 of 2 names") is None
+
+
+LAZY = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.LazyLinear(3), nn.ReLU(), nn.LazyLinear(1))
+other = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+net.load_state_dict({"model." + k: v for k, v in other.state_dict().items()}, strict=False)  #!
+net(torch.randn(4, 2)).sum().backward()
+"""
+ODD = """
+import torch
+from torch import nn
+class Odd:
+    @property
+    def shape(self):
+        raise ValueError("it has none")
+net = nn.Linear(2, 1)
+net.load_state_dict({"a.weight": Odd(), "b": object()}, strict=False)  #!
+net(torch.randn(4, 2)).sum().backward()
+"""
+
+
+@pytest.mark.torch
+def test_a_load_into_a_module_without_shapes_is_read_and_the_program_goes_on(checks):
+    outcome = checks.of_text(LAZY, "torch")
+    assert outcome.errors == []
+    (one,) = [one for one in outcome.found if one.finding.kind == "ignored-keys"]
+    assert one.level == "warning"
+    assert "keys begin with 'model.'" in one.finding.text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_load_of_objects_of_any_class_does_not_stop_the_program(engine, checks):
+    outcome = checks.of_text(ODD, engine)
+    assert outcome.errors == []
+    assert "ignored-keys" in [one.finding.kind for one in outcome.found]
