@@ -38,9 +38,10 @@ _TEXT = re.compile(
 class LoadedKeys:
     """A load into a module of class `kind`: the numbers of names and of keys.
 
-    `fitting` of the ignored keys have a name and a shape that the module wants (a lazy one takes any shape) if `added` replaces their beginning
-    `removed`, and if they are taken from the dict `within` the state. `key` and `name` are an example; if none fits,
-    they are the first key and name. `is_own` is whether all tensors given were those of the module itself.
+    `fitting` of the ignored keys have a name and a shape that the module wants if `added` replaces their beginning
+    `removed`, and if they are taken from the dict `within` the state; a lazy module takes any shape. `key` and `name`
+    are an example; if none fits, they are the first key and name. `is_own` is whether all tensors given were those of
+    the module itself.
     """
 
     kind: str
