@@ -20,10 +20,10 @@ from math import nan
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import LISTS, SAME_NUMBERS
+from gviz.explain.findings.unbounded_loss import Term, summands, summands_by_element
+from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.recording_overview import NodeRecord, Survey
 
-_CARRYING = SAME_NUMBERS | LISTS | {"add", "sum", "mean", "expand"}
 _MOST = 2_000
 """The most nodes of a loss that are searched."""
 
@@ -44,51 +44,23 @@ def wrong_log_scales(survey: Survey) -> Iterator[Finding | None]:
         root = survey.nodes.get(event.roots[0][0])
         if root is None or root.shape:
             continue
-        summands = _summands(survey, root)
-        found = (one for record in _exponentials(survey, root) if (one := _misfit(survey, record, summands)))
+        added = _summands(survey, root)
+        found = (one for record in _exponentials(survey, root) if (one := _misfit(survey, record, added)))
         if (finding := next(found, None)) is not None:
             yield finding
 
 
 def _summands(survey: Survey, root: NodeRecord) -> dict[int, _Summand]:
     """Return the tensors that a loss adds up, by node, and the sums between."""
-    found, waiting = dict[int, _Summand](), [(root, 1.0)]
+    found, waiting = dict[int, _Summand](), [Term(root)]
     while waiting and len(found) < _MOST:
-        record, factor = waiting.pop()
-        for source, times in _multiples(survey, record, factor):
-            if not source.created.requires_grad:
-                continue
-            if source.node in found:
-                found[source.node] = _Summand(nan, record)
-            else:
-                found[source.node] = _Summand(times, record)
-                waiting.append((source, times))
+        term = waiting.pop()
+        for one in summands_by_element(survey, term):
+            node, is_known = one.record.node, one.record.node in found
+            if one.record.created.requires_grad:
+                found[node] = _Summand(nan if is_known else one.factor, term.record)
+                waiting += [] if is_known else [one]
     return found
-
-
-def _multiples(survey: Survey, record: NodeRecord, factor: float) -> Iterator[tuple[NodeRecord, float]]:
-    """Yield the inputs of a linear operation, with the factor of their elements in a loss; nothing for any other."""
-    sources = list(survey.sources(record))
-    if record.op == "mean" and sources and sources[0].value is not None and record.value is not None:
-        yield sources[0], factor * record.value.size / max(sources[0].value.size, 1)
-    elif record.op in _CARRYING:
-        yield from ((source, factor) for source in sources)
-    elif record.op == "neg":
-        yield from ((source, -factor) for source in sources)
-    elif record.op == "sub":
-        yield from ((source, -factor if place else factor) for place, source in enumerate(sources))
-    elif record.op in ("mul", "div"):
-        yield from ((source, factor * times) for source, times in _by_number(record, sources))
-
-
-def _by_number(record: NodeRecord, sources: list[NodeRecord]) -> Iterator[tuple[NodeRecord, float]]:
-    """Yield the tensor that an operation multiplies or divides by a number, with the factor."""
-    for place, source in enumerate(sources):
-        others = [one for one in sources if one is not source]
-        stats = others[0].value.statistics() if len(others) == 1 and others[0].value is not None else None
-        is_number = len(others) == 1 and not others[0].shape and not others[0].created.requires_grad
-        if is_number and stats is not None and stats.min and (record.op == "mul" or place == 0):
-            yield source, stats.min if record.op == "mul" else 1 / stats.min
 
 
 def _exponentials(survey: Survey, root: NodeRecord) -> Iterator[NodeRecord]:
@@ -104,22 +76,22 @@ def _exponentials(survey: Survey, root: NodeRecord) -> Iterator[NodeRecord]:
                 waiting.append(source)
 
 
-def _misfit(survey: Survey, exponential: NodeRecord, summands: dict[int, _Summand]) -> Finding | None:
+def _misfit(survey: Survey, exponential: NodeRecord, added: dict[int, _Summand]) -> Finding | None:
     """Return what is wrong with the logarithm of a scale, if its term has the sign of the error that is scaled.
 
     Both must count alike: the weight of a logarithm is once or twice that of the square, or half of it.
     """
-    scaled = None if exponential.node in summands else _scaled(survey, exponential)  # a divergence has both
-    error = _error_of(survey, scaled[0], summands) if scaled is not None else None
+    scaled = None if exponential.node in added else _scaled(survey, exponential)  # a divergence has both
+    error = _error_of(survey, scaled[0], added) if scaled is not None else None
     source = next(survey.sources(exponential), None)
     if scaled is None or error is None or source is None:
         return None
     record, power = source, scaled[1]
-    while (summand := summands.get(record.node)) is None:
-        multiples = list(_multiples(survey, record, power))
-        if len(multiples) != 1:
+    while (summand := added.get(record.node)) is None:
+        below = [one for one in summands(survey, Term(record, power)) if one.record.created.requires_grad]
+        if len(below) != 1:
             return None
-        record, power = multiples[0]
+        record, power = below[0].record, below[0].factor
     ratio = summand.factor / error
     if not _LEAST_RATIO <= abs(ratio) <= _MOST_RATIO or (ratio > 0) != (power > 0):
         return None
@@ -148,10 +120,10 @@ def _scaled(survey: Survey, exponential: NodeRecord) -> tuple[NodeRecord, float]
     return None
 
 
-def _error_of(survey: Survey, scaled: NodeRecord, summands: dict[int, _Summand]) -> float | None:
+def _error_of(survey: Survey, scaled: NodeRecord, added: dict[int, _Summand]) -> float | None:
     """Return the factor in a loss of the square of what is scaled, or of a scaled square; None if there is none."""
-    if scaled.node in summands and any(_is_square(survey, source) for source in survey.sources(scaled)):
-        return summands[scaled.node].factor
+    if scaled.node in added and any(_is_square(survey, source) for source in survey.sources(scaled)):
+        return added[scaled.node].factor
     waiting, seen = deque([scaled]), {scaled.node}
     while waiting and len(seen) < _MOST_FOLLOWED:
         for node in survey.timeline.nodes.users(waiting.popleft().node):
@@ -159,8 +131,8 @@ def _error_of(survey: Survey, scaled: NodeRecord, summands: dict[int, _Summand])
             if user is None or node in seen or not user.created.requires_grad:
                 continue
             seen.add(node)
-            if user.node in summands and _is_square(survey, user):
-                return summands[user.node].factor
+            if user.node in added and _is_square(survey, user):
+                return added[user.node].factor
             waiting.append(user)
     return None
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from statistics import fmean
 
@@ -23,7 +23,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import renamed_call, summed_rows, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.loss import is_weighted_mean
-from gviz.explain.findings.unbounded_loss import Term, scalar_terms, summands
+from gviz.explain.findings.unbounded_loss import Term, scalar_terms, summands_by_element
 from gviz.explain.operation_sets import ELEMENTWISE, LOSSES, RESHAPING
 from gviz.explain.program_source import called_function
 from gviz.explain.recording_overview import NodeRecord, Survey
@@ -186,9 +186,7 @@ def _shares(survey: Survey, root: NodeRecord) -> list[_Share]:
             weight = abs(term.factor) / (size if kind == "mean" and size else 1)
             shares.setdefault(record.node, _Share(record, source.shape, weight))
             continue
-        below = summands(survey, term)
-        if record.op == "mean" and size and record.value is not None:
-            below = [replace(one, factor=one.factor * record.value.size / size) for one in below]
+        below = summands_by_element(survey, term)
         if record.op in ("mean", "sum") and below and below[0].record.shape:
             reduction = record
         waiting += [(one, reduction) for one in below if one.record.created.requires_grad]

@@ -205,6 +205,16 @@ def summands(survey: Survey, term: Term) -> list[Term]:
     return terms
 
 
+def summands_by_element(survey: Survey, term: Term) -> list[Term]:
+    """Return the terms of a sum or a multiple with the factor of each element: that of a mean is shared by all."""
+    record, source = term.record, next(survey.sources(term.record), None)
+    below = summands(survey, term)
+    sizes = [one.value.size for one in (record, source) if one is not None and one.value is not None]
+    if record.op != "mean" or len(sizes) < 2 or not sizes[1]:
+        return below
+    return [replace(one, factor=one.factor * sizes[0] / sizes[1]) for one in below]
+
+
 def _sign(factor: NodeRecord) -> float | None:
     """Return a number, or for a tensor of numbers of one sign that sign; None for any other."""
     stats = factor.value.statistics() if factor.value is not None else None
