@@ -81,8 +81,9 @@ def unread_variables(survey: Survey) -> Iterator[Finding | None]:
             unread = (one for one in known.unread if purpose.names.match(one.name))
             one = next((one for one in unread if one.is_given or purpose.is_assigned), None)
             if one is not None and any(map(purpose.needs.search, known.read)):
-                where = "" if function == "<module>" else f" in {shown(function)}"
-                text = titled(f"{{}} is never read{where.replace('{', '{{').replace('}', '}}')}", shown(one.name))
+                text = titled("{} is never read in {}", shown(one.name), shown(function))
+                if function == "<module>":
+                    text = titled("{} is never read", shown(one.name))
                 part = Finding("beside", purpose.means, 0)
                 yield Finding("unread", text, survey.end, 0, (part,), purpose.fix, one.at, suspected=True)
 
