@@ -835,8 +835,7 @@ def called_before(timeline: Timeline, frames: Sequence[Frame], *names: str) -> F
         if source is None:
             continue
         text, here = source
-        own = _function_of(here)
-        before = (one for one in text.statements if one.first < here.first and _function_of(one) is own)
+        before = (one for one in text.by_function[_function_of(here)] if one.first < here.first)
         calling = [one for one in before if any(called_name(call) in names for call in one.parts(ast.Call))]
         if calling:
             return frame_of(frame, calling[-1].first, text)
