@@ -122,13 +122,13 @@ INSIDE = {
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
         findings.error findings.mismatch findings.lost_update findings.module_flag
-        findings.constant_condition
+        findings.constant_condition findings.recurrent_output
         findings.no_gradient findings.optimizer_step findings.gradient_sources findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.loss findings.loop
         findings.vanishing_exploding findings.parameters findings.loaded_state findings.train_eval_mode
         findings.attention_mask findings.contrastive findings.prediction_range findings.unbounded_loss
         findings.unread_variable findings.log_scale
-        findings.loss_terms findings.sample_order findings.changed_data findings.noise_target findings.padded_sequence
+        findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
         findings.custom_function findings.data_layout findings.checkpoint findings.second_derivatives finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",
     "engine": """

@@ -1,4 +1,4 @@
-"""The last step of padded sequences, which is padding for the shorter ones, and steps that are not."""
+"""The last step of padded sequences and the first of the backward direction, and steps that are the right ones."""
 
 import pytest
 

@@ -1,10 +1,13 @@
-"""The last step of a padded sequence, which is padding for all sequences but the longest.
+"""The step of a recurrent layer's output that a program reads, where that step is the wrong one.
 
-Idea. A recurrent layer gives a result for each step. ``out[:, -1]`` takes the last one of the longest sequence of the
-batch. For a shorter sequence it is a zero that `pad_packed_sequence` filled in, or a result for padding.
+Padding. A recurrent layer gives a result for each step. ``out[:, -1]`` takes the last one of the longest sequence of
+the batch. For a shorter sequence it is a zero that `pad_packed_sequence` filled in, or a result for padding. Of the
+lengths 3, 5 and 7, it has 2 rows that do not depend on their sequences. The last step is
+``out[torch.arange(3), lengths - 1]``, or the final state that the layer returns.
 
-Example. Of the lengths 3, 5 and 7, ``out[:, -1]`` has 2 rows of zeros: they do not depend on their sequences. The last
-step is ``out[torch.arange(3), lengths - 1]``, or the final state that the layer returns.
+Directions. The backward direction of a bidirectional layer starts at the end. ``out[:, -1]`` reads it there, where it
+has seen one step, and its state before that was zero: ``weight_hh_l0_reverse`` gets the gradient zero, and
+``weight_ih_l0_reverse`` does not. The final states of both directions are in the state that the layer returns.
 
 Limits. Without packing, the padding is known only from an index with its elements, or from the lengths that
 `pad_sequence` got; there, the layer sees the padding and may have learned to keep its state, so it is a note.
@@ -12,13 +15,22 @@ Limits. Without packing, the padding is known only from an index with its elemen
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Callable, Iterator
 
-from gviz.explain.display_names import label, label_at, titled
+from gviz.events import GradAccumulated
+from gviz.explain.display_names import innermost, label, label_at, titled
 from gviz.explain.edit import last_steps
 from gviz.explain.finding import Finding, Number
+from gviz.explain.grad_history import is_zero
+from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING
 from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.trace.graph_state import NodeInfo
+from gviz.trace.timeline import Timeline
+
+# The last step of a padded sequence
 
 _STEPS = frozenset({"select", "slice"})
 _SAME_STEPS = DROPOUTS | {
@@ -203,3 +215,81 @@ def _ending_in_zeros(survey: Survey, record: NodeRecord, before: int, steps: int
         return 0
     by_step = array if array.shape[0] == steps else array.swapaxes(0, 1)
     return int((~by_step[-1].any(-1) & by_step[0].any(-1)).sum())
+
+
+# The first step of the backward direction
+
+_OF_REVERSE = re.compile(r"weight_hh(?=_l\d+_reverse$)")
+_NEAR = 8
+"""How far apart in the recording the parameters of one layer are at most."""
+
+_READING = frozenset({"select", "slice", "gather", "index", "getitem"})
+_MOST_SEARCHED = 5_000
+
+
+def reverse_direction(question: Question) -> Finding | None:
+    """Return why the gradient of a backward direction's ``weight_hh`` is zero, if only its first step is read."""
+    timeline, node, last = question.timeline, question.node, question.output.parts[-1].seq
+    if _OF_REVERSE.search(question.info.name) is None or not _is_trained_by_input(timeline, question):
+        return None
+    read = next(_reads(timeline, node, last), None) if _ran_steps(timeline, node, last) else None
+    if read is None:
+        return None
+    text = titled("{} gets zero: only the first step of its direction is read", label(timeline, node))
+    seen = (
+        "the backward direction starts at the end of the sequence: there it has seen one step, and the state was zero"
+    )
+    part = Finding("computed", seen, last, node)
+    fix = "the final states of both directions: _, h = gru(x), or _, (h, c) = lstm(x); torch.cat([h[-2], h[-1]], 1)"
+    return Finding("last-of-reverse", text, last, node, (part,), fix, innermost(read))
+
+
+def _is_trained_by_input(timeline: Timeline, question: Question) -> bool:
+    """Return whether the ``weight_ih`` of the same direction has got a gradient that is not zero."""
+    place, name = timeline.nodes.place_of(question.node), _OF_REVERSE.sub("weight_ih", question.info.name)
+    near = timeline.nodes[max(place - _NEAR, 0) : place + _NEAR + 1]
+    own = (node for node in near if timeline.info(node).name == name)
+    events = (timeline.event(seq) for node in own for seq in timeline.events_of(node))
+    return any(isinstance(event, GradAccumulated) and not is_zero(event.part) for event in events)
+
+
+def _ran_steps(timeline: Timeline, node: int, end: int) -> bool:
+    """Return whether the last call of the layer of a parameter ran several steps.
+
+    Either one operation ran them all, and its result has steps, or each step multiplied by the weight, which may have
+    been transposed once.
+    """
+    uses = [timeline.info(user) for user in timeline.nodes.users(node, end)]
+    own = [use for use in uses if use.created.scope == uses[-1].created.scope]
+    transposed = [user for use in own if use.op.base_name == "t" for user in timeline.nodes.users(use.node, end)]
+    if len(own) > 1 or len(transposed) > 1:
+        return True
+    shapes = [output.value.shape for use in own for output in use.created.outputs if output.value is not None]
+    return any(len(shape) == 3 and min(shape[:2]) > 1 for shape in shapes)
+
+
+def _reads(timeline: Timeline, node: int, end: int) -> Iterator[NodeInfo]:
+    """Yield the operations that select a step of what a parameter made in its last iteration, outside of its module."""
+    uses = [timeline.info(user) for user in timeline.nodes.users(node, end)]
+    waiting = deque(use for use in uses if use.iteration == uses[-1].iteration)
+    own, seen = uses[-1].created.scope if uses else 0, {use.node for use in waiting}
+    while waiting and len(seen) < _MOST_SEARCHED:
+        info = waiting.popleft()
+        if info.created.scope != own and info.op.base_name in _READING and _takes_the_end(timeline, info):
+            yield info
+        for user in timeline.nodes.users(info.node, end):
+            if user not in seen:
+                seen.add(user)
+                waiting.append(timeline.info(user))
+
+
+def _takes_the_end(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether an operation selects the last of several steps; of an index with tensors, that is not known."""
+    source = timeline.info(info.created.inputs[0][0]) if info.created.inputs and info.created.inputs[0][0] else None
+    value, attrs = source.created.first_value if source is not None else None, dict(info.created.attrs)
+    if value is None or len(value.shape) != 3 or min(value.shape[:2]) < 2:
+        return False
+    dim, index = attrs.get("dim"), attrs.get("index", attrs.get("start"))
+    if info.op.base_name not in ("select", "slice") or not isinstance(dim, int) or not isinstance(index, int):
+        return True
+    return dim < 2 and index % value.shape[dim] == value.shape[dim] - 1

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from gviz.events import GradAccumulated, GradFlowed, ScopeEntered, StorageWritten
+from gviz.events import GradFlowed, ScopeEntered, StorageWritten
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
@@ -18,6 +17,7 @@ from gviz.explain.display_names import innermost, label, label_at, titled
 from gviz.explain.edit import operand as operand_edit
 from gviz.explain.edit import renamed_call, without_call
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.recurrent_output import reverse_direction
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
 from gviz.explain.node_question import Question
@@ -88,7 +88,7 @@ def _origin_of_zeros(timeline: Timeline, question: Question, output: OutputState
         return _underflowed(timeline, question.node, *lost)
     if not all(is_zero(one.value) for one in output.parts):
         return _cancelled(timeline, question.node, output.parts)
-    if (unread := _of_reverse_direction(timeline, question, last)) is not None:
+    if (unread := reverse_direction(question)) is not None:
         return unread
     end = _end_of(timeline, part)
     if not end.part.source:
@@ -99,90 +99,6 @@ def _origin_of_zeros(timeline: Timeline, question: Question, output: OutputState
     if end.size:
         return _zeroed_by_rule(timeline, question, end.part, end.size)
     return _cancelled(timeline, end.part.source, end.cancel) if end.cancel else None
-
-
-# The backward direction of a recurrent layer, read only at its first step
-#
-# That direction starts at the end of the sequence. What it gives there, as ``out[:, -1]`` reads it, has seen one step:
-# its state was still zero, so ``weight_hh_l0_reverse`` gets the gradient zero, and ``weight_ih_l0_reverse`` does not.
-
-_OF_REVERSE = re.compile(r"weight_hh(_l\d+_reverse)$")
-_NEAR = 8
-"""How far apart in the recording the parameters of one layer are at most."""
-
-_READING = frozenset({"select", "slice", "gather", "index", "getitem"})
-_MOST_SEARCHED = 5_000
-
-
-def _of_reverse_direction(timeline: Timeline, question: Question, last: int) -> Finding | None:
-    """Return what is wrong if a program reads the backward direction only where it starts."""
-    match = _OF_REVERSE.search(question.info.name)
-    place = timeline.nodes.place_of(question.node)
-    near = timeline.nodes[max(place - _NEAR, 0) : place + _NEAR + 1] if match is not None else ()
-    of_input = question.info.name.replace("weight_hh", "weight_ih")
-    events = (
-        timeline.event(seq) for node in near if timeline.info(node).name == of_input for seq in timeline.events_of(node)
-    )
-    if all(is_zero(event.part) for event in events if isinstance(event, GradAccumulated)):
-        return None
-    read = next(_reads(timeline, question.node, last), None) if _ran_steps(timeline, question.node, last) else None
-    if read is None:
-        return None
-    at = innermost(read)
-    text = titled("{} gets zero: only the first step of its direction is read", label(timeline, question.node))
-    seen = (
-        "the backward direction starts at the end of the sequence: there it has seen one step, and the state was zero"
-    )
-    part = Finding("computed", seen, last, question.node)
-    fix = "the final states of both directions: _, h = gru(x), or _, (h, c) = lstm(x); torch.cat([h[-2], h[-1]], 1)"
-    return Finding("last-of-reverse", text, last, question.node, (part,), fix, at)
-
-
-def _reads(timeline: Timeline, node: int, end: int) -> Iterator[NodeInfo]:
-    """Yield the operations that select something of what a parameter made in its last iteration, not in its module."""
-    uses = [timeline.info(user) for user in timeline.nodes.users(node, end)]
-    waiting = deque(use for use in uses if use.iteration == uses[-1].iteration)
-    own, seen = uses[-1].created.scope if uses else 0, {use.node for use in waiting}
-    while waiting and len(seen) < _MOST_SEARCHED:
-        info = waiting.popleft()
-        if info.created.scope != own and info.op.base_name in _READING and _has_steps(timeline, info):
-            yield info
-        for user in timeline.nodes.users(info.node, end):
-            if user not in seen:
-                seen.add(user)
-                waiting.append(timeline.info(user))
-
-
-def _ran_steps(timeline: Timeline, node: int, end: int) -> bool:
-    """Return whether a call of the layer of a parameter ran several steps: several uses, or a result with steps."""
-    uses = [timeline.info(user) for user in timeline.nodes.users(node, end)]
-    last = [use for use in uses if use.created.scope == uses[-1].created.scope]
-    if len(last) > 1:
-        return True
-    while len(last) == 1 and last[0].created.scope == uses[-1].created.scope:
-        shapes = [output.value.shape for output in last[0].created.outputs if output.value is not None]
-        if any(len(shape) == 3 and min(shape[:2]) > 1 for shape in shapes):
-            return True
-        last = [timeline.info(user) for user in timeline.nodes.users(last[0].node, end)]
-    return len({use.node for use in last if use.op.base_name == last[0].op.base_name}) > 1 if last else False
-
-
-def _takes_the_end(info: NodeInfo, shape: tuple[int, ...]) -> bool:
-    """Return whether an operation selects the last step; of an index with tensors, that is not known."""
-    attrs = dict(info.created.attrs)
-    dim, index = attrs.get("dim"), attrs.get("index", attrs.get("start"))
-    if info.op.base_name not in ("select", "slice") or not isinstance(dim, int) or not isinstance(index, int):
-        return True
-    return dim < 2 and index % shape[dim] == shape[dim] - 1
-
-
-def _has_steps(timeline: Timeline, info: NodeInfo) -> bool:
-    """Return whether an operation reads a batch of several sequences of several steps."""
-    source = timeline.info(info.created.inputs[0][0]) if info.created.inputs and info.created.inputs[0][0] else None
-    value = source.created.first_value if source is not None else None
-    return (
-        value is not None and len(value.shape) == 3 and min(value.shape[:2]) > 1 and _takes_the_end(info, value.shape)
-    )
 
 
 class _End(NamedTuple):
@@ -538,13 +454,14 @@ def _is_maximized(timeline: Timeline, info: NodeInfo, pass_nr: int) -> bool:
 
 
 _MOST_BETWEEN = 8
+_MOST_ALIKE = 5_000
 
 
 def _was_always_off(timeline: Timeline, info: NodeInfo) -> bool:
     """Return whether an activation was off everywhere whenever its line ran: then nothing is lost without it."""
     origins = timeline.nodes.origins
     places = (origins.stack == info.created.stack).nonzero()[0].tolist()
-    alike = (timeline.info(timeline.nodes[place]) for place in places[:_MOST_SEARCHED])
+    alike = (timeline.info(timeline.nodes[place]) for place in places[:_MOST_ALIKE])
     return all(_inactive(one) == 1.0 for one in alike if one.op == info.op)
 
 
