@@ -30,12 +30,18 @@ WRONG = {
     "a flow from noise": "u = y * torch.exp(s) + m\ndet = -s.sum(1)  #!\nloss = -(-0.5 * u.pow(2).sum(1) + det).mean()",
     "half a variance": "err = (y - m).pow(2) * torch.exp(-s)\nloss = (0.5 * err - 0.5 * s).mean()  #!",
     "a divisor": "err = ((y - m) / torch.exp(s)).pow(2)\nloss = (0.5 * err - s).mean()  #!",
+    "a reciprocal": "err = ((y - m) * torch.reciprocal(torch.exp(s))).pow(2)\nloss = (0.5 * err - s).mean()  #!",
 }
 RIGHT = {
     "a flow to noise": "u = (y - m) * torch.exp(-s)\ndet = -s.sum(1)\nloss = -(-0.5 * u.pow(2).sum(1) + det).mean()",
     "a flow from noise": "u = y * torch.exp(s) + m\ndet = s.sum(1)\nloss = -(-0.5 * u.pow(2).sum(1) + det).mean()",
     "half a variance": "err = (y - m).pow(2) * torch.exp(-s)\nloss = (0.5 * err + 0.5 * s).mean()",
     "a divisor": "err = ((y - m) / torch.exp(s)).pow(2)\nloss = (0.5 * err + s).mean()",
+    "a reciprocal": "err = ((y - m) * torch.reciprocal(torch.exp(s))).pow(2)\nloss = (0.5 * err + s).mean()",
+    "a small penalty": "z = m + torch.exp(s) * torch.randn(16, 2)\nloss = (z - y).pow(2).mean() + 0.01 * s.mean()",
+    "two terms": "err = (y - m).pow(2) * torch.exp(-s)\nloss = (0.5 * err + 0.5 * s).mean() - 0.3 * s.mean()",
+    "two terms in another order": "err = (y - m).pow(2) * torch.exp(-s)\n"
+    "loss = -0.3 * s.mean() + (0.5 * err + 0.5 * s).mean()",
     "a divergence": "z = m + torch.exp(0.5 * s) * torch.randn(16, 2)\n"
     "kl = -0.5 * (1 + s - m.pow(2) - s.exp()).sum(1).mean()\nloss = (z - y).pow(2).sum(1).mean() + kl",
     "a bonus for entropy": "z = m + torch.exp(s) * torch.randn(16, 2)\nloss = (z - y).pow(2).mean() - 0.1 * s.mean()",

@@ -142,9 +142,9 @@ torch.manual_seed(0)
 emb, rnn, fc = nn.Embedding(9, 4, padding_idx=0), nn.GRU(4, 6, batch_first=True), nn.Linear(6, 2)
 opt = torch.optim.Adam([*emb.parameters(), *rnn.parameters(), *fc.parameters()], lr=0.01)
 for epoch in range(2):
-    rows = [torch.randint(1, 9, (SIZE,)) for n in range(16)]
+    rows = [torch.randint(1, 9, (SIZE,)) for n in range(64)]
     out, _ = rnn(emb(pad_sequence(rows, batch_first=True)))
-    loss = nn.functional.cross_entropy(fc(out[:, -1]), torch.arange(16) % 2)  #!
+    loss = nn.functional.cross_entropy(fc(out[:, -1]), torch.arange(64) % 2)  #!
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -153,14 +153,15 @@ for epoch in range(2):
 
 @pytest.mark.parametrize("engine", TORCH)  # the built-in engine writes row by row, which is not known as padding
 def test_padded_tokens_are_known_without_their_numbers(engine, checks):
-    assert_found(LONG.replace("SIZE", "30 - n"), ["15 of 16 sequences of"], engine, checks, "note")
-    assert found_in(LONG.replace("SIZE", "30"), engine, checks) == []
+    assert_found(LONG.replace("SIZE", "70 - n"), ["63 of 64 sequences of"], engine, checks, "note")
+    assert found_in(LONG.replace("SIZE", "70"), engine, checks) == []
 
 
 BIDIRECTIONAL = """
 import torch
 from torch import nn
 torch.manual_seed(0)
+F = nn.functional
 rnn = LAYER
 fc = nn.Linear(WIDTH, 3)
 opt = torch.optim.Adam([*rnn.parameters(), *fc.parameters()], lr=0.01)
@@ -185,8 +186,11 @@ def bidirectional(last, layer="nn.LSTM(5, 8, batch_first=True, bidirectional=Tru
         bidirectional("out[:, -1, :]"),
         bidirectional("out[:, 6]", "nn.GRU(5, 8, num_layers=2, batch_first=True, bidirectional=True)"),
         bidirectional("out.gather(1, torch.full((12, 1, 16), 6)).squeeze(1)"),
+        bidirectional("out[:, -1] + first").replace(
+            "    loss =", "    first = F.pad(out[:, 0, :8], (0, 8))\n    loss ="
+        ),
     ],
-    ids=["lstm", "two layers", "gather"],
+    ids=["lstm", "two layers", "gather", "the first step of the other direction"],
 )
 def test_a_direction_that_is_read_where_it_starts_is_found(text, engine, checks):
     (one,) = checks.of_text(text, engine).found
@@ -204,8 +208,18 @@ def test_a_direction_that_is_read_where_it_starts_is_found(text, engine, checks)
         bidirectional("torch.cat([out[:, -1, :8], out[:, 0, 8:]], 1)"),
         bidirectional("out[:, -1]", "nn.LSTM(5, 8, batch_first=True)", 8),
         bidirectional("out[:, -1]").replace("12, 7, 5", "12, 1, 5"),
+        bidirectional("out.view(4, 3, 16)[:, -1].repeat(3, 1)").replace("12, 7, 5", "12, 1, 5"),
+        bidirectional("out[:, -1, :8]", width=8),
     ],
-    ids=["final states", "mean", "each at its end", "one direction", "one step"],
+    ids=[
+        "final states",
+        "mean",
+        "each at its end",
+        "one direction",
+        "one step",
+        "one step as several",
+        "forwards only",
+    ],
 )
 def test_both_directions_that_are_read_at_their_ends_are_no_finding(text, engine, checks):
     assert [str(one) for one in checks.of_text(text, engine).found if one.finding.kind == "last-of-reverse"] == []

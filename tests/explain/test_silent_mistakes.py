@@ -26,6 +26,47 @@ for epoch in range(3):
             opt.step()
             opt.zero_grad()
 """,
+    "a sum with weights of the columns": """
+net, x, y = nn.Linear(3, 3), torch.randn(32, 3), torch.randn(32, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.001)
+weight = torch.tensor([0.5, 0.3, 0.2])
+for i in range(3):
+    loss = (weight * (net(x) - y).pow(2)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "an advantage in one mean with its error": """
+actor, critic = nn.Linear(3, 2), nn.Linear(3, 1)
+opt = torch.optim.SGD([*actor.parameters(), *critic.parameters()], lr=0.01)
+for i in range(3):
+    x, ret = torch.randn(6, 3), torch.randn(6)
+    adv = ret - critic(x)[:, 0]
+    log_prob = F.log_softmax(actor(x), 1)[:, 0]
+    loss = (0.5 * adv.pow(2) - log_prob * adv).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a step under two conditions": """
+net, train = nn.Linear(3, 1), False
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(6):
+    loss = net(torch.randn(4, 3)).pow(2).mean()
+    loss.backward()
+    if train:
+        if (i + 1) % 2 == 0:
+            opt.step()
+""",
+    "a step that a switch turns off": """
+net, dry = nn.Linear(3, 1), True
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(6):
+    loss = net(torch.randn(4, 3)).pow(2).mean()
+    loss.backward()
+    if not dry:
+        opt.step()
+""",
     "a hinge that is to grow": """
 gen, critic = nn.Linear(3, 2), nn.Linear(2, 1)
 with torch.no_grad():
@@ -849,6 +890,34 @@ EXPECTED = {
         "a step after the last batch",
         "if (i + 1) % 8",
     ),
+    "a sum with weights of the columns": (
+        "note",
+        "summed-loss",
+        ["adds up 32 rows", "every gradient is 32 times that of the mean"],
+        "reduction='mean'",
+        "loss = (weight",
+    ),
+    "an advantage in one mean with its error": (
+        "note",
+        "reaches-other-part",
+        ["which has its own loss"],
+        "adv.detach()",
+        "loss = (0.5",
+    ),
+    "a step under two conditions": (
+        "note",
+        "never-stepped",
+        ["got gradients in 6 passes, and nothing has updated it"],
+        "optimizer.step() after backward()",
+        "loss.backward()",
+    ),
+    "a step that a switch turns off": (
+        "note",
+        "never-stepped",
+        ["opt.step() never ran: not dry was not true in any of 6 passes"],
+        "a condition that comes true, if it is to learn",
+        "if not dry",
+    ),
     "a hinge that is to grow": (
         "warning",
         "dead-units",
@@ -1367,6 +1436,22 @@ for i in range(3):
     loss.backward()
     opt.step()
 """,
+    "a record that is unpacked": """
+from typing import NamedTuple
+class Batch(NamedTuple):
+    state: torch.Tensor
+    done: torch.Tensor = torch.zeros(5)
+net, gamma = nn.Linear(3, 2), 0.9
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    state, ended = Batch(torch.randn(5, 3))
+    with torch.no_grad():
+        target = 1.0 + gamma * net(state + 1).max(1).values * (1 - ended)
+    loss = F.mse_loss(net(state)[:, 0], target)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a record with a flag": """
 from typing import NamedTuple
 class Batch(NamedTuple):
@@ -1379,18 +1464,6 @@ for i in range(3):
     with torch.no_grad():
         target = 1.0 + gamma * net(b.state + 1).max(1).values * (1 - b.done)
     loss = F.mse_loss(net(b.state)[:, 0], target)
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-""",
-    "a gate with advantages of both signs": """
-net = nn.Linear(3, 1)
-with torch.no_grad():
-    net.bias.fill_(5.0)
-opt = torch.optim.SGD(net.parameters(), lr=0.001)
-advantage = torch.tensor([[1.0], [-1.0], [2.0], [-2.0]])
-for i in range(3):
-    loss = -(F.relu(net(torch.randn(4, 3))) * advantage).mean()
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -1434,38 +1507,39 @@ for i in range(3):
     loss.backward()
     opt.step()
 """,
-    "a mask that another layer reads": """
+    "lengths that another layer reads": """
 class Plain(nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = nn.Linear(3, 3)
-    def forward(self, x, mask):
-        return torch.tanh(self.body(x))
+        self.lstm = nn.LSTM(3, 3, batch_first=True)
+    def forward(self, x, lengths):
+        return self.lstm(x)[0]
 class Pooled(nn.Module):
-    def forward(self, x, mask):
+    def forward(self, x, lengths):
+        mask = (torch.arange(5)[None] < lengths[:, None]).float()
         return (x * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
 layers = nn.ModuleList([Plain(), Pooled()])
 opt = torch.optim.SGD(layers.parameters(), lr=0.1)
 for i in range(3):
-    h, mask = torch.randn(4, 5, 3), torch.tensor([[1.0, 1.0, 1.0, 0.0, 0.0]] * 4)
+    h, lengths = torch.randn(4, 5, 3), torch.tensor([5, 4, 3, 3])
     for layer in layers:
-        h = layer(h, mask)
+        h = layer(h, lengths)
     loss = F.cross_entropy(h, torch.tensor([0, 1, 0, 1]))
     opt.zero_grad()
     loss.backward()
     opt.step()
 """,
-    "a mask for other callers": """
+    "lengths for other callers": """
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = nn.Linear(3, 2)
-    def forward(self, x, mask=None):
-        return self.body(x)
+        self.lstm = nn.LSTM(3, 2, batch_first=True)
+    def forward(self, x, lengths=None):
+        return self.lstm(x)[0][:, -1]
 net = Net()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for i in range(3):
-    loss = F.cross_entropy(net(torch.randn(4, 3)), torch.tensor([0, 1, 0, 1]))
+    loss = F.cross_entropy(net(torch.randn(4, 5, 3)), torch.tensor([0, 1, 0, 1]))
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -2858,3 +2932,35 @@ def test_the_uses_of_a_hooked_tensor_are_those_of_one_iteration(engine, checks):
     assert one.kind == "changed-by-hook"
     assert "uses" not in "\n".join(row for _, row, _ in lines(one))
     assert "view_as" not in one.fix
+
+
+HINGE = """
+gen, critic = nn.Linear(3, 2), nn.Linear(2, 1)
+critic.requires_grad_(False)
+critic.bias.fill_(-50.0)
+opt = torch.optim.SGD(gen.parameters(), lr=0.1)
+factor = FACTOR
+for i in range(3):
+    CHANGE
+    loss = -(F.relu(critic(gen(torch.randn(4, 3)))) * factor).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("factor", "change", "says", "has_edit"),
+    [
+        ("torch.ones(4, 1)", "pass", "is to grow, and is flat below 0", True),
+        ("torch.ones(4, 1)", "critic.bias.fill_(50.0 - 60.0 * i)", "is to grow, and is flat below 0", False),
+        ("torch.tensor([[1.0], [-1.0], [2.0], [-2.0]])", "pass", "is off everywhere", False),
+    ],
+    ids=["always off", "on at first", "of both signs"],
+)
+def test_a_hinge_is_left_out_only_if_it_is_always_off_and_to_grow(factor, change, says, has_edit, engine, checks):
+    text = HEAD + HINGE.replace("FACTOR", factor).replace("CHANGE", change)
+    found = [one.finding for one in checks.of_text(text, engine).found if one.finding.kind == "dead-units"]
+    assert says in found[0].text
+    assert (found[0].edit is not None) is has_edit
