@@ -23,6 +23,7 @@ from gviz.events import (
     OptimizerStarted,
     OptimizerStepped,
     RequiresGradSet,
+    StepStarted,
     StorageWritten,
 )
 from gviz.explain.display_names import at_text, innermost, label, own_frame, titled
@@ -966,11 +967,16 @@ def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _are_used_together(timeline: Timeline, *nodes: int) -> bool:
-    """Return whether two parameters are the two biases of a recurrent layer, or inputs of one operation."""
+    """Return whether two parameters are the two biases of a recurrent layer, or inputs of one operation.
+
+    An operation that backward did not go through, as one that only compares them, does not count.
+    """
     names = {timeline.info(node).name for node in nodes}
     users = [set(timeline.nodes.users(node)) for node in nodes]
     are_biases = len(names) == 2 and len({name.replace("bias_hh", "bias_ih") for name in names}) == 1
-    return are_biases or not users[0].isdisjoint(users[1])
+    return are_biases or any(
+        isinstance(timeline.event(n), StepStarted) for user in users[0] & users[1] for n in timeline.events_of(user)
+    )
 
 
 def _has_one_size(timeline: Timeline, value: Value) -> bool:
@@ -985,7 +991,7 @@ def _apart_finding(survey: Survey, seq: int, first: int, event: GradSet) -> Find
     timeline = survey.timeline
     one, other = timeline.info(first), timeline.info(event.node)
     text = titled(
-        "{} and {} get the same gradient, but have different values",
+        "{} and {} get the same gradient, but differ",
         label(timeline, first),
         label(timeline, event.node),
     )
