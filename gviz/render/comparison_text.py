@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from gviz.compare.alignment import Pair
 from gviz.compare.compared_iteration import Side
@@ -146,10 +147,10 @@ def paired_rows(
 ) -> Iterator[tuple[Pair, str]]:
     """Yield the same rows, each with its pair of nodes. `clip` shortens texts that are too long for a column.
 
-    `expected` has the indices of differences that are expected. Pairs with only such ones have the sign ``:`` and the
-    word ``own``.
+    If a name is too long for the column of one side, each name is only written once: see `_Merged`. `expected` has the
+    indices of differences that are expected. Pairs with only such ones have the sign ``:`` and the word ``own``.
     """
-    column = column_of(width)
+    column, merged = column_of(width), _merged(comparison, width, clip)
     by_pair: dict[Pair, list[Difference]] = defaultdict(list)
     unexpected: set[Pair] = set()
     for at, difference in enumerate(comparison.differences):
@@ -159,20 +160,87 @@ def paired_rows(
     for pair in comparison.pairs:
         differences = by_pair[pair]
         if everything or differences:
-            left, right = [
-                _cell(side, node, column, clip) for side, node in zip((comparison.a, comparison.b), pair, strict=True)
-            ]
             own = bool(differences) and pair not in unexpected
             words = [*(["own"] if own else []), *map(_words, differences)]
             text = ", ".join(dict.fromkeys(filter(None, words)))
             mark = ":" if own and all(pair) else _mark(pair, differences)
+            if merged is not None:
+                yield pair, f"{merged.cells(pair, mark)} {text.replace(' by ', ' ')}".rstrip()
+                continue
+            left, right = [
+                _cell(side, node, column, clip) for side, node in zip((comparison.a, comparison.b), pair, strict=True)
+            ]
             yield pair, f"{left:<{column}} {mark} {right:<{column}} {text}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """A table in which a name and a value that both sides share are written once, because two would not fit::
+
+    iteration 1 | iteration 2                    differ by
+    #3 | #3  embedding_projection.weight  (16,8) value 0.00611, gradient 0.105
+    #1 | #19 x                             (5,8) value 3.5
+    """
+
+    comparison: Comparison
+    clip: Clip
+    numbers: tuple[int, int]
+    """The characters for the numbers of the nodes of each side."""
+    node: int
+    """The characters for a name and a value."""
+
+    def cells(self, pair: Pair, mark: str) -> str:
+        """Return the row of a pair without its differences."""
+        (a, _, _), (b, _, _) = _both_parts(self.comparison, pair)
+        name, value = _merged_texts(self.comparison, pair)
+        if len(name) + 1 + len(value) > self.node:
+            name, value = self.clip(name, self.node - 1), ""  # the names of two rows must stay different
+        left, right = self.numbers
+        return f"{a:<{left}} {mark} {b:<{right}} {name} {value:>{self.node - 1 - len(name)}}"
+
+    def heading(self, a: str, b: str) -> str:
+        """Return the heading: the names of both sides, and what the last column shows."""
+        return f"{f'{a} | {b}':<{sum(self.numbers) + 3 + 1 + self.node}} differ by"
+
+
+def _merged(comparison: Comparison, width: int, clip: Clip) -> _Merged | None:
+    """Return the table with names that are written once; None if two columns have room for all names."""
+    rows = [_both_parts(comparison, pair) for pair in comparison.pairs]
+    longest = max((len(f"{number} {name}") for row in rows for number, name, _ in row), default=0)
+    if longest <= column_of(width) - 1 - VALUE_WIDTH:
+        return None
+    numbers = max(len(a[0]) for a, _ in rows), max(len(b[0]) for _, b in rows)
+    node = max(len(" ".join(_merged_texts(comparison, pair))) for pair in comparison.pairs)
+    room = width - sum(numbers) - 3 - 1 - 1 - _WORDS_WIDTH
+    return _Merged(comparison, clip, numbers, max(min(node, room), VALUE_WIDTH))
+
+
+def _merged_texts(comparison: Comparison, pair: Pair) -> tuple[str, str]:
+    """Return the name and the value of a pair, both of each if they differ."""
+    (_, *one), (_, *other) = _both_parts(comparison, pair)
+    name, value = (" | ".join(dict.fromkeys(filter(None, both))) for both in zip(one, other, strict=True))
+    return name, value
+
+
+def _both_parts(comparison: Comparison, pair: Pair) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
+    return _parts(comparison.a, pair[0]), _parts(comparison.b, pair[1])
+
+
+def _parts(side: Side, node: int) -> tuple[str, str, str]:
+    """Return the number of a node, its name and its value; empty texts for no node."""
+    if not node:
+        return "", "", ""
+    number, _, name = label(side.timeline, node).partition(" ")
+    values = side.values[node]
+    return number, name, value_text.short(values[0], VALUE_WIDTH) if values else ""
 
 
 def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH, *, clip: Clip = clipped) -> str:
     """Return the heading of the columns: the names of the two recordings."""
-    column = column_of(width)
+    column, merged = column_of(width), _merged(comparison, width, clip)
     left, right = titles(comparison, a, b, column, clip=clip)
+    if merged is not None:
+        return merged.heading(left, right)
     return f"{left:<{column}}   {right}".rstrip()
 
 
@@ -301,6 +369,5 @@ def _mark(pair: Pair, differences: Sequence[Difference]) -> str:
 def _cell(side: Side, node: int, width: int, clip: Clip) -> str:
     if not node:
         return ""
-    values, name = side.values[node], width - 1 - VALUE_WIDTH
-    value = value_text.short(values[0], VALUE_WIDTH) if values else ""
-    return f"{clip(label(side.timeline, node), name):<{name}} {value}"
+    name = width - 1 - VALUE_WIDTH
+    return f"{clip(label(side.timeline, node), name):<{name}} {_parts(side, node)[2]}"

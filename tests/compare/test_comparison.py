@@ -14,7 +14,7 @@ from gviz.compare.compared_iteration import Side
 from gviz.compare.recording_comparison import compare, one_sided_runs
 from gviz.compare.tolerance import EXACT, SAME_NUMBERS, Tolerance, distance
 from gviz.errors import GvizError
-from gviz.render.comparison_text import rows, summary
+from gviz.render.comparison_text import heading, rows, summary
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Stats, Value, capture, statistics
@@ -757,3 +757,44 @@ def test_the_set_up_of_two_recordings_is_compared(tmp_path):
     comparison = compare(Side(one, 1), Side(other, 1))
     assert comparison.outside == 0
     assert comparison.first("value").distance.largest == 1.0  # the factor itself
+
+
+LONG_NAMES = """
+import gviz.engine as torch
+from gviz.engine import nn
+torch.manual_seed(0)
+net = nn.ModuleDict({"embedding_projection": nn.Linear(3, 4), "feed_forward_network": nn.Linear(4, 1)})
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(2):
+    x = torch.full((2, 3), float(i + 1))
+    h = torch.tanh(net["embedding_projection"](x))
+    if i:
+        h = torch.sigmoid(h)
+    loss = net["feed_forward_network"](h).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_names_without_room_for_two_columns_are_written_once_and_whole(tmp_path):
+    timeline = recorded_text(LONG_NAMES, tmp_path)
+    comparison = compare(Side(timeline, 1), Side(timeline, 2))
+    table = list(rows(comparison, 78, everything=True))
+    for name in (
+        "net.embedding_projection.weight ",
+        "net.feed_forward_network.weight ",
+        "net.feed_forward_network.bias ",
+    ):
+        (row,) = [row for row in table if name in row]
+        assert row.count(name) == 1
+        assert row.startswith("#")
+        assert " | #" in row
+    (only,) = [row for row in table if "sigmoid" in row]
+    assert only.lstrip().startswith("> #"), "only the second has it"
+    (loss,) = [row for row in table if "loss = mean" in row]
+    assert loss.count(" | ") == 2, "both numbers, and both values"
+    top = heading(comparison, "a", "b", 78)
+    assert top.startswith("iteration 1 | iteration 2 ")
+    (weight,) = [row for row in table if "embedding_projection.weight " in row]
+    assert weight[top.index("differ by") :].startswith("value "), "below its heading"

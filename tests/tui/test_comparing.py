@@ -84,7 +84,7 @@ async def test_it_stands_at_the_first_difference_and_both_boxes_of_a_pair_are_sh
         rows = painted(screen, "#pairs")
     assert "iteration 1" in rows[0]
     assert "iteration 2" in rows[0]
-    assert rows[1].lstrip().startswith("#1 w")
+    assert rows[1].lstrip().startswith("#1 w" if beside else "#1 | #1  w")
     (tops,) = {row.count("w leaf #1") for row in boxes} - {0}
     assert tops == (2 if beside else 1)
     assert sum(row.count("| gradient") for row in boxes) == 2
