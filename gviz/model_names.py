@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from gviz.emit import Channel
 from gviz.events import Named, VariableHeld
-from gviz.source import variables
+from gviz.source import object_names
 
 _Module = TypeVar("_Module")
 
@@ -114,7 +114,7 @@ def model_of(channel: Channel, module: _Module, kind: type[_Module]) -> _Module:
     def has_it(model: _Module) -> bool:
         return any(inner is module for _, inner in modules_in(model))
 
-    return variables.running_method_of(kind, has_it) or module
+    return object_names.running_method_of(kind, has_it) or module
 
 
 def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterable[tuple[str, object]]]) -> str:
@@ -193,7 +193,7 @@ def _holder(channel: Channel, module: object) -> str:
     """Return what distinguishes a model from the others: the variable that holds it, or its own path if none is
     unique.
     """
-    variable = variables.first_name(module, lasting=True).removeprefix("self.")
+    variable = object_names.first_name(module, lasting=True).removeprefix("self.")
     living = (root for root in _of_nodes[channel].values() if root.module() is not None)
     taken = variable and any(root.holder == variable and root.module() is not module for root in living)
     return variable if variable and not taken else _own_path(channel, module) or variable
@@ -210,7 +210,7 @@ def has_variable(channel: Channel, node: int) -> bool:
     module = root.module() if root is not None else None
     if root is None or module is None:
         return root is not None and bool(root.holder)
-    return root.holder not in ("", _own_path(channel, module)) or bool(variables.first_name(module))
+    return root.holder not in ("", _own_path(channel, module)) or bool(object_names.first_name(module))
 
 
 def _emit(channel: Channel, root: _Root) -> None:
@@ -244,7 +244,7 @@ def emit_holders(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
     known = _holders.setdefault(channel, _Holders())
     channel.last_words = partial(emit_holders, channel, leaf)
     holders: dict[tuple[str, str], tuple[int, str, bool]] = {}
-    for variable, function, thing, passing in variables.holders(_is_model_or_tensor):
+    for variable, function, thing, passing in object_names.holders(_is_model_or_tensor):
         place = _place(known, thing, leaf)
         if place is not None and (variable, function) not in holders:
             holders[variable, function] = (*place, passing)

@@ -83,14 +83,14 @@ INSIDE = {
         theme comparison_text boxes.tensors boxes.fold boxes.data_preparation boxes.links graphviz.process curve
         layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row
         boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles boxes.details
-        layout.columns
-        cells.canvas boxes.selection boxes.function_calls boxes.graph_views boxes.box_size layout.routing
-        boxes.structure boxes.node_rows boxes.state_words boxes.module_boxes scene figure legend page.changes
+        layout.columns cells.canvas boxes.selection boxes.function_calls boxes.graph_views boxes.collapsed_parts
+        boxes.box_size layout.routing boxes.structure boxes.node_rows boxes.state_words boxes.module_boxes
+        boxes.edge_content boxes.box_content scene figure legend page.changes
         cells.viewport graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level
         picture_content
         page.document forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry
         forms.series forms.svg forms.png_and_pdf page.views page.page_data forms.gif forms.animation file_formats""",
-    "source": "site syntax saved_names variables",
+    "source": "site syntax saved_names object_names",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines values

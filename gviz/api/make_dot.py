@@ -13,13 +13,12 @@ from gviz.api.moment_argument import moment_of
 from gviz.errors import refuse_unknown
 from gviz.render import detail_level
 from gviz.render.boxes.fold import ALL, Filter
-from gviz.render.boxes.graph_options import LEVELS, Level
+from gviz.render.boxes.graph_options import LEVELS, Level, Options
 from gviz.render.figure import FIGURES, FigureName, as_figure, figure_named, page_within
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.scene_drawing import in_figure
 from gviz.render.picture_content import ExportOptions, Part, moment_scene
-from gviz.render.scene import Options
 
 if TYPE_CHECKING:
     from gviz.api.drawable import Drawable, Params
@@ -61,7 +60,7 @@ def make_dot(
     """
     kind = figure_named(figure)
     if not isinstance(options, Options | None):
-        raise argument_checks.refused("options", options, "gviz.render.scene.Options")
+        raise argument_checks.refused("options", options, "gviz.render.boxes.graph_options.Options")
     most = max(argument_checks.whole("max_attr_chars", max_attr_chars), 3)
     full = Options(density="full", saved=show_saved, attr_chars=most, marks=True)
     drawing = options or (full if show_attrs else Options(saved=show_saved, marks=True))

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from gviz.errors import GvizError
+from gviz.render.boxes.collapsed_parts import DATA_COLLAPSED, MORE, CollapsedParts, summary
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
 from gviz.render.boxes.fold import CallGraph, Closed, Filter, closed_below, fitting_calls, fold, graph_of, named_calls
 from gviz.render.boxes.function_calls import has_public_names, with_calls, with_level
@@ -109,7 +110,7 @@ def with_collapsed_data(timeline: Timeline, iteration: Iteration, words: Options
     if not data:
         return words
     view = GraphView(graph_filter, len(folded.shown) + len(folded.groups), data=data)
-    text = f"{view.summary(len(infos), DATA_COLLAPSED)}{MORE}--expand {data[0]}, --level nodes"
+    text = f"{summary(view, len(infos), DATA_COLLAPSED)}{MORE}--expand {data[0]}, --level nodes"
     return replace(words, graph_filter=graph_filter, remark=text)
 
 
@@ -161,7 +162,7 @@ class _Views:
             view = self._view(replace(graph_filter, closed=self._closed(depth)))
         else:
             view = self._view(replace(graph_filter, closed=self._closed(1 if depth is None else depth), repeats=True))
-        return _with_remark(view, self)
+        return self.with_note(view)
 
     def _closed(self, depth: int | None) -> Closed:
         return frozenset() if depth is None else closed_below(self.nodes, depth)
@@ -185,27 +186,12 @@ class _Views:
     def _view(self, graph_filter: Filter) -> _View:
         return _View(replace(self.words, graph_filter=graph_filter), self._views.view(graph_filter))
 
-    def deeper(self, view: _View) -> Iterator[str]:
-        """Yield the option for the smallest depth that shows more boxes than a view, if there is one."""
-        for depth in range((self._request.depth or 0) + 1, self._views.deepest + 1):
-            graph_filter = replace(view.words.graph_filter, closed=self._closed(depth))
-            if self._views.view(graph_filter).boxes > view.graph.boxes:
-                yield f"--depth {depth}"
-                return
-
-    def more(self, view: _View) -> Iterator[str]:
-        """Yield unused options that would show more than a view. A requested depth still applies at any level."""
-        by_depth = view.graph.hides_modules and self._request.depth is not None and bool(view.words.graph_filter.closed)
-        if hint := view.graph.hint:
-            yield f"--expand {hint.partition('.')[2] or hint}"
-        if view.graph.data:
-            yield f"--expand {view.graph.data[0]}"
-        if by_depth:
-            yield from self.deeper(view)
-        if self._request.level != "calls" and (view.graph.repeats or (view.words.graph_filter.closed and not by_depth)):
-            yield "--level calls"
-        if view.graph.hides_calls or not by_depth:
-            yield "--level nodes"
+    def with_note(self, view: _View, density: Density | None = None) -> Options:
+        """Return the options of a view, with one line about what is collapsed and how to see more."""
+        less = _LESS.get(density, "") if density != self.words.density else ""
+        parts = CollapsedParts(self._views, len(self.infos), self._request.level, self._request.depth)
+        note = parts.note(view.graph, less) or view.words.remark
+        return replace(view.words, density=density or view.words.density, remark=note)
 
 
 def _no_fewer(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -> Options:
@@ -229,7 +215,7 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest, l
     Views with fewer than the `least` boxes are only used if there are no others.
     """
     whole, *others = views.all()
-    first = replace(whole, words=_with_remark(whole, views))
+    first = replace(whole, words=views.with_note(whole))
     if views.is_small:
         smaller = _Views(
             timeline, views.iteration, replace(views.words, also=timeline.at(n).actor), request, followed=True
@@ -260,7 +246,7 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest, l
     waiting: list[Structure] = []
     bare: list[Options] = []
     for at, (view, density) in enumerate(tries):
-        options = view.words if view is first else _with_remark(view, views, density)
+        options = view.words if view is first else views.with_note(view, density)
         estimate = [*_estimate(structure(timeline, views.iteration, options), request)]
         waiting += [one for one, size in estimate if _fits(size, request, LARGEST_ERROR)] if request.measures else []
         sizes += [(size, one.options) for one, size in estimate]
@@ -386,20 +372,4 @@ def _bounds(laid_out: bytes) -> tuple[float, float]:
     return width + 29, height + 29  # plus the `pad` attribute
 
 
-def _with_remark(view: _View, views: _Views, density: Density | None = None) -> Options:
-    """Return the options of a view, with one line about what is collapsed and how to see more."""
-    words = replace(view.words, density=density or view.words.density)
-    less = _LESS.get(density, "") if density != views.words.density else ""
-    graph = view.graph
-    data = DATA_COLLAPSED if graph.data else ""
-    if not (graph.is_partial or less or data):
-        return words
-    what = graph.summary(len(views.infos), "; ".join(filter(None, (data, less))))
-    more = ", ".join(views.more(view))
-    return replace(words, remark=f"{what}{MORE}{more}" if more else what)
-
-
-DATA_COLLAPSED = "operations on data collapsed"
-MORE = ". More: "
-"""Separates what a picture hides from the options that show more."""
 _LESS: dict[Density | None, str] = {"brief": "each box shows one line", "min": "boxes show names only"}

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from gviz.errors import refuse_unknown
+from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.state_words import SHOWN
-from gviz.render.scene import Box, Edge, Scene
+from gviz.render.scene import Scene
 
 FigureName = Literal["one-column", "two-columns", "16:9"]
 FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)

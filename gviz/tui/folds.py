@@ -28,6 +28,7 @@ from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
+from gviz.render.boxes.collapsed_parts import summary
 from gviz.render.boxes.data_preparation import FEWEST_OPERATIONS, with_data
 from gviz.render.boxes.fold import (
     CALLS,
@@ -497,7 +498,7 @@ class Folds:
         nodes, folded = len(self.graph(iteration).nodes), self.folded(iteration)
         view = replace(view, boxes=len(folded.shown) + len(folded.groups))
         brief = f"{nodes:,} nodes in {view.boxes:,} boxes"
-        return (brief,) if self._was_edited_by_user else (view.summary(nodes), brief)
+        return (brief,) if self._was_edited_by_user else (summary(view, nodes), brief)
 
     def next_node(self, timeline: Timeline, n: int) -> int:
         """Return the moment one node later; a collapsed module counts as one."""

@@ -9,7 +9,7 @@ import pytest
 import gviz
 from gviz.errors import GvizError
 from gviz.integrations.notebook import bundle
-from gviz.render.scene import Options
+from gviz.render.boxes.graph_options import Options
 from tests.adapters.recorded import events_of
 
 torch = pytest.importorskip("torch")

@@ -12,10 +12,12 @@ import gviz.engine as torch
 from gviz.engine import static
 from gviz.events import GradSet
 from gviz.explain.node_facts import NodeView, incoming_facts
+from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.structure import structure
 from gviz.render.forms.picture_json import render
 from gviz.render.page.changes import Changes, dressed
 from gviz.render.picture_content import ExportOptions
-from gviz.render.scene import Options, scene, structure
+from gviz.render.scene import scene
 from gviz.trace.node_gradients import in_its_iteration
 
 

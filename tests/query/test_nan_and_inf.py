@@ -6,7 +6,8 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.query.moment_lookup import event_at, remark
-from gviz.render.scene import scene, structure
+from gviz.render.boxes.structure import structure
+from gviz.render.scene import scene
 
 BORN, BECAME = 2, 5
 

@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 from render.pictures import boxes_and_lines
 
 from gviz import events as e
+from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.structure import structure
 from gviz.render.forms.text import text
 from gviz.render.graphviz.dot import dot
-from gviz.render.scene import Options, scene, structure
+from gviz.render.scene import scene
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 

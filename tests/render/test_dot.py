@@ -13,12 +13,13 @@ from render.pictures import boxes_and_lines, read
 import gviz.engine as torch
 from gviz.events import GradFlowed
 from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.structure import structure
 from gviz.render.forms import text
 from gviz.render.graphviz.dot import Manner, digraph, dot
 from gviz.render.graphviz.placement import placing
 from gviz.render.legend import legend, together
 from gviz.render.picture_content import ExportOptions, moment_scene
-from gviz.render.scene import scene, structure
+from gviz.render.scene import scene
 from gviz.render.theme import DARK, LIGHT
 
 MOMENTS = [(name, n) for name in LOGS for n in (5, None)] + [("two_shares", 18)]

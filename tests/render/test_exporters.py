@@ -17,13 +17,13 @@ from gviz import events as e
 from gviz.cli.commands.export import command as export_command
 from gviz.errors import GvizError
 from gviz.render import file_formats, picture_content
+from gviz.render.boxes.graph_options import Options
 from gviz.render.file_formats import EXPORTERS, Exporter, exporter_for
 from gviz.render.forms import series
 from gviz.render.forms.text import text
 from gviz.render.graphviz import scene_drawing
 from gviz.render.page import geometry
 from gviz.render.picture_content import ExportOptions, Part, last_moment, moment_scene
-from gviz.render.scene import Options
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands.table import help_for

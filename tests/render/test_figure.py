@@ -16,6 +16,7 @@ from gviz.api.export import export
 from gviz.errors import GvizError
 from gviz.render import detail_level
 from gviz.render.boxes.fold import Filter
+from gviz.render.boxes.graph_options import Options
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
 from gviz.render.graphviz import scene_drawing
@@ -23,7 +24,6 @@ from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.placement import is_chain
 from gviz.render.graphviz.scene_drawing import in_figure
 from gviz.render.picture_content import ExportOptions, Part, moment_scene
-from gviz.render.scene import Options
 from gviz.trace import load
 
 torch = pytest.importorskip("torch")

@@ -21,7 +21,9 @@ from gviz.render.boxes.fold import (
     modules,
     named_calls,
 )
-from gviz.render.scene import Options, scene, structure
+from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.structure import structure
+from gviz.render.scene import scene
 from gviz.values.number_text import number
 from gviz.values.value_text import NO_VALUE
 

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from render.logs import two_shares
 from render.pictures import boxes_and_lines, groups, read, words
 
+from gviz.render.boxes.structure import structure
 from gviz.render.file_formats import EXPORTERS
 from gviz.render.graphviz.dot import dot
 from gviz.render.picture_content import ExportOptions
-from gviz.render.scene import scene, structure
+from gviz.render.scene import scene
 from gviz.values.plain_text import clipped_name
 
 NAMES = [

@@ -9,6 +9,7 @@ from render.test_programs import product_and_sine, written_through_a_view
 
 import gviz.engine as torch
 from gviz.events import HookRan
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.state_words import SHOWN
 from gviz.render.graphviz.dot import Manner, dot
 from gviz.render.graphviz.labels import table
@@ -17,7 +18,6 @@ from gviz.render.graphviz.placement import spine
 from gviz.render.graphviz.process import draw
 from gviz.render.legend import SIGNS, legend
 from gviz.render.picture_content import ExportOptions, Part, drawing, last_moment, moment_scene
-from gviz.render.scene import Options
 from gviz.render.theme import LIGHT
 
 

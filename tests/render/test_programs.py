@@ -5,9 +5,9 @@ from recording import timeline_of
 from render import golden
 
 import gviz.engine as torch
+from gviz.render.boxes.graph_options import Options
 from gviz.render.graphviz.dot import dot
 from gviz.render.picture_content import last_moment, moment_scene
-from gviz.render.scene import Options
 
 
 def product_and_sine():

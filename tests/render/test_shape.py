@@ -6,11 +6,13 @@ from dataclasses import replace
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.structure import structure
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.process import draw
 from gviz.render.graphviz.scene_drawing import settled
 from gviz.render.picture_content import ExportOptions
-from gviz.render.scene import Options, scene, structure
+from gviz.render.scene import scene
 
 
 def centres(scene):

@@ -9,10 +9,11 @@ from render.logs import LOGS
 from render.measured import knots
 from render.pictures import groups, words
 
+from gviz.render.boxes.structure import structure
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.process import draw
 from gviz.render.graphviz.svg_output import slim
-from gviz.render.scene import scene, structure
+from gviz.render.scene import scene
 from gviz.render.theme import LIGHT
 
 PLACES = st.integers(-(10**6), 10**6).map(lambda number: number / 100)

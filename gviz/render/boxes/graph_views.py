@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 
 from gviz.render.boxes.fold import CallGraph, Filter, Folded, Repeat, closed_below, fold
 from gviz.render.boxes.function_calls import with_repeats
-from gviz.trace.graph_state import OPTIMIZER, NodeInfo
+from gviz.trace.graph_state import NodeInfo
 
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """One way to draw a graph: the filter, the number of boxes, and the texts for what is collapsed.
+    """One way to draw a graph: the filter, the number of boxes, and what is collapsed.
 
     A box of a module (`hides_modules`) or of a call (`hides_calls`) may represent several nodes. `hint` is a module to
     expand, `data` are the names of data whose preparation is one box. `work` is the sum of the squares of the numbers
@@ -43,17 +43,6 @@ class GraphView:
     def is_partial(self) -> bool:
         """Return whether a box represents several nodes."""
         return bool(self.repeats) or self.hides_modules or self.hides_calls
-
-    def summary(self, nodes: int, less: str = "") -> str:
-        """Return ``400 nodes in 25 boxes: modules collapsed; layers.1–3 ×3 is one box (of 4 equal parts)``.
-
-        `less` is what else is left out. Constants have boxes, too, so that there may be no fewer boxes than nodes.
-        """
-        parts = ["modules collapsed"] if self.graph_filter.closed - {OPTIMIZER} else []
-        parts += dict.fromkeys(self.repeats)
-        parts = parts or (["one box for each call in the program"] if self.graph_filter.calls else [])
-        counted = f"{nodes:,} nodes in {self.boxes:,} boxes: " if self.boxes < nodes else ""
-        return f"{counted}{'; '.join([*parts, *([less] if less else [])])}"
 
 
 class GraphViews:
@@ -102,6 +91,10 @@ class GraphViews:
             sum(len(group.nodes) ** 2 for group in folded.groups),
             _data(folded),
         )
+
+    def below(self, view: GraphView, depth: int) -> GraphView:
+        """Return a view with the modules collapsed below another depth."""
+        return self.view(replace(view.graph_filter, closed=closed_below(self._nodes, depth)))
 
 
 def _data(folded: Folded) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from itertools import zip_longest
 from rich.cells import cell_len
 
 from gviz.events import NodeCreated
+from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.edge_content import Edge as Drawn
 from gviz.render.boxes.links import Link
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
@@ -16,8 +18,7 @@ from gviz.render.cells.box import Appearance, EdgeState, Face, Line
 from gviz.render.cells.canvas import Canvas
 from gviz.render.layout import DEFAULT_WIDTH, Edge, Key, Layout, layout
 from gviz.render.layout import Box as Room
-from gviz.render.scene import Box, Scene, States, scene
-from gviz.render.scene import Edge as Drawn
+from gviz.render.scene import Scene, States, scene
 from gviz.trace.timeline import Moment, Timeline
 
 STYLES = {"bad": "error", "text": ""}

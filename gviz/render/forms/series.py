@@ -12,8 +12,11 @@ from rich.cells import cell_len
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.selection import shown_ends
+from gviz.render.boxes.state_words import State
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.labels import CHARACTER
 from gviz.render.graphviz.placement import INCH, Placing, placing
@@ -22,7 +25,7 @@ from gviz.render.graphviz.scene_drawing import DPI, laid_out_or_simple, manner_o
 from gviz.render.graphviz.svg_output import scaled
 from gviz.render.legend import legend, together
 from gviz.render.picture_content import ExportOptions, check_moment, drawing, moment_structure
-from gviz.render.scene import Box, Edge, Scene, State, scene
+from gviz.render.scene import Scene, scene
 from gviz.trace.timeline import Timeline
 
 MOST_MOMENTS = 150

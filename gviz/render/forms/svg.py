@@ -6,10 +6,11 @@ import hashlib
 import re
 from html import escape
 
+from gviz.render.boxes.box_content import Box
 from gviz.render.graphviz.scene_drawing import drawn, picture_scene
 from gviz.render.graphviz.svg_output import SIZE, scaled, slim, times
 from gviz.render.picture_content import ExportOptions
-from gviz.render.scene import UNTITLED, Box, Scene
+from gviz.render.scene import UNTITLED, Scene
 from gviz.render.theme import stylesheet
 from gviz.trace.timeline import Timeline
 

@@ -11,6 +11,8 @@ from html import escape
 
 from rich.cells import cell_len
 
+from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.links import CONTRACTED
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
@@ -28,7 +30,7 @@ from gviz.render.graphviz.placement import (
     spine,
 )
 from gviz.render.legend import legend, painted
-from gviz.render.scene import Box, Edge, Scene
+from gviz.render.scene import Scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.values.plain_text import shown
 

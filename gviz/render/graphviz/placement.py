@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_size import Outline
+from gviz.render.boxes.edge_content import Edge
 from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.layout import Box as LayoutBox
 from gviz.render.layout import Edge as LayoutEdge
 from gviz.render.layout import Layout, PlacedBox, Point, layout
-from gviz.render.scene import Box, Edge, Scene
+from gviz.render.scene import Scene
 from gviz.render.theme import Direction
 
 OPS = ("op", "root", "module")

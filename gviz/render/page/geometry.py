@@ -9,6 +9,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.edge_content import Edge
 from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.graphviz.placement import (
     BLANK,
@@ -23,7 +25,7 @@ from gviz.render.graphviz.placement import (
 from gviz.render.graphviz.process import TooSlowError, draw, draw_all
 from gviz.render.graphviz.scene_drawing import LAYOUT_BOXES, laid_out_or_simple
 from gviz.render.picture_content import ExportOptions
-from gviz.render.scene import Box, Edge, Scene
+from gviz.render.scene import Scene
 from gviz.render.theme import Direction
 
 SIDE, TOP = 18, 10

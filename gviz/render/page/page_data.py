@@ -18,15 +18,15 @@ from gviz.explain.display_names import phase_words, title
 from gviz.explain.event_description import description
 from gviz.explain.parameter_updates import write_place
 from gviz.render.boxes.box_size import Outline, module_key
+from gviz.render.boxes.collapsed_parts import MORE
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.selection import shown_ends
-from gviz.render.boxes.structure import Structure
-from gviz.render.detail_level import MORE
+from gviz.render.boxes.structure import Structure, structure
 from gviz.render.page.changes import Cell, Change, Changes, line_key, nodes_in
 from gviz.render.page.geometry import Geometry, Spot, geometries
 from gviz.render.page.views import MOST_NODES, MOST_OPEN, View, union_of, views
 from gviz.render.picture_content import ExportOptions, drawing
-from gviz.render.scene import program_title, scene, structure
+from gviz.render.scene import program_title, scene
 from gviz.source.site import Frame, source_lines
 from gviz.trace import navigation
 from gviz.trace.graph_state import Iteration

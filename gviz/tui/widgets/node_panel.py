@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 
 from gviz.explain.tracking import as_at
-from gviz.render.scene import tooltip
+from gviz.render.boxes.box_content import tooltip
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.cursor import Asker

@@ -6,7 +6,7 @@ from collections import UserDict
 
 import pytest
 
-from gviz.source.variables import first_name
+from gviz.source.object_names import first_name
 
 
 class Thing:

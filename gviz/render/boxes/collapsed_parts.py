@@ -1,0 +1,71 @@
+"""What a picture has collapsed, and the options that show more: the note below it, in one line.
+
+    400 nodes in 25 boxes: modules collapsed; layers.1–3 ×3 is one box (of 4 equal parts). More: --level calls
+
+An option is only named if it shows more than this picture, and was not used already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gviz.render.boxes.graph_options import Level
+from gviz.render.boxes.graph_views import GraphView, GraphViews
+from gviz.trace.graph_state import OPTIMIZER
+
+DATA_COLLAPSED = "operations on data collapsed"
+MORE = ". More: "
+"""Separates what a picture hides from the options that show more."""
+
+
+def summary(view: GraphView, nodes: int, less: str = "") -> str:
+    """Return ``400 nodes in 25 boxes: modules collapsed; layers.1–3 ×3 is one box (of 4 equal parts)``.
+
+    `less` is what else is left out. Constants have boxes, too, so that there may be no fewer boxes than nodes.
+    """
+    parts = ["modules collapsed"] if view.graph_filter.closed - {OPTIMIZER} else []
+    parts += dict.fromkeys(view.repeats)
+    parts = parts or (["one box for each call in the program"] if view.graph_filter.calls else [])
+    counted = f"{nodes:,} nodes in {view.boxes:,} boxes: " if view.boxes < nodes else ""
+    return f"{counted}{'; '.join([*parts, *([less] if less else [])])}"
+
+
+@dataclass(frozen=True, slots=True)
+class CollapsedParts:
+    """What the views of a graph with so many `nodes` collapse. The user requested the level and the depth."""
+
+    views: GraphViews
+    nodes: int
+    level: Level
+    depth: int | None
+
+    def note(self, view: GraphView, less: str = "") -> str:
+        """Return the note for a view; empty if each box is a single node. `less` is what else it leaves out."""
+        data = DATA_COLLAPSED if view.data else ""
+        if not (view.is_partial or less or data):
+            return ""
+        what = summary(view, self.nodes, "; ".join(filter(None, (data, less))))
+        more = ", ".join(self._options(view))
+        return f"{what}{MORE}{more}" if more else what
+
+    def _options(self, view: GraphView) -> Iterator[str]:
+        """Yield unused options that would show more than a view. A requested depth still applies at any level."""
+        by_depth = view.hides_modules and self.depth is not None and bool(view.graph_filter.closed)
+        if view.hint:
+            yield f"--expand {view.hint.partition('.')[2] or view.hint}"
+        if view.data:
+            yield f"--expand {view.data[0]}"
+        if by_depth:
+            yield from self._depth(view)
+        if self.level != "calls" and (view.repeats or (view.graph_filter.closed and not by_depth)):
+            yield "--level calls"
+        if view.hides_calls or not by_depth:
+            yield "--level nodes"
+
+    def _depth(self, view: GraphView) -> Iterator[str]:
+        """Yield the option for the smallest depth that shows more boxes than a view, if there is one."""
+        for depth in range((self.depth or 0) + 1, self.views.deepest + 1):
+            if self.views.below(view, depth).boxes > view.boxes:
+                yield f"--depth {depth}"
+                return
