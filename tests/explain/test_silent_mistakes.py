@@ -2795,7 +2795,7 @@ def test_weights_of_a_product_add_up_over_what_it_sums(engine, weights, product,
 TOKENS = """
 emb, out = nn.Embedding(9, 6), nn.Linear(6, 9)
 opt = torch.optim.SGD([*emb.parameters(), *out.parameters()], lr=0.1)
-data = torch.randint(0, 9, (400,))
+data = torch.randint(0, 9, (9000,))
 for step in range(4):
     x = data[step * 50:step * 50 + SIZE].view(4, -1)
     y = TARGET
@@ -2814,6 +2814,11 @@ for step in range(4):
         ("x if step else x.flip(1)", 20, False),
         ("torch.zeros(SIZE, dtype=torch.int64)", 20, False),
         ("x\n    x = y = torch.full((4, 5), 3)", 20, False),
+        ("torch.stack(list(x))", 8800, True),  # only its statistics are stored, which another order shares
+        ("x = x.flip(1)", 8800, True),
+        ("x.flip(1)", 8800, False),
+        ("torch.roll(x, -1, 1)", 8800, False),
+        ("torch.cat([x[:, 1:], x[:, :1]], 1)", 8800, False),
     ],
 )
 def test_labels_that_are_the_tokens_of_the_input_can_be_copied(engine, target, size, is_copied, checks):

@@ -1349,7 +1349,7 @@ _FEWEST_TOKENS, _FEWEST_BY_STATISTICS = 8, 3
 """The fewest tokens of a pass; the fewest passes, if only statistics are known, which another order shares."""
 
 
-_REORDERING = {"flip", "fliplr", "flipud", "sort", "rot90"}
+_REORDERING = {"flip", "fliplr", "flipud", "sort", "rot90", "roll", "cat"}
 
 
 def copied_tokens(survey: Survey) -> Iterator[Finding | None]:
@@ -1377,8 +1377,7 @@ def copied_tokens(survey: Survey) -> Iterator[Finding | None]:
         return
     record, labels, same = pairs[0]
     is_known = labels.value is not None and timeline.array(labels.value) is not None
-    is_other_order = survey.unwrapped(labels).op in _REORDERING  # it has the same numbers
-    if not is_known and (len(pairs) < _FEWEST_BY_STATISTICS or is_other_order):
+    if not is_known and (len(pairs) < _FEWEST_BY_STATISTICS or _is_reordered(survey, labels, same)):
         return
     how = "are what the model gets, token by token" if is_known else "have the numbers that the model gets"
     text = titled(f"the labels of {{}} {how}", label(timeline, record.node))
@@ -1388,6 +1387,14 @@ def copied_tokens(survey: Survey) -> Iterator[Finding | None]:
     part = Finding("target", equal, labels.seq, labels.node)
     fix = "to predict the next token, labels one place later: x, y = tokens[:, :-1], tokens[:, 1:]"
     yield Finding("target-in-input", text, record.seq, record.node, (part,), fix, survey.at(labels), suspected=True)
+
+
+def _is_reordered(survey: Survey, labels: NodeRecord, indices: NodeRecord) -> bool:
+    """Return whether labels went through an operation that changes the order of their elements, and indices did not."""
+    timeline = survey.timeline
+    common = {indices.node, *ancestors(timeline, indices.node)}
+    nodes = {labels.node, *ancestors(timeline, labels.node)} - common
+    return any(survey.nodes[node].op in _REORDERING for node in nodes if node in survey.nodes)
 
 
 def _are_equal(timeline: Timeline, one: NodeRecord, given: Value) -> bool:
