@@ -1508,6 +1508,22 @@ for i in range(3):
     loss.backward()
     opt.step()
 """,
+    "arrays of a frozen layer in a loss": """
+net, dec = nn.Linear(3, 4), nn.Linear(4, 3)
+net.requires_grad_(False)
+opt = torch.optim.SGD(dec.parameters(), lr=0.1)
+for i in range(3):
+    x = torch.randn(6, 3)
+    emb = net(x)
+    arrays = emb.detach().numpy()
+    one = torch.tensor(arrays[[0, 1, 2]])
+    other = torch.tensor(arrays[[3, 4, 5]])
+    close = F.mse_loss(one, other)
+    loss = F.mse_loss(dec(emb), x) + close
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "lengths that another layer reads": """
 class Plain(nn.Module):
     def __init__(self):
