@@ -2036,6 +2036,27 @@ for i in range(3):
     ((w + v) * torch.randn(4, 3)).sum().backward()
     opt.step()
 """,
+    "biases of cells that get one gradient": """
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w_x, self.w_h = nn.Parameter(torch.randn(5, 5)), nn.Parameter(torch.randn(5, 5))
+        self.b_x, self.b_h = nn.Parameter(torch.randn(5)), nn.Parameter(torch.randn(5))
+    def forward(self, x, h):
+        return torch.tanh(x @ self.w_x + self.b_x + h @ self.w_h + self.b_h)
+cells = nn.ModuleList([nn.RNNCell(5, 5), nn.RNNCell(5, 5), Cell(), Cell()])
+opt = torch.optim.SGD(cells.parameters(), lr=0.1)
+for i in range(3):
+    h = [torch.zeros(4, 5)] * 4
+    for x in torch.randn(2, 4, 5):
+        for n, cell in enumerate(cells):
+            h[n] = x = cell(x, h[n])
+    opt.zero_grad()
+    x.pow(2).mean().backward()
+    for p in cells.parameters():
+        p.grad.clamp_(-1.0, 1.0)
+    opt.step()
+""",
     "replicas that begin together": """
 nets = [nn.Linear(3, 2) for _ in range(2)]
 nets[1].load_state_dict(nets[0].state_dict())

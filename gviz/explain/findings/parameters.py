@@ -955,28 +955,41 @@ def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
         last[event.stack] = seq, event
         if before is None or before[1].value != event.value or _has_one_size(timeline, event.value):
             continue
-        if _are_used_together(timeline, before[1].node, event.node):
-            continue
         values = [timeline.memory_value(node, 0, seq) for node in (before[1].node, event.node)]
         pair = frozenset((before[1].node, event.node))
         if None not in values and _numbers(values[0]) != _numbers(values[1]) and pair <= survey.optimized:
             now[event.stack].setdefault(pair, (seq, before[1].node, event))
-    pairs_of_line = next((pairs for pairs in always.values() if len(pairs) >= _FEWEST_REPLICATED), {})
-    if pairs_of_line:
-        yield _apart_finding(survey, *next(iter(pairs_of_line.values())))
+    for pairs in always.values():
+        apart = [one for pair, one in pairs.items() if not _are_used_together(timeline, *pair)]
+        if len(apart) >= _FEWEST_REPLICATED:
+            yield _apart_finding(survey, *apart[0])
+            return
 
 
 def _are_used_together(timeline: Timeline, *nodes: int) -> bool:
-    """Return whether two parameters are the two biases of a recurrent layer, or inputs of one operation.
+    """Return whether two parameters are inputs of one operation, or terms of one sum, as the biases of a cell are.
 
     An operation that backward did not go through, as one that only compares them, does not count.
     """
-    names = {timeline.info(node).name for node in nodes}
-    users = [set(timeline.nodes.users(node)) for node in nodes]
-    are_biases = len(names) == 2 and len({name.replace("bias_hh", "bias_ih") for name in names}) == 1
-    return are_biases or any(
+    users = [_users_and_sums(timeline, node) for node in nodes]
+    return any(
         isinstance(timeline.event(n), StepStarted) for user in users[0] & users[1] for n in timeline.events_of(user)
     )
+
+
+def _users_and_sums(timeline: Timeline, parameter: int) -> set[int]:
+    """Return the operations on a parameter, and the sums that it is a term of."""
+    found, waiting = set[int](), [parameter]
+    while waiting:
+        node = waiting.pop()
+        for user in timeline.nodes.users(node):
+            info = timeline.info(user)
+            op = info.op.base_name
+            is_sum = op in {"add", *SAME_NUMBERS} or (op == "addmm" and info.created.inputs[0][0] == node)
+            if user not in found and (is_sum or node == parameter):
+                found.add(user)
+                waiting += [user] * is_sum
+    return found
 
 
 def _has_one_size(timeline: Timeline, value: Value) -> bool:
