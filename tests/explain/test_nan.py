@@ -602,6 +602,39 @@ def test_the_numbers_that_meet_a_written_infinity_are_shown(engine, tmp_path):
     assert "0 * inf in 1 of 2 elements" in one.finding.parts[0].text
 
 
+UNTRAINED = """
+import torch
+net = torch.nn.Linear(3, 1)
+for i in range(2):
+    x = torch.ones(4, 3)
+    net(x).pow(2).mean().backward()
+    z = MADE
+    USED
+"""
+LOG = "(x - x).log()"
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("made", "used", "is_found"),
+    [
+        (LOG, "y = z.sum()", True),
+        (LOG, "print(torch.isinf(z).any())", True),
+        (LOG, "print((z == -torch.inf).any())", True),
+        ("x.sum() * torch.inf", "y = z.sum()", False),
+        (LOG, "y = z.masked_fill(torch.isinf(z), 0.0)", False),
+        (LOG, "z[z == -torch.inf] = 0.0", False),
+        (LOG, "y = torch.where(torch.isfinite(z), z, x)", False),
+        (LOG, "y = z[~torch.isinf(z)].sum()", False),
+    ],
+)
+def test_an_infinity_that_trains_nothing_is_a_note_unless_it_is_written_or_replaced(
+    made, used, is_found, engine, tmp_path
+):
+    found = check(recorded_text(UNTRAINED.replace("MADE", made).replace("USED", used), tmp_path, engine))
+    assert [(one.level, one.finding.kind) for one in found] == [("note", "nan-born")] * is_found
+
+
 ROWS = """
 import torch
 w = torch.ones(2, 3, requires_grad=True)

@@ -221,8 +221,8 @@ def _is_bad_result(timeline: Timeline, node: int) -> bool:
 def _is_harmless(survey: Survey, stopped: Finding) -> bool:
     """Return whether an infinity that no parameter led to was meant, or nothing that is trained was made of it.
 
-    It was meant as a probability of zero in a softmax, or if the program replaces it; memory that is not filled yet may
-    hold any number. A norm times the limit inf makes nothing.
+    It was meant as a probability of zero in a softmax, or if the program replaces it or leaves it out; memory that is
+    not filled yet may hold any number. A norm times the limit inf makes nothing.
     """
     timeline = survey.timeline
     created = timeline.info(stopped.node).created if stopped.node else None
@@ -267,14 +267,19 @@ def _is_given_inf(timeline: Timeline, node: int) -> bool:
     return any(map(isinf, numbers)) or any("inf" in bad_text(value) for value in given if value and not value.shape)
 
 
+_SELECTING = MASKING | {"setitem", "index_put", "getitem", "index"}
+
+
 def _is_replaced(timeline: Timeline, info: NodeInfo) -> bool:
-    """Return whether a comparison with inf selects elements that the program then replaces."""
+    """Return whether a comparison with inf selects elements that the program then replaces, or leaves out."""
     values = [operand.value for operand in computation(timeline, info.node).operands]
     is_with_inf = any(not value.shape and "inf" in bad_text(value) for value in values if value)
-    if info.op.base_name != "isinf" and not (info.op.base_name in ("eq", "ne") and is_with_inf):
+    if info.op.base_name not in ("isinf", "isfinite") and not (info.op.base_name in ("eq", "ne") and is_with_inf):
         return False
-    users = (timeline.info(user).op.base_name for user in timeline.nodes.users(info.node))
-    return any(op.rstrip("_") in MASKING | {"setitem", "index_put"} for op in users)
+    users = [timeline.info(user) for user in timeline.nodes.users(info.node)]
+    inverted = [user.node for user in users if user.op.base_name in ("bitwise_not", "logical_not")]
+    users += [timeline.info(user) for node in inverted for user in timeline.nodes.users(node)]
+    return any(user.op.base_name.rstrip("_") in _SELECTING for user in users)
 
 
 def _consequence(survey: Survey, born: int) -> str:
