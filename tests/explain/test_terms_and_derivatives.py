@@ -269,6 +269,11 @@ MISTAKES = {
         POINTS + "    second = torch.autograd.grad(du.sum(), x, create_graph=True)[0].sum(1)  #!" + SOLVED,
         ("torch",), "note", "cross-derivatives", ["mixes 2 columns"], "one column at a time",
     ),
+    "a second derivative of all columns, which the function uses twice": (
+        POINTS.replace("u = net(x)", "u = x[:, :1] * net(x)")
+        + "    second = torch.autograd.grad(du.sum(), x, create_graph=True)[0][:, 0]  #!" + SOLVED,
+        ("torch",), "note", "cross-derivatives", ["mixes 2 columns"], "one column at a time",
+    ),
     "dropout that is drawn again": (
         BLOCKS.replace("CALL", "checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)  #!"),
         ("torch",), "warning", "other-recomputation", ["gives other numbers", "another forward"], "preserve_rng_state",
