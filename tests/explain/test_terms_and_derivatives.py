@@ -629,6 +629,9 @@ print(loss)
     "a reversible function": (
         REVERSAL.replace("SENT", "g").replace("GradReverse", "ReversibleGrad")
         .replace("CALL", "ReversibleGrad.apply(net(torch.randn(5, 3)), 0.5)"), BOTH),
+    "a layer whose name has the letters of a reversal": (
+        REVERSAL.replace("SENT", "g").replace("GradReverse", "AggrLayer")
+        .replace("CALL", "AggrLayer.apply(net(torch.randn(5, 3)), 0.5)"), BOTH),
     "a scaling with another name": (
         REVERSAL.replace("SENT", "-g").replace("CALL", "Scale.apply(net(torch.randn(5, 3)), 0.5)"), BOTH),
     "a reversal that begins with zero": (
