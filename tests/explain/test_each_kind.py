@@ -1065,6 +1065,14 @@ def test_a_state_that_is_carried_over_is_detached_where_it_is_used(engine, check
     assert "losses.append" not in one.fix
 
 
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_state_that_is_carried_over_in_two_ways_has_no_edit_for_one_of_them(engine, checks):
+    text = CARRIED.replace("cell(h) + 0.1", "cell(h) + h")
+    (one,) = [one.finding for one in checks.of_text(text, engine).found if one.finding.kind == "graphs-kept"]
+    assert "detach() the result of the iteration before" in one.fix
+    assert one.edit is None
+
+
 COLUMN_ON_THE_LINE = """
 import torch
 from torch import nn
