@@ -245,7 +245,8 @@ def alignment(torch):
     def program():
         torch.manual_seed(0)
         x = torch.randn(6, 3, requires_grad=True)
-        w, b, fixed = torch.randn(2, 3).requires_grad_(), torch.zeros(2).requires_grad_(), torch.ones(2, 3)
+        w, b = torch.nn.Parameter(torch.randn(2, 3)), torch.nn.Parameter(torch.zeros(2))
+        fixed = torch.ones(2, 3)
         out = Feedback.apply(torch.tanh(x), w, b, fixed)
         (out * torch.arange(1.0, 13.0).view(6, 2)).sum().backward()
         return x, w.detach()
