@@ -236,13 +236,16 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         finding = why(timeline, end, node, "grad")
         untrained = _is_never_trained(finding)
         is_of_other = bool(survey.optimized) and node not in survey.optimized
+        is_left_out = (
+            untrained and not survey.optimized and _is_written(survey, last) and not _is_written(survey, [node])
+        )
         # so does the finding about a new layer, if no module and no variable refers to the old one any more
         is_old = node in replaced or (was_replaced and _has_lost_its_name(survey, node))
         of_old_model = finding.kind == "unused" and is_old
         follows = finding.kind == "not-reached" and is_of_other and _is_set_from_others(survey, node)
         if of_old_model or follows or _is_taken_as_data(survey, finding) or _is_of_no_call(survey, finding):
             continue
-        if not (untrained and is_of_other):  # else it follows another model, as a target network does
+        if not (untrained and is_of_other) and not is_left_out:  # else it follows others, as a target network does
             yield replace(finding, suspected=finding.suspected or is_of_other or (untrained and node not in idle))
     if survey.passes[-1][1].pass_nr in _failed(survey):
         return  # a program that stopped early: a single zero is no sign of a mistake
@@ -292,6 +295,19 @@ def _is_never_trained(finding: Finding) -> bool:
     """Return whether every path to the leaf ends where autograd is off, as for a copy that follows another model."""
     ends = [part.text for part in finding.parts]
     return finding.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)
+
+
+def _is_written(survey: Survey, nodes: Iterable[int]) -> bool:
+    """Return whether the program wrote to the memory of some leaves after the first pass, as an update by hand does."""
+    known = {node for node in nodes if node in survey.nodes}
+    storages = {output.storage for node in known for output in survey.nodes[node].created.outputs}
+    first = survey.passes[0][0]
+    later = (event for seq, event in survey.select(StorageWritten, DataSet) if seq > first)
+    return any(
+        (isinstance(event, DataSet) and event.node in known)
+        or (isinstance(event, StorageWritten) and event.storage in storages)
+        for event in later
+    )
 
 
 def _is_set_from_others(survey: Survey, node: int) -> bool:

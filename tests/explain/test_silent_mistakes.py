@@ -1425,6 +1425,51 @@ ONLY_TORCH = {
     "weights of a state dict in a functional call",
 }
 HEALTHY = {
+    "losses with weights that are trained, too": """
+net, scales = nn.Linear(3, 3), nn.Parameter(torch.zeros(2))
+opt = torch.optim.Adam([*net.parameters(), scales], lr=0.01)
+for i in range(3):
+    out = net(torch.randn(8, 3))
+    losses = torch.stack([F.mse_loss(out[:, 0], torch.randn(8)), F.cross_entropy(out[:, 1:], torch.arange(8) % 2)])
+    loss = (torch.exp(-scales) * losses + 0.5 * scales).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "images whose gradients are to match, through new nets": """
+images = torch.randn(4, 3, requires_grad=True)
+opt = torch.optim.SGD([images], lr=0.1)
+for i in range(3):
+    net = nn.Linear(3, 2)
+    weights, loss = [*net.parameters()], torch.tensor(0.0)
+    for c in range(5):
+        real = torch.autograd.grad(net(torch.randn(6, 3)).pow(2).mean(), weights)
+        own = torch.autograd.grad(net(images[c % 4 :]).pow(2).mean(), weights, create_graph=True)
+        loss = loss + sum((a - b).pow(2).sum() for a, b in zip(real, own))
+    opt.zero_grad()
+    loss.backward(inputs=[images])
+    opt.step()
+""",
+    "a tensor that only makes targets, and one that is changed by hand": """
+net = nn.Linear(4, 2)
+for p in net.parameters():
+    p.requires_grad_(False)
+class Patch:
+    def __init__(self, start):
+        self.patch = torch.full((4,), start, requires_grad=True)
+    def put(self, x):
+        return x + self.patch.tanh()
+trained, wanted = Patch(0.1), Patch(0.9)
+x = torch.randn(8, 4)
+with torch.no_grad():
+    target = net(wanted.put(x))
+for i in range(3):
+    loss = F.mse_loss(net(trained.put(x)), target)
+    loss.backward()
+    with torch.no_grad():
+        trained.patch -= 0.1 * trained.patch.grad
+    trained.patch.grad = None
+""",
     "a bandit without next states": """
 net = nn.Linear(3, 2)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -168,3 +168,18 @@ def test_the_gradient_of_what_is_learned_has_not_vanished():
         return w
 
     assert "vanishing" not in found(timeline_of(program))
+
+
+@pytest.mark.parametrize(("before", "kinds"), [(5e-3, set()), (1e-2, set()), (5e-4, {"vanishing"})])
+def test_a_gradient_that_only_loses_what_it_gained_has_not_vanished(before, kinds):
+    def program():
+        w = torch.ones(2, dtype=torch.float64, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        h = w
+        for _ in range(4):
+            h = h * before
+        ((h * 1e9).sum() * 0.5).backward()
+        optimizer.step()
+        return w
+
+    assert {"vanishing"} & set(found(timeline_of(program))) == kinds

@@ -65,13 +65,17 @@ def _is_of_gradcheck(survey: Survey, record: NodeRecord) -> bool:
 
 
 def _in_use(survey: Survey) -> set[int]:
-    """Return the nodes that only the last pass goes through: they are kept for it, as adapted weights are."""
+    """Return the nodes that only the last pass goes through: they are kept for it, as adapted weights are.
+
+    Passes with ``create_graph`` do not count: a loss of the gradients needs the same graph again.
+    """
     if not survey.passes:
         return set()
     start, last = survey.passes[-1]
+    before = {0, *(event.pass_nr for _, event in survey.passes if event.create_graph)}
     reached = list(ancestors(survey.timeline, *(node for node, _ in last.roots)))
     states = survey.timeline.at(start - 1).states(reached)
-    return {node for node, state in zip(reached, states, strict=True) if state is not None and not state.pass_nr}
+    return {node for node, state in zip(reached, states, strict=True) if state is not None and state.pass_nr in before}
 
 
 def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecord]) -> Finding:

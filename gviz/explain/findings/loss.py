@@ -843,7 +843,10 @@ def _trained(survey: Survey, nodes: set[int]) -> set[int]:
 
 
 def _own_error(survey: Survey, nodes: set[int]) -> NodeRecord | None:
-    """Return an error of one of these results against data: the square or the like of a difference."""
+    """Return an error of one of these results against data: the square or the like of a difference.
+
+    An error that is one of the results itself does not count: the product gives it a weight.
+    """
     for node in sorted(nodes, reverse=True):
         if node not in survey.nodes or survey.nodes[node].created.kind != "op":
             continue
@@ -852,9 +855,10 @@ def _own_error(survey: Survey, nodes: set[int]) -> NodeRecord | None:
             is_data = bool(others) and not any(one.created.requires_grad for one in others)
             if not user.created.requires_grad:
                 continue
-            if user.op in LOSSES_OF_PAIRS and is_data:
+            if user.op in LOSSES_OF_PAIRS and is_data and user.node not in nodes:
                 return user
             ends = [survey.nodes[one] for one in survey.timeline.nodes.users(user.node) if one in survey.nodes]
+            ends = [end for end in ends if end.node not in nodes]
             if user.op == "sub" and is_data and user.shape and any(end.op in ("pow", "square", "abs") for end in ends):
                 return user
     return None

@@ -154,13 +154,15 @@ def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sy
 def vanishing(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
     """Return the finding about a path that lost nearly all of its gradient.
 
-    It is suspected if a row of squashing functions sent too little.
+    It is suspected if a row of squashing functions sent too little. A gradient that only lost what it had gained on the
+    way, as next to a norm of nearly zero, has not vanished.
     """
     path = path[_length_of_loss(timeline, path) :]
-    lost = path[path.index(max(path, key=lambda step: step.size)) :]
+    largest = path.index(max(path, key=lambda step: step.size))
+    lost, least = path[largest:], min(step.size for step in path[: largest + 1])
     if is_cancelled(path):
         return None
-    if lost[-1].size < VANISHED * lost[0].size:
+    if lost[-1].size < VANISHED * lost[0].size and lost[-1].size < DIED * least:
         return _finding(timeline, lost, "vanishing")
     lost = _squashed(timeline, path)
     return replace(_finding(timeline, lost, "vanishing"), suspected=True) if lost else None
