@@ -83,9 +83,9 @@ INSIDE = {
         theme comparison_text boxes.tensors boxes.fold boxes.data_preparation boxes.links graphviz.process curve
         layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row
         boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles boxes.details
-        layout.columns cells.canvas boxes.selection boxes.function_calls boxes.graph_views boxes.collapsed_parts
-        boxes.box_size layout.routing boxes.structure boxes.node_rows boxes.state_words boxes.module_boxes
-        boxes.edge_content boxes.box_content scene figure legend page.changes
+        layout.columns cells.canvas boxes.selection boxes.repeats boxes.function_calls boxes.graph_views
+        boxes.collapsed_parts boxes.box_size layout.routing boxes.structure boxes.node_rows boxes.state_words
+        boxes.module_boxes boxes.edge_content boxes.box_content scene figure legend page.changes
         cells.viewport graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level
         picture_content
         page.document forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry
@@ -124,7 +124,8 @@ INSIDE = {
         findings.error findings.mismatch findings.lost_update findings.module_flag
         findings.constant_condition findings.recurrent_output
         findings.no_gradient findings.optimizer_step findings.gradient_sources findings.zero_gradient
-        findings.value_sources findings.in_place findings.second_backward findings.loss findings.loop
+        findings.value_sources findings.in_place findings.second_backward findings.loss findings.running_sum
+        findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
         findings.vanishing_exploding findings.parameters findings.loaded_state findings.train_eval_mode
         findings.attention_mask findings.contrastive findings.prediction_range findings.unbounded_loss
         findings.unread_variable findings.log_scale

@@ -18,7 +18,7 @@ from gviz.explain.contributions import MOST_PARTS, origin
 from gviz.explain.display_names import at_text, label, label_at
 from gviz.explain.finding import Finding
 from gviz.explain.findings.alarm import alarm_at
-from gviz.explain.findings.loop import alive_graphs
+from gviz.explain.findings.kept_graphs import alive_graphs
 from gviz.explain.grad_history import accumulation
 from gviz.explain.parameter_updates import all_options, steps_by, why_nothing
 from gviz.explain.program_errors import Failure, all_failures, ended_first, failure_at, program_end

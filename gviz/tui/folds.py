@@ -51,8 +51,9 @@ from gviz.render.boxes.fold import (
     modules,
     reading_graph,
 )
-from gviz.render.boxes.function_calls import with_calls, with_repeats
+from gviz.render.boxes.function_calls import with_calls
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
+from gviz.render.boxes.repeats import with_repeats
 from gviz.render.boxes.selection import shown_nodes
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.backward_order import planned

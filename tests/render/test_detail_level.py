@@ -9,8 +9,9 @@ import gviz
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.render.boxes.fold import Filter
-from gviz.render.boxes.function_calls import runs, source_calls
+from gviz.render.boxes.function_calls import source_calls
 from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.repeats import runs
 from gviz.render.detail_level import PAGE
 from gviz.render.graphviz.dot import dot
 from gviz.render.legend import legend, painted

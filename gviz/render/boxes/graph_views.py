@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.render.boxes.fold import CallGraph, Filter, Folded, Repeat, closed_below, fold
-from gviz.render.boxes.function_calls import with_repeats
+from gviz.render.boxes.repeats import with_repeats
 from gviz.trace.graph_state import NodeInfo
 
 

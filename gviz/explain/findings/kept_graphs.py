@@ -1,0 +1,155 @@
+"""Graphs of many iterations that are alive at once, because the program keeps a result of each."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gviz.events import NodeCreated
+from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.edit import kept_by, wrapped
+from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.running_sum import running_sums
+from gviz.explain.program_source import is_read_once, line_text
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
+from gviz.trace.timeline import Moment, Timeline
+from gviz.values.number_text import bytes_text
+
+# Graphs of many iterations that are alive at once, because a result of each is kept
+
+MOST_ALIVE = 3
+"""Graphs of one line that may be alive at once: the one in use, the last one, and one being replaced."""
+
+
+def kept_graphs(survey: Survey) -> Iterator[Finding]:
+    """Yield lines with tracked results from more than `MOST_ALIVE` iterations that are alive at the end."""
+    if len(survey.timeline.iterations) <= MOST_ALIVE or any(running_sums(survey)):
+        return
+    last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # after it the program frees everything
+    in_use = _in_use(survey)
+    tracked = (
+        record for record in survey.alive(last_pass) if record.created.kind == "op" and record.created.requires_grad
+    )
+    alive = [record for record in tracked if record.node not in in_use and not _is_of_gradcheck(survey, record)]
+    by_line: defaultdict[int, dict[int, NodeRecord]] = defaultdict(dict)
+    for record in alive:
+        by_line[record.created.stack][survey.timeline.iteration_at(record.seq).index] = record
+    last = max(
+        (one for one in by_line.values() if len(one) > MOST_ALIVE),
+        key=lambda line: max(record.seq for record in line.values()),
+        default=None,
+    )
+    if last is not None:
+        yield _kept_finding(survey, list(last.values()), alive)
+
+
+_GRADCHECK = re.compile(r"\bgrad(grad)?check\(")
+
+
+def _is_of_gradcheck(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a line that calls `gradcheck` made a node: it keeps its graphs until it returns."""
+    frames = survey.timeline.stack(record.created.stack)
+    return any(_GRADCHECK.search(line_text(survey.timeline, frame)) for frame in frames)
+
+
+def _in_use(survey: Survey) -> set[int]:
+    """Return the nodes that only the last pass goes through: they are kept for it, as adapted weights are.
+
+    Passes with ``create_graph`` do not count: a loss of the gradients needs the same graph again.
+    """
+    if not survey.passes:
+        return set()
+    start, last = survey.passes[-1]
+    before = {0, *(event.pass_nr for _, event in survey.passes if event.create_graph)}
+    reached = list(ancestors(survey.timeline, *(node for node, _ in last.roots)))
+    states = survey.timeline.at(start - 1).states(reached)
+    return {node for node, state in zip(reached, states, strict=True) if state is not None and state.pass_nr in before}
+
+
+def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecord]) -> Finding:
+    timeline = survey.timeline
+    first, last = roots[0], roots[-1]
+    states = timeline.at(last.seq).states([record.node for record in alive])
+    saved = [state for state in states if state is not None and state.saved == "held"]
+    size = sum(record.value.nbytes for record in alive if record.value is not None)
+    info = timeline.info(last.node)
+    text = titled(f"{len(roots)} graphs are alive at once: results as {{}} are kept", label(timeline, last.node))
+    memory = f"{len(alive)} nodes with results of {bytes_text(size)}"
+    memory += f"; {len(saved)} of them keep saved tensors" if saved else "; their saved tensors are released"
+    parts = (
+        Finding("alive", memory, last.seq, last.node),
+        Finding(
+            "since", f"the oldest is {label_at(timeline, first.node)}, of event {first.seq}", first.seq, first.node
+        ),
+    )
+    fix = "keep the number, not the tensor: losses.append(loss.item()), total += loss.item(), or loss.detach()"
+    numbers = (Number("graphs alive", len(roots), last.seq), Number("nodes alive", len(alive), last.seq))
+    kept = kept_by(
+        timeline, innermost(info), [info.name for info in map(timeline.info, (record.node for record in alive))]
+    )
+    if not any(state is not None and state.pass_nr for state in states):
+        fix = f"with torch.no_grad(): around it, as no backward goes through it; or {fix}"
+    at, edit = kept if kept is not None else (_chained_at(survey, roots) or innermost(info), None)
+    if kept is None and roots[-2].node in ancestors(timeline, last.node):  # a state that goes on: h = cell(x, h)
+        at, fix = innermost(info), "detach() the result of the iteration before, so that backward ends there"
+        edit = wrapped(timeline, at, info.name, ".detach()") if is_read_once(timeline, at, info.name) else None
+    return Finding("graphs-kept", text, last.seq, last.node, parts, fix, at, numbers, edit=edit)
+
+
+def _chained_at(survey: Survey, roots: list[NodeRecord]) -> Frame | None:
+    """Return the line that adds each loss to a running result: ``self.value = 0.9 * self.value + 0.1 * new``.
+
+    That result needs all losses before it.
+    """
+    lines: set[int] = set()
+    for root in roots[-_FEWEST_CHAINED:]:
+        users = (survey.nodes[node] for node in survey.timeline.nodes.users(root.node) if node in survey.nodes)
+        tracked = {user.created.stack for user in users if user.created.requires_grad and not user.created.during[0]}
+        lines = tracked if not lines else lines & tracked
+    users = (survey.nodes[node] for node in survey.timeline.nodes.users(roots[-1].node) if node in survey.nodes)
+    return next((survey.at(user) for user in users if user.created.stack in lines), None)
+
+
+_FEWEST_CHAINED = 3
+
+
+# The graphs that are alive at a moment, and the results that keep them alive
+
+MOST_GRAPHS = 20
+
+
+def alive_graphs(timeline: Timeline, moment: Moment) -> Finding:
+    """Return the tracked results that are not freed, by the iteration that made them."""
+    graphs: defaultdict[int, list[NodeCreated]] = defaultdict(list)
+    freed = timeline.nodes.freed(moment.n)
+    for node, created in timeline.nodes.all_created([node for node in timeline.nodes if node not in freed]):
+        if created.kind == "op" and created.requires_grad and timeline.nodes.born(node) <= moment.n:
+            graphs[timeline.iteration_at(timeline.nodes.born(node)).index].append(created)
+    parts = [_graph(timeline, moment, index, nodes) for index, nodes in sorted(graphs.items())]
+    count = len(parts)
+    text = (
+        f"{count} graph{'s are' if count != 1 else ' is'} alive at event {moment.n}" if parts else "no graph is alive"
+    )
+    rest = (Finding("more", f"and {count - MOST_GRAPHS} more graphs"),) if count > MOST_GRAPHS else ()
+    return Finding("alive", text, moment.n, parts=(*parts[:MOST_GRAPHS], *rest))
+
+
+def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreated]) -> Finding:
+    """Return one iteration's nodes, with the last result that no living node uses: it keeps the others alive."""
+    here = {created.node for created in nodes}
+    roots = [created for created in nodes if not here & set(timeline.nodes.users_by_node.get(created.node, ()))]
+    root = roots[-1] if roots else nodes[-1]
+    states = moment.states([created.node for created in nodes])
+    count = sum(state is not None and state.saved == "held" for state in states)
+    size = sum(created.first_value.nbytes for created in nodes if created.first_value is not None)
+    born = timeline.nodes.born(root.node)
+    number = timeline.iterations[index].number
+    text = (
+        f"iteration {number}: {len(nodes)} nodes, results of {bytes_text(size)}, saved tensors of {count} held, "
+        f"since event {timeline.nodes.born(nodes[0].node)}; held by {label_at(timeline, root.node)}"
+    )
+    numbers = (Number("nodes", len(nodes), born), Number("bytes", size, born), Number("saved", count, born))
+    return Finding("graph", text, born, root.node, at=innermost(timeline.info(root.node)), numbers=numbers)

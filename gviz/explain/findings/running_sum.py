@@ -1,0 +1,174 @@
+"""Running sums of losses: earlier losses whose gradient counts again, and sums of which only the last term is left."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from gviz.events import BackwardStarted, GradAccumulated, GradSet, OptimizerStepped
+from gviz.explain.backward_passes import losses_of
+from gviz.explain.display_names import at_text, label, label_at, titled
+from gviz.explain.edit import removed
+from gviz.explain.finding import Finding, Number
+from gviz.explain.program_source import zero_start
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import file_line, shown
+
+# A running sum of losses on which backward is called in each iteration: earlier losses are counted again
+
+
+def counted_again(survey: Survey) -> Iterator[Finding]:
+    """Yield losses whose gradient counts more than once: of a running sum, or of a pass of their own and of a sum."""
+    yield from running_sums(survey)
+    yield from _counted_alone_and_in_a_sum(survey)
+
+
+def running_sums(survey: Survey) -> Iterator[Finding]:
+    """Yield calls of backward whose loss contains the loss of an earlier pass of the same call.
+
+    It is reported only if both passes add to the same ``.grad``. A program that clears it in between asks for the
+    gradient of the sum.
+    """
+    timeline = survey.timeline
+    added = {event.pass_nr for _, event in survey.accumulated if event.value is not None}
+    calls: defaultdict[int, list[tuple[int, BackwardStarted]]] = defaultdict(list)
+    for seq, event in survey.passes:
+        if not event.create_graph and len(event.roots) == 1:
+            calls[event.stack].append((seq, event))
+    for call, passes in calls.items():
+        pairs = [
+            (earlier, seq, event)
+            for (_, earlier), (seq, event) in pairwise(passes)
+            if event.pass_nr in added and _contains(timeline, event, earlier)
+        ]
+        if pairs:
+            yield _again_finding(timeline, call, pairs, len(passes))
+
+
+def _contains(timeline: Timeline, event: BackwardStarted, earlier: BackwardStarted) -> bool:
+    """Return whether the root of a pass is the root of an earlier one and something added to it."""
+    (root, _), (before, _) = event.roots[0], earlier.roots[0]
+    info = timeline.info(root) if root in timeline.nodes else None
+    if not before or info is None or info.op.base_name != "add":
+        return False
+    return before in {node for node, _ in info.created.inputs}
+
+
+def _again_finding(
+    timeline: Timeline, call: int, pairs: list[tuple[BackwardStarted, int, BackwardStarted]], count: int
+) -> Finding:
+    earlier, seq, event = pairs[0]
+    (root, _), (before, _) = event.roots[0], earlier.roots[0]
+    text = titled(f"{len(pairs)} of {count} passes go through earlier losses again: {{}}", label(timeline, root))
+    has = f"it contains {label_at(timeline, before)}, whose gradient backward pass {earlier.pass_nr} has added already"
+    fix = "call backward() on each loss itself and keep total += loss.item(); or call it once, after the loop"
+    part, at = Finding("root", has, seq, before), next(iter(timeline.stack(call)), None)
+    numbers = (Number("passes", len(pairs)),)
+    return Finding("counted-again", text, seq, root, (part,), fix, at, numbers)
+
+
+# A loss with a backward pass of its own that is also a term of the loss of the next pass: its gradient counts twice
+
+
+def _counted_alone_and_in_a_sum(survey: Survey) -> Iterator[Finding]:
+    """Yield calls of backward on a loss that another pass goes through, too, as a term of its sum.
+
+    The sum may come before or after the term alone. It is a mistake only if one step then uses both gradients of a
+    parameter. A program that wants the length of one gradient clears it before the next pass, or calls `autograd.grad`.
+    """
+    pairs, reported = _alone_and_in_a_sum(survey), set[int]()
+    passes_of: defaultdict[int, set[int]] = defaultdict(set)  # parameter -> the passes whose gradients its .grad has
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped) if pairs else ():
+        match event:
+            case GradAccumulated(node=node, pass_nr=nr) if node in survey.optimized:
+                passes_of[node].add(nr)
+                first, second = pairs.get(nr, (None, None))
+                if first is None or second is None or first.pass_nr not in passes_of[node] or first.stack in reported:
+                    continue
+                reported.add(first.stack)
+                yield _twice_finding(survey.timeline, first, seq, second, node)
+            case GradSet(node=node):
+                passes_of.pop(node, None)
+            case OptimizerStepped(parameters=parameters):
+                for node in parameters:
+                    passes_of.pop(node, None)
+
+
+def _alone_and_in_a_sum(survey: Survey) -> dict[int, tuple[BackwardStarted, BackwardStarted]]:
+    """Return the later pass of a term alone and of a sum with it, by its number: both passes, the earlier one first."""
+    own: dict[int, BackwardStarted] = {}
+    of_sum: dict[int, BackwardStarted] = {}  # by a term of the sum
+    pairs: dict[int, tuple[BackwardStarted, BackwardStarted]] = {}
+    for _, event in survey.passes:
+        if event.create_graph or event.inputs or len(event.roots) != 1:
+            continue
+        root, _ = event.roots[0]
+        if root not in survey.nodes:
+            continue
+        losses = losses_of(survey.timeline, [root])
+        terms = losses.uses if losses is not None else {}
+        before = next((own[loss] for loss in terms if loss in own), None) or of_sum.get(root)
+        if before is not None:
+            pairs[event.pass_nr] = before, event
+        own[root] = event
+        of_sum |= dict.fromkeys(terms, event)
+    return pairs
+
+
+def _twice_finding(timeline: Timeline, first: BackwardStarted, seq: int, second: BackwardStarted, leaf: int) -> Finding:
+    (loss, _), (root, _) = first.roots[0], second.roots[0]
+    again, at = timeline.stack(second.stack), next(iter(timeline.stack(first.stack)), None)
+    fix = "zero_grad() before the second backward(), or autograd.grad() if the first gradient is only looked at"
+    edit = None
+    if (losses := losses_of(timeline, [loss])) is not None and root in losses.uses:
+        loss, root, at = root, loss, again[0] if again else at  # the sum came first: the pass of the term is too much
+        fix, edit = "leave out this backward(): the sum already has this gradient", removed(timeline, at)
+    text = titled("{} counts twice: alone, and as a term of {}", label(timeline, loss), label(timeline, root))
+    both = f"{label(timeline, leaf)} has both gradients: backward{at_text(again)} adds to that of the first"
+    part = Finding("root", both, seq, leaf, at=again[0] if again else None)
+    return Finding("counted-again", text, seq, loss, (part,), fix, at, edit=edit)
+
+
+# A sum that starts with zeros before a loop, and that each turn replaces instead of adding to it
+
+
+def last_term(survey: Survey) -> Iterator[Finding | None]:
+    """Yield names that start with zeros and that each turn of a loop replaces, if only the last result is used."""
+    timeline = survey.timeline
+    unused: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for record in survey.nodes.values():
+        created = record.created
+        is_result = created.kind == "op" and created.requires_grad and not created.during[0]
+        if is_result and not timeline.nodes.users(record.node):
+            unused[created.stack].append(record)
+    roots = {node for _, event in survey.passes for node, _ in event.roots}
+    for first in (records[0] for records in unused.values() if not roots & {one.node for one in records}):
+        yield None
+        info = timeline.info(first.node)
+        lines = ((frame, zero_start(timeline, frame, info.name)) for frame in info.frames if info.name.isidentifier())
+        at, start = next(((frame, start) for frame, start in lines if start is not None), (None, None))
+        used = _used_in_its_place(survey, first, info.name) if start is not None else None
+        if start is not None and used is not None:
+            yield _last_finding(survey, first, used, at, start)
+
+
+def _used_in_its_place(survey: Survey, first: NodeRecord, name: str) -> NodeRecord | None:
+    """Return the later result of the same call and name that something uses."""
+    timeline = survey.timeline
+    later = (record for record in survey.ops(first.op) if first.seq < record.seq)
+    used = (
+        record for record in later if record.created.stack == first.created.stack and timeline.nodes.users(record.node)
+    )
+    return next((record for record in used if timeline.info(record.node).name == name), None)
+
+
+def _last_finding(survey: Survey, first: NodeRecord, used: NodeRecord, at: Frame | None, start: Frame) -> Finding:
+    timeline, name = survey.timeline, shown(survey.timeline.info(first.node).name)
+    text = titled(f"only the last {name} of a loop is used: {{}} is not", label(timeline, first.node))
+    begins = f"{name} starts with zeros at {file_line(start.path, start.line)}, and each turn replaces it"
+    part = Finding("dropped", f"{begins}; {label_at(timeline, used.node)} is used", used.seq, used.node, at=start)
+    fix = f"add to it, if it is a sum: {name} = {name} + ..., or {name}.append(...) and torch.stack after the loop"
+    return Finding("last-term", text, first.seq, first.node, (part,), fix, at, suspected=True)
