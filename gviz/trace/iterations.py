@@ -3,9 +3,10 @@
 Definition
 ----------
 A *graph* is what a program builds for one backward pass (*pass* below). It starts with the first event that prepares
-it: a number, a batch of data, a computation on nothing but that batch, or a module call. It lasts until the next graph
-starts, so it includes its pass, the optimizer step and everything that follows. A pass with ``create_graph`` does not
-end its graph: the program uses the gradients of that pass in further operations of the same graph.
+it: a number, a batch of data, a computation on nothing but that batch, or a module call. A computation that autograd
+does not track, such as the targets of a teacher, prepares the graph if the graph uses it. The graph lasts until the
+next one starts, so it includes its pass, the optimizer step and everything that follows. A pass with ``create_graph``
+does not end its graph: the program uses the gradients of that pass in further operations of the same graph.
 
 An *iteration* is one run of the body of the program's loop: consecutive graphs, each with its pass called from another
 line. The graph whose pass is called from one of these lines again starts the next iteration. A line is identified by
@@ -55,7 +56,7 @@ The table `_TRANSITION_ROWS` shows the next state for each event. A plain loop::
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from enum import IntEnum, auto
 from itertools import islice
 
@@ -69,6 +70,9 @@ IterationPattern = tuple[int, ...]
 def is_tracked(created: e.NodeCreated) -> bool:
     """Return whether autograd tracks a new node."""
     return created.requires_grad and not created.untracked
+
+
+_WEIGHTS = ("leaf", "parameter")
 
 
 class State(IntEnum):
@@ -136,7 +140,10 @@ class Iterations:
         self.running_passes: list[int] = []
         """The running passes, in the order in which they began."""
         self.state = _OPEN if self.loop.patterns else _EVALUATING
-        self._preparation = Preparation(self.steps)
+        self._leaves: set[int] = set()
+        self._first_operation = 0  # the node of the last graph's first operation
+        self._preparation = Preparation(self.steps, self._leaves, 0)
+        self._starts_by_result: Mapping[int, int] = {}  # of the open graph: see `Preparation.starts_by_result`
         self._evaluation = EvaluationLoop()
         self._validation: Validation | None = None  # while UNCERTAIN
         self._validation_sites: set[int] = set()  # the call sites of first operations that turned out to be validation
@@ -149,8 +156,10 @@ class Iterations:
         In a program that only evaluates, return the event at which an iteration starts instead. Otherwise return 0. The
         start may be an earlier event than this one: the first event that prepares the graph.
         """
+        if event.__class__ is e.NodeCreated and event.kind in _WEIGHTS:
+            self._leaves.add(event.node)
         if self.state is _FORWARD and event.__class__ is e.NodeCreated:
-            return 0  # almost every event
+            return self._move_to_used_results(event) if self._starts_by_result else 0  # almost every event
         self.steps.process(seq, event)
         match event:
             case e.BackwardStarted():
@@ -190,6 +199,16 @@ class Iterations:
         return 0 if self.state is _EVALUATING else self.loop.start_without_pass
 
     @property
+    def awaits_results(self) -> bool:
+        """Whether the graph may still turn out to use a result that was computed before it, and so to start there."""
+        return bool(self._starts_by_result)
+
+    @property
+    def result_start(self) -> int:
+        """The event at which the next graph would start if it used the newest result; 0 if it cannot start there."""
+        return self._preparation.newest_start if self.state in (_AFTER_PASS, _UNCERTAIN) else 0
+
+    @property
     def prepared_from(self) -> int:
         """The event at which the next graph would start if the next event were its first operation; 0 if no event has
         prepared it.
@@ -211,6 +230,7 @@ class Iterations:
             if self._validation is not None and self._validation.begin_pass(started.roots):
                 self._validation_sites.add(self._validation.site)
             self._validation, self._evaluation = None, EvaluationLoop()  # an empty one: the old one may be large
+            self._starts_by_result = {}
             self.loop.begin_pass(started.stack)
             self.state, self._creates_graph = _BACKWARD, started.create_graph
         self.running_passes.append(started.pass_nr)
@@ -221,7 +241,7 @@ class Iterations:
         if not self.running_passes:
             state_after = _AFTER_CREATE_GRAPH if self._has_operation else _OPEN
             self.state = state_after if self._creates_graph else _AFTER_PASS
-            self._preparation = Preparation(self.steps)
+            self._preparation = Preparation(self.steps, self._leaves, self._first_operation)
 
     def _process_tracked(self, seq: int, created: e.NodeCreated) -> int:
         """Process a tracked node outside of passes. Returns what `process` returns."""
@@ -231,6 +251,7 @@ class Iterations:
         if previous_state is _AFTER_PASS and not is_validation:
             self._has_operation, start = False, self._preparation.start or seq
             self.loop.begin_graph(start)
+            self._starts_by_result = self._preparation.starts_by_result
         if is_operation and previous_state in (_EVALUATING, _OPEN, _AFTER_PASS):
             self._has_operation, self._evaluation = True, EvaluationLoop()
             self._process_first_operation(seq, created, is_validation)
@@ -238,14 +259,29 @@ class Iterations:
             start = self._validation.process_operation(seq, created) or start
             if self._validation.is_part_of_graph:
                 self._validation, self.state = None, _FORWARD
+        if self._starts_by_result:
+            start = self._move_to_used_results(created) or start
         if self.state is _EVALUATING:
             start = self._evaluation.process(seq, created)
+        return start
+
+    def _move_to_used_results(self, created: e.NodeCreated) -> int:
+        """Move the start of the open graph to where the results that a node uses were prepared, if that is earlier.
+
+        Return the new start, 0 if it stays.
+        """
+        starts = [self._starts_by_result[node] for node, _ in created.inputs if node in self._starts_by_result]
+        start = min(starts, default=0)
+        if not 0 < start < self.loop.open_graph_start:
+            return 0
+        self.loop.move_graph(start)
         return start
 
     def _process_first_operation(self, seq: int, created: e.NodeCreated, is_validation: bool) -> None:
         """Process the first operation of a graph or of validation."""
         start = self._preparation.start or seq if is_validation else self.loop.open_graph_start
         if not is_validation:
+            self._first_operation = created.node
             self.loop.begin_forward(created.stack)
         if self.state is _UNCERTAIN:
             self._validation = Validation(self.loop, self._preparation, created.stack, start, is_certain=is_validation)
@@ -409,14 +445,25 @@ class Preparation:
     optimizer or to a measurement. The preparation starts after the last such event. Clearing a gradient has no effect.
     After one optimizer step has ended, the start of another counts as preparation, because its closure may run the
     forward.
+
+    A result that does not depend on the last graph or on gradients may belong to the next graph, as the targets of a
+    teacher do: ``with no_grad(): y = teacher(x)``. It does if the graph uses it; `Iterations` then moves the start of
+    the graph. An optimizer step, or a write to a weight, ends the time in which such results are computed. `leaves` are
+    the weights of the program, `first_operation` is the first node of the last graph.
     """
 
-    def __init__(self, steps: OptimizerSteps) -> None:
-        self._steps = steps
+    def __init__(self, steps: OptimizerSteps, leaves: Container[int], first_operation: int) -> None:
+        self._steps, self._leaves, self._first_operation = steps, leaves, first_operation
         self.start = 0
         """The event at which the preparation starts, 0 if there is none so far."""
+        self.starts_by_result: dict[int, int] = {}
+        """By result that the next graph may use: the event at which the graph starts if it does."""
+        self.newest_start = 0
+        """That event if the last event was such a result, otherwise 0."""
         self._step_has_ended = False
+        self._data: set[int] = set()
         self._results: set[int] = set()
+        self._aliases: set[int] = set()  # nodes whose first input is a weight or an alias of one
 
     def includes_result(self, nodes: Iterable[int]) -> bool:
         """Return whether one of these nodes is a result."""
@@ -426,8 +473,50 @@ class Preparation:
         """Process the next event between a pass and a forward."""
         if isinstance(event, e.GradSet):
             return
-        self.start = (self.start or seq) if self._is_preparation(event) else 0
+        before, is_preparation, self.newest_start = self.start, self._is_preparation(event), 0
+        self.start = (before or seq) if is_preparation else 0
         self._step_has_ended = self._step_has_ended or isinstance(event, e.OptimizerStepped)
+        if isinstance(event, e.NodeCreated):
+            if is_preparation:
+                self._data.add(event.node)
+            else:
+                self._process_result(seq, event, before)
+        elif self._changes_weights(event):
+            self.starts_by_result.clear()
+
+    def _process_result(self, seq: int, created: e.NodeCreated, before: int) -> None:
+        """Remember where the next graph starts if it uses a result; `before` is where the preparation had started."""
+        inputs = [node for node, _ in created.inputs]
+        on_weights = [node in self._leaves or node in self._aliases for node in inputs]
+        if on_weights[:1] == [True]:
+            self._aliases.add(created.node)
+        attrs = {name for name, _ in created.attrs}
+        if is_tracked(created) or self._steps.computes(created) or attrs & GRADIENT_ATTRIBUTES:
+            return
+        if not all(map(self._is_independent, inputs)):
+            return
+        starts = [self.starts_by_result[node] for node in inputs if node in self.starts_by_result]
+        start = min([*starts, *([before] if before else [])], default=0 if all(on_weights) else seq)
+        if start:
+            self.starts_by_result[created.node] = self.newest_start = start
+        if len(self.starts_by_result) > _MOST_REMEMBERED:  # a long evaluation
+            for node in list(islice(self.starts_by_result, _MOST_REMEMBERED // 2)):
+                del self.starts_by_result[node]
+
+    def _is_independent(self, node: int) -> bool:
+        """Return whether an input is a weight, data, or a result that does not depend on the last graph."""
+        is_older = node < self._first_operation
+        return is_older or node in self._leaves or node in self._data or node in self.starts_by_result
+
+    def _changes_weights(self, event: e.Event) -> bool:
+        match event:
+            case e.OptimizerStarted() | e.OptimizerStepped():
+                return True
+            case e.StorageWritten(node=node):
+                return node in self._aliases
+            case e.DataSet(node=node):
+                return node in self._leaves
+        return False
 
     def _is_preparation(self, event: e.Event) -> bool:
         match event:
@@ -530,7 +619,6 @@ WeightUse = tuple[int, int]
 
 _RESULT, _CHOICE = -1, -2
 _CHOICE_DTYPES = ("int", "uint", "bool")
-_WEIGHTS = ("leaf", "parameter")
 _MOST_REMEMBERED = 1 << 16
 """How many outputs of an iteration are remembered with their kinds.
 

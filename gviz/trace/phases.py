@@ -170,6 +170,9 @@ class PhaseTracker:
         if created and created.kind in _LEAVES:
             self._leaf_storages.update(output.storage for output in created.outputs)
         if created and self.iterations.state is State.FORWARD and self._state is _FORWARD:
+            has_new_start = self.iterations.awaits_results or created.kind in _LEAVES
+            if has_new_start and (start := self.iterations.process(seq, event)):
+                self._begin("forward", start)
             return  # the case for almost every event
         running_before = len(self.iterations.running_passes)
         start = self.iterations.process(seq, event)

@@ -1,5 +1,7 @@
 """Which graphs are one turn of a program's loop."""
 
+from functools import partial
+
 import pytest
 from recording import iterations_known, timeline_of
 
@@ -158,6 +160,91 @@ def two_loops():
 def test_the_five_programs_of_the_definition(program, iterations):
     timeline = timeline_of(program)
     assert [" ".join(computed(timeline, one)) for one in timeline.iterations] == iterations
+
+
+def net_and_teacher():
+    net, teacher = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    return net, teacher, torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def targets_of_a_teacher(validate=False, average=False):
+    net, teacher, optimizer = net_and_teacher()
+    for _ in range(3):
+        x = torch.randn(4, 3)
+        with torch.no_grad():
+            y = teacher(x).tanh()
+        loss = (net(x) - y).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if average:
+            with torch.no_grad():
+                for ours, theirs in zip(teacher.parameters(), net.parameters(), strict=True):
+                    ours.mul_(0.9).add_(theirs, alpha=0.1)
+        if validate:
+            with torch.no_grad():
+                (net(torch.randn(4, 3)) - torch.randn(4, 2)).abs().mean()
+
+
+def values_of_the_next_state():
+    net, teacher, optimizer = net_and_teacher()
+    states = torch.randn(9, 3)
+    for _ in range(3):
+        x, after = states[torch.randint(0, 9, (4,))], states[torch.randint(0, 9, (4,))]
+        q = net(x).sin()
+        with torch.no_grad():
+            best = net(after).argmax(1, keepdim=True)
+            y = teacher(after).gather(1, best).exp()
+        optimizer.zero_grad()
+        (q - y).pow(2).mean().backward()
+        optimizer.step()
+
+
+def features_of_a_frozen_part():
+    _, backbone, _ = net_and_teacher()
+    x = torch.randn(4, 3)
+    head = torch.nn.Linear(2, 1)
+    for _ in range(3):
+        with torch.no_grad():
+            h = backbone(x).tanh()
+        head(h).pow(2).mean().backward()
+
+
+def a_state_that_goes_on():
+    cell = torch.nn.RNNCell(3, 2)
+    h = torch.zeros(4, 2)
+    for _ in range(3):
+        h = cell(torch.randn(4, 3), h)
+        h.exp().sum().backward()
+        h = h.detach()
+
+
+@pytest.mark.parametrize(
+    ("program", "operations"),
+    [
+        (targets_of_a_teacher, "addmm tanh addmm sub pow mean add_ add_"),
+        (partial(targets_of_a_teacher, validate=True), "addmm tanh addmm sub pow mean add_ add_ addmm sub abs mean"),
+        (partial(targets_of_a_teacher, average=True), "addmm tanh addmm sub pow mean add_ add_ mul_ add_ mul_ add_"),
+        (
+            partial(targets_of_a_teacher, validate=True, average=True),
+            "addmm tanh addmm sub pow mean add_ add_ mul_ add_ mul_ add_ addmm sub abs mean",
+        ),
+        (values_of_the_next_state, "index index addmm sin addmm argmax addmm gather exp sub pow mean add_ add_"),
+        (features_of_a_frozen_part, "addmm tanh addmm pow mean"),
+        (a_state_that_goes_on, "addmm addmm add tanh exp sum detach"),
+    ],
+    ids=["teacher", "teacher and validation", "average", "average and validation", "next state", "frozen", "state"],
+)
+def test_a_graph_begins_with_what_is_computed_for_it_without_tracking(program, operations):
+    timeline = timeline_of(program)
+    infos = [timeline.info(node) for node in timeline.nodes]
+    created = [[info for info in infos if one.start <= info.born <= one.end] for one in timeline.iterations]
+    names = [[info.op.name for info in one if info.created.kind == "op"] for one in created]
+    assert [" ".join(name for name in one if name != "t") for one in names] == [operations] * 3
+    data = [sum(info.created.kind == "constant" for info in one) for one in created]
+    assert data[1] == data[2], "each batch is in its own iteration"
+    phases = {timeline.phase_at(one.start).kind for one in timeline.iterations[1:]}
+    assert phases == {"forward"}
 
 
 def computed(timeline, iteration):

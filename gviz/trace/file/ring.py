@@ -371,7 +371,12 @@ class Ring:
         first.
         """
         if self._bounds.unit == "iterations":
-            return seq in (1, self._iterations.starts[-1], self._iterations.prepared_from)
+            return seq in (
+                1,
+                self._iterations.starts[-1],
+                self._iterations.prepared_from,
+                self._iterations.result_start,
+            )
         if isinstance(event, e.Marked):
             self._marks.append(seq)
             return True
