@@ -117,7 +117,8 @@ INSIDE = {
         change_parser branch branch_recording inputs custom_function forward iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        program_source edit finding node_question operation_sets formula grad_history parameter_updates backward_passes
+        program_source discarded_statement edit finding node_question operation_sets formula grad_history
+        parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
@@ -128,7 +129,7 @@ INSIDE = {
         findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
         findings.vanishing_exploding findings.parameters findings.loaded_state findings.train_eval_mode
         findings.attention_mask findings.contrastive findings.prediction_range findings.unbounded_loss
-        findings.unread_variable findings.log_scale
+        findings.unread_variable findings.log_scale findings.dropped_result
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
         findings.custom_function findings.data_layout findings.checkpoint findings.second_derivatives finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",

@@ -22,6 +22,7 @@ from gviz.explain.findings import (
     custom_function,
     data_layout,
     divergence,
+    dropped_result,
     error,
     gradient_sources,
     in_place,
@@ -110,6 +111,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a write in place to a new tensor that nothing uses, such as a copy made by an index",
         find=in_place.lost_writes,
+    ),
+    Kind(
+        "dropped-result",
+        "warning",
+        "an operation on a line of its own whose result nothing gets, so that the line does nothing",
+        find=dropped_result.dropped_results,
     ),
     Kind(
         "lost-update",
