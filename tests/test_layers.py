@@ -125,8 +125,8 @@ INSIDE = {
         findings.error findings.mismatch findings.lost_update findings.module_flag
         findings.constant_condition findings.recurrent_output
         findings.no_gradient findings.optimizer_step findings.gradient_sources findings.zero_gradient
-        findings.value_sources findings.in_place findings.second_backward findings.loss findings.running_sum
-        findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
+        findings.value_sources findings.in_place findings.second_backward findings.group_softmax findings.loss
+        findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
         findings.vanishing_exploding findings.parameters findings.loaded_state findings.train_eval_mode
         findings.attention_mask findings.contrastive findings.prediction_range findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.dropped_result

@@ -514,7 +514,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "softmax-dim",
         "note",
-        "attention weights that add up to one over another dimension than the one they are summed over",
+        "attention weights that add up to one over another dimension or index than the one they are summed over",
         find=loss.softmax_of_other_dim,
     ),
     Kind(

@@ -410,11 +410,15 @@ def statement_at(timeline: Timeline, at: Frame | None) -> tuple[ProgramText, Sta
 
 def has_parameter(timeline: Timeline, at: Frame | None, name: str) -> bool:
     """Return whether the innermost function around a line has a parameter of that name."""
+    return name in parameters_around(timeline, at)
+
+
+def parameters_around(timeline: Timeline, at: Frame | None) -> list[str]:
+    """Return the parameters of the innermost function around a line, in their order; empty outside of functions."""
     source = statement_at(timeline, at)
-    function = (
-        next((one for one in reversed(source[1].around) if isinstance(one, FUNCTION_NODES)), None) if source else None
-    )
-    return function is not None and name in [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+    around = reversed(source[1].around) if source is not None else ()
+    function = next((one for one in around if isinstance(one, FUNCTION_NODES)), None)
+    return [one.arg for one in (*function.args.args, *function.args.kwonlyargs)] if function is not None else []
 
 
 def block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> Frame | None:

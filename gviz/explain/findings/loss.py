@@ -26,6 +26,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
+from gviz.explain.findings.group_softmax import softmax_of_other_groups
 from gviz.explain.findings.optimizer_step import divided_passes
 from gviz.explain.operation_sets import (
     DROPOUTS,
@@ -975,8 +976,9 @@ def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:
     """Yield a softmax that is the left factor of a matrix product, and does not add up to one along its rows.
 
     A product sums over the last dimension of its left factor. Weights that are divided or transposed before it are
-    left out.
+    left out. The same of groups of rows is `softmax_of_other_groups`.
     """
+    yield from softmax_of_other_groups(survey)
     seen = set[int]()
     for record in survey.ops("softmax"):
         yield None
