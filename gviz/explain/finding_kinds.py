@@ -46,6 +46,7 @@ from gviz.explain.findings import (
     sample_order,
     second_backward,
     second_derivatives,
+    shifted_labels,
     stagnation,
     train_eval_mode,
     unbounded_loss,
@@ -480,6 +481,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a target that is a part of the window that the model gets, so that it can be copied",
         find=loss.target_in_input,
+    ),
+    Kind(
+        "shifted-twice",
+        "warning",
+        "labels of tokens that are two places after the input, because they are shifted twice",
+        find=shifted_labels.shifted_twice,
     ),
     Kind(
         "other-noise",
