@@ -73,6 +73,7 @@ SICK = {
     "inverse": "a = inverse(scores, source, len(x))" + SUMMED,
     "by the logarithm": "a = by_log(scores, source, len(x))" + SUMMED,
     "inside": "e = scores.exp()\na = e / total(e, edges[0], len(x))[edges[0]]" + SUMMED,
+    "computed twice": "a = scores.exp() / total(scores.exp(), edges[0], len(x))[edges[0]]" + SUMMED,
     "dropped out": "a = softmax(scores, edges[0], len(x))\na = F.dropout(a, 0.1)" + SUMMED,
     "several columns": "a = scattered(scores, source, len(x))\n"
     "out = torch.zeros(len(x), 3).scatter_add(0, target[:, None].expand(-1, 3), h[source] * a.unsqueeze(1))",

@@ -130,9 +130,17 @@ def _normalization(survey: Survey, record: NodeRecord, sums: dict[int, _Sum]) ->
         return None
     for factor, other in (pair, pair[::-1])[: 1 if record.op == "div" else 2]:
         if (normalized := _gathered(survey, other, sums)) is not None:
-            rows = survey.unwrapped(normalized.rows)
-            return normalized if rows.node == survey.unwrapped(factor).node else None
+            return normalized if _are_equal(survey, normalized.rows, factor) else None
     return None
+
+
+def _are_equal(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
+    """Return whether two tensors are one, or the same function of one that a program computes twice."""
+    one, other = survey.unwrapped(one), survey.unwrapped(other)
+    if one.node == other.node:
+        return True
+    sources = [[survey.unwrapped(source).node for source in survey.sources(each)] for each in (one, other)]
+    return one.op == other.op == "exp" and bool(sources[0]) and sources[0] == sources[1]
 
 
 def _gathered(survey: Survey, record: NodeRecord, sums: dict[int, _Sum]) -> _Sum | None:
@@ -141,10 +149,11 @@ def _gathered(survey: Survey, record: NodeRecord, sums: dict[int, _Sum]) -> _Sum
         sources = gather.created.inputs
         node, nr = sources[-1]
         index = survey.nodes.get(node)
-        if len(sources) < 2 or index is None or index.value is None:
+        if len(sources) < 2 or index is None or nr >= len(index.created.outputs):
             continue
         looked_up = _unwrapped(survey, _Index(index, nr))
-        for one in _before(survey, next(survey.sources(gather)), frozenset(_SUMS)):
+        summed = survey.nodes.get(sources[0][0])
+        for one in _before(survey, summed, frozenset(_SUMS)) if summed is not None else ():
             known = sums.get(one.node)
             if known is not None and _is_exponential(survey, known.rows) and _are_same(survey, known.index, looked_up):
                 return known
@@ -223,7 +232,7 @@ def _divided_sums(survey: Survey, record: NodeRecord, sums: dict[int, _Sum]) -> 
     product, weights = survey.unwrapped(used.rows), survey.unwrapped(normalized.rows)
     if product.op != "mul" or not _is_exponential(survey, weights):
         return None, None
-    if weights.node not in [survey.unwrapped(one).node for one in survey.sources(product)]:
+    if not any(_are_equal(survey, weights, one) for one in survey.sources(product)):
         return None, None
     return (normalized, used) if _are_same(survey, normalized.index, used.index) is False else (None, None)
 

@@ -43,7 +43,7 @@ _IN_ORDER = frozenset(
 )  # fmt: skip
 """Operations whose result has the elements of the input in their order, if both are of one size."""
 
-_LESS = 40
+_LESS = 34
 """A place is the number of a memory and an element of it, in one number."""
 
 
@@ -68,6 +68,21 @@ class _Tensor:
     def size(self) -> int:
         """The number of its elements; 0 if it is unknown."""
         return self.made.value.size if self.made.value is not None else 0
+
+    def is_in_order(self, elements: Array) -> bool:
+        """Return whether some places in its memory are the elements of these numbers."""
+        step, steps = 1, list[int]()
+        for size in reversed(self.shape):
+            steps.insert(0, step)
+            step *= size
+        strides = self.made.strides if self.made.strides is not None else steps
+        is_dense = all(size == 1 or one == at for size, one, at in zip(self.shape, strides, steps, strict=True))
+        return (
+            is_dense
+            and not self.made.offset
+            and len(elements) > 0
+            and 0 <= elements.min() <= elements.max() < self.size
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +167,7 @@ class _Origins:
                     found[chosen] = self.of(source, elements[chosen], write.seq, depth + 1)
                     open_places &= ~chosen
         maker = self.makers.get(storage)
-        if maker is not None and maker.record.created.kind == "op" and open_places.any() and not maker.made.offset:
+        if maker is not None and maker.record.created.kind == "op" and maker.is_in_order(places[open_places]):
             for source, numbers, elements in self._copied(maker, places[open_places]):
                 at = np.flatnonzero(open_places)[numbers]
                 found[at] = self.of(source, elements, maker.record.seq, depth + 1)
@@ -174,7 +189,10 @@ class _Origins:
             elements = np.broadcast_to(np.arange(source.size).reshape(source.shape), region.shape)
         except (IndexError, ValueError):
             return None
-        table = np.full(int(max(addresses.max(), places.max())) + 1, -1)
+        last = int(max(addresses.max(), places.max()))
+        if not 0 <= last < 4 * _MOST or min(addresses.min(), places.min()) < 0:
+            return None
+        table = np.full(last + 1, -1)
         table[region.ravel()] = elements.ravel()
         return source, table[places]
 
@@ -266,7 +284,7 @@ def _index(key: object) -> Any:
 def _addresses(tensor: _Tensor, elements: Array) -> Array:
     """Return the places in its memory of some elements of a tensor, which are numbered in their order."""
     made = tensor.made
-    if made.strides is None:
+    if made.strides is None or len(made.strides) != len(tensor.shape):
         return made.offset + elements
     if not tensor.shape:
         return np.full(len(elements), made.offset)
@@ -323,7 +341,10 @@ def _rows(logits: _Tensor, labels: _Tensor, origins: _Origins) -> tuple[Array, i
     maker = origins.makers.get(int(storages[0])) if len(storages) == 1 else None
     if maker is None or not maker.size or maker.shape[-1] != classes:
         return None
-    rows, left = np.divmod(places - (storages[0] << _LESS), classes)
+    elements = places - (storages[0] << _LESS)
+    if not maker.is_in_order(elements):
+        return None
+    rows, left = np.divmod(elements, classes)
     return (rows, maker.size // classes) if not left.any() else None
 
 
