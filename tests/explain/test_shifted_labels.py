@@ -109,6 +109,31 @@ def test_labels_two_tokens_ahead_without_a_second_shift_may_be_meant(engine, che
     assert one.level == "note"
 
 
+LOADED = """import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+rows = torch.randint(0, 20, (12, 9)).tolist()
+emb, head = nn.Embedding(20, 8), nn.Linear(8, 20)
+opt = torch.optim.SGD([*emb.parameters(), *head.parameters()], lr=0.1)
+for i in range(0, 12, 4):
+    x, y = (torch.tensor([row[at : at + 8] for row in rows[i : i + 4]]) for at in (0, 1))
+    logits = head(emb(x))
+    loss = F.cross_entropy(logits[:, :-1].reshape(-1, 20), y[:, 1:].reshape(-1))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_labels_without_a_common_memory_are_compared_by_their_elements(engine, checks):
+    found = [one for one in checks.of_text(LOADED, engine).found if one.finding.kind == "shifted-twice"]
+    assert [(one.level, one.finding.at.line) for one in found] == [("warning", 11)]
+    once = LOADED.replace("logits[:, :-1]", "logits").replace("y[:, 1:]", "y")
+    assert "shifted-twice" not in {one.finding.kind for one in checks.of_text(once, engine).found}
+
+
 def test_how_operations_arrange_elements():
     row = np.arange(6).reshape(2, 3)
     assert _arranged("pad", [row], {"pad": [1, -1]}).tolist() == [[-1, 0, 1], [-1, 3, 4]]

@@ -390,7 +390,7 @@ def _matching(ours: Array, theirs: Array, rows: Array, shape: tuple[int, ...]) -
 
 def _finding(survey: Survey, pair: _Pair, origins: _Origins) -> Finding:
     timeline = survey.timeline
-    shifted = _shifted_once(pair, origins)
+    shifted = _shifted_once(survey, pair, origins)
     text = titled("the labels of {} are two tokens after the input: shifted twice", label(timeline, pair.loss.node))
     names = label_at(timeline, pair.labels.record.node), label_at(timeline, pair.indices.record.node)
     parts = [Finding("target", f"each label is the token that {names[1]} has two places later", pair.indices.record.seq,
@@ -412,9 +412,8 @@ def _finding(survey: Survey, pair: _Pair, origins: _Origins) -> Finding:
     return Finding("shifted-twice", text, pair.loss.seq, pair.loss.node, tuple(parts), fix, at, (), suspected)
 
 
-def _shifted_once(pair: _Pair, origins: _Origins) -> tuple[_Tensor, NodeRecord] | None:
+def _shifted_once(survey: Survey, pair: _Pair, origins: _Origins) -> tuple[_Tensor, NodeRecord] | None:
     """Return the labels before their second shift, and the operation that shifts them."""
-    theirs = origins.of(pair.indices, np.arange(pair.indices.size), pair.lookup.seq)
     tensor = pair.labels
     for _ in range(_CALLS * 4):
         inputs = origins.inputs(tensor.record)
@@ -422,8 +421,8 @@ def _shifted_once(pair: _Pair, origins: _Origins) -> tuple[_Tensor, NodeRecord] 
         if source is None or source.made.value is None or "int" not in source.made.value.dtype:
             return None
         if source.size == pair.indices.size and source.size <= _MOST:
-            ours = origins.of(source, np.arange(source.size), pair.loss.seq)
-            if _matching(ours, theirs, np.arange(source.size), pair.indices.shape) == 1:
+            rows = np.arange(source.size)
+            if _shift(survey, source, pair.loss, pair.indices, pair.lookup, rows, origins) == 1:
                 return source, tensor.record
         tensor = source
     return None
