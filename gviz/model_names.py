@@ -8,7 +8,7 @@ is named.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -120,16 +120,28 @@ def model_of(channel: Channel, module: _Module, kind: type[_Module]) -> _Module:
 def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterable[tuple[str, object]]]) -> str:
     """Return the path of a module called outside any module call: its path in its model, if that was called before.
 
-    Otherwise it is a model itself and is named after its class. It gets a number if another model has that name, since
-    the calls would otherwise look like calls of one model. `named` yields the modules within it by path.
+    Otherwise it is a model itself, see `_model_name`. `named` yields the modules within it by path.
     """
     known = _paths.setdefault(channel, _Paths())
     if not known.of(module):
-        taken = known.all()
-        own = next(each for each in _numbered(kind) if each not in taken)
+        own = _model_name(module, kind, known.all())
         for inner_path, inner in named():
             known.add(inner, _joined(own, inner_path))
     return known.of(module)
+
+
+def _model_name(module: object, kind: str, taken: Collection[str]) -> str:
+    """Return the name of a model that is no part of another: its class, ``Generator``.
+
+    If the program has several models of one class, their calls must not look like calls of one model. Each has the name
+    of its variable then (``actor``, ``critic``), or a number if no variable holds it by itself.
+    """
+    usual = next(each for each in _numbered(kind) if each not in taken)
+    held = [*object_names.holders(lambda one: one is type(module))]
+    if usual == kind and all(other is module for _, _, other, _ in held):
+        return usual
+    own = (name.removeprefix("self.") for name, _, other, passing in held if other is module and not passing)
+    return next((name for name in own if name.isidentifier() and name not in taken), usual)
 
 
 def places(modules: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:

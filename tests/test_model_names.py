@@ -220,6 +220,56 @@ def test_two_layers_that_are_called_alone_are_two_and_not_one_called_twice(frame
     assert paths == ["Linear", "Tanh", "Linear_2", "Linear", "Linear", "MSELoss"] * 2
 
 
+OF_ONE_CLASS = """
+actor, critic = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(nn.Linear(2, 2))
+loss = nn.MSELoss()
+loss(critic(x), actor(x))
+"""
+OF_ONE_CLASS_IN_AN_OBJECT = """
+class Agent:
+    def __init__(self):
+        self.net = nn.Linear(2, 2)
+        self.target = nn.Linear(2, 2)
+    def loss(self, x):
+        return nn.MSELoss()(self.net(x), self.target(x))
+agent = Agent()
+agent.loss(x)
+"""
+OF_ONE_CLASS_IN_A_LIST = """
+nets = [nn.Linear(2, 2) for _ in range(2)]
+nn.MSELoss()(nets[0](x), nets[1](x))
+"""
+MADE_LATER = """
+first = nn.Linear(2, 2)
+first(x)
+second = nn.Linear(2, 2)
+second(first(x))
+"""
+WITH_A_PART_IN_A_VARIABLE = """
+model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+part = model[0]
+model(x)
+"""
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("program", "paths"),
+    [
+        (OF_ONE_CLASS, ["critic", "critic.0", "actor", "actor.0", "MSELoss"]),
+        (OF_ONE_CLASS_IN_AN_OBJECT, ["net", "target", "MSELoss"]),
+        (OF_ONE_CLASS_IN_A_LIST, ["Linear", "Linear_2", "MSELoss"]),
+        (MADE_LATER, ["Linear", "Linear", "second"]),
+        (WITH_A_PART_IN_A_VARIABLE, ["Sequential", "Sequential.0", "Sequential.1"]),
+    ],
+    ids=["variables", "object", "list", "later", "part"],
+)
+def test_models_of_one_class_are_called_by_their_variables(program, paths, framework, tmp_path):
+    names(program, framework, tmp_path / "t.gviz")
+    calls = [event.name for _, event in gviz.load(tmp_path / "t.gviz").select((ScopeEntered,))]
+    assert sorted(calls) == sorted(paths)
+
+
 ORIGINALS = """
 from torch.nn.utils.parametrizations import spectral_norm
 def judge():
