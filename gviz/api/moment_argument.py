@@ -15,9 +15,7 @@ def moment_of(timeline: Timeline, at: int | str) -> int:
     unknown.
     """
     if isinstance(at, str):
-        also = remark(timeline, at)
-        if also:
-            notice.show(f"gviz: {also}")
+        timeline.once(_show_remark, at)  # an export resolves it for each picture that it tries
         return event_at(timeline, at)
     try:
         if isinstance(at, bool):
@@ -27,3 +25,8 @@ def moment_of(timeline: Timeline, at: int | str) -> int:
         raise GvizError(
             f"at cannot be {at!r}", hint="it is an event number, or a moment in words", exit_code=2
         ) from None
+
+
+def _show_remark(timeline: Timeline, at: str) -> None:
+    if also := remark(timeline, at):
+        notice.show(f"gviz: {also}")

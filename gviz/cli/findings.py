@@ -86,7 +86,7 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
     if rank is not None:
         path = f"ranks/{rank.name if event else ''}"
         return f"to see it happen: {command_line(program, ('record', '-o', 'ranks/'))}, then gviz open {path}{at}"
-    return f"to see it happen: {command_line(program)}{f', then goto {event}; ! lists the findings' if event else ''}"
+    return f"to see it happen: {command_line(program)}{f', then :goto {event}; ! lists the findings' if event else ''}"
 
 
 def _summary(inputs: Recordings, findings: list[RankFinding], kinds: int) -> str:

@@ -18,8 +18,10 @@ from gviz.rerun.change_parser import parse_change, parse_target
 from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, file_line, shown
-from gviz.values.value_text import short
+from gviz.values.value import Value
+from gviz.values.value_text import norm, short
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import Branch, BranchView
@@ -83,7 +85,7 @@ def require_engine(timeline: Timeline) -> None:
     if timeline.framework != "gviz.engine":
         raise GvizError(
             f"only recordings of the built-in engine can run again; this is a trace of {shown(timeline.framework)}",
-            hint="gviz record --engine builtin SCRIPT",
+            hint="gviz run --engine builtin SCRIPT (or record); its random numbers are not those of PyTorch",
             exit_code=2,
         )
 
@@ -160,13 +162,24 @@ def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) ->
     rows: dict[int, list[str]] = {}
     for one in comparison.without_gradients(branch.unknown).differences:
         if one.kind in ("value", "gradient"):
-            old, new = [short(value, _NUMBER) if value is not None else "none" for value in one.values]
+            old, new = _as_different(one.values)
             rows.setdefault(one.pair[0], []).append(f"{one.kind} {old} -> {new}")
     if not rows:
         where = "nothing that could be run again" if branch.stopped else "nothing"
         yield f"{where} depends on it: no number changes."
     for node, changed in rows.items():
         yield f"{set_cell_size(clipped(label(timeline, node), _NAME), _NAME)} {', '.join(changed)}"
+
+
+def _as_different(values: tuple[Value | None, Value | None]) -> tuple[str, str]:
+    """Return two values in short texts; the norms of both if there is no room for what differs."""
+    old, new = [short(value, _NUMBER) if value is not None else "none" for value in values]
+    lengths = [norm(value) for value in values if value is not None]
+    is_alike = ("[" in old) == ("[" in new)
+    if (old != new and is_alike) or len(lengths) < len(values) or None in lengths:
+        return old, new
+    before, after = [number(length) for length in lengths if length is not None]
+    return f"norm {before}", after if before != after else f"{after} (other elements)"
 
 
 # In curves: one number over a range, and the results at each point

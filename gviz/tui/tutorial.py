@@ -52,7 +52,7 @@ PAGES = (
          "n", "n", _command("next"), "backward"),
     Page("A smaller step is one event: a rule begins, one gradient is added, one buffer freed.",
          "s", "s", _command("step")),
-    Page("A breakpoint at the selected node stops whenever something happens to it.",
+    Page("A breakpoint at the selected node stops where it is made, and where its backward rule begins.",
          "b", "b", lambda seen: bool(seen.session.cursor.breakpoints.listed)),
     Page("To the first event, without running anything:",
          "<", "goto start", lambda seen: seen.session.cursor.position == 0),
@@ -72,6 +72,12 @@ PAGES = (
          ":last x.grad (Enter)", "last x.grad", _command("last")),
 )  # fmt: skip
 
+_BACK_TO_BACKWARD = Page(
+    "You are past what comes next. Back to where the backward pass begins:",
+    "{",
+    "reverse-phase",
+    _command("reverse-phase"),
+)
 _TO_BEGINNING = Page("You are past what comes next. Back to the first event:", "<", "goto start", _command("goto"))
 _TO_BACKWARD = Page("What comes next is in the backward pass. To where it begins:", "}", "phase", _command("phase"))
 
@@ -119,7 +125,7 @@ class Tutor:
 def every_text() -> Iterator[str]:
     """Yield every text that the screen may show."""
     detours = [_detour_page(text, page.key) for text in (_PROMPT_OPEN, _PAGE_OPEN) for page in PAGES]
-    for page in (*PAGES, _TO_BEGINNING, _TO_BACKWARD, *detours, None):
+    for page in (*PAGES, _TO_BEGINNING, _TO_BACKWARD, _BACK_TO_BACKWARD, *detours, None):
         yield _page_text(len(PAGES) - 1, page)
 
 
@@ -143,7 +149,9 @@ def _detour_to(page: Page, session: Session) -> Page | None:
     here = _phase(session)
     if page.phase is None or here == page.phase:
         return None
-    return _TO_BACKWARD if here == "forward" else _TO_BEGINNING
+    if here == "forward":
+        return _TO_BACKWARD
+    return _BACK_TO_BACKWARD if page.phase == "backward" and session.cursor.position else _TO_BEGINNING
 
 
 def _phase(session: Session) -> PhaseKind | None:

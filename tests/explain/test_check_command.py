@@ -47,7 +47,7 @@ def test_how_to_see_it_happen_keeps_what_was_asked_for(tmp_path):
                                       "(w * int(sys.argv[1])).log().backward()\n")  # fmt: skip
     options = ("--engine", "builtin", "--values", "all", "--to", "the end")
     _, out, _ = gviz("check", *options, "--no-source", "--", "./-it's.py", "-3", cwd=tmp_path)
-    command, _, rest = out.splitlines()[-1].removeprefix("to see it happen: ").partition(", then goto ")
+    command, _, rest = out.splitlines()[-1].removeprefix("to see it happen: ").partition(", then :goto ")
     assert shlex.split(command) == ["gviz", "run", *options, "--no-source", "./-it's.py", "-3"]
     event, _, key = rest.partition("; ")
     assert int(event) > 0
@@ -63,7 +63,7 @@ def test_where_to_see_it_is_after_the_first_fact_of_the_finding(tmp_path):
     _, out, _ = gviz("check", "--engine", "builtin", "train.py", cwd=tmp_path)
     assert "[never-stepped]" in out
     fact = int(re.search(r"its \.grad is .*\[event (\d+)\]", out)[1])
-    assert f", then goto {fact}; " in out
+    assert f", then :goto {fact}; " in out
 
 
 def test_a_finding_without_an_event_names_none(tmp_path):

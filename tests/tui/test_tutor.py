@@ -1,8 +1,10 @@
 """The guided lesson waits for the right key, and for nothing else."""
 
+import ast
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from driving import send, until
@@ -10,6 +12,7 @@ from samples.lessons import recording
 from stories import demo
 from textual.widgets import Static
 
+import gviz.tui
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config
 from gviz.tui.glyphs import UNICODE
@@ -180,7 +183,8 @@ def test_who_has_gone_too_far_is_led_back_before_the_lesson_goes_on():
     lines = [*two, *lost, "phase", "n", "s", "b"]
     teach(demo(), io.StringIO("\n".join(lines)), output)
     said = output.getvalue()
-    assert said.count("You are past what comes next. Back to the first event:  Type  goto start") == 2
+    assert said.count("You are past what comes next. Back to the first event:  Type  goto start") == 1
+    assert said.count("Back to where the backward pass begins:  Type  reverse-phase") == 1
     assert said.count("To where it begins:  Type  phase") == 1
     assert said.index(f"9/{len(PAGES)}") > said.rindex("To where it begins")
 
@@ -201,3 +205,44 @@ def test_the_command_teaches_on_the_first_lesson():
     assert "That is all" in done.stdout
     assert "#1 x: .grad is 8" in done.stdout
     assert done.stdout.count("  += 4 from #3 mul") == 2
+
+
+async def test_a_typed_command_runs_once():
+    app = taught(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("colon", *"help words", "enter")
+        await pilot.pause()
+        assert len(app.screen_stack) == 2
+        await pilot.press("escape")
+        await pilot.pause()
+        assert len(app.screen_stack) == 1
+        await pilot.press("greater_than_sign", "colon", *"last x.grad", "enter")
+        await pilot.pause()
+        await until(pilot, lambda: not app.screen.busy)
+        rows = "\n".join(painted(app))
+    assert "did not change" not in rows
+    assert "x: .grad" in rows
+
+
+def test_no_handler_of_the_terminal_runs_twice():
+    """Textual calls the handlers of all base classes, unless one prevents it: ``super().on_key()`` runs one again."""
+    for path in sorted(Path(gviz.tui.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("on_"):
+                text = ast.unparse(node)
+                if f"super().{node.name}(" in text and node.name != "on_event":
+                    assert "prevent_default()" in text, f"{path}:{node.lineno}"
+
+
+async def test_from_the_end_one_key_leads_back_to_the_page_of_the_backward_pass():
+    app = taught(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        for page in PAGES[:6]:
+            await pilot.press(*pressed(page.key))
+            await pilot.pause()
+        await pilot.press("greater_than_sign")
+        await pilot.pause()
+        assert str(app.screen.query_one("#tutor", Static).content).endswith("{")
+        await pilot.press("left_curly_bracket")
+        await pilot.pause()
+        assert str(app.screen.query_one("#tutor", Static).content).startswith("7/17  Now gradients flow")

@@ -65,7 +65,8 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
             findings.print_text(inputs, rank_findings, len(kinds), whole=whole, fails=fails)
             if rank_findings and any(timeline.nodes for timeline in inputs.timelines):
                 first, rank = rank_findings[0].checked.finding, inputs.paths[rank_findings[0].ranks[0]]
-                event = max([first.event, *[part.event for part in first.parts[:1]]])  # both facts have happened there
+                facts = [first.event, *[part.event for part in first.parts[:1]]]
+                event = facts[-1] if first.kind == "cut" and facts[-1] else max(facts)  # both facts have happened there
                 click.echo(findings.how_to_open(program, event, rank if inputs.in_folder else None))
         else:
             click.echo(findings.as_data(format, inputs, rank_findings))

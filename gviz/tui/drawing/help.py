@@ -50,8 +50,8 @@ _LEGEND: tuple[tuple[str | Span, ...], ...] = (
      " error, nan or inf   ", ("|g|", "key"), " length"),
     ("Small letters go forward, CAPITALS back. Click: select. Double click: run.",),
     ("gviz run: Ctrl+C pauses the program, A answers it, Ctrl+R runs it again.",),
-    ((":help", "key"), " commands   ", (":help words", "key"), " what each word means   ",
-     (":keys", "key"), " every key"),
+    ((":help", "key"), ": every command   ", (":keys", "key"), ": every key   ",
+     (":help words", "key"), ": what each word means"),
 )  # fmt: skip
 _ROOM = 74
 

@@ -6,6 +6,7 @@ from functools import cache
 from textwrap import wrap
 from typing import Any
 
+from textual import events
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.geometry import Size
@@ -84,8 +85,10 @@ class TutorScreen(DebuggerScreen):
         yield Lesson(Content(self._tutor.text()), id="tutor")
         yield from super().compose()
 
-    def on_mount(self) -> None:
+    def on_mount(self, event: events.Mount | None = None) -> None:
         """Begin: from now on keys count."""
+        if event is not None:
+            event.prevent_default()  # Textual would call the method of the base class again
         super().on_mount()
         self._begun = True
 
@@ -104,6 +107,7 @@ class TutorScreen(DebuggerScreen):
 
     def on_typed(self, message: Typed) -> None:
         """Continue the lesson: the prompt has closed."""
+        message.prevent_default()  # Textual would run the command again
         super().on_typed(message)
         self._show()
 

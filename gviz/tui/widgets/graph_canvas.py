@@ -517,8 +517,7 @@ class GraphCanvas(Painted, can_focus=True):
         self.tooltip = node_tip(self._timeline, self.moment, self.pointed(event), self._glyphs)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Select the node of a box, or begin a drag, or both."""
-        super().on_mouse_down(event)
+        """Select the node of a box; the handler of the base class, which Textual calls, too, begins a drag."""
         self.post_message(Pressed(self, self.pointed(event)))
 
     def on_click(self, event: events.Click) -> None:
