@@ -11,6 +11,7 @@ from gviz.api.export import export
 from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.function_calls import source_calls
 from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.graph_views import GraphView, most_informative
 from gviz.render.boxes.repeats import runs
 from gviz.render.detail_level import PAGE
 from gviz.render.graphviz.dot import dot
@@ -521,3 +522,27 @@ def gradient_norms(timeline, node):
     state = timeline.at(len(timeline)).state(node)
     values = [value for output in state.outputs for value in (output.incoming, output.grad) if value is not None]
     return [length for value in values if (length := norm(value)) is not None]
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", "torch"])
+@pytest.mark.parametrize("level", ["auto", "modules", "calls"])
+def test_a_loss_that_is_a_module_is_drawn_as_the_result(tmp_path, framework, level):
+    torch = engine(framework)
+
+    def program(torch):
+        net, criterion = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), torch.nn.MSELoss()
+        loss = criterion(net(torch.randn(8, 4)), torch.randn(8, 4))
+        loss.backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, torch), level=level)
+    (root,) = [box for box in scene.boxes if box.role == "root"]
+    assert root.title.startswith("loss = mse_loss")
+    assert not [box.title for box in scene.boxes if "MSELoss" in box.title]
+
+
+def test_equal_parts_inside_of_a_module_do_not_keep_it_expanded():
+    whole, closed = Filter(repeats=True), Filter(frozenset({"Block"}), repeats=True)
+    with_repeats = GraphView(whole, 49, ("step ×3",))
+    parts = [GraphView(replace(whole, repeats=False), 61), with_repeats, GraphView(closed, 13)]
+    assert most_informative(parts, 130) == [with_repeats, GraphView(closed, 13)]
+    assert most_informative(parts, 20) == [GraphView(closed, 13)]

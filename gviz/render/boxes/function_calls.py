@@ -196,8 +196,12 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
         last = call.nodes[-1]
         chain = outer[last]
         if chain and chain[-1].scope not in outer_scopes and own[chain[-1].scope] == 1:
-            units[chain[-1].scope] = call.name
-            continue
+            if not chain[-1].kind.endswith("Loss"):
+                units[chain[-1].scope] = call.name
+                continue
+            chain = chain[:-1]  # a loss by its name, ``loss = mse_loss``: as important as that of a function
+            for node in call.nodes:
+                chains[node] = tuple(one for one in chains.get(node, ()) if one.scope != outer[last][-1].scope)
         module, stack, scope = (
             (chain[-1].path, infos[last].created.stack, chain[-1].scope)
             if chain

@@ -105,13 +105,14 @@ def _data(folded: Folded) -> tuple[str, ...]:
 def most_informative(views: Sequence[GraphView], most: int) -> list[GraphView]:
     """Return the different views with at most `most` boxes, or else the view with the fewest.
 
-    If equal parts can be drawn as one, only views that do so are returned: they read best.
+    Where equal parts can be drawn as one, only views that do so are returned: they read best.
     """
     distinct: dict[tuple[int, tuple[str, ...]], GraphView] = {}
     for view in views:
         distinct.setdefault((view.boxes, view.repeats), view)
-    has_repeats = any(view.repeats for view in distinct.values())
-    few = [view for view in distinct.values() if view.boxes <= most and (bool(view.repeats) or not has_repeats)]
+    repeated = {view.graph_filter.closed for view in views if view.repeats}
+    reads_best = (view for view in distinct.values() if view.repeats or view.graph_filter.closed not in repeated)
+    few = [view for view in reads_best if view.boxes <= most]
     return few or [min(distinct.values(), key=lambda view: view.boxes)]
 
 
