@@ -74,8 +74,8 @@ each as a bar, with the least and the greatest norm. A box with a tab is a modul
 forward and backward. The bytes of all boxes add up to the peak that `gviz show TRACE memory` reports. Times come from
 `gviz monitor train.py`: recording an operation takes longer than most operations, so no other recording has them.
 
-A graph of up to about twelve levels flows from left to right, a longer one from top to bottom (`--direction`). The
-longest chain of operations is straight. For a slide, leave numbers out or show a part: `--scale` enlarges the whole
+A graph flows from left to right if its levels fit the width of a page, otherwise from top to bottom (`--direction`).
+The longest chain of operations is straight. For a slide, leave numbers out or show a part: `--scale` enlarges the whole
 picture, boxes and text alike. `export` reports text that would be too small. To show how the gradients of `h` add up,
 use `--at h.grad --node h --radius 1`: each contribution is over its arrow, the sum is in the box.
 
