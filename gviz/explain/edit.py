@@ -602,6 +602,17 @@ def with_suffix(timeline: Timeline, at: Frame | None, name: str, suffix: str) ->
     return rewritten(timeline, at, change, every=True) if name else None
 
 
+def renamed_variable(timeline: Timeline, at: Frame | None, old: str, new: str) -> Edit | None:
+    """Read another variable wherever a statement reads one: ``log_probs * returns`` for ``mean * returns``."""
+
+    def change(_: ProgramText) -> Change:
+        return lambda part: (
+            new if isinstance(part, ast.Name) and part.id == old and isinstance(part.ctx, ast.Load) else None
+        )
+
+    return rewritten(timeline, at, change, every=True) if old else None
+
+
 def with_floor_division(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``n / 2`` with ``n // 2`` among the arguments of a statement."""
 

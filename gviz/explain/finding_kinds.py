@@ -23,6 +23,7 @@ from gviz.explain.findings import (
     data_layout,
     divergence,
     dropped_result,
+    early_mean,
     error,
     gradient_sources,
     in_place,
@@ -451,6 +452,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "the mean of a masked loss that also counts the masked elements",
         find=loss.masked_mean,
+    ),
+    Kind(
+        "early-mean",
+        "warning",
+        "a mean over samples that is taken before each gets its weight, as of a focal loss or a return",
+        find=early_mean.early_means,
     ),
     Kind(
         "wrong-targets",
