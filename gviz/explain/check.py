@@ -129,7 +129,7 @@ _ZEROS = frozenset(["masked", "cancelled"])
 
 
 _CONSEQUENCES = {
-    "inverted-mask": ("vanishing", "unchanged"),
+    "inverted-mask": ("vanishing", "cancelled", "unchanged"),
     "unbounded-loss": ("exploding", "vanishing"),
     "opposed-passes": ("unchanged",),
     "early-mean": ("vanishing", "cancelled"),

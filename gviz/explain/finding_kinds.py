@@ -534,7 +534,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "inverted-mask",
         "warning",
-        "an attention mask that shows only what comes later, or only the padding",
+        "a mask that shows attention only what comes later or the padding, or a loss only what is ignored",
         find=attention_mask.inverted_masks,
     ),
     Kind("attached-target", "note", "a loss whose target depends on trained parameters", find=loss.attached_target),

@@ -31,6 +31,7 @@ import numpy as np
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, inverted, renamed_call
 from gviz.explain.finding import Finding
+from gviz.explain.findings.loss_mask import keeps_ignored
 from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS
 from gviz.explain.program_source import line_text
 from gviz.explain.recording_overview import NodeRecord, Survey
@@ -60,8 +61,9 @@ class _Use:
 def inverted_masks(survey: Survey) -> Iterator[Finding | None]:
     """Yield the lines that apply a causal mask of the wrong triangle, or a padding mask that shows the padding.
 
-    A program with masks for both directions attends to the future on purpose.
+    A program with masks for both directions attends to the future on purpose. Masks of a loss are `keeps_ignored`.
     """
+    yield from keeps_ignored(survey)
     lines: dict[int, list[_Use]] = {}
     triangles: dict[int, tuple[int, str]] = {}  # by the call stack of a use: the diagonal of what is hidden, and where
     for use in _uses(survey):
