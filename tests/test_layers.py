@@ -130,7 +130,7 @@ INSIDE = {
         findings.vanishing_exploding findings.parameters findings.loaded_state findings.train_eval_mode
         findings.attention_mask findings.contrastive findings.prediction_range findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.dropped_result findings.shifted_labels
-        findings.early_mean findings.loss_mask
+        findings.early_mean findings.loss_mask findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
         findings.custom_function findings.data_layout findings.checkpoint findings.second_derivatives finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",

@@ -47,6 +47,7 @@ from gviz.explain.findings import (
     sample_order,
     second_backward,
     second_derivatives,
+    self_comparison,
     shifted_labels,
     stagnation,
     train_eval_mode,
@@ -555,6 +556,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a sum that starts with zeros and that a loop replaces, so that only its last term is used",
         find=running_sum.last_term,
+    ),
+    Kind(
+        "self-comparison",
+        "warning",
+        "a term of a loss that compares a tensor with itself, so that it is always 0",
+        find=self_comparison.compared_with_itself,
     ),
     Kind("cut-summand", "warning", "a part of a loss without a path to trained parameters", find=loss.cut_summand),
     Kind(

@@ -1,0 +1,297 @@
+"""A term of a loss that compares a tensor with itself: it is always 0, and trains nothing.
+
+Idea. Two tensors are the same if they are one node, or if the same operations made them from the same nodes. A
+divergence, an error or a difference of the two is 0 whatever the parameters are, and so is its gradient.
+
+Example. A distillation with ``soft = F.log_softmax(teacher_logits / T)`` and ``target = F.softmax(teacher_logits / T)``
+compares the teacher with the teacher. The loss still falls, because of its other term.
+
+Limits. Random operations make other numbers each time, so they are never the same. ``x - x.detach()`` is left out: its
+value is 0, but not its gradient. If the operands are trained, the term may be a placeholder, so that is a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gviz.events import OptimizerStepped
+from gviz.explain.display_names import label, label_at, titled
+from gviz.explain.edit import Edit, renamed_variable
+from gviz.explain.finding import Finding
+from gviz.explain.operation_sets import DRAWS, DROPOUTS, LISTS, RESHAPING
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
+from gviz.values.value import Stats
+
+_CARRYING = {
+    "add", "sub", "rsub", "mul", "div", "neg", "sum", "mean", "pow", "square", "abs", "sqrt", "clone", "to", "float",
+    "where", *LISTS, *RESHAPING,
+}  # fmt: skip
+"""Operations between a comparison and the loss."""
+
+_ERRORS = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cosine_embedding_loss", "cosine_similarity"}
+_EVEN = {"pow", "square", "abs"}
+"""Functions whose slope at 0 is 0, or that have their minimum there."""
+
+_SAME = {"detach", "clone", "alias", "contiguous"}
+_RANDOM = DROPOUTS | DRAWS | {"rrelu", "rand_like", "randn_like", "normal", "uniform", "gumbel_softmax"}
+_MOST = 200
+_MOST_MADE = 5_000
+_MOST_ALIKE = 200
+_FEWEST = 2
+"""The fewest comparisons of two computations that are the same, as one of them may be from before a step."""
+
+_NEARLY = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A comparison of two tensors: the operation, its operands, and whether the first one has logarithms."""
+
+    record: NodeRecord
+    one: NodeRecord
+    other: NodeRecord
+    is_divergence: bool = False
+
+
+def compared_with_itself(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the terms of losses that compare a tensor with itself: each line once."""
+    keys, seen = _Keys(survey), set[int]()
+    for root in {event.stack: event.roots[0][0] for _, event in survey.passes if len(event.roots) == 1}.values():
+        record = survey.nodes.get(root)
+        if record is None or record.shape or survey.optimized.isdisjoint(ancestors(survey.timeline, root)):
+            continue
+        yield None
+        for pair in _pairs(survey, record):
+            if pair.record.created.stack not in seen and _is_of_itself(survey, pair, keys):
+                seen.add(pair.record.created.stack)
+                yield _finding(survey, record, pair)
+
+
+def _pairs(survey: Survey, root: NodeRecord) -> Iterator[_Pair]:
+    """Yield the comparisons that a loss adds up, tracked or not."""
+    waiting, seen = [(root, False)], {root.node}
+    while waiting and len(seen) < _MOST:
+        record, is_even = waiting.pop()
+        yield from _compared(survey, record, is_even=is_even)
+        if record.op not in _CARRYING:
+            continue
+        sources = list(survey.sources(record))
+        is_square = record.op == "mul" and len(sources) == 2 and sources[0] is sources[1]
+        for source in sources:
+            if source.node not in seen and source.created.kind == "op":
+                seen.add(source.node)
+                waiting.append((source, is_even or is_square or record.op in _EVEN))
+
+
+def _compared(survey: Survey, record: NodeRecord, *, is_even: bool) -> Iterator[_Pair]:
+    """Yield the two tensors that an operation compares, if it does."""
+    sources = list(survey.sources(record))
+    attrs, stack = dict(record.created.attrs), record.created.stack
+    if record.op in _ERRORS and len(sources) > 1:
+        yield _Pair(record, sources[0], sources[1])
+    elif record.op == "kl_div" and len(sources) > 1:
+        yield _Pair(record, sources[0], sources[1], is_divergence=not attrs.get("log_target"))
+    elif attrs.get("log_target") and len(sources) > 1:  # of a call that consists of several operations
+        inner: NodeRecord | None = sources[0]
+        while inner is not None and inner.created.stack == stack and inner.op in _CARRYING:
+            inner = next(survey.sources(inner), None)
+        if inner is not None:
+            yield _Pair(record, inner, sources[-1])
+    elif record.op == "sub" and sources:
+        product = sources[-1] if sources[-1].op == "mul" and sources[-1].created.stack == stack else None
+        if product is not None and (len(sources) == 1 or sources[0].op == "xlogy"):
+            pair = list(survey.sources(product))
+            if len(pair) == 2:
+                logarithms, chances = sorted(pair, key=_is_of_chances)
+                yield _Pair(record, logarithms, chances, is_divergence=True)
+        elif len(sources) == 2:
+            tracked = [one.created.requires_grad for one in sources]
+            if is_even or tracked[0] == tracked[1]:
+                yield _Pair(record, sources[0], sources[1])
+
+
+def _is_of_chances(record: NodeRecord) -> bool:
+    stats = _stats(record)
+    return stats is not None and stats.min >= 0
+
+
+def _stats(record: NodeRecord) -> Stats | None:
+    return record.value.statistics() if record.value is not None else None
+
+
+def _is_of_itself(survey: Survey, pair: _Pair, keys: _Keys) -> bool:
+    """Return whether two operands are the same tensor, by what they were made of and by their numbers."""
+    if pair.one.shape != pair.other.shape or pair.one.value is None or pair.one.value.size < 2:
+        return False
+    if pair.one.created.kind == pair.other.created.kind == "constant":
+        return False
+    first, second = keys.of(pair.one), keys.of_logarithm(pair.other) if pair.is_divergence else keys.of(pair.other)
+    if first != second:
+        return False
+    one, other = _stats(pair.one), _stats(pair.other)
+    if one is None or other is None or not one.min < one.max or one.nan or one.inf:
+        return False
+    if not pair.is_divergence and not (
+        _is_near(one.mean, other.mean, one.rms) and _is_near(one.rms, other.rms, one.rms)
+    ):
+        return False
+    alike = [each for each in survey.by_op[pair.record.op] if each.created.stack == pair.record.created.stack]
+    is_one_node = _origin(survey, pair.one) is _origin(survey, pair.other)
+    known = [stats for each in alike[-_MOST_ALIKE:] if (stats := _stats(each)) is not None]
+    end = 1.0 if pair.record.op == "cosine_similarity" else 0.0
+    is_always = all(_is_near(each.mean, end, one.rms) for each in known)
+    return is_always and (is_one_node or (len(alike) >= _FEWEST and not _is_step_between(survey, pair)))
+
+
+def _is_step_between(survey: Survey, pair: _Pair) -> bool:
+    """Return whether a step changed the parameters after one operand was made, and before the other."""
+    first, last = sorted((pair.one.seq, pair.other.seq))
+    return any(first < seq < last for seq, _ in survey.select(OptimizerStepped))
+
+
+def _is_near(one: float, other: float, size: float) -> bool:
+    return abs(one - other) <= _NEARLY * (1 + size)
+
+
+def _origin(survey: Survey, record: NodeRecord) -> NodeRecord:
+    """Return the tensor from which operations with one tensor and numbers made another."""
+    for _ in range(_MOST):
+        sources = [one for one in survey.sources(record) if one.value is None or one.value.size > 1]
+        if len(sources) != 1 or record.op in _RANDOM:
+            break
+        record = sources[0]
+    return record
+
+
+class _Keys:
+    """What tensors were made of: equal for tensors that the same operations made from the same nodes and numbers."""
+
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._numbers: dict[object, int] = {}
+        self._keys: dict[int, int] = {}
+
+    def of(self, record: NodeRecord) -> int:
+        """Return the number of a tensor's making."""
+        waiting = [record]
+        while waiting and len(waiting) < _MOST_MADE:
+            one = waiting[-1]
+            sources = list(self._survey.sources(one)) if self._is_made_again(one) else []
+            missing = [source for source in sources if source.node not in self._keys]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if one.node not in self._keys:
+                self._keys[one.node] = self._key(one, sources)
+        return self._keys.get(record.node, self._number(("node", record.node)))
+
+    def of_logarithm(self, record: NodeRecord) -> int:
+        """Return what `of` gives for the logarithm of a softmax."""
+        while record.op in _SAME and (source := next(self._survey.sources(record), None)) is not None:
+            record = source
+        source = next(self._survey.sources(record), None)
+        if record.op != "softmax" or source is None:
+            return self._number(("node", record.node))
+        return self._number(("log_softmax", _dim(record), self.of(source)))
+
+    def _is_made_again(self, record: NodeRecord) -> bool:
+        inputs = record.created.inputs
+        is_known = all(node in self._survey.nodes for node, _ in inputs) and bool(inputs)
+        return record.created.kind == "op" and is_known and record.op not in _RANDOM
+
+    def _key(self, record: NodeRecord, sources: list[NodeRecord]) -> int:
+        if not sources:
+            is_number = bool(dict(record.created.attrs).get("number"))
+            stats = _stats(record) if is_number else None
+            return self._number(("number", stats.mean) if stats is not None else ("node", record.node))
+        keys = tuple((self._keys[node], nr) for node, nr in record.created.inputs)
+        match record.op:
+            case op if op in _SAME:
+                return keys[0][0]
+            case "log_softmax":
+                return self._number(("log_softmax", _dim(record), keys[0][0]))
+            case "log" if sources[0].op == "softmax":
+                return self.of_logarithm(sources[0])
+            case "addmm" if sources[2].op == "t":  # a linear layer: one operation if it is not tracked
+                weight = self._keys[sources[2].created.inputs[0][0]]
+                return self._number(("linear", keys[1][0], weight, keys[0][0]))
+            case "linear" if len(keys) == 3:
+                return self._number(("linear", *(key for key, _ in keys)))
+        attrs = tuple(sorted((name, repr(value)) for name, value in record.created.attrs))
+        return self._number((record.op, attrs, keys))
+
+    def _number(self, key: object) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _dim(record: NodeRecord) -> object:
+    dim = dict(record.created.attrs).get("dim")
+    return dim % len(record.shape) if isinstance(dim, int) and record.shape else repr(dim)
+
+
+# What is reported
+
+
+def _finding(survey: Survey, root: NodeRecord, pair: _Pair) -> Finding:
+    timeline, compared = survey.timeline, survey.at(pair.record)
+    origin = _origin(survey, pair.one)
+    is_one_node = origin is _origin(survey, pair.other)
+    of = origin if is_one_node else pair.one
+    text = titled("{} compares {} with itself", label(timeline, pair.record.node), label(timeline, of.node))
+    is_trained = pair.one.created.requires_grad or pair.other.created.requires_grad
+    always = "always 1" if pair.record.op == "cosine_similarity" else "always 0"
+    one, other = label_at(timeline, pair.one.node), label_at(timeline, pair.other.node)
+    operands = f"both operands are {one}"
+    if pair.one is not pair.other:
+        made = f"made from {label(timeline, origin.node)}" if is_one_node else "the same computation"
+        operands = f"{one} and {other} are both {made}"
+    doubtful = min(pair.one, pair.other, key=lambda each: each.created.requires_grad)  # the first, if both are alike
+    at = compared
+    if not is_one_node or doubtful not in (origin, *_copies(survey, origin)):
+        at = _line_in(survey, doubtful, compared) or compared
+    part = Finding(
+        "operand", f"{operands}: it is {always}, and trains nothing", pair.record.seq, pair.one.node, at=compared
+    )
+    fix = "the output of the model that is trained as one of the two operands"
+    edit = _edit(survey, root, origin, at) if is_one_node and not is_trained else None
+    return Finding(
+        "self-comparison", text, pair.record.seq, pair.record.node, (part,), fix, at, suspected=is_trained, edit=edit
+    )
+
+
+def _copies(survey: Survey, origin: NodeRecord) -> list[NodeRecord]:
+    """Return the copies of a tensor, with or without its history."""
+    users = (survey.nodes.get(node) for node in survey.timeline.nodes.users(origin.node))
+    return [user for user in users if user is not None and user.op in _SAME]
+
+
+def _line_in(survey: Survey, record: NodeRecord, compared: Frame | None) -> Frame | None:
+    """Return the line of the function of a comparison that made a tensor."""
+    frames = survey.timeline.stack(record.created.stack)
+    return next((one for one in frames if compared is not None and _place(one) == _place(compared)), None)
+
+
+def _place(frame: Frame) -> tuple[str, str]:
+    return frame.path, frame.function
+
+
+def _edit(survey: Survey, root: NodeRecord, origin: NodeRecord, at: Frame | None) -> Edit | None:
+    """Return the edit that reads the only other result of the same shape that the loss trains."""
+    timeline, name = survey.timeline, survey.timeline.info(origin.node).name
+    names = set[str]()
+    for node in ancestors(timeline, root.node):
+        one = survey.nodes.get(node)
+        if one is None or one.shape != origin.shape or not one.created.requires_grad or one.created.kind != "op":
+            continue
+        made = _line_in(survey, one, at)
+        if (called := timeline.info(node).name) and made is not None and at is not None and made.line < at.line:
+            names.add(called)
+    if len(names) != 1 or not name.isidentifier() or not all(one.isidentifier() for one in names):
+        return None
+    edit = renamed_variable(timeline, at, name, names.pop())
+    return edit if edit is not None and len(re.findall(rf"\b{name}\b", edit.old)) == 1 else None

@@ -1,0 +1,129 @@
+"""Terms of a loss that compare a tensor with itself, and terms that are small or 0 for other reasons."""
+
+import pytest
+
+from gviz.explain.finding import lines
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+HEAD = """
+import copy
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+x, y = torch.randn(12, 5), torch.arange(12) % 3
+teacher = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3))
+student, drop = nn.Linear(5, 3), nn.Dropout(0.3)
+average = copy.deepcopy(student)
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+DEF
+for step in range(3):
+    with torch.no_grad():
+        goal = teacher(x)
+    out = student(x)
+    LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def program(loss, functions=""):
+    return HEAD.replace("LOSS", loss.replace("\n", "\n    ")).replace("DEF", functions)
+
+
+CE = "loss = F.cross_entropy(out, y) + "
+DISTILL = """
+class Distill(nn.Module):
+    def __init__(self, T=2.0):
+        super().__init__()
+        self.T, self.kl = T, nn.KLDivLoss(reduction="batchmean")
+
+    def forward(self, student_logits, teacher_logits, labels):
+        p = F.softmax(teacher_logits / self.T, 1)
+        q = F.log_softmax(teacher_logits / self.T, 1)  #!
+        return F.cross_entropy(student_logits, labels) + self.T ** 2 * self.kl(q, p)
+
+
+distill = Distill()
+"""
+BY_HAND = """
+def divergence(one, other):
+    p = one.softmax(-1)
+    return (p * (p.log() - other.log_softmax(-1))).sum(-1).mean()  #!
+"""
+MISTAKES = {
+    "a teacher and itself in a module": (program("loss = distill(out, goal, y)", DISTILL), "warning", "goal", ""),
+    "a teacher and itself": (
+        program("soft = F.log_softmax(goal / 4, dim=-1)  #!\n" + CE +
+                "16 * F.kl_div(soft, F.softmax(goal / 4, dim=-1), reduction='batchmean')"),
+        "warning", "goal", "F.log_softmax(out / 4, dim=-1)"),
+    "logarithms of both": (
+        program("kl = F.kl_div(F.log_softmax(goal, 1), F.log_softmax(goal, 1), reduction='sum', log_target=True)  #!\n"
+                + CE + "kl"),
+        "warning", "goal", ""),
+    "a divergence by hand": (program(CE + "divergence(goal, goal)", BY_HAND), "warning", "goal", ""),
+    "a mean of squares": (program("hint = F.mse_loss(goal, goal)  #!\n" + CE + "0.5 * hint"), "warning", "goal", ""),
+    "squares by hand": (
+        program("hint = ((goal - goal.clone()) ** 2).sum(1).mean()  #!\n" + CE + "hint"), "warning", "goal", ""),
+    "a model that is called twice": (
+        program("with torch.no_grad():\n    again = teacher(x)  #!\n" + CE + "F.l1_loss(again, goal)"),
+        "warning", "the same computation", ""),
+    "an output and its copy": (
+        program("same = F.smooth_l1_loss(out, out.detach())  #!\n" + CE + "same"), "note", "out", ""),
+    "a follower that is the model itself": (
+        program("with torch.no_grad():\n    slow = follower(x)  #!\n" + CE + "F.mse_loss(out, slow)",
+                "follower = student"),
+        "note", "the same computation", ""),
+}  # fmt: skip
+KL = "F.kl_div(F.log_softmax(out, 1), F.softmax(goal, 1), reduction='batchmean')"
+HEALTHY = {
+    "a student and a teacher": program(CE + KL),
+    "a follower that begins as a copy": program(
+        "with torch.no_grad():\n    slow = average(x)\n" + CE + "F.mse_loss(out, slow)"),
+    "two draws of a dropout": program(CE + "F.mse_loss(drop(out), drop(out))"),
+    "a weight of 0": program(CE + f"0.0 * {KL}"),
+    "a gradient that passes straight through": program("out = out + (out.round() - out).detach()\n" + CE + "0"),
+    "a ratio of 1 to the old probabilities": program(
+        "log = F.log_softmax(out, 1)\n" + CE + "-((log - log.detach()).exp() * goal).mean()"),
+    "a difference with a gradient": program("loss = ((out - out.detach()) * goal).mean()"),
+    "neighbours in a row": program(CE + "(out[:, 1:] - out[:, :-1]).pow(2).mean()"),
+    "every pair of rows": program(CE + "(out[:, None] - out[None]).abs().mean()"),
+    "a matrix and its transpose": program(CE + "(out.T @ out - (out.T @ out).T).pow(2).sum() * 0.1"),
+    "a divergence that is only read": program(
+        "read = F.kl_div(F.log_softmax(goal, 1), F.softmax(goal, 1), reduction='batchmean')\n"
+        "loss = F.cross_entropy(out, y)"),
+    "predictions before and after a step": program(
+        "with torch.no_grad():\n    old = student(x)\nF.cross_entropy(student(x), y).backward()\nopt.step()\n"
+        "loss = F.mse_loss(student(x), old)").replace("lr=0.1", "lr=0.00001"),
+    "a number minus itself": program(CE + "(out.sum() - out.sum())"),
+    "two temperatures": program(
+        CE + "F.kl_div(F.log_softmax(goal / 2, 1), F.softmax(goal, 1), reduction='batchmean')"),
+    "an entropy": program(CE + "0.1 * (F.softmax(out, 1) * F.log_softmax(out, 1)).sum(1).mean()"),
+}  # fmt: skip
+
+
+def found(text, engine, checks):
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    return [one for one in outcome.found if one.finding.kind == "self-comparison"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_comparison_with_itself_is_found(name, engine, checks):
+    text, level, words, mended = MISTAKES[name]
+    (one,) = found(text, engine, checks)
+    assert one.level == level
+    assert words in "\n".join(row for _, row, _ in lines(one.finding))
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    edit = one.finding.edit
+    assert (edit is not None) is bool(mended)
+    assert mended in (edit.new if edit is not None else "")
+    assert edit is None or found(edit.applied(text), engine, checks) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_term_that_compares_two_tensors_is_not_found(name, engine, checks):
+    assert [str(one) for one in found(HEALTHY[name], engine, checks)] == []
