@@ -21,6 +21,7 @@ from gviz.explain.program_source import (
     Statement,
     called_name,
     frame_of,
+    function_of,
     is_at,
     keyword_text,
     method_self,
@@ -979,8 +980,49 @@ def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit 
     loops = [part for part in inner[1].around if isinstance(part, ast.For | ast.While) and part.lineno > one.last]
     if not loops or getattr(one.node, "body", None) or loops[0].body[0].lineno == loops[0].lineno:
         return None
+    if function_of(one) is not function_of(inner[1]) or names_set(one.node) & _stored_names(loops[0]):
+        return None  # a line of another function, or a state that the loop carries on
     first = loops[0].body[0]
     return moved(timeline, at, Frame(text.path, "", first.lineno, first.lineno, -1, -1), ahead=True)
+
+
+def into_function(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
+    """Move an assignment into the function that follows it in its block, if only that function reads its variables.
+
+    It moves before the first statement that reads one of them, such as the loss in the closure of LBFGS.
+    """
+    source = statement_at(timeline, at)
+    if source is None or not isinstance(source[1].node, ast.Assign) or not source[0].is_alone(source[1]):
+        return None
+    text, one = source
+    named = [part for part in one.block if isinstance(part, ast.FunctionDef) and part.name == function]
+    targets = names_set(one.node)
+    if len(named) != 1 or named[0].lineno < one.last or _stored_places(one.node) != targets:
+        return None
+    body = named[0].body
+    inside, scope = {*ast.walk(named[0])}, function_of(one) or text.tree
+    others = (part for part in ast.walk(scope) if isinstance(part, ast.Name) and part.id in targets)
+    assigned = {*ast.walk(one.node)}
+    if any(part not in inside and part not in assigned for part in others):
+        return None  # another statement reads or assigns it, too
+    own = _stored_names(named[0]) | {part.arg for part in ast.walk(named[0].args) if isinstance(part, ast.arg)}
+    declared = {name for part in inside if isinstance(part, ast.Global | ast.Nonlocal) for name in part.names}
+    if (targets | names_read(one.node)) & (own | declared):
+        return None
+    first = next((part for part in body if names_read(part) & targets), None)
+    if first is None or first.lineno == named[0].lineno:
+        return None
+    return moved(timeline, at, frame_of(Frame(text.path, "", 0, 0, -1, -1), first.lineno, text), ahead=True)
+
+
+def _stored_names(part: ast.AST) -> set[str]:
+    """Return the names that a part of a program assigns."""
+    return {one.id for one in ast.walk(part) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+
+
+def _stored_places(part: ast.AST) -> set[str]:
+    """Return the names, attributes and elements that a part of a program assigns, as text."""
+    return _places(part, ast.Store)
 
 
 def done_once(timeline: Timeline, at: Frame | None) -> Edit | None:
@@ -1095,6 +1137,16 @@ def statement_instead(timeline: Timeline, at: Frame | None, statement: str) -> E
 
 
 _IN_PLACE = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
+
+
+def assigned_to_itself(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``h.detach()``, whose result is dropped, with ``h = h.detach()``."""
+    source = statement_at(timeline, at)
+    match source[1].node if source is not None else None:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as place)) as call):
+            if source is not None and ast.unparse(place).replace(".", "").isidentifier():
+                return _instead(source[0], call, f"{source[0].segment(place)} = {source[0].segment(call)}")
+    return None
 
 
 def without_in_place(timeline: Timeline, at: Frame | None) -> Edit | None:

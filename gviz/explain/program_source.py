@@ -335,7 +335,7 @@ class ProgramText:
         """By function, the statements that are in no function within it; those outside of functions at None."""
         by_function: defaultdict[ast.AST | None, list[Statement]] = defaultdict(list)
         for one in self.statements:
-            by_function[_function_of(one)].append(one)
+            by_function[function_of(one)].append(one)
         return by_function
 
     def at(self, line: int, column: int = -1) -> Statement | None:
@@ -436,6 +436,129 @@ def block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> 
 def frame_of(like: Frame, line: int, text: ProgramText) -> Frame:
     """Return a line of a program as a frame, in the function of another frame."""
     return Frame(text.path, like.function, line, line, -1, -1)
+
+
+# A state that a loop carries on, and the function that is to detach it
+
+
+@dataclass(frozen=True, slots=True)
+class DetachingCall:
+    """A call that is to detach a state of a loop: ``h = repackage(h)``.
+
+    `at` is the line of the call, `state` is ``h``, `function` is ``repackage``, and `inside` is the line of the
+    function that detaches, or that of the condition around it. `condition` is the text of that condition.
+    """
+
+    at: Frame
+    state: str
+    function: str
+    inside: Frame
+    condition: str
+
+
+def detaching_call(timeline: Timeline, frames: Sequence[Frame], names: Container[str]) -> DetachingCall | None:
+    """Return the call in a loop that gets the state which a call stack carries on, and that is to detach it.
+
+    The loop must set the state from itself at a frame, and without a condition to the result of the call. Of several
+    such states it is one of these `names`. The attribute of a module has another path in the loop: ``net.state`` is
+    ``self.state`` in the method that sets it.
+    """
+    attributes: set[str] = set()
+    for frame in frames:
+        source = statement_at(timeline, frame)
+        if source is None:
+            continue
+        text, one = source
+        carried = {name for name in places_set(one.node) if name in places_read(one.node)}
+        variables = {name for name in carried if name.isidentifier()}
+        variables = {name for name in variables if name in names} or (variables if len(carried) == 1 else set())
+        attributes |= {name.rpartition(".")[2] for name in carried - variables}
+        loop = innermost_loop(one)
+        for other in text.statements if loop is not None else ():
+            if other.around[-1] is not loop and other.around[-1] is not one.around[-1]:
+                continue
+            match other.node:
+                case ast.Assign(targets=[target], value=ast.Call(args=[*_, argument]) as call):
+                    state = ast.unparse(target)
+                    is_known = state in variables or (isinstance(target, ast.Attribute) and target.attr in attributes)
+                    if not is_known or state != ast.unparse(argument) or other.node is one.node:
+                        continue
+                    if (inside := _detaches(timeline, frame, called_name(call))) is not None:
+                        at = frame_of(frame, other.first, text)
+                        return DetachingCall(at, state, called_name(call), *inside)
+    return None
+
+
+def passes_function(timeline: Timeline, at: Frame | None, name: str) -> bool:
+    """Return whether a call on a line gets a function as an argument, as ``opt.step(closure)`` does."""
+    source = statement_at(timeline, at)
+    calls = (part for part in ast.walk(source[1].node) if isinstance(part, ast.Call)) if source is not None else ()
+    given = (one for call in calls for one in (*call.args, *(keyword.value for keyword in call.keywords)))
+    return any(isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one).split(".")[-1] == name for one in given)
+
+
+def drops_result(timeline: Timeline, at: Frame | None) -> bool:
+    """Return whether no variable holds what a line computes, or only that of the loop around it.
+
+    Such lines are ``h.detach()``, ``[h.detach() for h in state]`` and ``for h in state: h = h.detach()``.
+    """
+    source = statement_at(timeline, at)
+    if source is None:
+        return False
+    outer = source[1].around[-1]
+    match source[1].node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="detach" | "clone"))):
+            return True
+        case ast.Expr(value=ast.ListComp() | ast.Tuple() | ast.Attribute()):
+            return True
+        case ast.Assign(targets=[ast.Name(id=name)]) if isinstance(outer, ast.For):
+            later = {read for part in outer.body[outer.body.index(source[1].node) + 1 :] for read in names_read(part)}
+            variables = {part.id for part in ast.walk(outer.target) if isinstance(part, ast.Name)}
+            return name in variables and name not in later
+    return False
+
+
+def innermost_loop(one: Statement) -> ast.For | ast.While | None:
+    """Return the innermost loop around a statement in its own function."""
+    for outer in reversed(one.around):
+        if isinstance(outer, ast.For | ast.While):
+            return outer
+        if isinstance(outer, FUNCTION_NODES):
+            return None
+    return None
+
+
+def places_read(part: ast.AST) -> set[str]:
+    """Return the variables and attributes that a part of a program reads, as text."""
+    kinds = ast.Name | ast.Attribute
+    return {ast.unparse(one) for one in ast.walk(part) if isinstance(one, kinds) and isinstance(one.ctx, ast.Load)}
+
+
+def places_set(node: ast.stmt) -> set[str]:
+    """Return the variables and attributes that a statement assigns, as text."""
+    parts = [part for target in _targets(node) for part in ast.walk(target)]
+    kinds = ast.Name | ast.Attribute
+    return {ast.unparse(one) for one in parts if isinstance(one, kinds) and isinstance(one.ctx, ast.Store)}
+
+
+def _detaches(timeline: Timeline, at: Frame, function: str) -> tuple[Frame, str] | None:
+    """Return the line of a program's function that detaches, or of the condition around it, with its text."""
+    for path in dict.fromkeys((at.path, *timeline.sources)):
+        text = parsed_program(path, timeline.source(path) or "")
+        for one in text.statements if text is not None else ():
+            owner = function_of(one)
+            if not isinstance(owner, FUNCTION_NODES) or owner.name != function or text is None:
+                continue
+            if not any(_is_detaching(part) for part in one.parts(ast.expr)):
+                continue
+            tests = [outer for outer in one.around if isinstance(outer, ast.If) and outer in {*ast.walk(owner)}]
+            line, condition = (tests[-1].lineno, text.segment(tests[-1].test)) if tests else (one.first, "")
+            return Frame(path, function, line, line, -1, -1), condition
+    return None
+
+
+def _is_detaching(part: ast.expr) -> bool:
+    return isinstance(part, ast.Attribute) and part.attr in ("detach", "detach_", "data")
 
 
 # Properties of a statement
@@ -634,13 +757,13 @@ def variables_of(text: ProgramText, function: ast.FunctionDef | ast.AsyncFunctio
     """Return the parameters of a function, and the names that its own statements assign."""
     args = function.args
     parameters = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-    own = [one.node for one in text.statements if _function_of(one) is function]
+    own = [one.node for one in text.statements if function_of(one) is function]
     declared = {name for node in own if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
     assigned = {name for node in own for name in names_set(node)}
     return {part.arg for part in parameters if part is not None} | (assigned - declared)
 
 
-def _function_of(one: Statement) -> ast.AST | None:
+def function_of(one: Statement) -> ast.AST | None:
     """Return the innermost function around a statement."""
     return next((outer for outer in reversed(one.around) if isinstance(outer, FUNCTION_NODES)), None)
 
@@ -839,7 +962,7 @@ def called_before(timeline: Timeline, frames: Sequence[Frame], *names: str) -> F
         if source is None:
             continue
         text, here = source
-        before = (one for one in text.by_function[_function_of(here)] if one.first < here.first)
+        before = (one for one in text.by_function[function_of(here)] if one.first < here.first)
         calling = [one for one in before if any(called_name(call) in names for call in one.parts(ast.Call))]
         if calling:
             return frame_of(frame, calling[-1].first, text)
@@ -964,7 +1087,7 @@ def unread_names(timeline: Timeline, at: Frame) -> NamesOfFunction:
     one = text.at(at.line, at.column) if text is not None else None
     if text is None or one is None:
         return NamesOfFunction()
-    outer = _function_of(one)
+    outer = function_of(one)
     function = outer if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef) else None
     body = (function or text.tree).body
     read = frozenset(name for part in body for name in (*names_read(part), *_named(part)))
@@ -1030,7 +1153,7 @@ def shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[Shuffle]:
     if not shuffled or _are_made_equal(text, shuffled.values()):
         return
     for name, one in islice(shuffled.items(), _MOST_SHUFFLES):
-        of_function = text.by_function.get(_function_of(one), ())
+        of_function = text.by_function.get(function_of(one), ())
         if any(isinstance(part, ast.If) for part in one.around):
             continue
         made = [other for other in of_function if other.first < one.first and name in names_set(other.node)]
@@ -1108,7 +1231,7 @@ def argument_read_later(timeline: Timeline, call: Frame, use: Frame) -> str:
     call for its effect, and so does not count. Neither does a variable that is set again in between.
     """
     called, used = statement_at(timeline, call), statement_at(timeline, use)
-    if called is None or used is None or _function_of(called[1]) is not _function_of(used[1]):
+    if called is None or used is None or function_of(called[1]) is not function_of(used[1]):
         return ""
     text, one = called
     calls = list(one.parts(ast.Call))
@@ -1118,7 +1241,7 @@ def argument_read_later(timeline: Timeline, call: Frame, use: Frame) -> str:
     running = calls[0]
     values = [*running.args, *(keyword.value for keyword in running.keywords)]
     given = {part.id for part in values if isinstance(part, ast.Name)}
-    own = [part for part in text.statements if _function_of(part) is _function_of(one)]
+    own = [part for part in text.statements if function_of(part) is function_of(one)]
     for part in own:
         if given and part.first < one.first and isinstance(part.node, ast.Assign):
             value = part.node.value

@@ -15,17 +15,38 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
+from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import at_text, innermost, label, label_at, symbol, titled
-from gviz.explain.edit import before, into_loop, parameter_last, with_keyword, wrapped
+from gviz.explain.edit import (
+    Edit,
+    assigned_to_itself,
+    before,
+    into_function,
+    into_loop,
+    parameter_last,
+    with_keyword,
+    wrapped,
+)
 from gviz.explain.finding import Finding
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.program_errors import Failure
-from gviz.explain.program_source import block_around, line_text
+from gviz.explain.program_source import (
+    block_around,
+    detaching_call,
+    drops_result,
+    innermost_loop,
+    line_text,
+    names_read,
+    names_set,
+    passes_function,
+    statement_at,
+)
+from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
-from gviz.trace.timeline import Timeline
-from gviz.values.plain_text import file_line
+from gviz.trace.timeline import Moment, Timeline
+from gviz.values.plain_text import clipped, file_line
 
 PATTERN = r"backward through the graph a second time"
 _UPDATING = frozenset(("add", "sub", "mul", "div", "lerp", "copy", "addcmul", "addcdiv"))
@@ -48,9 +69,11 @@ def explain(failure: Failure) -> Finding | None:
     first_pass = start_of_pass(timeline, timeline.at(freed).pass_nr)
     crossing = next((edge for edge in pairwise(path) if _crosses(timeline, edge, first_pass)), None)
     if crossing is None:
-        fix = f"retain_graph=True in {_call(timeline, freed)}, or build the graph again"
         first = pass_started(timeline, timeline.at(freed).pass_nr)
         call = next(iter(timeline.stack(first.stack)), None) if first is not None else None
+        if first is not None and path and (again := _same_call(failure, released, first, path[0])) is not None:
+            return again
+        fix = f"{_KEEP_IN.format(_call(timeline, freed))}, or build the graph again"
         edit = with_keyword(timeline, call, "backward", "retain_graph", "True")
         return Finding("second-backward", text, failure.seq, node, (released,), fix, failure.at, edit=edit)
     return _carried(failure, released, *crossing)
@@ -58,6 +81,8 @@ def explain(failure: Failure) -> Finding | None:
 
 _LOOKED_AT = 2000
 """The number of nodes that are searched for a loop."""
+
+_KEEP_IN = "retain_graph=True in {}"
 
 _KEEP = "retain_graph=True in that backward(), or build the graph again"
 
@@ -78,13 +103,127 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     name = symbol(timeline, old)
     fix, edit, at = _where_to_detach(name, source, used, first), None, innermost(used) or innermost(source)
     is_update = used.op.name.endswith("_") and used.op.base_name in _UPDATING
+    if first is None and not is_update and (kept := _kept_its_graph(failure, used, source)) is not None:
+        part, fix, edit = kept
+        return Finding(kind, text, failure.seq, old, (part, edge, released), fix, part.at, edit=edit)
     if first is not None and not is_update:
         own = _own_frames(first, source)
         at = own[0] if own else at
+        if not _learns_otherwise(timeline, released, old):
+            fix = f"make {name} anew for the second backward(); or {_KEEP_IN.format(_call(timeline, released.event))}"
+            return Finding(kind, text, failure.seq, old, (edge, released), fix, at)
         edit = wrapped(timeline, at, name, ".detach()") if name.isidentifier() else None
-    elif name.isidentifier() and not used.op.name.endswith("_"):
+    elif name.isidentifier() and not used.op.name.endswith("_") and _reads(timeline, innermost(used), name):
         edit = before(timeline, innermost(used), f"{name} = {name}.detach()")
     return Finding(kind, text, failure.seq, old, (edge, released), fix, at, edit=edit)
+
+
+def _learns_otherwise(timeline: Timeline, released: Finding, old: int) -> bool:
+    """Return whether the pass that released a graph has leaves that it also reaches without going through a result."""
+    first = pass_started(timeline, timeline.at(released.event).pass_nr)
+    roots = [node for node, _ in first.roots if node] if first is not None else []
+    reached = ancestors(timeline, *roots, up_to={old})
+    return any(info.created.requires_grad and info.created.kind != "op" for info in map(timeline.info, reached))
+
+
+def _reads(timeline: Timeline, at: Frame | None, name: str) -> bool:
+    """Return whether the statement at a frame reads a variable."""
+    source = statement_at(timeline, at)
+    return source is not None and name in names_read(source[1].node)
+
+
+def _kept_its_graph(failure: Failure, used: NodeInfo, old: NodeInfo) -> tuple[Finding, str, Edit | None] | None:
+    """Return the line that was to detach what is carried over and did not, with the fix.
+
+    It makes a detached copy that nothing uses, or it calls a function that returns a tuple as it is.
+    """
+    timeline, names = failure.timeline, {re.split(r"[.\[]", name)[0] for name in old.names if name}
+    copies = (timeline.info(user) for user in timeline.nodes.users(old.node, used.born - 1))
+    for copy in copies:
+        at = innermost(copy)
+        is_idle = copy.created.untracked in ("detach", "data") and not timeline.nodes.users(copy.node)
+        if is_idle and drops_result(timeline, at):
+            text = f"{label_at(timeline, copy.node)} is a detached copy that nothing uses: detach() changes no variable"
+            fix = f"assign what detach() returns{_of_elements(old.name)}"
+            return Finding("copied", text, copy.born, copy.node, at=at), fix, assigned_to_itself(timeline, at)
+    called = detaching_call(timeline, used.frames, names)
+    if called is None:
+        return None
+    state, place = called.state, file_line(called.inside.path, called.inside.line)
+    text = f"{called.function}(){at_text((called.at,))} returned {state} as it was, with its graph"
+    if called.condition:
+        text = f"{text}: {clipped(called.condition, 60)} did not hold at {place}"
+    is_tuple = "[" in old.name or any(name.startswith(f"{state}[") for name in old.names)
+    last = state.rpartition(".")[2]
+    fix = f"detach what it is given at {place}"
+    if is_tuple:
+        fix = f"detach each element there: {last} = {_each_detached(last)}"
+    return Finding("held", text, old.born, old.node, at=called.inside), fix, None
+
+
+def _each_detached(name: str) -> str:
+    each = "h" if name != "h" else "each"
+    return f"tuple({each}.detach() for {each} in {name})"
+
+
+def _of_elements(name: str) -> str:
+    """Return how to assign the detached elements of a tuple, if a name is that of an element: ``h[0]``."""
+    whole, _, index = name.partition("[")
+    return f": {whole} = {_each_detached(whole)}" if index.count("[") == 0 and index else ""
+
+
+def _same_call(failure: Failure, released: Finding, first: BackwardStarted, root: int) -> Finding | None:
+    """Return the finding about a line that calls backward again on one result, in a loop or in a closure."""
+    timeline = failure.timeline
+    starts = [phase.start for phase in timeline.phases if phase.kind == "backward" and phase.start < failure.seq]
+    again = timeline.event(starts[-1]) if starts else None
+    if not isinstance(again, BackwardStarted) or again.roots != first.roots or again.stack != first.stack:
+        return None
+    info, frames = timeline.info(root), timeline.stack(first.stack)
+    if info.created.kind != "op" or not frames:
+        return None
+    at, edit, where = _made_outside(timeline, info, frames)
+    what = label(timeline, root)
+    text = titled("backward runs again on {}, which is made only once", what)
+    called = f"it is called again{at_text(frames)}, and {label_at(timeline, root)} is not computed again"
+    part = Finding("crossing", called, failure.seq, root, at=frames[0])
+    fix = f"compute {_variable_at(timeline, at, info) or symbol(timeline, root)} anew {where}"
+    return Finding("second-backward", text, failure.seq, root, (part, released), fix, at, edit=edit)
+
+
+def _made_outside(
+    timeline: Timeline, source: NodeInfo, using: Sequence[Frame]
+) -> tuple[Frame | None, Edit | None, str]:
+    """Return the line that makes a result once for a loop or function that uses it again and again.
+
+    With it come the edit that moves this line to where it is used, and in words where that is. The line is that of the
+    outermost call that the use is not part of, if a variable takes the result there: the call of a model rather than
+    the last line of its forward.
+    """
+    own, inner = _unshared(source.frames, using), _unshared(using, source.frames)
+    places = [frame for frame in own if _names_result(timeline, frame, source)]
+    at = next(iter(places or own[-1:]), innermost(source))
+    user = inner[0] if inner else None
+    name = inner[1].function.rpartition(".")[2] if len(inner) > 1 else ""
+    if name and passes_function(timeline, user, name):
+        edit = into_function(timeline, at, name) if own and at == own[0] else None
+        return at, edit, f"in each call of {name}()"
+    edit = into_loop(timeline, at, user) if user is not None else None
+    statement = statement_at(timeline, user)
+    is_in_loop = edit is not None or (statement is not None and innermost_loop(statement[1]) is not None)
+    return at, edit, "in each step, inside the loop" if is_in_loop else "in each step"
+
+
+def _names_result(timeline: Timeline, at: Frame, info: NodeInfo) -> bool:
+    """Return whether the statement at a frame assigns a result to one of its names."""
+    return bool(_variable_at(timeline, at, info))
+
+
+def _variable_at(timeline: Timeline, at: Frame | None, info: NodeInfo) -> str:
+    """Return the variable to which the statement at a frame assigns a result; empty if there is none."""
+    source = statement_at(timeline, at)
+    assigned = names_set(source[1].node) if source is not None else set()
+    return next((name for name in info.names if name in assigned), "")
 
 
 def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
@@ -107,14 +246,14 @@ def _single_result(failure: Failure, released: Finding, used: NodeInfo, source: 
         return Finding("second-backward", text, failure.seq, source.node, (edge, kept), _SHORT_CACHE, cached)
     leaf = nameless_leaf(timeline, source)
     learned = f"to learn {name}, make it the leaf itself: requires_grad last, {name} = (...).requires_grad_()"
-    anew = f"make {what} anew in each step, inside the loop; or detach() it, if it is data or a target"
-    fix = anew if leaf is None or not name.isidentifier() else learned
-    edit = into_loop(timeline, innermost(source), innermost(used)) if fix is anew else None
+    at, edit, where = _made_outside(timeline, source, used.frames)
+    anew = _variable_at(timeline, at, source) or what
+    fix = f"make {anew} anew {where}; or detach() it, if it is data or a target"
+    if leaf is not None and name.isidentifier():
+        fix, edit, at = learned, None, innermost(source)
     if leaf is not None and leaf.created.kind == "parameter":
-        fix, edit = PARAMETER_LAST, parameter_last(timeline, innermost(source))
-    return Finding(
-        "second-backward", text, failure.seq, source.node, (edge, released), fix, innermost(source), edit=edit
-    )
+        fix, edit, at = PARAMETER_LAST, parameter_last(timeline, innermost(source)), innermost(source)
+    return Finding("second-backward", text, failure.seq, source.node, (edge, released), fix, at, edit=edit)
 
 
 def _weight_cache(timeline: Timeline, frames: Sequence[Frame]) -> Frame | None:
@@ -136,7 +275,8 @@ def _where_to_detach(name: str, source: NodeInfo, used: NodeInfo, first: NodeInf
         return f"with torch.no_grad(): around what is written in place{at_text(used.frames)}, if that is only an update"
     known = name.isidentifier()
     if first is None:
-        what = f"{name} = {name}.detach()" if known else "detach() what is carried over"
+        whole = _of_elements(name).removeprefix(": ")
+        what = f"{name} = {name}.detach()" if known else whole or "detach() what is carried over"
         return f"{what} before it is used{at_text(used.frames)}"
     what = f"{name}.detach()" if known else "detach() it"
     at = at_text(_own_frames(first, source))
@@ -162,10 +302,20 @@ def _calls(info: NodeInfo) -> list[tuple[str, int]]:
 
 
 def _own_frames(one: NodeInfo, other: NodeInfo) -> tuple[Frame, ...]:
-    """Return the frames of one below the last frame that it shares with the other, the outermost first."""
-    pairs = zip(reversed(one.frames), reversed(other.frames), strict=False)
+    """Return the frames of one from the first that it does not share with the other, outwards."""
+    own = _unshared(one.frames, other.frames)
+    return one.frames[len(own) - 1 :]
+
+
+def _unshared(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return the frames of a call stack below the last frame that it shares with another, the outermost first.
+
+    Of equal stacks this is the innermost frame.
+    """
+    pairs = zip(reversed(one), reversed(other), strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return one.frames[max(len(one.frames) - shared - 1, 0) :]
+    outermost_first = tuple(reversed(one))
+    return outermost_first[min(shared, len(one) - 1) :]
 
 
 def _released_by(timeline: Timeline, seq: int) -> str:
@@ -193,12 +343,19 @@ def _path_down(timeline: Timeline, seq: int, node: int) -> list[int]:
     """Return the path of the pass from its root to the node, along the first contribution to each."""
     moment, path = timeline.at(seq - 1), {node: None}  # ordered like a list, searched like a set
     while True:
-        state = moment.state(node)
-        parts = [part for output in state.outputs for part in output.parts] if state is not None else []
-        if not parts or not parts[0].source or parts[0].source in path:
+        sources = [source for source in _sources_of(moment, node) if source not in path]
+        if not sources:
             return [*reversed(path)]
-        node = parts[0].source
+        # the cells of a recurrent layer have twins, at which no contribution arrives
+        node = next((source for source in sources if _sources_of(moment, source)), sources[0])
         path[node] = None
+
+
+def _sources_of(moment: Moment, node: int) -> list[int]:
+    """Return the nodes whose contributions have arrived at a node."""
+    state = moment.state(node)
+    parts = [part for output in state.outputs for part in output.parts] if state is not None else []
+    return [part.source for part in parts if part.source]
 
 
 def _crosses(timeline: Timeline, edge: tuple[int, int], first_pass: int) -> bool:

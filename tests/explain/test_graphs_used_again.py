@@ -1,0 +1,228 @@
+"""Graphs that backward goes through again: results made outside of a closure or loop, and states with their graph.
+
+The line to name ends with ``#!``.
+"""
+
+import pytest
+
+from gviz.explain.finding import lines
+
+HEAD = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+x, y = torch.randn(8, 3), torch.randn(8, 1)
+"""
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(3, 4), nn.Linear(4, 1)
+    def forward(self, x):
+        h = torch.tanh(self.first(x))
+        out = self.last(h)
+        return out
+net = Net()
+"""
+OF_LSTM = """
+lstm, fc = nn.LSTM(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*lstm.parameters(), *fc.parameters()], lr=0.1)
+state = None
+for i in range(3):
+    out, state = lstm(torch.randn(5, 2, 3), state)
+    loss = fc(out).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+CLOSURES = {
+    "a model called outside of the closure": (
+        NET
+        + """
+opt = torch.optim.LBFGS(net.parameters())
+for epoch in range(2):
+    pred = net(x)  #!
+    def closure():
+        opt.zero_grad()
+        loss = F.mse_loss(pred, y)
+        loss.backward()
+        return loss
+    opt.step(closure)
+""",
+        "make pred anew in each call of closure()",
+        True,
+    ),
+    "a loss made outside of the closure of a method": (
+        NET
+        + """
+class Fit:
+    def __init__(self):
+        self.opt = torch.optim.LBFGS(net.parameters())
+    def run(self):
+        loss = F.mse_loss(net(x), y)  #!
+        def evaluate():
+            self.opt.zero_grad()
+            loss.backward()
+            return loss
+        return self.opt.step(evaluate)
+Fit().run()
+""",
+        "compute loss anew in each call of evaluate()",
+        True,
+    ),
+    "features that are read after the closure, too": (
+        """
+body, head = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), nn.Linear(4, 1)
+opt = torch.optim.LBFGS([*body.parameters(), *head.parameters()])
+h = body(x)  #!
+def closure():
+    opt.zero_grad()
+    loss = F.mse_loss(head(h), y)
+    loss.backward()
+    return loss
+for epoch in range(2):
+    opt.step(closure)
+print(h.mean().item())
+""",
+        "make h anew in each call of closure()",
+        False,
+    ),
+    "a model called before the loop": (
+        NET
+        + """
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+pred = net(x)  #!
+for i in range(3):
+    opt.zero_grad()
+    loss = F.mse_loss(pred, y)
+    loss.backward()
+    opt.step()
+""",
+        "make pred anew in each step, inside the loop",
+        True,
+    ),
+    "a loss made before the loop": (
+        NET
+        + """
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+loss = F.mse_loss(net(x), y)  #!
+for i in range(3):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "compute loss anew in each step, inside the loop",
+        True,
+    ),
+    "a result that two calls of a function train": (
+        NET
+        + """
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def train(out):
+    opt.zero_grad()
+    F.mse_loss(out, y).backward()
+    opt.step()
+out = net(x)
+train(out)  #!
+train(out)
+""",
+        "make out anew for the second backward()",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", CLOSURES)
+def test_the_line_that_makes_it_once_is_named_and_moved_only_to_where_it_is_right(name, engine, checks):
+    program, fix, is_edited = CLOSURES[name]
+    text = HEAD + program
+    one = next(one.finding for one in checks.of_text(text, engine).found if one.level == "error")
+    assert one.kind == "second-backward"
+    assert text.splitlines()[one.at.line - 1].endswith("#!")
+    assert fix in one.fix
+    assert (one.edit is not None) is is_edited
+    if one.edit is not None:
+        assert [str(other) for other in checks.of_text(one.edit.applied(text), engine).found] == []
+
+
+PASSED = """
+def detached(h):
+    if isinstance(h, torch.Tensor):  #!
+        return h.detach()
+    return h
+"""
+STATES = {
+    "a function that returns a tuple as it is": (
+        PASSED + OF_LSTM + "    state = detached(state)\n",
+        "detached() at program.py:22 returned state as it was, with its graph: isinstance(h, torch.Tensor) did not",
+        "state = tuple(h.detach() for h in state)",
+    ),
+    "a method that returns the state of a module as it is": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.fc, self.state = nn.LSTM(3, 4), nn.Linear(4, 1), None
+    def forward(self, x):
+        out, self.state = self.lstm(x, self.state)
+        return self.fc(out)
+    def repackage(self, state):
+        if torch.is_tensor(state):  #!
+            state = state.detach()
+        return state
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    loss = net(torch.randn(5, 2, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    net.state = net.repackage(net.state)
+""",
+        "torch.is_tensor(state) did not hold",
+        "state = tuple(h.detach() for h in state)",
+    ),
+    "a loop that detaches its own variable": (
+        OF_LSTM + "    for h in state:\n        h = h.detach()  #!\n",
+        "a detached copy that nothing uses",
+        "assign what detach() returns: state = tuple(h.detach() for h in state)",
+    ),
+    "a tuple that nothing detaches": (
+        OF_LSTM.replace(", state)\n", ", state)  #!\n"),
+        "the edge that crosses",
+        "state = tuple(h.detach() for h in state) before it is used",
+    ),
+    "data that a function detaches": (
+        PASSED.replace("  #!", "").replace("if", "if h is None and")
+        + OF_LSTM.replace("torch.randn(5, 2, 3), state)\n", "data, state)  #!\n").replace(
+            "    out,", "    data = torch.randn(5, 2, 3)\n    data = detached(data)\n    out,"
+        ),
+        "the edge that crosses",
+        "state = tuple(h.detach() for h in state) before it is used",
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", STATES)
+def test_the_line_that_was_to_detach_a_state_is_named(name, engine, checks):
+    program, says, fix = STATES[name]
+    text = HEAD + program
+    (one,) = [one.finding for one in checks.of_text(text, engine).found if one.level == "error"]
+    assert one.kind == "carried-state"
+    assert text.splitlines()[one.at.line - 1].endswith("#!")
+    assert says in "\n".join(row for _, row, _ in lines(one))
+    assert fix in one.fix
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_detach_whose_result_is_dropped_is_assigned(engine, checks):
+    text = HEAD + OF_LSTM.replace("LSTM", "GRU") + "    state.detach()\n"
+    (one,) = [one.finding for one in checks.of_text(text, engine).found if one.level == "error"]
+    assert one.edit.diff() == ["-    state.detach()", "+    state = state.detach()"]
+    assert [other for other in checks.of_text(one.edit.applied(text), engine).found if other.level != "note"] == []
