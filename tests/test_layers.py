@@ -122,7 +122,7 @@ INSIDE = {
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
-        findings.error findings.mismatch findings.lost_update findings.module_flag
+        findings.returned_gradients findings.error findings.mismatch findings.lost_update findings.module_flag
         findings.constant_condition findings.recurrent_output
         findings.no_gradient findings.optimizer_step findings.gradient_sources findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax findings.loss

@@ -1769,6 +1769,105 @@ def _ignored_by(text: ProgramText, backward: ast.FunctionDef) -> IgnoredGradient
     return IgnoredGradient(names[0], at, _each(text, changes) if len(returns) == len(names) == 1 else None)
 
 
+@dataclass(frozen=True, slots=True)
+class BackwardText:
+    """The class of a program's function: the inputs of its `forward`, and the lines with which `backward` returns."""
+
+    text: ProgramText
+    inputs: tuple[str, ...]
+    backward: ast.FunctionDef
+    returns: tuple[ast.Return, ...]
+
+    def returned(self, count: int) -> ast.Return | None:
+        """Return the line that returns so many gradients; None if several do, or none surely does."""
+        if len(self.returns) == 1:
+            return self.returns[0]
+        fitting = [one for one in self.returns if isinstance(one.value, ast.Tuple) or count == 1]
+        fitting = [one for one in fitting if len(_returned(one)) == count]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def frame(self, part: ast.stmt | ast.expr) -> Frame:
+        """Return the place of a statement or expression of ``backward``."""
+        end = part.end_lineno or part.lineno
+        return Frame(self.text.path, self.backward.name, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+
+    def with_none(self, one: ast.Return, needed: Sequence[bool]) -> Edit | None:
+        """Add None for each input that needs no gradient, by position.
+
+        The gradients that are returned are those of the first inputs, or those of all inputs that need one, in order.
+        """
+        values = _returned(one)
+        texts = [self.text.segment(value) for value in values]
+        if len(self.returns) != 1 or not all(self._is_one_gradient(value) for value in values):
+            return None
+        rest = needed[len(values) :]
+        known = [need or _is_none(value) for need, value in zip(needed, values, strict=False)]
+        if all(known) and not any(rest):
+            new = [*texts, *["None"] * len(rest)]
+        elif sum(needed) == len(values) and not any(map(_is_none, values)):
+            left = iter(texts)
+            new = [next(left) if need else "None" for need in needed]
+        else:
+            return None
+        return _instead(self.text, one, f"return {', '.join(new)}") if one.value is not None else None
+
+    def _is_one_gradient(self, value: ast.expr) -> bool:
+        """Return whether an expression surely is one tensor or None, and no tuple of several."""
+        match value:
+            case ast.Constant(value=None):
+                return True
+            case ast.BinOp(left=left, right=right):
+                return any(self._is_one_gradient(part) and not _is_none(part) for part in (left, right))
+            case ast.UnaryOp(operand=operand):
+                return not isinstance(value.op, ast.Not) and self._is_one_gradient(operand)
+            case ast.Call(func=ast.Attribute(attr=name)):
+                return name in _GIVING_ONE
+            case ast.Name(id=name):
+                return self._is_gradient_name(name)
+        return False
+
+    def _is_gradient_name(self, name: str) -> bool:
+        """Return whether a variable is the gradient that arrives, or is only assigned tensors."""
+        arguments = self.backward.args
+        if name in [one.arg for one in (*arguments.posonlyargs, *arguments.args)][1:]:
+            return True
+        values = [
+            part.value
+            for part in ast.walk(self.backward)
+            if isinstance(part, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in part.targets)
+        ]
+        own = [value for value in values if name not in names_read(value)]
+        return bool(values) and all(_is_none(value) or self._is_one_gradient(value) for value in own)
+
+
+_GIVING_ONE = frozenset({
+    "clone", "neg", "mul", "add", "sub", "div", "matmul", "mm", "bmm", "sum", "mean", "view", "reshape", "t",
+    "contiguous", "transpose", "permute", "expand", "expand_as", "clamp", "sign", "masked_fill", "to", "type", "float",
+    "half", "unsqueeze", "squeeze", "zeros_like", "ones_like", "where", "exp", "sigmoid", "tanh", "einsum", "mul_",
+    "neg_", "clamp_", "masked_fill_", "view_as", "reshape_as", "type_as", "flatten",
+})  # fmt: skip
+"""Methods and functions whose result is one tensor."""
+
+
+def backward_text(timeline: Timeline, function: str) -> BackwardText | None:
+    """Return the class of a function of the program; None if there is none, or several of its name."""
+    found = []
+    for path in timeline.sources:
+        text = parsed_program(path, timeline.source(path) or "")
+        for one in text.statements if text is not None else ():
+            if not isinstance(one.node, ast.ClassDef) or one.node.name != function or text is None:
+                continue
+            methods = {part.name: part for part in one.node.body if isinstance(part, ast.FunctionDef)}
+            forward, backward = methods.get("forward"), methods.get("backward")
+            if forward is not None and backward is not None:
+                has_context = "setup_context" not in methods
+                names = [part.arg for part in (*forward.args.posonlyargs, *forward.args.args)][has_context:]
+                own = [other.node for other in text.statements if function_of(other) is backward]
+                returns = tuple(part for part in own if isinstance(part, ast.Return) and part.value is not None)
+                found.append(BackwardText(text, tuple(names), backward, returns))
+    return found[0] if len(found) == 1 else None
+
+
 def _returned(part: ast.Return) -> list[ast.expr]:
     """Return the values that a statement returns."""
     return part.value.elts if isinstance(part.value, ast.Tuple) else [part.value] if part.value is not None else []

@@ -41,6 +41,7 @@ from gviz.explain.edit import (
     without_in_place,
 )
 from gviz.explain.finding import Finding
+from gviz.explain.findings import returned_gradients
 from gviz.explain.program_errors import MOST_READ, Failure
 from gviz.explain.program_source import keyword_or_argument, line_text, numbers_read
 from gviz.explain.tracking import CREATE_GRAPH, STACK, Mend, ancestors, loses_tracking, mend
@@ -628,6 +629,9 @@ def conversion_line(failure: Failure, name: str) -> str:
 _EXPLANATIONS: tuple[tuple[str, Callable[[Failure], Finding | None]], ...] = (
     (_OF_SEVERAL_VIEWS, _of_several_views),
     (_RETURNED_NAN, _rule_with_nan),
+    (returned_gradients.COUNT, returned_gradients.of_count),
+    (returned_gradients.SHAPE, returned_gradients.of_shape),
+    (returned_gradients.NO_TENSOR, returned_gradients.of_no_tensor),
     (_NEEDS_NONE, _of_a_frozen_input),
     (_NO_LEAF, _for_an_optimizer),
     (_NO_PARAMETERS, _without_parameters),

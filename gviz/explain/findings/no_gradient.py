@@ -36,6 +36,7 @@ from gviz.explain.edit import (
     without_call,
 )
 from gviz.explain.finding import Finding
+from gviz.explain.findings.returned_gradients import none_for_input
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import next_step
@@ -368,6 +369,8 @@ def no_path(question: Question) -> Finding:
         text = titled("{} got no gradient: every path from {} is cut", name, start)
         nearest = _nearest(timeline, cuts, roots)
         return Finding("cut", text, started, question.node, tuple(_by_line(nearest))[:MOST_CUTS], at=nearest[0].at)
+    if question.node in leading and (refused := none_for_input(timeline, started, question.node)) is not None:
+        return refused
     text = titled("{} got no gradient: it is not connected to {}", name, start)
     return not_reached(question, text, timeline.info(users[-1]))
 

@@ -1,0 +1,186 @@
+"""What the backward of a program's function returns: too few or too many gradients, wrong shapes, None for an input.
+
+PyTorch's message names the class and two numbers, at the line that calls ``backward()``. The mistake is in the
+``return`` of the function: the finding names that line, the inputs of ``forward``, and the input without a gradient.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gviz.events import StepStarted
+from gviz.explain.display_names import label, label_at, titled
+from gviz.explain.edit import BackwardText, Edit, backward_text
+from gviz.explain.finding import Finding
+from gviz.explain.program_errors import Failure
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
+from gviz.values.number_text import shape_text
+from gviz.values.plain_text import file_line, shown
+
+COUNT = r"function (\w+)Backward returned an incorrect number of gradients \(expected (\d+), got (\d+)\)"
+SHAPE = (
+    r"[Ff]unction (\w+)Backward returned an invalid gradient at index (\d+) - got \[([\d, ]*)\] "
+    r"but expected shape compatible with \[([\d, ]*)\]"
+)
+NO_TENSOR = r"function (\w+)Backward returned a gradient different than None at position (\d+)"
+
+
+def of_count(failure: Failure) -> Finding | None:
+    """Return the finding about a backward that returns another number of gradients than forward has inputs."""
+    match = re.search(COUNT, failure.message)
+    code = backward_text(failure.timeline, match[1]) if match is not None else None
+    if match is None or code is None:
+        return None
+    expected, got = int(match[2]), int(match[3])
+    returned = code.returned(got)
+    names = _input_names(code, expected)
+    listed = f" ({', '.join(names)})" if names else ""
+    given = f"forward gets {_count(expected, 'input')}{listed}"
+    text = titled("{} returns {} for {}", f"{match[1]}.backward", _count(got, "gradient"), _count(expected, "input"))
+    needed = _needed(failure, code, expected)
+    lacks = ", ".join(names[got:expected])
+    part = f"{given}, and backward returns {_count(got, 'gradient')}"
+    fix, edit = "return one gradient for each input, in their order; None for an input that needs none", None
+    if got < expected and lacks:
+        part = f"{part}: none for {lacks}"
+    if got < expected and needed is not None and returned is not None:
+        edit = code.with_none(returned, needed)
+        if edit is not None:
+            without = [name for name, need in zip(names, needed, strict=True) if not need]
+            fix = f"return None for {', '.join(without)}, which needs no gradient"
+            fix = fix.replace("needs", "need") if len(without) > 1 else fix
+    elif got > expected:
+        part = f"{given}, and backward returns {_count(got, 'gradient')}: {got - expected} too many"
+    at = code.frame(returned) if returned is not None else code.frame(code.returns[-1]) if code.returns else failure.at
+    return _failed(failure, text, part, fix, at, edit=edit)
+
+
+def of_shape(failure: Failure) -> Finding | None:
+    """Return the finding about a gradient that has another shape than its input."""
+    match = re.search(SHAPE, failure.message)
+    code = backward_text(failure.timeline, match[1]) if match is not None else None
+    if match is None or code is None:
+        return None
+    index, got, expected = int(match[2]), _sizes(match[3]), _sizes(match[4])
+    name = _name_at(code, index)
+    shapes = shape_text(got), shape_text(expected)
+    text = titled("{} returns a gradient of shape {} for {}", f"{match[1]}.backward", shapes[0], name)
+    part = f"{name}, input {index + 1} of forward, has the shape {shapes[1]}: its gradient needs it, too"
+    fix = f"the gradient of {name} in the shape {shapes[1]}"
+    if len(got) == 2 and got == expected[::-1]:
+        fix = f"transpose it, or swap its factors: g.t() @ x is the transpose of x.t() @ g; {fix}"
+    elif len(got) > len(expected) and got[len(got) - len(expected) :] != expected:
+        fix = f"sum over the dimensions that forward expands {name} in; {fix}"
+    return _failed(failure, text, part, fix, _value_place(code, index) or failure.at)
+
+
+def of_no_tensor(failure: Failure) -> Finding | None:
+    """Return the finding about a gradient for an input that is no tensor; often the order is wrong."""
+    match = re.search(NO_TENSOR, failure.message)
+    code = backward_text(failure.timeline, match[1]) if match is not None else None
+    if match is None or code is None:
+        return None
+    index = int(match[2]) - 1
+    name = _name_at(code, index)
+    text = titled("{} returns a gradient for {}, which is no tensor", f"{match[1]}.backward", name)
+    order = ", ".join(code.inputs)
+    part = f"forward gets {order}: the gradients must have this order, and {name} gets None"
+    return _failed(failure, text, part, f"return None for {name}", _value_place(code, index) or failure.at)
+
+
+def _failed(failure: Failure, text: str, part: str, fix: str, at: Frame | None, *, edit: Edit | None = None) -> Finding:
+    node = failure.node
+    parts = [Finding("message", part, failure.seq, node)]
+    if node and failure.at is not None:
+        called = f"{label_at(failure.timeline, node)}; {file_line(failure.at.path, failure.at.line)} called backward"
+        parts.append(Finding("at", f"in the backward of {called}", failure.seq, node, at=failure.at))
+    return Finding("failed", text, failure.seq, node, tuple(parts), fix, at, edit=edit)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in re.findall(r"\d+", text))
+
+
+def _input_names(code: BackwardText, count: int) -> Sequence[str]:
+    """Return the names of the inputs that a call gave; none if the forward gets them as ``*args``."""
+    return code.inputs[:count] if len(code.inputs) >= count else ()
+
+
+def _name_at(code: BackwardText, index: int) -> str:
+    return code.inputs[index] if index < len(code.inputs) else f"input {index + 1}"
+
+
+def _value_place(code: BackwardText, index: int) -> Frame | None:
+    """Return the expression that is returned for an input, or else the line that returns."""
+    if len(code.returns) != 1:
+        return code.frame(code.returns[-1]) if code.returns else None
+    value = code.returns[0].value
+    values = getattr(value, "elts", [value])
+    return code.frame(values[index]) if index < len(values) and len(values) > 1 else code.frame(code.returns[0])
+
+
+def _needed(failure: Failure, code: BackwardText, count: int) -> list[bool] | None:
+    """Return for each input of a call whether it is a tensor with a gradient; None if that is unknown."""
+    names = _input_names(code, count)
+    if not names or not failure.node:
+        return None
+    info, timeline = failure.timeline.info(failure.node), failure.timeline
+    slots = info.op.slots
+    if len(slots) != len(info.created.inputs) or not set(slots) <= set(names):
+        return None
+    tracked = {
+        name
+        for name, (node, _) in zip(slots, info.created.inputs, strict=True)
+        if not node or timeline.info(node).created.requires_grad
+    }
+    return [name in tracked for name in names]
+
+
+# None for an input that needs a gradient
+
+
+def none_for_input(timeline: Timeline, started: int, node: int) -> Finding | None:
+    """Return the finding about a function whose backward ran in a pass, and returned None for the path to a node."""
+    waiting, seen = [node], {node}
+    while waiting and len(seen) < _MOST:
+        one = waiting.pop()
+        for user in timeline.nodes.users(one):
+            info = timeline.info(user)
+            if user in seen or not info.created.requires_grad:
+                continue
+            seen.add(user)
+            if not _has_arrived(timeline, started, user):
+                waiting.append(user)
+            elif info.op.is_of_program:
+                return _none_finding(timeline, node, one, user)
+    return None
+
+
+def _has_arrived(timeline: Timeline, started: int, node: int) -> bool:
+    """Return whether a gradient has arrived at a node since an event; PyTorch also runs rules on none."""
+    events = (timeline.event(seq) for seq in timeline.events_of(node) if seq > started)
+    return any(isinstance(event, StepStarted) and any(one is not None for one in event.grads) for event in events)
+
+
+_MOST = 2000
+"""The most results of a leaf that are followed."""
+
+
+def _none_finding(timeline: Timeline, node: int, source: int, function: int) -> Finding | None:
+    info = timeline.info(function)
+    code = backward_text(timeline, info.op.name)
+    slot = next(slot for slot, (one, _) in enumerate(info.created.inputs) if one == source)
+    name = info.op.slots[slot] if slot < len(info.op.slots) else ""
+    if code is None or name not in code.inputs:
+        return None
+    text = titled("{} got no gradient: {} returns None for it", label(timeline, node), f"{info.op.name}.backward")
+    part = f"{label_at(timeline, function)} gets {label(timeline, source)} as {shown(name)}, and sent nothing to it"
+    at = _value_place(code, code.inputs.index(name))
+    fix = f"return the gradient of {name}, if it is to learn: input {code.inputs.index(name) + 1} of forward"
+    return Finding("not-reached", text, info.born, node, (Finding("elsewhere", part, info.born, function),), fix, at)
