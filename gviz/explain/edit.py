@@ -203,6 +203,27 @@ _OF_ARRAYS = ("from_numpy", "tensor", "as_tensor", "asarray", "array", "FloatTen
 _TO_ARRAYS = ("numpy", "tolist", "detach", "cpu", "item")
 
 
+def without_new_leaf(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``Variable(x.data, requires_grad=True)`` with ``x``: without ``.data``, it would still be a new leaf."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Name(id="Variable") | ast.Attribute(attr="Variable"), args=[value, *_]):
+                    match value:
+                        case ast.Attribute(value=inner, attr="data"):
+                            return text.segment(inner)
+                        case ast.Call(func=ast.Attribute(value=inner, attr="detach")):
+                            return text.segment(inner)
+            return None
+
+        return known
+
+    source = statement_at(timeline, at)
+    calls = [*source[1].parts(ast.Call)] if source is not None else []
+    return rewritten(timeline, at, change) if any(called_name(call) == "Variable" for call in calls) else None
+
+
 def without_arrays(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``torch.from_numpy(x.detach().numpy())`` with ``x``."""
 

@@ -22,6 +22,7 @@ from gviz.explain.edit import (
     without_arrays,
     without_attribute,
     without_method,
+    without_new_leaf,
 )
 from gviz.explain.program_source import called_at, line_text, target_of, update_in_place
 from gviz.source.site import Frame
@@ -101,9 +102,10 @@ def mend(timeline: Timeline, info: NodeInfo) -> Mend:
             fix = f"take {value} before this line for a loss of its own: past it, the gradient goes to {passes} only"
             return Mend(fix, at, behind_next_loss(timeline, at))
         case "detach":
-            edit = without_arrays(timeline, at) or without_method(timeline, at, "detach")
+            edit = without_new_leaf(timeline, at) or without_arrays(timeline, at)
+            edit = edit or without_method(timeline, at, "detach")
         case "data":
-            edit = without_attribute(timeline, at, "data")
+            edit = without_new_leaf(timeline, at) or without_attribute(timeline, at, "data")
         case "dtype" if info.op.base_name in ("argmin", "argmax"):
             return _straight_through(timeline, info) or Mend(_FIXES[why])
         case "numbers" if info.op.name == "grad":

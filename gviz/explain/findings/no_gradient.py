@@ -19,7 +19,17 @@ import numpy as np
 
 from gviz.events import BackwardStarted, GradAccumulated, GradRetained, GradSet, RequiresGradSet, changing
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.display_names import at_text, innermost, label, label_at, takes_shape, titled, why_cut, why_untracked
+from gviz.explain.display_names import (
+    at_text,
+    called,
+    innermost,
+    label,
+    label_at,
+    takes_shape,
+    titled,
+    why_cut,
+    why_untracked,
+)
 from gviz.explain.edit import (
     Edit,
     after,
@@ -38,7 +48,7 @@ from gviz.explain.edit import (
 from gviz.explain.finding import Finding
 from gviz.explain.findings.returned_gradients import none_for_input
 from gviz.explain.node_question import Question, node_question
-from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.operation_sets import SAME_NUMBERS, STEPPING
 from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_errors import ended_first, program_end
 from gviz.explain.program_source import (
@@ -550,12 +560,76 @@ def not_reached(question: Question, text: str, last: NodeInfo) -> Finding:
             _OF_NUMBERS if _takes_numbers(question.timeline, innermost(last)) else "call backward() on a result of that"
         )
         return Finding("not-reached", text, 0, question.node, (used,), fix, innermost(last))
+    timeline = question.timeline
+    at = _leaf_call(timeline, fresh) or innermost(fresh)
     asks = ": requires_grad does not give it one" if fresh.created.kind == "leaf" else ""
-    new = f"{label_at(question.timeline, fresh.node)} is a new tensor with no autograd history{asks}"
-    parts = (Finding("copied", new, fresh.born, fresh.node, at=innermost(fresh)), used)
+    new = f"{label_at(timeline, fresh.node)} is a new tensor with no autograd history{asks}"
+    source = _copied_from(timeline, fresh)
+    if source is not None:
+        new = f"{new}; it has the numbers of {label_at(timeline, source.node)}"
+    parts = (Finding("copied", new, fresh.born, fresh.node, at=at), used)
+    edit = without_call(timeline, at, "Parameter") or without_arrays(timeline, at)
+    fix = _OF_NUMBERS
+    if source is not None and (step := _step_before(timeline, source)) is not None:
+        fix = f"{called(step)} has no gradient: leave it out of the loss, or use a smooth function in its place"
+    return Finding("not-reached", text, fresh.born, question.node, parts, fix, at, edit=edit)
+
+
+def _leaf_call(timeline: Timeline, fresh: NodeInfo) -> Frame | None:
+    """Return the line before a use that makes a leaf with `Variable`, which is recorded when it is used first."""
     at = innermost(fresh)
-    edit = without_call(question.timeline, at, "Parameter") or without_arrays(question.timeline, at)
-    return Finding("not-reached", text, fresh.born, question.node, parts, _OF_NUMBERS, at, edit=edit)
+    if not fresh.name.isidentifier() or at is None or called_at(timeline, at, "Variable"):
+        return None
+    made = assignment(timeline, at, fresh.name)
+    return made if made is not None and called_at(timeline, made, "Variable") else None
+
+
+_NEAR_COPY = 200
+"""The nodes before new data among which the tensor with the same numbers is searched."""
+
+_STEPS = STEPPING | {"gt", "ge", "lt", "le", "eq", "ne", "argmax", "argmin"}
+
+
+def _copied_from(timeline: Timeline, new: NodeInfo) -> NodeInfo | None:
+    """Return the tensor whose memory or numbers new data has, made shortly before it, if its numbers are no accident.
+
+    ``torch.tensor(out, requires_grad=True)`` copies them, ``Variable(out.data)`` shares the memory. A few equal numbers
+    count only on the line that makes the new data.
+    """
+    output = new.created.outputs[0] if new.created.outputs else None
+    value = output.value if output is not None else None
+    if output is None or value is None or "float" not in value.dtype:
+        return None
+    place, at = timeline.nodes.place_of(new.node), innermost(new)
+    stats = value.statistics()
+    is_odd = value.size >= _FEWEST_EQUAL and stats is not None and stats.min != stats.max
+    for node in reversed(timeline.nodes[max(place - _NEAR_COPY, 0) : place]):
+        info = timeline.info(node)
+        other = info.created.outputs[0] if info.created.outputs else None
+        if info.created.kind != "op" or other is None or other.value is None or other.value.shape != value.shape:
+            continue
+        is_here = at is not None and _calls_of(info) == _calls_of(new)
+        if other.storage == output.storage or (other.value == value and (is_odd or is_here)):
+            return info
+    return None
+
+
+def _calls_of(info: NodeInfo) -> list[tuple[str, int]]:
+    return [(frame.path, frame.line) for frame in info.frames]
+
+
+def _step_before(timeline: Timeline, source: NodeInfo) -> NodeInfo | None:
+    """Return the comparison or rounding from which a tensor was converted; None if there is none."""
+    for _ in range(_CONVERSIONS):
+        if source.op.base_name in _STEPS:
+            return source
+        if source.op.base_name not in SAME_NUMBERS or not source.created.inputs or not source.created.inputs[0][0]:
+            return None
+        source = timeline.info(source.created.inputs[0][0])
+    return None
+
+
+_CONVERSIONS = 4
 
 
 def _leads_to_taken_gradient(question: Question) -> bool:
@@ -692,13 +766,17 @@ def _copied(question: Question, end: Finding, leading: set[int]) -> Iterator[Fin
     """
     timeline = question.timeline
     at, left = timeline.nodes.place_of(end.node), timeline.info(end.node).created
+    last = timeline.iteration_at(end.event).end
     for node in timeline.nodes[at + 1 : at + 1 + _COPIES_LOOKED_AT]:
         info = timeline.info(node)
-        if (info.created.op, info.created.stack) == (left.op, left.stack):
+        if (info.created.op, info.created.stack) == (left.op, left.stack) or info.born > last:
             return
-        if node in leading and info.created.kind == "constant" and _comes_back(timeline, end, info):
+        if node in leading and info.created.kind in ("constant", "leaf") and _comes_back(timeline, end, info):
             text = f"{label_at(timeline, node)} is a new tensor with no autograd history: it was made of the numbers"
             part = Finding("copied", text, info.born, node, at=innermost(info))
+            if left.untracked == "dtype":
+                yield replace(end, parts=(part,))  # tensors throughout would not help
+                return
             edit = without_arrays(timeline, end.at) or without_arrays(timeline, innermost(info)) or end.edit
             yield replace(end, parts=(part,), fix="compute it with tensors, without numpy between", edit=edit)
             return
@@ -724,10 +802,19 @@ _MOST_ELEMENTS = 64
 def is_copied(timeline: Timeline, new: NodeInfo, node: int) -> bool:
     """Return whether data was made from the numbers of a node or of its results.
 
-    It is known if its expression reads them (``h.item()``), or if its elements equal theirs to the last digit.
+    It is known if it has the memory or all numbers of a result, if its expression reads them (``h.item()``), or if its
+    elements equal theirs to the last digit.
     """
+    source = _copied_from(timeline, new)
+    if source is not None and node in timeline.once(_sources_of, source.node):
+        return True
     results = [info for info in _results(timeline, node) if info.born < new.born]
     return _reads(timeline, new, results) or _equals(timeline, new, results)
+
+
+def _sources_of(timeline: Timeline, node: int) -> frozenset[int]:
+    """Return what a node was made from, tracked or not."""
+    return frozenset(ancestors(timeline, node))
 
 
 def _results(timeline: Timeline, node: int) -> Iterator[NodeInfo]:
