@@ -45,6 +45,7 @@ from gviz.explain.findings import (
     recurrent_state,
     running_sum,
     sample_order,
+    saved_intermediates,
     second_backward,
     second_derivatives,
     self_comparison,
@@ -697,6 +698,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a function whose backward is not the derivative of its forward",
         find=custom_function.wrong_rule,
+    ),
+    Kind(
+        "constant-intermediate",
+        "warning",
+        "a second derivative through a function that saves an intermediate, which backward sees as a constant",
+        find=saved_intermediates.constant_intermediates,
     ),
     Kind(
         "ranks-part",

@@ -144,6 +144,11 @@ def _unchecked_run(timeline: Timeline, info: NodeInfo) -> Run:
     return _operation_forward(info, *operation).run
 
 
+def runs_of(timeline: Timeline, infos: Sequence[NodeInfo]) -> dict[int, Run]:
+    """Return how to run each of some operations by itself, unchecked. Raises GvizError if one cannot be run."""
+    return {info.node: _unchecked_run(timeline, info) for info in infos}
+
+
 # A recorded operation of the engine
 
 FAILURES = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
@@ -422,6 +427,9 @@ def run_by_name(name: str, created: NodeCreated) -> Run | None:
         return lambda tensors: [tensors[0][_index(attrs["key"])]]
     if name.rstrip("_") == "setitem" and set(attrs) == {"key"} and len(created.inputs) == 2:
         return lambda tensors: [_written(tensors[0], _index(attrs["key"]), tensors[1])]
+    if name == "reshape" and set(attrs) == {"shape"}:
+        shape = attrs["shape"]
+        return lambda tensors: [tensors[0].reshape((shape,) if isinstance(shape, int) else tuple(shape))]
     if name == "einsum":
         return lambda tensors: [einsum(*attrs.values(), *tensors)]
     if name in _METHODS:
