@@ -114,7 +114,7 @@ INSIDE = {
     "compare": "compared_iteration tolerance source_changes alignment recording_comparison ranks",
     "graphify": "break_recorder construct tensor_code conversions rewrite breaks",
     "rerun": """
-        change_parser branch branch_recording inputs custom_function forward iteration
+        change_parser branch branch_recording inputs custom_function forward intermediates iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
         program_source discarded_statement edit finding node_question operation_sets formula grad_history
