@@ -128,9 +128,10 @@ INSIDE = {
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax findings.loss
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
         findings.vanishing_exploding findings.parameters findings.loaded_state findings.train_eval_mode
-        findings.attention_mask findings.contrastive findings.prediction_range findings.unbounded_loss
+        findings.loss_mask findings.attention_mask findings.contrastive findings.prediction_range
+        findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.dropped_result findings.shifted_labels
-        findings.early_mean findings.loss_mask findings.self_comparison
+        findings.early_mean findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
         findings.custom_function findings.saved_intermediates findings.data_layout findings.checkpoint
         findings.second_derivatives finding_kinds

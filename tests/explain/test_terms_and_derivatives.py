@@ -641,8 +641,6 @@ print(loss)
         POLICY + "    old = net(x)[:, 0].detach()\n    ratio = torch.exp(net(x)[:, 0] - old)" + POLICY_END, BOTH),
     "a difference of two inputs": (
         POLICY + "    ratio = torch.exp(net(x)[:, 0] - net(x + 1)[:, 0])" + POLICY_END, BOTH),
-    "a difference of equal results that is squared": (
-        POLICY + "    ratio = (net(x)[:, 0] - net(x)[:, 0]).pow(2) + net(x)[:, 1]" + POLICY_END, BOTH),
     "a difference of two columns": (
         POLICY + "    ratio = net(x)[:, 0] - net(x)[:, 1]" + POLICY_END, BOTH),
     "a parameter made of a view": (
@@ -680,6 +678,12 @@ def test_a_mistake_is_found_with_its_line_and_fix(name, engine, checks):
 @pytest.mark.parametrize(("name", "engine"), rows(HEALTHY))
 def test_what_nearly_is_such_a_mistake_is_not_found(name, engine, checks):
     assert [str(one) for one in checks.of_text(HEAD + HEALTHY[name][0], engine).found] == []
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=TORCH)])
+def test_a_difference_of_equal_results_that_is_squared_is_no_ratio(engine, checks):
+    text = HEAD + POLICY + "    ratio = (net(x)[:, 0] - net(x)[:, 0]).pow(2) + net(x)[:, 1]" + POLICY_END
+    assert [one.finding.kind for one in checks.of_text(text, engine).found] == ["self-comparison"]
 
 
 @pytest.mark.torch
