@@ -66,7 +66,7 @@ FLAGS = {
     "a model": (
         program("other = nn.Linear(4, 4)\nother.requires_grad = False  #!").replace("net(x)", "net(other(x))").replace(
             "if p.requires_grad", "") .replace("net.parameters()", "nn.ModuleList([net, other]).parameters()"),
-        ["Linear freezes", "other.requires_grad_(False)"],
+        ["other freezes", "other.requires_grad_(False)"],
     ),
     "next to tensors": (
         program("scale = torch.ones(1, requires_grad=True)\nscale.requires_grad = False\n"

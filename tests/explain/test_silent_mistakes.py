@@ -1425,6 +1425,32 @@ ONLY_TORCH = {
     "weights of a state dict in a functional call",
 }
 HEALTHY = {
+    "a closure that is called once more for its loss": """
+net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+opt = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=2)
+x, y = torch.randn(6, 3), torch.arange(6) % 2
+def closure():
+    opt.zero_grad()
+    loss = F.cross_entropy(net(x), y)
+    loss.backward()
+    return loss
+for i in range(3):
+    opt.step(closure)
+    print(closure().item())
+""",
+    "a gradient that is kept after a write in place": """
+net, head = nn.Linear(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+for i in range(3):
+    h = net(torch.randn(5, 3))
+    F.relu(h, inplace=True)
+    h.retain_grad()
+    loss = head(h).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(h.grad.norm().item())
+""",
     "losses with weights that are trained, too": """
 net, scales = nn.Linear(3, 3), nn.Parameter(torch.zeros(2))
 opt = torch.optim.Adam([*net.parameters(), scales], lr=0.01)

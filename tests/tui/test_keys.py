@@ -484,7 +484,7 @@ async def test_the_help_leaves_the_bottom_row_where_keys_answer(size):
 
 async def test_the_help_scrolls_where_the_terminal_is_small():
     assert "quit" not in await seen(demo(), "question_mark", size=(40, 10))
-    assert "every key" in await seen(demo(), "question_mark", "end", size=(40, 10))
+    assert "means" in await seen(demo(), "question_mark", "end", size=(40, 10))
     assert "Esc closes this" in await seen(demo(), "question_mark", "pagedown", "down", size=(40, 10))
     assert "Esc closes this" not in await seen(demo(), "question_mark", "pagedown", "z", size=(40, 10))
 

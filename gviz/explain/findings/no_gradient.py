@@ -307,6 +307,11 @@ def grads_read_in_vain(survey: Survey) -> Iterator[Finding]:
     kept = {
         event.node for _, event in survey.select(GradRetained, GradSet) if isinstance(event, GradRetained | GradSet)
     }
+    for node in [*kept]:  # an operation in place has taken over the variable: relu_(h); h.retain_grad()
+        record = survey.nodes.get(node)
+        while record is not None and record.created.outputs and record.created.outputs[0].version:
+            kept.update(source.node for source in survey.sources(record))
+            record = next(survey.sources(record), None)
     for record in reversed(survey.nodes.values()):
         if not variables:
             return
@@ -540,8 +545,8 @@ def not_reached(question: Question, text: str, last: NodeInfo) -> Finding:
     """Return the finding about a node that was used, but whose results do not lead to the loss."""
     name = label(question.timeline, question.node)
     used = Finding("elsewhere", f"{name} was used in {label_at(question.timeline, last.node)}", last.born, last.node)
-    fresh = _fresh(question, last)
-    if fresh is None and (copied := _copied_leaf(question)) is not None:
+    fresh, copied = _fresh(question, last), _copied_leaf(question)
+    if copied is not None and (fresh is None or fresh.created.first_value == copied.created.first_value):
         copy = label_at(question.timeline, copied.node)
         began = f"{copy} began with the same numbers, as a copy does, and got the gradient"
         parts = (Finding("copied", began, copied.born, copied.node, at=innermost(copied)), used)

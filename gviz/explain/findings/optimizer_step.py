@@ -1056,6 +1056,9 @@ def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int])
         return None
     if any(_is_read(survey, one) or timeline.contexts.steps_at(one.start) for one in (between or unused)[:_TRIED]):
         return None
+    calls = timeline.stack(site[0].stack)[:1]
+    if any(timeline.stack(one.stack)[:1] == calls and timeline.contexts.steps_at(seq) for seq, one in survey.passes):
+        return None  # the closure of a step, called once more for its loss
     first = (between or unused)[0]
     node, cleared = min(first.cleared.items(), key=lambda pair: pair[1])
     if survey.optimized and node not in survey.optimized:
