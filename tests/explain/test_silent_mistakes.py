@@ -1425,6 +1425,20 @@ ONLY_TORCH = {
     "weights of a state dict in a functional call",
 }
 HEALTHY = {
+    "a penalty on weights with as many rows as the batch": """
+net = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 2))
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+x, y = torch.randn(16, 3), torch.arange(16) % 2
+old = [p.detach().clone() for p in net.parameters()]
+F.cross_entropy(net(x), y).backward()
+worth = [p.grad.pow(2).clone() for p in net.parameters()]
+for i in range(3):
+    penalty = sum((w * (p - q).pow(2)).sum() for w, p, q in zip(worth, net.parameters(), old))
+    loss = F.cross_entropy(net(x), y) + 10 * penalty
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a closure that is called once more for its loss": """
 net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
 opt = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=2)

@@ -77,7 +77,7 @@ def _is_of_one_batch(survey: Survey, mean: Term, total: Term) -> bool:
     one, other = _batch(survey, mean.record), _batch(survey, total.record)
     if not one or not other or one[0] != other[0] or one[0] < _FEWEST_ROWS:
         return False
-    if is_weighted_mean(survey, total.record):
+    if is_weighted_mean(survey, total.record) or _is_of_weights(survey, total.record):
         return False
     if abs(total.factor) < _SMALL * abs(mean.factor) or _is_divided_by_its_size(survey, total.record):
         return False
@@ -85,6 +85,20 @@ def _is_of_one_batch(survey: Survey, mean: Term, total: Term) -> bool:
     data = (each for each in known if each.created.kind in ("constant", "op") and not each.created.requires_grad)
     return any(output.value is not None and output.value.shape[:1] == one[:1]
                for each in data for output in each.created.outputs)  # fmt: skip
+
+
+def _is_of_weights(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a sum adds up the elements of a parameter, as a penalty does, and not rows of a batch."""
+    shape, seen, waiting = _batch(survey, record), set[int](), list(survey.sources(record))
+    while waiting:
+        one = waiting.pop()
+        if one.node in seen or one.shape != shape or not one.created.requires_grad:
+            continue
+        seen.add(one.node)
+        if one.node in survey.optimized:
+            return True
+        waiting += survey.sources(one)
+    return False
 
 
 def _is_divided_by_its_size(survey: Survey, record: NodeRecord) -> bool:

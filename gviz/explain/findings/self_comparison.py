@@ -143,7 +143,7 @@ def _is_of_itself(survey: Survey, pair: _Pair, keys: _Keys) -> bool:
     is_one_node = _origin(survey, pair.one) is _origin(survey, pair.other)
     known = [stats for each in alike[-_MOST_ALIKE:] if (stats := _stats(each)) is not None]
     end = 1.0 if pair.record.op == "cosine_similarity" else 0.0
-    is_always = all(_is_near(each.mean, end, one.rms) for each in known)
+    is_always = all(_is_near(number, end, one.rms) for each in known for number in (each.min, each.max, each.mean))
     return is_always and (is_one_node or (len(alike) >= _FEWEST and not _is_step_between(survey, pair)))
 
 
