@@ -258,6 +258,10 @@ def _finding(survey: Survey, root: NodeRecord, pair: _Pair) -> Finding:
         "operand", f"{operands}: it is {always}, and trains nothing", pair.record.seq, pair.one.node, at=compared
     )
     fix = "the output of the model that is trained as one of the two operands"
+    if is_trained:  # a reference that is the model itself, or memory of it
+        fix = (
+            "another tensor as one of the two; a reference must be a copy: copy.deepcopy(model), or p.detach().clone()"
+        )
     edit = _edit(survey, root, origin, at) if is_one_node and not is_trained else None
     return Finding(
         "self-comparison", text, pair.record.seq, pair.record.node, (part,), fix, at, suspected=is_trained, edit=edit
