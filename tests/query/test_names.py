@@ -116,7 +116,7 @@ def test_a_search_finds_what_a_look_at_every_name_finds(part):
     timeline = known.timeline
     fits = query(timeline, part)
     infos = [timeline.info(node) for node in timeline.nodes]
-    texts = {info.node: (info.name, info.op.name, info.scope) for info in infos}
+    texts = {info.node: (info.name, info.op.name, public_name(info), info.scope) for info in infos}
     expected = [node for node, held in texts.items() if any(part.lower() in text.lower() for text in held)]
     assert [node for node in timeline.nodes if fits(node)] == expected
     if expected:
