@@ -221,6 +221,9 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest, l
             timeline, views.iteration, replace(views.words, also=timeline.at(n).actor), request, followed=True
         )
         _, *followed = smaller.all()
+        boxes = {_collapsed(view): view.graph.boxes for view in others}
+        # without the operations of a module that is not tracked, its parameters would be boxes instead of it
+        followed = [view for view in followed if view.graph.boxes < boxes.get(_collapsed(view), MOST_BOXES)]
         if whole.graph.data:  # a box of data says more than a line through nodes that are left out
             fewest = min(view.graph.boxes for view in others)
             followed = [view for view in followed if view.graph.boxes < fewest]
@@ -263,6 +266,12 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest, l
             sizes += [(size, one) for one, size in measured]
             waiting = []
     return bare[0] if bare else min(sizes, key=lambda one: _excess(one[0], request))[1]
+
+
+def _collapsed(view: _View) -> tuple[Closed, bool, bool]:
+    """Return what a view collapses, with all nodes or only those that autograd tracks."""
+    graph_filter = view.graph.graph_filter
+    return graph_filter.closed, graph_filter.repeats, graph_filter.sample
 
 
 SURE = 0.7

@@ -546,3 +546,18 @@ def test_equal_parts_inside_of_a_module_do_not_keep_it_expanded():
     parts = [GraphView(replace(whole, repeats=False), 61), with_repeats, GraphView(closed, 13)]
     assert most_informative(parts, 130) == [with_repeats, GraphView(closed, 13)]
     assert most_informative(parts, 20) == [GraphView(closed, 13)]
+
+
+def test_a_module_that_is_not_tracked_is_one_box_and_not_its_parameters(tmp_path):
+    torch = engine("gviz.engine")
+
+    def program(torch):
+        net, target = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+        x = torch.randn(4, 3)
+        with torch.no_grad():
+            y = target(x).tanh()
+        (net(x) - y).pow(2).mean().backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, torch), level="auto")
+    assert {box.role for box in scene.boxes if "Linear" in box.title} == {"module"}
+    assert not [box.title for box in scene.boxes if box.role == "parameter"]
