@@ -1800,7 +1800,7 @@ class BackwardText:
     returns: tuple[ast.Return, ...]
 
     def returned(self, count: int) -> ast.Return | None:
-        """Return the line that returns so many gradients; None if several do, or none surely does."""
+        """Return the line that returns `count` gradients; None if several do, or none surely does."""
         if len(self.returns) == 1:
             return self.returns[0]
         fitting = [one for one in self.returns if isinstance(one.value, ast.Tuple) or count == 1]

@@ -44,7 +44,7 @@ class FunctionCall:
 
 
 def lacks_a_term(timeline: Timeline, call: FunctionCall) -> bool:
-    """Return whether what is sent changes with the saved intermediates alone; False also if that cannot be tried."""
+    """Return whether what is sent changes if only the saved intermediates do; False also if that cannot be tried."""
     values = [one.created.first_value for one in (*call.forward, *call.backward)]
     if sum(value.size for value in values if value is not None) > _MOST_WORK:
         return False

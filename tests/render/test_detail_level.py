@@ -553,10 +553,15 @@ def test_a_module_that_is_not_tracked_is_one_box_and_not_its_parameters(tmp_path
 
     def program(torch):
         net, target = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
-        x = torch.randn(4, 3)
-        with torch.no_grad():
-            y = target(x).tanh()
-        (net(x) - y).pow(2).mean().backward()
+        optimizer, criterion = torch.optim.SGD(net.parameters(), lr=0.1), torch.nn.MSELoss()
+        for _ in range(2):
+            x = torch.randn(4, 3)
+            with torch.no_grad():
+                y = target(x).tanh()
+            loss = criterion(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
 
     scene, _ = drawn(recorded(tmp_path, program, torch), level="auto")
     assert {box.role for box in scene.boxes if "Linear" in box.title} == {"module"}

@@ -41,7 +41,7 @@ _OTHERS = frozenset(
 """Operations whose result is most likely meant to be kept, if what they are applied to is used afterwards."""
 
 _WITHOUT_EDIT = frozenset({"mul", "div", "add", "sub", "neg", "pow", "abs", "exp", "log", "sqrt", "square"})
-"""Arithmetic, of which the text does not show what its result was meant for."""
+"""Arithmetic: the text does not show what its result was meant for."""
 
 
 @dataclass(slots=True)

@@ -72,7 +72,7 @@ def early_means(survey: Survey) -> Iterator[Finding | None]:
         if record is None or record.shape:
             continue
         yield None
-        alone = defaultdict[int, list[tuple[NodeRecord, _Mean, float]]](list)
+        by_mean = defaultdict[int, list[tuple[NodeRecord, _Mean, float]]](list)
         for product, is_averaged in _products(survey, record):
             if product.created.stack in seen:
                 continue
@@ -81,8 +81,8 @@ def early_means(survey: Survey) -> Iterator[Finding | None]:
                 seen.add(product.created.stack)
                 yield finding
             elif (single := _single(survey, product)) is not None:
-                alone[single[0].record.node].append((product, *single))
-        for products in alone.values():
+                by_mean[single[0].record.node].append((product, *single))
+        for products in by_mean.values():
             if (finding := _separate(survey, products)) is not None and products[0][0].created.stack not in seen:
                 seen.add(products[0][0].created.stack)
                 yield finding

@@ -1,4 +1,4 @@
-"""Running sums of losses: earlier losses whose gradient counts again, and sums of which only the last term is left."""
+"""Running sums of losses: earlier losses whose gradient counts again, and sums that keep only their last term."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gviz.values.plain_text import file_line, shown
 def counted_again(survey: Survey) -> Iterator[Finding]:
     """Yield losses whose gradient counts more than once: of a running sum, or of a pass of their own and of a sum."""
     yield from running_sums(survey)
-    yield from _counted_alone_and_in_a_sum(survey)
+    yield from _counted_twice(survey)
 
 
 def running_sums(survey: Survey) -> Iterator[Finding]:
@@ -73,13 +73,13 @@ def _again_finding(
 # A loss with a backward pass of its own that is also a term of the loss of the next pass: its gradient counts twice
 
 
-def _counted_alone_and_in_a_sum(survey: Survey) -> Iterator[Finding]:
+def _counted_twice(survey: Survey) -> Iterator[Finding]:
     """Yield calls of backward on a loss that another pass goes through, too, as a term of its sum.
 
-    The sum may come before or after the term alone. It is a mistake only if one step then uses both gradients of a
+    The sum may come before or after the single term. It is a mistake only if one step then uses both gradients of a
     parameter. A program that wants the length of one gradient clears it before the next pass, or calls `autograd.grad`.
     """
-    pairs, reported = _alone_and_in_a_sum(survey), set[int]()
+    pairs, reported = _single_terms_in_sums(survey), set[int]()
     passes_of: defaultdict[int, set[int]] = defaultdict(set)  # parameter -> the passes whose gradients its .grad has
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped) if pairs else ():
         match event:
@@ -97,8 +97,8 @@ def _counted_alone_and_in_a_sum(survey: Survey) -> Iterator[Finding]:
                     passes_of.pop(node, None)
 
 
-def _alone_and_in_a_sum(survey: Survey) -> dict[int, tuple[BackwardStarted, BackwardStarted]]:
-    """Return the later pass of a term alone and of a sum with it, by its number: both passes, the earlier one first."""
+def _single_terms_in_sums(survey: Survey) -> dict[int, tuple[BackwardStarted, BackwardStarted]]:
+    """Return the passes of a single term and of a sum with it, the earlier first, by the number of the later."""
     own: dict[int, BackwardStarted] = {}
     of_sum: dict[int, BackwardStarted] = {}  # by a term of the sum
     pairs: dict[int, tuple[BackwardStarted, BackwardStarted]] = {}

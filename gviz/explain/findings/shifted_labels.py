@@ -2,8 +2,8 @@
 
 Idea. A model of tokens gets the tokens up to a place and predicts the next one, so either its input or its labels are
 shifted by one. If the data does that and the loss does it again, the label at place t is the token that the model gets
-at t + 2. The recording shows from which elements of which memory the indices of the embedding, the labels and the rows
-of the logits were copied. So no elements need to be known.
+at t + 2. The recording shows which elements of the memory were copied to the indices of the embedding, to the
+labels and to the rows of the logits. So no elements need to be known.
 
 Example. ``decoder_input_ids = shift_right(labels)``, and a loss of ``logits[:, :-1]`` and ``labels[:, 1:]``.
 
@@ -122,7 +122,7 @@ def shifted_twice(survey: Survey) -> Iterator[Finding | None]:
 
 
 class _Origins:
-    """The memory, and the element of it, from which each element of a tensor was copied."""
+    """For each element of a tensor, the memory that it was copied from, and the element there."""
 
     def __init__(self, survey: Survey) -> None:
         self.survey = survey
@@ -147,7 +147,7 @@ class _Origins:
         return [self.tensor(node, nr) for node, nr in record.created.inputs]
 
     def of(self, tensor: _Tensor, elements: Array, before: int, depth: int = 0) -> Array:
-        """Return the place from which each of some elements of a tensor was copied, as it was at event `before`."""
+        """Return the origin of each of some elements of a tensor, as it was at event `before`."""
         places = _addresses(tensor, elements)
         return self._of_memory(tensor.made.storage, places, before, depth)
 
@@ -197,7 +197,7 @@ class _Origins:
         return source, table[places]
 
     def _copied(self, maker: _Tensor, elements: Array) -> Iterator[tuple[_Tensor, Array, Array]]:
-        """Yield the tensors from which some elements of a new one were copied: which of them, and from which."""
+        """Yield the tensors that some elements of a new one were copied from, with both sets of elements."""
         record, inputs = maker.record, self.inputs(maker.record)
         first, attrs = inputs[0] if inputs else None, dict(record.created.attrs)
         if first is None:

@@ -33,7 +33,7 @@ def summary(view: GraphView, nodes: int, less: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class CollapsedParts:
-    """What the views of a graph with so many `nodes` collapse. The user requested the level and the depth."""
+    """What the views of a graph collapse. It has `nodes` nodes; the user requested the level and the depth."""
 
     views: GraphViews
     nodes: int

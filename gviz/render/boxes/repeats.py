@@ -1,4 +1,4 @@
-"""Repeats: equal blocks in succession and the iterations of a loop, of which a picture draws one box.
+"""Repeats: equal blocks in succession, and the iterations of a loop, which a picture draws as one box.
 
 Two parts are equal if the same functions and modules were called in the same order, on equal shapes. Twelve equal
 blocks become ``layers.0–11 ×12``, two hundred steps of a cell ``step ×200``. The search begins at the outermost calls
