@@ -798,3 +798,5 @@ def test_names_without_room_for_two_columns_are_written_once_and_whole(tmp_path)
     assert top.startswith("iteration 1 | iteration 2 ")
     (weight,) = [row for row in table if "embedding_projection.weight " in row]
     assert weight[top.index("differ by") :].startswith("value "), "below its heading"
+    assert {row[top.index("differ by") - 1] for row in table if len(row) > top.index("differ by")} == {" "}
+    assert not [row for row in table if " by " in row], "the heading says so"

@@ -1476,6 +1476,16 @@ for i in range(3):
     loss.backward()
     opt.step()
 """,
+    "squares with weights that are trained, too": """
+net, scales = nn.Linear(3, 2), nn.Parameter(torch.zeros(2))
+opt = torch.optim.Adam([*net.parameters(), scales], lr=0.01)
+for i in range(3):
+    errors = (net(torch.randn(8, 3)) - torch.randn(8, 2)).pow(2).mean(0)
+    loss = (torch.exp(-scales) * errors + 0.5 * scales).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "images whose gradients are to match, through new nets": """
 images = torch.randn(4, 3, requires_grad=True)
 opt = torch.optim.SGD([images], lr=0.1)
@@ -3092,3 +3102,30 @@ def test_a_hinge_is_left_out_only_if_it_is_always_off_and_to_grow(factor, change
     found = [one.finding for one in checks.of_text(text, engine).found if one.finding.kind == "dead-units"]
     assert says in found[0].text
     assert (found[0].edit is not None) is has_edit
+
+
+BY_HAND = """
+encoder, head = nn.Linear(3, 4), nn.Linear(4, 1)
+x = torch.randn(5, 3)
+for i in range(2):
+    with torch.no_grad():
+        h = encoder(x)  #!
+    loss = head(h).pow(2).mean()
+    loss.backward()
+    UPDATE
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("update", "is_found"),
+    [
+        ("pass", True),
+        ("with torch.no_grad(): [p.sub_(0.1 * p.grad) for p in head.parameters()]", False),
+        ("with torch.no_grad(): [p.mul_(0.9) for p in (*encoder.parameters(), *head.parameters())]", True),
+    ],
+    ids=["no update", "of the head", "of both"],
+)
+def test_a_part_without_tracking_is_left_out_if_only_the_other_is_updated_by_hand(update, is_found, engine, checks):
+    found = [one.finding for one in checks.of_text(HEAD + BY_HAND.replace("UPDATE", update), engine).found]
+    assert any(one.kind == "cut" and "encoder" in one.text for one in found) is is_found

@@ -219,6 +219,71 @@ def a_state_that_goes_on():
         h = h.detach()
 
 
+def targets_before_the_step():
+    net, teacher, optimizer = net_and_teacher()
+    x, y = torch.randn(4, 3), torch.randn(4, 2)
+    for _ in range(3):
+        loss = (net(x) - y).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            y = teacher(x).tanh()
+        optimizer.step()
+
+
+def norms_of_the_gradients():
+    w, size = torch.ones(3, requires_grad=True), torch.ones(())
+    for _ in range(3):
+        (w.sin() / size).sum().backward()
+        with torch.no_grad():
+            size = w.grad.norm()
+        w.grad = None
+
+
+def copies_of_a_weight(has_data):
+    w = torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        x = torch.randn(3) if has_data else 2.0
+        old = w.detach()
+        (w.sin() * old * x).sum().backward()
+
+
+def scores_of_a_late_weight():
+    w, scale = torch.ones(3, requires_grad=True), None
+    for _ in range(3):
+        x = torch.randn(3)
+        with torch.no_grad():
+            y = x if scale is None else x.exp() * scale
+        h = w.sin()
+        scale = torch.ones(3, requires_grad=True) if scale is None else scale
+        (h * y).sum().backward()
+
+
+def values_in_a_second_loop():
+    a_plain_loop()
+    values_of_the_next_state()
+
+
+@pytest.mark.parametrize(
+    ("program", "begins"),
+    [
+        (targets_before_the_step, ["addmm sub pow mean"] * 3),
+        (norms_of_the_gradients, ["sin div sum norm"] * 3),
+        (partial(copies_of_a_weight, has_data=True), ["detach sin mul"] * 3),
+        (partial(copies_of_a_weight, has_data=False), ["detach sin mul", *["sin mul mul"] * 2]),
+        (scores_of_a_late_weight, ["sin mul sum", *["exp mul sin"] * 2]),
+        (values_in_a_second_loop, ["mul sum"] * 3 + ["index index addmm sin"] * 3),
+    ],
+    ids=["before the step", "norms", "weight and data", "weight", "late weight", "second loop"],
+)
+def test_an_iteration_begins_with_these_operations(program, begins):
+    timeline = timeline_of(program)
+    infos = [timeline.info(node) for node in timeline.nodes]
+    created = [[info for info in infos if one.start <= info.born <= one.end] for one in timeline.iterations]
+    names = [[info.op.name for info in one if info.created.kind == "op" and info.op.name != "t"] for one in created]
+    assert [" ".join(one[: len(first.split())]) for one, first in zip(names, begins, strict=True)] == begins
+
+
 @pytest.mark.parametrize(
     ("program", "operations"),
     [
