@@ -56,6 +56,18 @@ def test_the_line_that_makes_the_leaf_is_named(new, fix, engine, checks):
     assert all("y at" not in row for row in str(one).splitlines())
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_line_is_named_although_a_copy_of_the_model_gets_gradients(engine, checks):
+    text = PROGRAM.replace("NEW", "torch.tensor(p.tolist(), requires_grad=True)")
+    text = text.replace("import torch\n", "import copy\nimport torch\n", 1)
+    text = text.replace("net, loss_fn = Net(), Loss()", "net, loss_fn = Net(), Loss()\ntwin = copy.deepcopy(net)")
+    text = text.replace("net.parameters()", "[*net.parameters(), *twin.parameters()]")
+    text = text.replace("loss_fn(pred, y)", "loss_fn(pred, y) + (twin(x) - y).pow(2).mean()")
+    (one,) = checks.of_text(text, engine).found
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "as a copy does" not in str(one)
+
+
 @pytest.mark.torch
 def test_a_variable_of_data_is_replaced_as_a_whole(checks):
     text = PROGRAM.replace("NEW", "torch.autograd.Variable(p.data, requires_grad=True)")
