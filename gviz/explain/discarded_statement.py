@@ -16,9 +16,10 @@ from gviz.explain.program_source import (
     ProgramText,
     Statement,
     called_name,
+    classes_named,
     is_at,
+    methods_of,
     names_read,
-    parsed_program,
     statement_at,
 )
 from gviz.source.site import Frame
@@ -276,14 +277,8 @@ _WRITING = ("mark_dirty", "print", "append", "extend", "setattr", "all_reduce", 
 
 def forward_has_effects(timeline: Timeline, name: str) -> bool | None:
     """Return whether the forward of a `torch.autograd.Function` changes anything; None if its text is unknown."""
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "")
-        for one in text.statements if text is not None else ():
-            if isinstance(one.node, ast.ClassDef) and one.node.name == name:
-                bodies = [part for part in one.node.body if isinstance(part, ast.FunctionDef)]
-                forward = next((part for part in bodies if part.name == "forward"), None)
-                return None if forward is None else _changes_something(forward)
-    return None
+    forward = next((methods_of(owner).get("forward") for _, owner in classes_named(timeline, name)), None)
+    return None if forward is None else _changes_something(forward)
 
 
 def _changes_something(forward: ast.FunctionDef) -> bool:

@@ -20,11 +20,13 @@ from gviz.explain.program_source import (
     ProgramText,
     Statement,
     called_name,
+    classes_named,
     frame_of,
     function_of,
     is_at,
     keyword_text,
     method_self,
+    methods_of,
     names_read,
     names_set,
     parsed_program,
@@ -1764,14 +1766,8 @@ def ignored_gradient(timeline: Timeline, function: str) -> IgnoredGradient | Non
 
     A backward that returns only None ignores it on purpose.
     """
-    found = []
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "")
-        for one in text.statements if text is not None else ():
-            owner = one.around[-1]
-            is_of_function = isinstance(owner, ast.ClassDef) and owner.name == function
-            if is_of_function and isinstance(one.node, ast.FunctionDef) and one.node.name == "backward" and text:
-                found.append(_ignored_by(text, one.node))
+    classes = [(text, methods_of(owner).get("backward")) for text, owner in classes_named(timeline, function)]
+    found = [_ignored_by(text, backward) for text, backward in classes if backward is not None]
     return found[0] if len(found) == 1 else None
 
 
@@ -1873,19 +1869,15 @@ _GIVING_ONE = frozenset({
 def backward_text(timeline: Timeline, function: str) -> BackwardText | None:
     """Return the class of a function of the program; None if there is none, or several of its name."""
     found = []
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "")
-        for one in text.statements if text is not None else ():
-            if not isinstance(one.node, ast.ClassDef) or one.node.name != function or text is None:
-                continue
-            methods = {part.name: part for part in one.node.body if isinstance(part, ast.FunctionDef)}
-            forward, backward = methods.get("forward"), methods.get("backward")
-            if forward is not None and backward is not None:
-                has_context = "setup_context" not in methods
-                names = [part.arg for part in (*forward.args.posonlyargs, *forward.args.args)][has_context:]
-                own = [other.node for other in text.statements if function_of(other) is backward]
-                returns = tuple(part for part in own if isinstance(part, ast.Return) and part.value is not None)
-                found.append(BackwardText(text, tuple(names), backward, returns))
+    for text, owner in classes_named(timeline, function):
+        methods = methods_of(owner)
+        forward, backward = methods.get("forward"), methods.get("backward")
+        if forward is not None and backward is not None:
+            has_context = "setup_context" not in methods
+            names = [part.arg for part in (*forward.args.posonlyargs, *forward.args.args)][has_context:]
+            own = [one.node for one in text.by_function.get(backward, ())]
+            returns = tuple(part for part in own if isinstance(part, ast.Return) and part.value is not None)
+            found.append(BackwardText(text, tuple(names), backward, returns))
     return found[0] if len(found) == 1 else None
 
 

@@ -1425,16 +1425,22 @@ def method_class(one: Statement) -> str:
     return next((outer.name for outer in reversed(one.around) if isinstance(outer, ast.ClassDef)), "")
 
 
-def class_reads(timeline: Timeline, name: str, attribute: str) -> bool:
-    """Return whether a class of the program reads an attribute of ``self``."""
+def classes_named(timeline: Timeline, name: str) -> Iterator[tuple[ProgramText, ast.ClassDef]]:
+    """Yield the classes of the program with a name, each with the text of its file."""
     for path in timeline.sources:
         text = parsed_program(path, timeline.source(path) or "")
         for one in text.statements if text is not None else ():
-            if isinstance(one.node, ast.ClassDef) and one.node.name == name:
-                reads = (part for part in ast.walk(one.node) if isinstance(part, ast.Attribute))
-                if any(
-                    part.attr == attribute and isinstance(part.ctx, ast.Load) and ast.unparse(part.value) == "self"
-                    for part in reads
-                ):
-                    return True
-    return False
+            if isinstance(one.node, ast.ClassDef) and one.node.name == name and text is not None:
+                yield text, one.node
+
+
+def methods_of(owner: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    """Return the functions in the body of a class by name."""
+    return {part.name: part for part in owner.body if isinstance(part, ast.FunctionDef)}
+
+
+def class_reads(timeline: Timeline, name: str, attribute: str) -> bool:
+    """Return whether a class of the program reads an attribute of ``self``."""
+    parts = (part for _, owner in classes_named(timeline, name) for part in ast.walk(owner))
+    reads = (part for part in parts if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load))
+    return any(part.attr == attribute and ast.unparse(part.value) == "self" for part in reads)
