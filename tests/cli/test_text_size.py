@@ -10,6 +10,15 @@ from gviz.cli.text_size import PART, USUAL, figure_hint, hint
 from gviz.errors import GvizError
 
 
+def test_a_remark_about_the_moment_is_made_once(tmp_path):
+    (tmp_path / "log.py").write_text(
+        "import gviz.engine as torch\nw = torch.tensor([0.0, 1.0], requires_grad=True)\n"
+        "(torch.log(w) * w).sum().backward()\n"
+    )
+    _, _, err = gviz("export", "log.py", "-o", "log.png", "--at", "nan", cwd=tmp_path)
+    assert err.count("an infinity came before it") == 1
+
+
 def svg(folder, width, height):
     path = folder / "graph.svg"
     path.write_text(f'<?xml version="1.0"?>\n<svg width="{width}pt" height="{height}pt" viewBox="0 0 1 1"></svg>')

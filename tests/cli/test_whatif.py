@@ -178,3 +178,18 @@ def test_beyond_a_stop_nothing_is_known_in_table_and_curve(tmp_path):
         "stopped at #2 h = mul",
         ["x.grad over x", "  no finite value"],
     )
+
+
+def test_what_has_no_room_differs_in_its_norm_or_else_in_its_elements(tmp_path):
+    (tmp_path / "large.py").write_text(
+        "import gviz.engine as torch\ntorch.manual_seed(0)\nw = torch.tensor(1.5, requires_grad=True)\n"
+        "x = torch.randn(1, 1, 1, 1, 2, 5, 2, 5)\nh = x * w\nh.sum().backward()\n"
+    )
+    gviz("record", "-o", "large.gviz", "large.py", cwd=tmp_path)
+    rows = {}
+    for value in ("3", "-1.5"):
+        _, out, _ = gviz_here("whatif", "large.gviz", f"w = {value}", cwd=tmp_path)
+        rows[value] = next(line for line in out.splitlines() if "h = mul" in line)
+    before, after = rows["3"].partition("value norm ")[2].split(" -> ")
+    assert float(after) == pytest.approx(2 * float(before), rel=1e-3)
+    assert rows["-1.5"].endswith(f"value norm {before} -> {before} (other elements)")

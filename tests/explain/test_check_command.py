@@ -66,6 +66,18 @@ def test_where_to_see_it_is_after_the_first_fact_of_the_finding(tmp_path):
     assert f", then :goto {fact}; " in out
 
 
+def test_where_to_see_a_cut_is_the_cut_and_not_the_pass(tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import torch\nw, v = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))\n"
+        "opt = torch.optim.SGD([w, v], lr=0.1)\n"
+        "for _ in range(3):\n    h = (w * 2).detach()\n    loss = (h * v).sum()\n    opt.zero_grad()\n"
+        "    loss.backward()\n    opt.step()\n"
+    )
+    _, out, _ = gviz("check", "--engine", "builtin", "train.py", cwd=tmp_path)
+    cut = int(re.search(r"cut at .* detach cuts the graph here  \[event (\d+)\]", out)[1])
+    assert f", then :goto {cut}; " in out
+
+
 def test_a_finding_without_an_event_names_none(tmp_path):
     program, one = Program(("train.py",)), Program(("train.py",), output=tmp_path / "t.gviz")
     assert how_to_open(program, 0) == "to see it happen: gviz run train.py"
