@@ -33,6 +33,16 @@ class Writes(torch.autograd.Function):
         return g, None
 
 
+class Counts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, n):
+        return torch.ones(n)
+
+    @staticmethod
+    def backward(ctx, g):
+        return None
+
+
 def sink(g):
     BODY
 
@@ -132,6 +142,7 @@ def test_a_hook_that_drops_its_result_leaves_the_gradient(engine, checks):
 
 MEANT = {
     "in place": ("AFTER", EACH + "p.grad.data.clamp_(-1, 1)"),
+    "in place by an argument": ("INSIDE", "F.relu(x, True)"),
     "in place by an option": ("INSIDE", "F.relu(x, inplace=True)"),
     "a module with the name of an operation": ("INSIDE", "self.relu(x)"),
     "a module with statistics": ("INSIDE", "self.norm(x)"),
@@ -147,6 +158,8 @@ MEANT = {
     "an expected error": ("INSIDE", "try:\n    x.view(4, 5)\nexcept RuntimeError:\n    pass"),
     "a model that warms up": ("BEFORE", "torch.relu(net(torch.randn(5, 3)))"),
     "a kept result": ("INSIDE", "y = x.masked_fill(mask, 0.0)\ny.sum()"),
+    "a function without tensors": ("INSIDE", "Counts.apply(3)"),
+    "a detached tensor that is detached again": ("INSIDE", "y = x.detach()\ny.detach()\nx = x + y"),
     "a draw": ("BEFORE", "torch.rand_like(x)"),
     "a tensor that nothing uses afterwards": ("AFTER", "(x * 2).relu()"),
 }  # fmt: skip

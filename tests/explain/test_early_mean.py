@@ -112,6 +112,10 @@ HEALTHY = {
         "loss = -(rows.mean(1, keepdim=True) * mask).sum() / mask.sum()"),
     "weights of rows": program("loss = (log_probs.view(4, 3).mean(1) * weights[:4]).sum()"),
     "weights that are all the same": program("loss = -(log_probs.mean() * torch.full((12,), 0.5)).sum()"),
+    "a mean of each row that has a weight of its own": program(
+        "rows = log_probs.view(4, 3).mean(1, keepdim=True) * v[:4]\nloss = -(rows * returns.view(4, 3)).sum()"),
+    "a sum of numbers that are weighted by themselves": program(
+        "loss = (log_probs.sum() * (log_probs.detach().exp() - 1)).mean()"),
     "a mean of weights": program("loss = (net.weight.mean() * torch.randn(3, 5)).sum() + F.cross_entropy(out, y)"),
 }  # fmt: skip
 

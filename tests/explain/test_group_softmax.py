@@ -77,6 +77,9 @@ SICK = {
     "dropped out": "a = softmax(scores, edges[0], len(x))\na = F.dropout(a, 0.1)" + SUMMED,
     "several columns": "a = scattered(scores, source, len(x))\n"
     "out = torch.zeros(len(x), 3).scatter_add(0, target[:, None].expand(-1, 3), h[source] * a.unsqueeze(1))",
+    "with a gradient of the sum": "a = softmax(scores, source, len(x))"
+    + SUMMED
+    + "\nslope, = torch.autograd.grad(out.pow(2).sum(), h, create_graph=True)\nout = out + 0.1 * slope",
     "divided afterwards": "e = scores.exp()[:, None]\nsums = total(e, source, len(x)) + 1e-9\n"
     "out = total(e * h[source], target, len(x)) / sums",
 }

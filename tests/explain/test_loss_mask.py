@@ -110,6 +110,9 @@ HEALTHY = {
         "loss = 0.1 * (losses * (target == 0)).mean() + (losses * (target != 0)).mean()"),
     "one step of a sequence of actions": program(
         "safe = ids\n" + GATHER + "loss = -(logps * (torch.arange(7) == 3)).sum(-1).mean()"),
+    "a sum of the ignored that is only a factor": program(
+        ANSWER + "with torch.no_grad():\n    others = (logps * (labels == -100)).sum()\n"
+        "loss = -(logps * (labels != -100)).mean() * others"),
     "labels without a mask": program("loss = F.cross_entropy(scores.transpose(1, 2), labels)"),
 }  # fmt: skip
 

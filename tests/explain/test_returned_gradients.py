@@ -98,6 +98,24 @@ def test_a_gradient_of_another_shape_is_named_at_its_expression(returned, says, 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_of_several_returns_the_last_is_named(engine, checks):
+    returned = "if k > 5:\n            return g, g, None\n        return g @ w, g, None"
+    text, (one,) = checked(checks, engine, X_W_K, returned)
+    assert "returns a gradient of shape (5,2) for w" in one.text
+    assert row(text, one) == "return g @ w, g, None"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("returned", ["return g @ w", "return g @ w, g, None", "return g @ w, None, g.t() @ x"])
+def test_two_functions_of_one_name_leave_the_message_as_it_is(returned, engine, checks):
+    other = "def other():\n    class Scaled:\n        def forward(ctx): ...\n        def backward(ctx): ...\n"
+    text = other + PROGRAM.replace("INPUTS", X_W_K).replace("RETURN", returned)
+    (one,) = (one.finding for one in checks.of_text(text, engine).found if one.level == "error")
+    assert "ScaledBackward returned" in one.text
+    assert row(text, one) == "net(torch.randn(5, 3)).sum().backward()"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_gradients_in_another_order_than_the_inputs_are_named(engine, checks):
     text, found = checked(checks, engine, X_W_K, "return g @ w, None, g.t() @ x")
     (one,) = found

@@ -65,6 +65,9 @@ SICK = {
     "joined": "loss = causal_loss(net(torch.cat([bos, tokens[:, :-1]], 1)), tokens)",
     "rolled": "x = tokens.roll(1, 1)\nx[:, 0] = 20\nloss = causal_loss(net(x), tokens)",
     "padded": "loss = padded_loss(net(shift_right(tokens)), tokens)",
+    "places of a list": "y = tokens.clone()\ny[:, [0, 1]] = bos\nloss = causal_loss(net(shift_right(tokens)), y)",
+    "a number of the text in front": "y = tokens.clone()\ny[:, 0] = text[3]\n"
+    "loss = causal_loss(net(shift_right(tokens)), y)",
     "classes in the middle": PAIR + "loss = F.cross_entropy(net(x)[:, :-1].transpose(1, 2), y[:, 1:])",
 }
 
@@ -139,6 +142,7 @@ def test_how_operations_arrange_elements():
     assert _arranged("pad", [row], {"pad": [1, -1]}).tolist() == [[-1, 0, 1], [-1, 3, 4]]
     assert _arranged("roll", [row], {"shifts": 1, "dims": []}).tolist() == [[5, 0, 1], [2, 3, 4]]
     assert _arranged("cat", [row, row + 6], {"dim": -1}).shape == (2, 6)
+    assert _arranged("stack", [row, row + 6], {"dim": 1}).shape == (2, 2, 3)
     assert _arranged("flip", [row], {}) is None
     assert _index([["slice", None, None, None], 0]) == (slice(None), 0)
     assert _index([["tensor"]]) is None

@@ -414,15 +414,17 @@ def _finding(survey: Survey, pair: _Pair, origins: _Origins) -> Finding:
 
 def _shifted_once(survey: Survey, pair: _Pair, origins: _Origins) -> tuple[_Tensor, NodeRecord] | None:
     """Return the labels before their second shift, and the operation that shifts them."""
-    tensor = pair.labels
+    tensor, again = pair.labels, pair.labels.record
     for _ in range(_CALLS * 4):
         inputs = origins.inputs(tensor.record)
         source = inputs[0] if inputs and tensor.record.created.kind == "op" else None
         if source is None or source.made.value is None or "int" not in source.made.value.dtype:
             return None
+        if tensor.record.op not in _IN_ORDER or source.size != tensor.size:
+            again = tensor.record
         if source.size == pair.indices.size and source.size <= _MOST:
             rows = np.arange(source.size)
             if _shift(survey, source, pair.loss, pair.indices, pair.lookup, rows, origins) == 1:
-                return source, tensor.record
+                return source, again
         tensor = source
     return None
