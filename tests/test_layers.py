@@ -124,10 +124,17 @@ INSIDE = {
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
         findings.returned_gradients findings.error findings.mismatch findings.lost_update findings.module_flag
         findings.constant_condition findings.recurrent_output
-        findings.no_gradient findings.optimizer_step findings.gradient_sources findings.zero_gradient
-        findings.value_sources findings.in_place findings.second_backward findings.group_softmax findings.loss
+        findings.no_gradient findings.optimizer_step findings.gradient_clearing findings.opposed_passes
+        findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
+        findings.gradient_sources findings.zero_gradient
+        findings.value_sources findings.in_place findings.second_backward findings.group_softmax
+        findings.broadcast findings.loss_reduction
+        findings.softmax findings.attached_target findings.loss_of_other_part findings.cut_summand
+        findings.target_range findings.copied_target
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
-        findings.vanishing_exploding findings.parameters findings.loaded_state findings.train_eval_mode
+        findings.vanishing_exploding findings.unchanged_parameters findings.frozen_parameters
+        findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
+        findings.restored_state findings.loaded_state findings.train_eval_mode
         findings.loss_mask findings.attention_mask findings.contrastive findings.prediction_range
         findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.dropped_result findings.shifted_labels

@@ -33,6 +33,18 @@ _GROWING, _TIMES = 3, 10.0
 """A loss grows if this many values in a row increase, and the last is this many times the first."""
 
 
+def call_of_pass(timeline: Timeline, pass_nr: int) -> int:
+    """Return the stack of the call that started a pass; 0 if it is unknown."""
+    started = pass_started(timeline, pass_nr)
+    return started.stack if started is not None else 0
+
+
+def roots_of_pass(timeline: Timeline, pass_nr: int) -> list[int]:
+    """Return the nodes at which a pass began; empty if it is unknown."""
+    started = pass_started(timeline, pass_nr)
+    return [node for node, _ in started.roots if node in timeline.nodes] if started is not None else []
+
+
 def loss_at(timeline: Timeline, start: int) -> tuple[int, float] | None:
     """Return the node and the number at which the pass of event `start` began; None if it is not one known number.
 

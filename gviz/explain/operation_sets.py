@@ -89,3 +89,12 @@ SAME_NUMBERS = RESHAPING | {
     "to", "type", "float", "double", "half", "bfloat16",
 }  # fmt: skip
 """Operations that keep the numbers: views, copies and conversions."""
+
+JOINING_TERMS = LISTS | {"add", "sub"}
+"""Operations that combine the terms of a loss."""
+
+CARRYING_ONE_TERM = RESHAPING | {"sum", "mean", "mul", "div", "neg"}
+"""Operations whose result is one term of a loss if their input is."""
+
+WEIGHTED_SUMS = frozenset({"matmul", "bmm", "mm", "mv", "einsum"})
+"""Products that add up one factor with the other as weights."""

@@ -22,7 +22,7 @@ from statistics import fmean
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import renamed_call, summed_rows, with_keyword
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.loss import is_weighted_mean
+from gviz.explain.findings.loss_reduction import is_weighted_mean
 from gviz.explain.findings.unbounded_loss import Term, scalar_terms, summands_by_element
 from gviz.explain.operation_sets import ELEMENTWISE, LOSSES, RESHAPING
 from gviz.explain.program_source import called_function

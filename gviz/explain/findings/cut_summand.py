@@ -1,0 +1,209 @@
+"""A term of a loss that was made from parameters, but has no path to them: its value counts, its gradient is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gviz.events import GradCaptured, OptimizerStepped
+from gviz.explain.display_names import innermost, label, label_at, titled, why_cut
+from gviz.explain.edit import (
+    switch_of,
+    with_keyword,
+)
+from gviz.explain.finding import Finding
+from gviz.explain.findings.error import gradients_taken
+from gviz.explain.operation_sets import (
+    CARRYING_ONE_TERM,
+    JOINING_TERMS,
+)
+from gviz.explain.parameter_updates import options_of
+from gviz.explain.program_source import assignment, called_at, called_function, line_text, numbers_read
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import shown
+from gviz.values.value import Value
+
+# A term of a loss that sends no gradient, because its path to the parameters is cut
+
+_MOST_SUMMANDS = 200
+"""The most terms of one loss that are examined."""
+
+
+def cut_summand(survey: Survey) -> Iterator[Finding | None]:
+    """Yield, for each line that makes the root of a pass, the terms that were made from parameters and are cut."""
+    roots = [survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes]
+    for root in {record.created.stack: record for record in roots}.values():
+        yield None
+        for record, others in _untracked_summands(survey, root):
+            lost = _cut_of_term(survey, record, others)
+            if lost:
+                yield _summand_finding(survey, root, record, lost)
+
+
+def _untracked_summands(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, list[NodeRecord]]]:
+    """Yield the untracked terms of a loss, each with the tracked ones next to it.
+
+    A term inside one call is no part of the program's sum: the ``kl_div`` of the built-in engine adds one that depends
+    on the target only.
+    """
+    waiting, seen = [root], {root.node}
+    while waiting and len(seen) < _MOST_SUMMANDS:
+        record = waiting.pop()
+        sources = list(survey.sources(record))
+        tracked = [source for source in sources if source.created.requires_grad]
+        if record.op in JOINING_TERMS:
+            results = (one for one in sources if tracked and _is_result(one))
+            yield from ((one, tracked) for one in results if one.created.stack != record.created.stack)
+        elif record.op not in CARRYING_ONE_TERM or len(tracked) != 1:
+            continue
+        waiting += [source for source in tracked if source.node not in seen]
+        seen.update(source.node for source in tracked)
+
+
+def _is_result(record: NodeRecord) -> bool:
+    return record.created.kind == "op" and not record.created.requires_grad
+
+
+def _cut_of_term(survey: Survey, record: NodeRecord, others: list[NodeRecord]) -> int:
+    """Return where the path from the parameters to a term is cut.
+
+    It is 0 if there is no cut, or if the term was made from the other terms. Such a term may be deliberate:
+    ``x + (y - x).detach()``, ``x - x.max().detach()``.
+    """
+    timeline = survey.timeline
+    before = [record.node, *ancestors(timeline, record.node)]
+    if any(one.node in before for one in others):
+        return 0
+    lost = (node for node in before if loses_tracking(timeline, node))
+    cut = next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
+    cut = cut or next((node for node in before if _is_taken_gradient(timeline, node)), 0)
+    return cut or next((node for node in before if _has_trained_numbers(survey, node)), 0)
+
+
+_FROM_ARRAYS = {"from_numpy", "tensor", "as_tensor", "FloatTensor", "Tensor"}
+_DETACHED = re.compile(r"([A-Za-z_]\w*)\.detach\(")
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """An array with the numbers of trained results: its name, the line that detached it, and one that made data of it.
+
+    `source` is the name of the result.
+    """
+
+    name: str
+    detached: Frame
+    made: Frame
+    source: str
+
+
+def _array_of_results(timeline: Timeline, node: int) -> _Array | None:
+    """Return the array from which data of several numbers was made, if a line had detached the array from a result.
+
+    Data is recorded when it is first used: the line that made it is that of its variable.
+    """
+    info = timeline.info(node)
+    value, at = info.created.first_value, innermost(info)
+    if info.created.kind != "constant" or value is None or value.size < 2:
+        return None
+    made = assignment(timeline, at, info.name) or at
+    if made is None or not called_at(timeline, made, *_FROM_ARRAYS):
+        return None
+    read = numbers_read(timeline, made)
+    match = _DETACHED.search(line_text(timeline, read[1])) if read is not None else None
+    return _Array(read[0], read[1], made, match[1]) if read is not None and match is not None else None
+
+
+def _has_trained_numbers(survey: Survey, node: int) -> bool:
+    """Return whether data has the numbers of a result that the trained parameters made."""
+    array = _array_of_results(survey.timeline, node)
+    if array is None:
+        return False
+    for record in survey.ops("detach"):
+        at, source = survey.at(record), next(survey.sources(record), None)
+        if at is None or source is None or (at.path, at.line) != (array.detached.path, array.detached.line):
+            continue
+        return not survey.optimized.isdisjoint({source.node, *ancestors(survey.timeline, source.node)})
+    return False
+
+
+def _is_taken_gradient(timeline: Timeline, node: int) -> bool:
+    """Return whether a node is a result of ``autograd.grad``, which the built-in engine records as new data."""
+    created = timeline.info(node).created
+    if created.kind != "constant" or created.first_value is None or dict(created.attrs).get("grad_of"):
+        return False
+    born = timeline.nodes.born(node)
+    return timeline.once(_gradients_taken, 0).get(created.first_value, born) < born
+
+
+def _gradients_taken(timeline: Timeline, _: int) -> dict[Value, int]:
+    return gradients_taken(timeline)
+
+
+def _summand_finding(survey: Survey, root: NodeRecord, record: NodeRecord, lost: int) -> Finding:
+    timeline = survey.timeline
+    cut = timeline.info(lost)
+    names = label(timeline, record.node), label(timeline, root.node)
+    text = titled("{} is a part of {}, but brings no gradient", *names)
+    part = Finding("cut", f"cut at {label_at(timeline, lost)}: {why_cut(cut)}", cut.born, lost, at=innermost(cut))
+    how = mend(timeline, cut)
+    fix, edit = how.fix, how.edit
+    array = _array_of_results(timeline, lost)
+    if array is not None:
+        name = array.name
+        of = f"the numbers of {shown(array.source)}, without its history"
+        numbers = f"{label_at(timeline, lost)} is made of {shown(name)}: {of}"
+        part, edit = Finding("copied", numbers, cut.born, lost, at=array.detached), None
+        fix = f"index the tensor itself, and not {shown(name)}: tensor[rows] keeps the path to the parameters"
+    elif cut.created.kind == "constant":
+        text_taken = f"{label_at(timeline, lost)} has no history: it is what autograd.grad gave"
+        part, fix = Finding("copied", text_taken, cut.born, lost, at=innermost(cut)), CREATE_GRAPH
+        edit = with_keyword(timeline, innermost(cut), "grad", "create_graph", "True")
+    at = array.made if array is not None else how.at or innermost(cut)
+    suspected = not _is_cut_by_mistake(survey, record, lost)
+    return Finding("cut-summand", text, record.seq, record.node, (part,), fix, at, suspected=suspected, edit=edit)
+
+
+def _is_cut_by_mistake(survey: Survey, record: NodeRecord, lost: int) -> bool:
+    """Return whether a term is most likely meant to train: it has ``.data`` of a parameter, or ``autograd.grad``.
+
+    A program that only adds it to the number of the loss says so by `detach` or `no_grad`. The optimizer may also be
+    what adds the gradient of the term, with ``weight_decay``.
+    """
+    timeline = survey.timeline
+    if _array_of_results(timeline, lost) is not None:
+        return "loss" in called_function(timeline, survey.at(record)).lower()
+    between = [timeline.info(node) for node in (record.node, *ancestors(timeline, record.node, up_to={lost}))]
+    if any(info.op.base_name == "detach" or info.created.switched_off for info in between):
+        return False
+    if any(switch_of(timeline, frames) is not None for frames in dict.fromkeys(info.frames for info in between)):
+        return False
+    cut, sources = timeline.info(lost), timeline.nodes.inputs_by_node.get(lost, ())
+    if cut.created.untracked == "data":
+        parameters = [node for node in sources if node in survey.optimized]
+        return bool(parameters) and not any(_is_decayed(survey, node) for node in parameters)
+    return cut.op.name == "grad" or (cut.created.kind == "constant" and _is_of_trained(survey, lost))
+
+
+def _is_decayed(survey: Survey, node: int) -> bool:
+    """Return whether a step has a weight decay for a parameter. AdamW does not count, since it has one by default."""
+    steps = survey.select(OptimizerStepped)
+    seq, step = next(((seq, step) for seq, step in steps if node in step.parameters), (0, None))
+    if step is None or step.kind == "AdamW":
+        return False
+    return bool(options_of(survey.timeline, node, seq).get("weight_decay"))
+
+
+def _is_of_trained(survey: Survey, node: int) -> bool:
+    """Return whether a result of ``autograd.grad`` depends on trained parameters."""
+    timeline = survey.timeline
+    value = timeline.info(node).created.first_value
+    seq = timeline.once(_gradients_taken, 0).get(value, 0) if value is not None else 0
+    captured = timeline.event(seq) if seq else None
+    pass_nr = captured.pass_nr if isinstance(captured, GradCaptured) else 0
+    roots = [root for _, event in survey.passes if event.pass_nr == pass_nr for root, _ in event.roots]
+    return not survey.optimized.isdisjoint(ancestors(timeline, *roots))

@@ -1,0 +1,462 @@
+"""``zero_grad`` that is missing, or that comes before a step has used the gradients."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from gviz.events import (
+    DataSet,
+    Event,
+    GradAccumulated,
+    GradSet,
+    OptimizerStarted,
+    OptimizerStepped,
+    StorageWritten,
+    grad_left,
+)
+from gviz.explain.backward_passes import call_of_pass, pass_started, roots_of_pass
+from gviz.explain.display_names import at_text, iteration_called, label, titled
+from gviz.explain.edit import (
+    Edit,
+    after,
+    before,
+    moved,
+    removed,
+)
+from gviz.explain.finding import Finding, Number
+from gviz.explain.grad_history import is_zero
+from gviz.explain.parameter_updates import (
+    write_place,
+)
+from gviz.explain.program_source import (
+    receiver,
+)
+from gviz.explain.recording_overview import Survey
+from gviz.explain.tracking import ancestors, loses_tracking
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
+from gviz.values.value import Value
+from gviz.values.value_text import bad_text, grad, share
+
+# A gradient that a step has used and that the next backward added to
+
+CLEARED = {"none", "zero"}
+_ROOM = 40
+"""Characters for a gradient in the finding."""
+
+
+# The ``.grad`` of a leaf is in one of four states; `_LeafGrad` holds the event that led to each.
+#
+#   state     backward (None before)   backward (adds up)   update of the leaf      cleared, or set once used
+#   empty     filled                   filled               empty                   empty
+#   filled    filled                   filled               used                    empty
+#   used      filled                   added                used                    empty
+#   added     filled                   added                used, and a finding     empty
+#
+# ``loss.backward(); opt.step(); loss.backward(); opt.step()`` goes filled, used, added, used: the second step used the
+# first gradient again. Accumulation over micro-batches (backward, backward, step) never leaves filled before the step.
+# A program that scales or clips a ``.grad`` before its step changes no state.
+
+
+@dataclass(slots=True)
+class _LeafGrad:
+    """The ``.grad`` of one leaf: the events that filled it, used it, and then added to it; 0 for none."""
+
+    filled: int = 0
+    used: int = 0
+    added: int = 0
+
+
+def not_cleared(survey: Survey) -> Iterator[Finding | None]:
+    """Yield, for each leaf, the first use of a sum of an old and a new gradient, and how often it happened.
+
+    The old gradient may be that of a step before, or of a pass for another optimizer.
+    """
+    yield from _of_another_loss(survey)
+    leaves: defaultdict[int, _LeafGrad] = defaultdict(_LeafGrad)
+    holders: dict[int, int] = {}
+    first: dict[int, _LeafGrad] = {}
+    iterations: defaultdict[int, set[int]] = defaultdict(set)
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
+        yield None
+        match event:
+            case GradAccumulated(node=node, value=value) if node in survey.nodes:
+                leaf = leaves[node]
+                if leaf.used and value is not None:
+                    leaf.added = seq
+                else:
+                    leaf.filled = seq
+                holders |= {out.storage: node for out in survey.nodes[node].created.outputs} if value is None else {}
+            case GradSet(node=node, how=how) if how in CLEARED or _is_used(leaves[node]):
+                leaves.pop(node, None)
+            case GradSet():
+                pass  # scaled or clipped, before its step
+            case _:
+                for node, leaf in [(node, leaves[node]) for node in _updated(event, holders) if node in leaves]:
+                    if leaf.added > leaf.used:
+                        first.setdefault(node, replace(leaf))
+                        iterations[node].add(survey.timeline.iteration_at(leaf.added).index)
+                    leaf.used = seq
+    yield from (_not_cleared_finding(survey.timeline, leaf, len(iterations[node])) for node, leaf in first.items())
+
+
+def _is_used(leaf: _LeafGrad) -> bool:
+    """Return whether a step has used all of it: then a program that changes it knows about the old gradient."""
+    return leaf.used > max(leaf.filled, leaf.added)
+
+
+def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
+    """Return the leaves that an event updated."""
+    match event:
+        case OptimizerStepped(parameters=parameters):
+            return parameters
+        case StorageWritten(storage=storage) if storage in holders:
+            return (holders[storage],)
+        case DataSet(node=node):
+            return (node,)
+    return ()
+
+
+def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Finding:
+    seq, event = leaf.added, timeline.event(leaf.added)
+    assert isinstance(event, GradAccumulated)
+    name = label(timeline, event.node)
+    before = timeline.event(leaf.filled) if leaf.filled else None
+    had = grad_left(before) if before is not None else None
+    since = f" from backward pass {before.pass_nr}" if isinstance(before, GradAccumulated) else ""
+    started = pass_started(timeline, event.pass_nr)
+    frames = timeline.stack(started.stack) if started is not None else ()
+    text = titled(f"the .grad of {{}} still held the gradient{since}", name)
+    was, came, is_now = (in_short(value) for value in (had, event.part, event.value))
+    added = f"{was} was there, and backward{at_text(frames)} added {came}: {is_now}"
+    parts = (
+        Finding("sum", f"{added}{_how_often(timeline, times)}", seq, event.node),
+        Finding("accumulated", "backward had brought it here", leaf.filled, event.node),
+        Finding("used", "a step had used it here", leaf.used, event.node),
+    )
+    fix = "optimizer.zero_grad() before each backward(), or w.grad = None after the update"
+    numbers, at = (Number("iterations", times, seq),), frames[0] if frames else None
+    edit = _clearing_edit(timeline, event.node, leaf.used, at)
+    return Finding("not-cleared", text, seq, event.node, parts, fix, at, numbers, edit=edit)
+
+
+def _clearing_edit(timeline: Timeline, node: int, used: int, at: Frame | None) -> Edit | None:
+    """Return an edit with its optimizer's ``zero_grad()`` before backward, or ``.grad = None``
+    after a manual update.
+    """
+    step = next((timeline.event(one.said) for one in timeline.contexts.steps_at(used)), timeline.event(used))
+    if isinstance(step, OptimizerStarted | OptimizerStepped):
+        frames = timeline.stack(step.stack)
+        name = receiver(timeline, frames[0] if frames else None, "step")
+        return before(timeline, at, f"{name}.zero_grad()") if name else None
+    frames = write_place(timeline, used, step) if isinstance(step, StorageWritten) else ()
+    name = timeline.info(node).name
+    return after(timeline, frames[0], f"{name}.grad = None") if frames and name.isidentifier() else None
+
+
+def _how_often(timeline: Timeline, times: int) -> str:
+    """Return in how many of the recorded iterations it happened; empty if there is only one."""
+    count = len(timeline.iterations)
+    if times < 2:
+        return ""
+    return f", in {times:,} of {count:,} {iteration_called(timeline)}s"
+
+
+def in_short(value: Value | None) -> str:
+    """Return the numbers of a small gradient, the norm (L2) of a large one."""
+    return share(value, _ROOM) if value is not None else grad(value)
+
+
+# The gradient of another loss: a pass for one optimizer has also reached the parameters of another
+# |
+# ``g_loss.backward(); opt_g.step(); d_loss.backward(); opt_d.step()`` also brings the gradient of ``g_loss`` to the
+# discriminator, whose step then uses the sum of both. A step of another optimizer between the two passes shows that the
+# first pass was for that one. The sum may be meant: an encoder that two heads share gets the gradients of both. So the
+# parameter must come after those of the other optimizer, as a discriminator comes after the generator. If the second
+# loss also cuts the path to the other optimizer, each loss trains one part, and the sum is certainly wrong.
+
+
+def _of_another_loss(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the first step of each call that uses a gradient which a pass for another optimizer had left."""
+    timeline = survey.timeline
+    filled: dict[int, tuple[int, GradAccumulated]] = {}
+    left: dict[int, _Left] = {}
+    sums: dict[int, tuple[int, GradAccumulated, _Left]] = {}
+    reported: set[int] = set()
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
+        yield None
+        match event:
+            case GradAccumulated(node=node, value=value):
+                if node in left and value is not None and not _are_of_one_call(timeline, left[node].event, event):
+                    sums[node] = seq, event, left[node]
+                filled[node] = seq, event
+            case GradSet(node=node):
+                for known in (filled, left, sums):
+                    known.pop(node, None)
+            case OptimizerStepped(parameters=parameters, stack=stack):
+                after = (node for node in parameters if node in sums and stack not in reported)
+                mixed = next((node for node in after if _comes_after(survey, node, sums[node][2])), 0)
+                if mixed:
+                    reported.add(stack)
+                    finding = _other_loss_finding(timeline, event, mixed, *sums[mixed])
+                    yield replace(finding, suspected=not _cuts_path(timeline, sums[mixed][1], sums[mixed][2]))
+                passes = {filled[node][1].pass_nr for node in parameters if node in filled}
+                for node in parameters:
+                    for known in (filled, left, sums):
+                        known.pop(node, None)
+                left |= {
+                    node: _Left(*one, frozenset(parameters))
+                    for node, one in filled.items()
+                    if one[1].pass_nr in passes and node in survey.optimized
+                }
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A gradient that a pass has left in `.grad`, and the parameters of the optimizer whose step the pass was for."""
+
+    seq: int
+    event: GradAccumulated
+    stepped: frozenset[int]
+
+
+def _comes_after(survey: Survey, node: int, left: _Left) -> bool:
+    """Return whether an operation of a pass uses a parameter, and is computed from those of the other optimizer."""
+    roots = roots_of_pass(survey.timeline, left.event.pass_nr)
+    graph = {*roots, *ancestors(survey.timeline, *roots)}
+    users = [user for user in survey.timeline.nodes.users(node) if user in graph]
+    return not left.stepped.isdisjoint(ancestors(survey.timeline, *users))
+
+
+def _cuts_path(timeline: Timeline, event: GradAccumulated, left: _Left) -> bool:
+    """Return whether a loss is computed from the parameters of the other optimizer, without a path to them."""
+    graph = ancestors(timeline, *roots_of_pass(timeline, event.pass_nr))
+    cuts = [one for one in graph if loses_tracking(timeline, one)]
+    return not left.stepped.isdisjoint(ancestors(timeline, *cuts))
+
+
+def _are_of_one_call(timeline: Timeline, one: GradAccumulated, other: GradAccumulated) -> bool:
+    """Return whether two passes were begun by one call, as those of micro-batches are."""
+    return call_of_pass(timeline, one.pass_nr) == call_of_pass(timeline, other.pass_nr)
+
+
+def _other_loss_finding(
+    timeline: Timeline,
+    step: OptimizerStepped,
+    node: int,
+    seq: int,
+    event: GradAccumulated,
+    left: _Left,
+) -> Finding:
+    first, started = (pass_started(timeline, one.pass_nr) for one in (left.event, event))
+    places = [timeline.stack(one.stack) if one is not None else () for one in (first, started)]
+    roots = first.roots if first is not None else ()
+    of = label(timeline, roots[0][0]) if roots and roots[0][0] in timeline.nodes else "another loss"
+    text = titled("the .grad of {} still held the gradient of {}", label(timeline, node), of)
+    added = f"{in_short(left.event.part)} was there from backward{at_text(places[0])}, for another optimizer"
+    parts = (
+        Finding("sum", f"{added}; {in_short(event.part)} was added: {in_short(event.value)}", seq, node),
+        Finding("used", f"the step{at_text(timeline.stack(step.stack))} uses the sum", seq, node),
+    )
+    frames = timeline.stack(step.stack)
+    at, name = (places[1][0] if places[1] else None), receiver(timeline, frames[0] if frames else None, "step")
+    fix = f"{name or 'optimizer'}.zero_grad() before this backward(), or detach() what the other loss must not reach"
+    edit = before(timeline, at, f"{name}.zero_grad()") if name else None
+    return Finding("not-cleared", text, seq, node, parts, fix, at, edit=edit)
+
+
+# A gradient that was cleared before the step that should use it
+
+
+# `filled` and `cleared` contain the leaves in these two states, each with its event.
+# |
+#   backward -> filled;  filled + zero_grad() -> cleared;  cleared + backward -> filled
+#   step with only cleared parameters -> the finding;  any other step, or an update by hand -> neither
+
+
+def cleared_early(survey: Survey) -> Iterator[Finding | None]:
+    """Yield steps whose gradients were all cleared just before, or else passes whose gradients no step uses."""
+    has_finding = False
+    for one in _cleared_before_step(survey):
+        yield one
+        has_finding |= one is not None
+    if not has_finding:
+        yield from _unused_passes(survey)
+
+
+def _cleared_before_step(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the first step of an optimizer whose gradients were all cleared just before."""
+    filled: dict[int, int] = {}
+    cleared: dict[int, int] = {}
+    owners: dict[int, int] = {}
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
+        yield None
+        match event:
+            case GradAccumulated(node=node) if node in survey.nodes:
+                filled[node] = seq
+                owners[survey.nodes[node].created.outputs[0].storage] = node
+                cleared.pop(node, None)
+            case GradSet(node=node, how="none" | "zero") if node in filled:
+                cleared[node] = seq
+            case GradSet(node=node):  # the program stores its own gradient there
+                cleared.pop(node, None)
+            case OptimizerStepped(raised="", parameters=parameters) if cleared and cleared.keys() >= {*parameters}:
+                yield _cleared_finding(survey, seq, event, *min(cleared.items(), key=lambda pair: pair[1]), filled)
+                return
+            case StorageWritten(storage=storage) if owners.get(storage, 0) not in cleared:  # updated by hand
+                filled.pop(owners.get(storage, 0), None)
+            case DataSet(node=node) if node not in cleared:
+                filled.pop(node, None)
+            case OptimizerStepped():
+                filled.clear()
+                cleared.clear()
+
+
+def _cleared_finding(
+    survey: Survey, seq: int, step: OptimizerStepped, node: int, cleared: int, filled: dict[int, int]
+) -> Finding:
+    timeline = survey.timeline
+    frames = timeline.stack(step.stack)
+    name = label(timeline, node)
+    text = titled("this step finds no gradient: the .grad of {} was cleared before it", name)
+    parts = (
+        Finding("accumulated", f"backward had brought the .grad of {name} here", filled[node], node),
+        Finding(
+            "cleared",
+            f"it was cleared{_cleared_at(timeline, cleared)}; the step{at_text(frames)} came before another backward",
+            cleared,
+            node,
+        ),
+    )
+    fix = "zero_grad() before backward(), or after step()"
+    event, last = timeline.event(cleared), frames[0] if frames else None
+    if any(cleared < record.seq < seq and record.created.requires_grad for record in survey.nodes.values()):
+        call = next((timeline.stack(one.stack) for start, one in survey.passes if start > seq), ())
+        fix = "step() after backward(): it runs between the forward and backward that it is to follow"
+        edit = moved(timeline, last, call[0]) if call else None
+        return Finding("cleared-early", text, seq, node, parts, fix, last, edit=edit)
+    at = next(iter(timeline.stack(event.stack)), None) if isinstance(event, GradSet) else None
+    return Finding("cleared-early", text, seq, node, parts, fix, at or last, edit=moved(timeline, at, last))
+
+
+def _cleared_at(timeline: Timeline, cleared: int) -> str:
+    event = timeline.event(cleared)
+    return (at_text(timeline.stack(event.stack)) if isinstance(event, GradSet) else "") or " here"
+
+
+# Passes whose gradients were cleared before any step, while steps use the gradients of other passes
+# |
+# A pass counts as unused if each leaf that got a gradient from it was cleared, and no step, no update by hand and no
+# operation has read it before. Many such passes are intended: of a GAN's generator, which also reach the discriminator
+# (another leaf of the same pass is used), of a warm-up (no step before), of a closure (it runs within a step), of an
+# attack on the input (its gradient is read). They are a mistake if one call of backward has unused passes half of the
+# time, between steps.
+
+
+@dataclass(slots=True)
+class _UnusedPass:
+    """A pass, begun at event `start` by the call of a stack; `filled` and `cleared` by leaf, the events of both."""
+
+    start: int
+    stack: int
+    filled: dict[int, int]
+    cleared: dict[int, int]
+    is_used: bool = False
+
+
+def _unused_passes(survey: Survey) -> Iterator[Finding | None]:
+    passes = {event.pass_nr: _UnusedPass(seq, event.stack, {}, {}) for seq, event in survey.passes}
+    pending: defaultdict[int, set[int]] = defaultdict(set)
+    owners: dict[int, int] = {}
+    updates: list[int] = []
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
+        yield None
+        match event:
+            case GradAccumulated(node=node, pass_nr=number, part=part) if number in passes and node in survey.nodes:
+                owners[survey.nodes[node].created.outputs[0].storage] = node
+                passes[number].is_used |= bool(bad_text(part))  # a step that a scaler skips
+                if not is_zero(part):
+                    passes[number].filled[node] = seq
+                    pending[node].add(number)
+            case GradSet(node=node, how="none" | "zero"):
+                for number in pending.pop(node, ()):
+                    passes[number].cleared[node] = seq
+            case GradSet():
+                pass
+            case _:
+                used = [node for node in _updated(event, owners) if node in pending]
+                updates += [seq] * bool(used)
+                for number in (number for node in used for number in pending.pop(node)):
+                    passes[number].is_used = True
+    sites: defaultdict[int, list[_UnusedPass]] = defaultdict(list)
+    for one in passes.values():
+        if one.filled:
+            sites[one.stack].append(one)
+    for site in sites.values():
+        yield _unused_finding(survey, site, updates)
+
+
+def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int]) -> Finding | None:
+    """Return a finding about one call of backward, if most of its gradients between steps are cleared unused."""
+    timeline = survey.timeline
+    steps = [seq for seq, _ in survey.select(OptimizerStepped)]
+    unused = [one for one in site if one.cleared and not one.is_used and not _has_step(one, steps)]
+    between = [one for one in unused if updates and updates[0] < one.start < updates[-1]]
+    is_single = len(site) == len(unused) == len(updates) == 1 and site[0].start < updates[0]
+    if not is_single and (not between or 2 * len(unused) < len(site)):
+        return None
+    if any(_is_read(survey, one) or timeline.contexts.steps_at(one.start) for one in (between or unused)[:_TRIED]):
+        return None
+    calls = timeline.stack(site[0].stack)[:1]
+    if any(timeline.stack(one.stack)[:1] == calls and timeline.contexts.steps_at(seq) for seq, one in survey.passes):
+        return None  # the closure of a step, called once more for its loss
+    first = (between or unused)[0]
+    node, cleared = min(first.cleared.items(), key=lambda pair: pair[1])
+    if survey.optimized and node not in survey.optimized:
+        return None
+    frames, again = timeline.stack(first.stack), timeline.event(cleared)
+    at = next(iter(timeline.stack(again.stack)), None) if isinstance(again, GradSet) else None
+    use = next(seq for seq in updates if seq > cleared)
+    step = next((timeline.event(one.said) for one in timeline.contexts.steps_at(use)), timeline.event(use))
+    by = at_text(timeline.stack(step.stack)) if isinstance(step, OptimizerStarted | OptimizerStepped) else ""
+    often = f"{len(unused)} of {len(site)} pass{'es' * (len(site) != 1)}"
+    text = f"gradients are cleared before a step uses them, in {often}"
+    brought = f"backward{at_text(frames)} brought the .grad of {label(timeline, node)}"
+    parts = (
+        Finding("accumulated", f"{brought}; it is cleared{_cleared_at(timeline, cleared)}", first.filled[node], node),
+        Finding("used", f"the step{by} used only what came after", use),
+    )
+    fix = "zero_grad() once for each step: before the first backward() that the step is to use, or after the step"
+    numbers = (Number("unused passes", len(unused)), Number("passes", len(site)))
+    last = (
+        next(iter(timeline.stack(step.stack)), None) if isinstance(step, OptimizerStarted | OptimizerStepped) else None
+    )
+    # If one call clears all gradients, it moves behind the step. If there are several calls, this one has no purpose.
+    clearings = {event.stack for _, event in survey.select(GradSet) if event.node == node and event.how in CLEARED}
+    edit = moved(timeline, at, last) if len(clearings) == 1 else removed(timeline, at)
+    return Finding("cleared-early", text, cleared, node, parts, fix, at, numbers, suspected=is_single, edit=edit)
+
+
+def _has_step(one: _UnusedPass, steps: list[int]) -> bool:
+    """Return whether an optimizer stepped before the clearing: the pass was for that step, whatever it found."""
+    at = bisect_right(steps, one.start)
+    return at < len(steps) and steps[at] < min(one.cleared.values())
+
+
+_TRIED = 3
+"""The most passes of one call that are checked for reads of their gradients."""
+
+
+def _is_read(survey: Survey, one: _UnusedPass) -> bool:
+    """Return whether an operation used a gradient of a pass before it was cleared."""
+    nodes, owners = survey.timeline.nodes, survey.timeline.nodes.origins.gradient_of
+    until = max(one.cleared.values())
+    for node, filled in one.filled.items():
+        grads = [nodes[place] for place in (owners == node).nonzero()[0].tolist()]
+        readers = [*grads, *(user for grad in grads for user in nodes.users(grad))]
+        if any(filled < nodes.born(reader) <= one.cleared.get(node, until) for reader in readers):
+            return True
+    return False

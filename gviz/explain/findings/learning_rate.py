@@ -1,0 +1,285 @@
+"""Learning rates and their schedules: squared, raised again, practically 0, or lowered while the loss falls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from gviz.events import (
+    OptimizerStarted,
+    OptimizerStepped,
+)
+from gviz.events.optimizer_options import options_in
+from gviz.explain.display_names import label, titled
+from gviz.explain.edit import (
+    Edit,
+    plateaus_for_maxima,
+    with_keyword,
+)
+from gviz.explain.finding import Finding, Number
+from gviz.explain.operation_sets import LOSSES
+from gviz.explain.program_source import (
+    arguments,
+    called_lines,
+    keyword_text,
+    line_text,
+    rates_set,
+    receiver,
+    target_of,
+)
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
+from gviz.values.number_text import number
+from gviz.values.plain_text import shown
+from gviz.values.value_text import norm
+
+# A schedule that returns rates where factors of the rate are expected
+
+
+def squared_rate(survey: Survey) -> Iterator[Finding | None]:
+    """Yield a schedule whose highest rate is the square of the rate with which the optimizer was made.
+
+    The program must make a schedule that multiplies. Others may reach such a rate on purpose.
+    """
+    timeline, highest, place = survey.timeline, dict[tuple[str, float], float](), dict[tuple[str, float], int]()
+    for seq, event in timeline.select((OptimizerStarted,)):
+        for group in range(len(event.options)):
+            options = options_in(event.options, group)
+            start, rate = options.get("initial_lr"), options.get("lr")
+            if isinstance(start, float | int) and isinstance(rate, float | int):
+                key = event.kind, float(start)
+                highest[key], place[key] = max(highest.get(key, 0.0), float(rate)), seq
+    yield None
+    for (kind, start), rate in highest.items():
+        step = timeline.event(place[kind, start])
+        is_square = 0 < start < 1 and abs(rate - start * start) <= 1e-6 * start * start
+        if not is_square or not isinstance(step, OptimizerStarted):
+            continue
+        frames = timeline.stack(step.stack)
+        files = {frame.path: frame for frame in frames}.values()
+        lines = (line for frame in files for line in called_lines(timeline, frame, "LambdaLR", "MultiplicativeLR"))
+        call = next(lines, None)
+        if call is None:
+            continue
+        text = f"the learning rate reaches {number(rate)}, the square of {number(start)}"
+        means = f"{shown(kind)} was made with {number(start)}, and LambdaLR multiplies it by what the function returns"
+        part = Finding("used", means, place[kind, start])
+        fix = f"return a factor, at most 1, from the function and not the rate {number(start)} itself"
+        yield Finding("squared-rate", text, place[kind, start], 0, (part,), fix, call)
+
+
+# ReduceLROnPlateau(mode="max") that gets a loss: while the loss falls, it lowers the learning rate
+
+
+def plateau_mode(survey: Survey) -> Iterator[Finding | None]:
+    """Yield a plateau schedule for a maximum that gets a loss and has lowered the rate after the loss fell."""
+    timeline = survey.timeline
+    cuts = [(seq, step) for seq, step in timeline.select((OptimizerStarted,)) if _lowers_rate(step)]
+    if not cuts:
+        return
+    seq, step = cuts[0]
+    files = {frame.path: frame for frame in timeline.stack(step.stack)}.values()
+    for at, name, assigned, edit in (one for frame in files for one in plateaus_for_maxima(timeline, frame)):
+        yield None
+        losses = [
+            (record, record.value.statistics())
+            for record in survey.ops(*LOSSES, *_LOSSES_OF_CLASSES)
+            if record.seq < seq and not record.shape and record.value is not None
+            if timeline.info(record.node).name == name and _is_on_line(survey, record, assigned)
+        ]
+        values = [stats.max for _, stats in losses if stats is not None]
+        if len(values) < 2 or not values[-1] < values[0]:
+            continue
+        last, _ = losses[-1]
+        text = titled("a schedule for a maximum gets the loss {}", label(timeline, last.node))
+        fell = f"it fell from {number(values[0])} to {number(values[-1])}, and the learning rate was lowered"
+        part = Finding("used", fell, last.seq, last.node, at=survey.at(last))
+        fix = 'mode="min" for a loss, or give step() a number that is to rise'
+        yield Finding("plateau-mode", text, seq, last.node, (part,), fix, at, edit=edit)
+        return
+
+
+def _is_on_line(survey: Survey, record: NodeRecord, lines: range) -> bool:
+    at = survey.at(record)
+    return at is not None and at.line in lines
+
+
+_LOSSES_OF_CLASSES = ("cross_entropy", "nll_loss", "nll_loss2d")
+
+
+def _lowers_rate(step: OptimizerStarted) -> bool:
+    """Return whether the learning rate of a group was lowered since the step before."""
+    groups = zip(step.before, step.options, strict=False)
+    rates = ((dict(before).get("lr"), dict(now).get("lr")) for before, now in groups)
+    return any(isinstance(was, float) and isinstance(rate, float) and rate < was for was, rate in rates)
+
+
+# A cosine schedule that was stepped beyond its end: the learning rate rises again
+
+_LOW, _HIGH = 0.02, 0.9
+"""The parts of its highest value below which a learning rate counts as low, and above which it has risen again."""
+
+
+def cosine_rises(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the step at which a `CosineAnnealingLR` has raised a learning rate again after it came to its end.
+
+    It follows the cosine beyond ``T_max`` steps. Schedules with restarts jump up; this one rises as slowly as it fell.
+    """
+    timeline = survey.timeline
+    rates: list[tuple[int, OptimizerStarted, float]] = []
+    for seq, step in timeline.select((OptimizerStarted,)):
+        rate = options_in(step.options, 0).get("lr")
+        if isinstance(rate, float) and (not rates or step.kind == rates[0][1].kind):
+            rates.append((seq, step, rate))
+    most = max((rate for _, _, rate in rates), default=0.0)
+    high = next((at for at, (_, _, rate) in enumerate(rates) if rate >= _HIGH * most > 0), len(rates))
+    low = next((at for at in range(high, len(rates)) if rates[at][2] <= _LOW * most), 0)
+    again = next((at for at in range(low + 2, len(rates)) if rates[at][2] >= _HIGH * most), 0) if low else 0
+    if not again or any(after < before for before, after in pairwise(rate for _, _, rate in rates[low : again + 1])):
+        return
+    yield None
+    seq, step, _ = rates[again]
+    files = {frame.path: frame for frame in timeline.stack(step.stack)}.values()
+    at = next((one for frame in files for one in called_lines(timeline, frame, "CosineAnnealingLR")), None)
+    if at is None:
+        return
+    text = f"the learning rate rose again to its start: the schedule ends after {low - high} steps"
+    fell = f"it fell from {number(most)} to {number(rates[low][2])} in {low - high} steps, then rose in {again - low}"
+    part = Finding("used", fell, seq, at=next(iter(timeline.stack(step.stack)), None))
+    fix = "T_max is the number of calls of scheduler.step(): call it once an epoch, or make T_max epochs * batches"
+    yield Finding("schedule-period", text, seq, 0, (part,), fix, at, suspected=True)
+
+
+# A learning rate of 0, or practically 0, that lasts: the schedule ended long before the training
+
+_IDLE_SHARE = 1 / 3
+"""The part of the steps at the end beyond which a rate of 0 is no annealing."""
+
+_FEWEST_IDLE = 4
+
+_NOTHING = 1e-6
+"""The part of the highest learning rate below which a rate is practically 0: annealing ends above it."""
+
+
+@dataclass(slots=True)
+class _Rates:
+    """The highest learning rate of the groups in each step of an optimizer, and the events that began the steps."""
+
+    seqs: list[int]
+    rates: list[float]
+    last: OptimizerStarted
+
+    @property
+    def idle(self) -> int:
+        """The number of steps at the end with a rate of practically 0; 0 if no step before them had a higher one."""
+        least = _NOTHING * max(self.rates, default=0.0)
+        above = [at for at, rate in enumerate(self.rates) if rate > least]
+        return len(self.rates) - above[-1] - 1 if above else 0
+
+
+def zero_rate(survey: Survey) -> Iterator[Finding | None]:
+    """Yield optimizers whose learning rate is practically 0 in all groups, in more than the last third of the steps.
+
+    A warm-up begins with 0, annealing reaches it in the last steps, and a group that has 0 from the start is frozen.
+    It is a note if another optimizer continues, or if the program writes the 0 itself: this may be intended.
+    """
+    timeline = survey.timeline
+    known: dict[tuple[str, int, tuple[int, ...]], _Rates] = {}
+    started: tuple[int, OptimizerStarted] | None = None
+    for seq, event in timeline.select((OptimizerStarted, OptimizerStepped)):
+        yield None
+        if isinstance(event, OptimizerStarted):
+            started = seq, event
+        elif isinstance(event, OptimizerStepped) and event.parameters and started and started[1].stack == event.stack:
+            begun, start = started
+            groups = [options_in(start.options, at).get("lr") for at in range(len(start.options))]
+            rates = [float(rate) for rate in groups if isinstance(rate, float | int)]
+            if rates and len(rates) == len(groups):
+                one = known.setdefault((start.kind, start.stack, event.parameters[:1]), _Rates([], [], start))
+                one.seqs.append(begun)
+                one.rates.append(max(rates))
+                one.last = start
+    for (_, _, parameters), one in known.items():
+        if one.idle >= _FEWEST_IDLE and one.idle > _IDLE_SHARE * len(one.rates):
+            others = [other for other in known.values() if other is not one]
+            goes_on = any(other.seqs[-1] > one.seqs[-one.idle] and not other.idle for other in others)
+            finding = _zero_rate_finding(survey, one, parameters)
+            yield replace(finding, suspected=goes_on or _writes_zero(line_text(timeline, finding.at)))
+
+
+def _writes_zero(line: str) -> bool:
+    """Return whether a line sets a learning rate to the number 0."""
+    return re.search(r"""\[["']lr["']\]\s*=\s*0(\.0*)?\s*(#|$)""", line) is not None
+
+
+def _zero_rate_finding(survey: Survey, one: _Rates, parameters: tuple[int, ...]) -> Finding:
+    timeline, count, idle = survey.timeline, len(one.rates), one.idle
+    seq = one.seqs[-idle]
+    is_zero = one.rates[-idle] == 0
+    rate = "0" if is_zero else "nearly 0"
+    text = f"the learning rate is {rate} in the last {idle:,} of {count:,} steps of {shown(one.last.kind)}"
+    later = [(at, event) for at, event in survey.accumulated if at > seq and event.node in parameters]
+    sizes = [(at, event.node, size) for at, event in later if (size := norm(event.part))]
+    still = ""
+    if sizes:
+        still = f"; the last gradient of {label(timeline, sizes[-1][1])} is |g| {number(sizes[-1][2])}"
+    was = f"it was {number(one.rates[-idle - 1])} before step {count - idle + 1:,}"
+    if not is_zero:
+        was = f"it fell from {number(max(one.rates))} to {number(one.rates[-1])}"
+    part = Finding("used", f"{was}{still}", seq, parameters[0])
+    at, fix, edit = _schedule_of(timeline, one)
+    numbers = (Number("steps", count), Number("steps with a rate of 0", idle, seq))
+    return Finding("zero-rate", text, seq, 0, (part,), fix, at, numbers, edit=edit)
+
+
+_ENDING = ("LinearLR", "PolynomialLR")
+_MULTIPLYING = ("StepLR", "MultiStepLR", "ExponentialLR")
+_GAMMA, _ZERO = {"ExponentialLR": 1}, ("0", "0.0", "0.")
+_OF_FUNCTIONS = ("LambdaLR", "MultiplicativeLR")
+_STOPPED = "a schedule that reaches 0 with the last step"
+
+
+def _schedule_of(timeline: Timeline, one: _Rates) -> tuple[Frame | None, str, Edit | None]:
+    """Return the line that sets the rate to 0, as far as the program shows it, with the fix."""
+    frames = timeline.stack(one.last.stack)
+    files = list({frame.path: frame for frame in frames}.values())
+    for name in _MULTIPLYING:
+        for frame in (line for file in files for line in called_lines(timeline, file, name)):
+            is_named = keyword_text(timeline, frame, name, "gamma") in _ZERO
+            if is_named or (*arguments(timeline, frame, name), "", "", "")[_GAMMA.get(name, 2)] in _ZERO:
+                edit = with_keyword(timeline, frame, name, "gamma", "1.0") if is_named else None
+                return frame, f"{name} multiplies the rate by gamma=0: gamma=1.0 keeps it, 0.1 lowers it", edit
+    names = (*_ENDING, *_OF_FUNCTIONS, *_MULTIPLYING)
+    if one.rates[-1] > 0 and (multiplied := _multiplied_too_often(timeline, one, files)) is not None:
+        return multiplied
+    calls = [(name, line) for file in files for name in names for line in called_lines(timeline, file, name)]
+    if len(calls) != 1:
+        lines = [line for file in files for line in rates_set(timeline, file)]
+        return (lines if len(lines) == 1 else [*frames[:1], None])[0], _STOPPED, None
+    name, at = calls[0]
+    changes = [place for place, (was, rate) in enumerate(pairwise(one.rates), 1) if was != rate]
+    period = changes[0] if changes else 0
+    if name not in _ENDING or any(after - before != period for before, after in pairwise([0, *changes])):
+        return at, f"{_STOPPED}, and not {one.idle:,} steps before it", None
+    calls_of_step = -(-len(one.rates) // period)
+    each = "after each step" if period == 1 else f"every {period} steps"
+    fix = f"total_iters={calls_of_step}: it counts the calls of scheduler.step(), here {each}"
+    return at, fix, with_keyword(timeline, at, name, "total_iters", str(calls_of_step))
+
+
+def _multiplied_too_often(
+    timeline: Timeline, one: _Rates, files: Sequence[Frame]
+) -> tuple[Frame | None, str, None] | None:
+    """Return the line that steps a schedule which multiplies the rate: most likely for each batch, not each epoch."""
+    for name in _MULTIPLYING:
+        for made in (line for file in files for line in called_lines(timeline, file, name)):
+            schedule = target_of(timeline, made)
+            lines = (line for file in files for line in called_lines(timeline, file, "step"))
+            at = next((line for line in lines if schedule and receiver(timeline, line, "step") == schedule), made)
+            falls = sum(rate < was for was, rate in pairwise(one.rates))
+            often = f"{name} lowered the rate {falls:,} times in {len(one.rates):,} steps of the optimizer"
+            return at, f"{often}: {schedule or 'scheduler'}.step() once an epoch, or a gamma nearer to 1", None
+    return None

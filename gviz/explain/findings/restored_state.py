@@ -1,0 +1,211 @@
+"""State that is copied onto itself: saved without a copy, or read from the model that it is loaded into."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from gviz.events import (
+    Event,
+    NodeCreated,
+    NodeFreed,
+    StorageWritten,
+)
+from gviz.explain.display_names import innermost, label, titled
+from gviz.explain.edit import (
+    copied_state,
+    model_twice,
+)
+from gviz.explain.finding import Finding, Number
+from gviz.explain.program_source import (
+    receiver,
+)
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.values.plain_text import file_line
+
+# Copies onto their own memory: of a state that was saved by reference and restored later, or of a model onto itself
+
+
+@dataclass(frozen=True, slots=True)
+class _CopyOntoItself:
+    """A copy whose source and destination are the same memory, and how often other operations wrote to it since.
+
+    Writes to the source itself, ``state[key].mul_(0.9)``, do not count: the program knows what they change.
+    """
+
+    record: NodeRecord
+    source: NodeRecord
+    writes: int
+
+
+def restored_onto_itself(survey: Survey) -> Iterator[Finding | None]:
+    """Yield saved states that share the memory of what they are copied back to, and so have changed with it.
+
+    ``best = net.state_dict()`` has no copies. A state that nothing was written to since is restored in vain, too, but
+    nothing is lost.
+    """
+    timeline, saved = survey.timeline, dict[int, list[_CopyOntoItself]]()
+    for record, one in _copies(survey):
+        yield None
+        if one is not None and one.writes and len(set(record.created.inputs)) > 1:
+            saved.setdefault(one.source.created.stack, []).append(one)
+    for copies in saved.values():
+        record, source, writes = copies[0].record, copies[0].source, copies[0].writes
+        at, owner = innermost(timeline.info(source.node)), record.created.inputs[0][0]
+        text = titled("the state saved here is the memory of {} itself, not a copy", label(timeline, owner))
+        times = f"{writes} later write{'s' * (writes != 1)} changed it, too"
+        part = Finding("write", f"{times}; {_place_of(survey, record)} copies it onto itself", record.seq, owner,
+                       at=survey.at(record))  # fmt: skip
+        count = len({one.record.created.inputs[0][0] for one in copies})
+        others = (Finding("more", f"so it is for {count} tensors of this state", record.seq),) * (count > 1)
+        model = receiver(timeline, at, "state_dict")
+        fix = f"copy.deepcopy({model}.state_dict())" if model else "copy.deepcopy() of the state"
+        fix = f"{fix}, or a clone() of each tensor"
+        edit = copied_state(timeline, at)
+        yield Finding("saved-by-reference", text, record.seq, owner, (part, *others), fix, at, edit=edit)
+
+
+def copied_onto_itself(survey: Survey) -> Iterator[Finding | None]:
+    """Yield calls that only copy tensors onto themselves, in several iterations: a target network never follows.
+
+    A call that also copies something else, as a state with a few new entries, does not count. Neither does a single
+    iteration: a program may load the state that it has just saved.
+    """
+    timeline, calls = survey.timeline, defaultdict[int, list[_CopyOntoItself | None]](list)
+    for record, one in _copies(survey):
+        yield None
+        calls[record.created.stack].append(one if one is not None and not one.writes else None)
+    for stack, copies in calls.items():
+        vain = [one.record for one in copies if one is not None]
+        seqs: defaultdict[int, list[int]] = defaultdict(list)
+        for record in vain:
+            seqs[timeline.iteration_at(record.seq).index].append(record.seq)
+        if not stack or len(vain) < len(copies) or len(seqs) < _FEWEST_VAIN:
+            continue
+        if not any(_is_written_otherwise(survey, each[0], each[-1]) for each in seqs.values()):
+            yield _in_vain_finding(survey, vain, len(seqs))
+
+
+def _is_written_otherwise(survey: Survey, first: int, last: int) -> bool:
+    """Return whether a call that copies from one event to another also writes numbers of an unknown origin.
+
+    Copies from tensors that are no part of the graph are recorded as writes of the parameter itself.
+    """
+    events: list[Event] = [survey.timeline.event(seq) for seq in range(first, last)]
+    for seqs in (range(first - 1, 0, -1), range(last + 1, survey.end + 1)):
+        following = (survey.timeline.event(seq) for seq in seqs)
+        events += takewhile(lambda event: isinstance(event, NodeCreated | NodeFreed | StorageWritten), following)
+    writers = (survey.nodes.get(event.node) for event in events if isinstance(event, StorageWritten))
+    return any(writer is not None and writer.created.kind != "op" for writer in writers)
+
+
+_FEWEST_VAIN = 2
+"""The fewest iterations in which a call copies tensors onto themselves."""
+
+
+def _copies(survey: Survey) -> Iterator[tuple[NodeRecord, _CopyOntoItself | None]]:
+    """Yield each copy of a tensor to another, with what is known of it if both are the same memory."""
+    # By storage and line: versions that copies made there. Parameters that share memory are restored several times.
+    copied: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    for record in survey.ops("copy"):
+        output = record.created.outputs[0]
+        versions = copied[output.storage, _place_of(survey, record)]
+        versions.append(output.version)
+        pair = [survey.nodes.get(node) for node, _ in record.created.inputs]
+        if len(pair) != 2 or pair[0] is None or pair[1] is None:
+            yield record, None
+            continue
+        target, source = pair[0], pair[1]
+        if _memory_of(target) is None or _memory_of(target) != _memory_of(source):
+            yield record, None
+            continue
+        made = dict(source.created.attrs).get("made_at_version", source.created.outputs[0].version)
+        if source is target:
+            made = output.version - 1
+        if isinstance(made, int):
+            writes = output.version - 1 - made - sum(made < one < output.version for one in versions)
+            is_known = writes > 0 and _is_written_through(survey, source, record)
+            yield record, None if is_known else _CopyOntoItself(record, source, max(writes, 0))
+
+
+def _is_written_through(survey: Survey, source: NodeRecord, record: NodeRecord) -> bool:
+    """Return whether an operation before a copy wrote to the memory of its source through the source itself."""
+    users = (survey.nodes[user] for user in survey.timeline.nodes.users(source.node) if user in survey.nodes)
+    memory = source.created.outputs[0].storage
+    return any(
+        user.created.inputs[0][0] == source.node
+        and user.created.outputs[0].storage == memory
+        and user.created.outputs[0].version > source.created.outputs[0].version
+        for user in users
+        if user.seq < record.seq and user.created.outputs
+    )
+
+
+def _in_vain_finding(survey: Survey, copies: Sequence[NodeRecord], iterations: int) -> Finding:
+    timeline, first = survey.timeline, copies[0]
+    owners = list(dict.fromkeys(_owner_of(survey, record) for record in copies))
+    more = f" and {len(owners) - 1} more are copied onto themselves" if len(owners) > 1 else " is copied onto itself"
+    text = titled(f"{{}}{more} in {iterations} iterations", label(timeline, owners[0]))
+    memory = f"source and destination are the same memory: {len(copies):,} copies changed nothing"
+    part = Finding("write", memory, first.seq, owners[0])
+    pairs = (one for frame in timeline.stack(first.created.stack) if (one := model_twice(timeline, frame)) is not None)
+    pair = next(pairs, None)
+    at = pair.at if pair is not None else survey.at(first)
+    numbers = (Number("copies", len(copies)), Number("iterations", iterations))
+    source, edit = "", None
+    if pair is not None:
+        source = _other_model(survey, owners, pair.name)
+        edit = pair.replaced(source) if source else None
+        fix = f"copy the model that is trained, and not {pair.name} itself"
+        fix = edit.new.splitlines()[pair.at.line - edit.line].strip() if edit is not None else fix
+    else:
+        target, *others = receiver(timeline, at, "load_state_dict"), receiver(timeline, at, "state_dict")
+        fix = "make one of the two models a copy: copy.deepcopy(model)"
+        if target and others[0]:
+            fix = f"{target} and {others[0]} are one model: make one of them a copy.deepcopy() of the other"
+    return Finding("copied-onto-itself", text, first.seq, owners[0], (part,), fix, at, numbers, edit=edit)
+
+
+def _owner_of(survey: Survey, record: NodeRecord) -> int:
+    """Return the tensor whose memory a copy writes to, not a view of it."""
+    node = record.created.inputs[0][0]
+    while (one := survey.nodes.get(node)) is not None and one.op in ("data", "detach") and one.created.inputs:
+        node = one.created.inputs[0][0]
+    return node
+
+
+def _other_model(survey: Survey, owners: Sequence[int], name: str) -> str:
+    """Return the only trained model whose parameters have the names and shapes of others, as the program calls it.
+
+    `name` is what the program calls the model of the others: ``self.target``. Both must be attributes of one object.
+    """
+    timeline = survey.timeline
+    paths, last = [timeline.info(node).name for node in owners], name.rpartition(".")[2]
+    before = name.removesuffix(last)
+    prefixes = {path[: place + len(last)] for path in paths if (place := f".{path}.".find(f".{last}.")) >= 0}
+    if len(prefixes) != 1 or not all(path.startswith(f"{next(iter(prefixes))}.") for path in paths):
+        return ""
+    (prefix,) = prefixes
+    outer = prefix.removesuffix(last)
+    shapes = {(path.removeprefix(prefix), survey.nodes[node].shape) for path, node in zip(paths, owners, strict=True)}
+    others: defaultdict[str, set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
+    for node in survey.optimized - {*owners}:
+        path = timeline.info(node).name
+        if path.startswith(outer):
+            model = path.removeprefix(outer).partition(".")[0]
+            others[model].add((path.removeprefix(outer + model), survey.nodes[node].shape))
+    alike = [model for model, parameters in others.items() if parameters and parameters <= shapes]
+    return f"{before}{alike[0]}" if len(alike) == 1 and alike[0].isidentifier() else ""
+
+
+def _place_of(survey: Survey, record: NodeRecord) -> str:
+    at = survey.at(record)
+    return file_line(at.path, at.line) if at is not None else "the program"
+
+
+def _memory_of(record: NodeRecord) -> tuple[int, int, tuple[int, ...]] | None:
+    """Return the storage, the offset and the shape of a tensor."""
+    output = next(iter(record.created.outputs), None)
+    return (output.storage, output.offset, record.shape) if output is not None and output.storage else None

@@ -1,0 +1,146 @@
+"""One parameter that several modules use, and weights that begin as one parameter and are trained apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from gviz.explain.display_names import innermost, label, titled
+from gviz.explain.edit import (
+    made_separately,
+)
+from gviz.explain.finding import Finding
+from gviz.explain.program_source import (
+    repeated_list,
+)
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
+from gviz.values.number_text import times_text
+from gviz.values.plain_text import shown
+from gviz.values.value import Value
+
+
+def _numbers(value: Value | None) -> tuple[object, ...] | None:
+    """Return the numbers without the shape: a storage and the parameter in it may differ in shape."""
+    return None if value is None else (value.data, value.stats, value.blob)
+
+
+def shared(survey: Survey) -> Iterator[Finding | None]:
+    """Yield parameters that two modules of one kind use in one call of a model.
+
+    They may be tied on purpose, or because a reference was copied. A module that the program also calls directly, not
+    through the model, has another path there. A module that a list contains several times, as in ``[layer] * 3``, is
+    found by the paths of its parameters.
+    """
+    timeline = survey.timeline
+    repeated: defaultdict[tuple[str, ...], list[NodeRecord]] = defaultdict(list)
+    for record in survey.nodes.values():
+        if record.created.kind != "parameter":
+            continue
+        yield None
+        info = timeline.info(record.node)
+        if names := _sharing(survey, record.node):
+            text = titled(f"{{}} is one parameter in {len(names)} modules", label(timeline, record.node))
+            part = Finding("modules", f"they share it: {_listed(names)}", record.seq, record.node)
+            yield Finding("shared", text, record.seq, record.node, (part,), _ANEW, innermost(info), suspected=True)
+        elif names := _places((info.name, *info.also)):
+            repeated[tuple(names)].append(record)
+    for places, parameters in repeated.items():
+        yield _repeated_finding(survey, places, parameters)
+
+
+_ANEW = "if they should differ, create each module separately, or use copy.deepcopy(layer)"
+
+
+def _repeated_finding(survey: Survey, names: Sequence[str], parameters: Sequence[NodeRecord]) -> Finding:
+    """Return the finding about a module that a list contains several times, at the line that created the module."""
+    timeline, first = survey.timeline, parameters[0]
+    which = "{} belongs" if len(parameters) == 1 else f"{{}} and {len(parameters) - 1} more belong"
+    where = f"its places: {_listed(names)}"
+    part = Finding("modules", where, first.seq, first.node)
+    kind = next((scope.kind for scope in survey.scopes.values() if f".{scope.name}".endswith(f".{names[0]}")), "")
+    frames = _common_frames([timeline.info(record.node).frames for record in parameters])
+    inside = [place for place, frame in enumerate(frames) if kind and frame.function == f"{kind}.__init__"]
+    at = next(iter(frames[max(inside, default=-1) + 1 :]), innermost(timeline.info(first.node)))
+    text = titled(f"{which} to one module that a list contains {times_text(len(names))}", label(timeline, first.node))
+    attribute = next((word for word in reversed(names[0].split(".")) if not word.isdecimal()), "")
+    repeated = repeated_list(timeline, at, attribute)
+    edit = made_separately(timeline, repeated) if repeated is not None else None
+    return Finding("shared", text, first.seq, first.node, (part,), _ANEW, repeated or at, suspected=True, edit=edit)
+
+
+def _common_frames(stacks: Sequence[tuple[Frame, ...]]) -> list[Frame]:
+    """Return the outermost frames that all call stacks share, the innermost of them first."""
+    common = takewhile(lambda frames: len({*frames}) == 1, zip(*map(reversed, stacks), strict=False))
+    return [frames[0] for frames in common][::-1]
+
+
+def _sharing(survey: Survey, parameter: int) -> list[str]:
+    """Return the modules of one kind that use a parameter in one call of a model; empty if there is only one."""
+    users = [
+        survey.nodes[node] for node in survey.timeline.nodes.users_by_node.get(parameter, ()) if node in survey.nodes
+    ]
+    places: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+    for user in users:
+        scope = survey.scopes.get(user.created.scope)
+        if scope is not None:
+            places[scope.kind, survey.outermost(scope.scope)].add(scope.name)
+    return next((sorted(names) for names in places.values() if len(names) > 1), [])
+
+
+def _places(paths: Sequence[str]) -> list[str]:
+    """Return the modules of a list that have a parameter with these paths, if the paths differ in only one index."""
+    first, *others = (path.split(".") for path in paths)
+    for at, part in enumerate(first):
+        if part.isdecimal():
+            same = [other for other in others if [*other[:at], part, *other[at + 1 :]] == first]
+            indices = [other[at] for other in same if other[at].isdecimal()]
+            if indices:
+                return [".".join([*first[:at], index]) for index in (part, *indices)]
+    return []
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(shown, names[:4]))
+
+
+# Two parameters that begin as one: an embedding and the layer over its words, no longer tied
+
+_FEWEST = 8
+"""Two parameters with at least this number of equal elements are not equal by accident."""
+
+
+def untied(survey: Survey) -> Iterator[Finding | None]:
+    """Yield weights that begin as a copy of an embedding's weight, but are trained separately.
+
+    They were tied once: ``load_state_dict(assign=True)``, ``deepcopy`` of one of two modules and ``.to()`` of a copy
+    break the tie.
+    """
+    timeline = survey.timeline
+    added = {event.node for _, event in survey.accumulated}
+    words = {
+        next(survey.sources(record)).node for record in survey.ops("embedding") if record.created.inputs[0][0] in added
+    }
+    for record in map(survey.nodes.get, added & survey.optimized if words else ()):
+        yield None
+        if record is None or record.created.kind != "parameter" or record.node in words or not _is_varied(record.value):
+            continue
+        twin = next((node for node in words if _numbers(survey.nodes[node].value) == _numbers(record.value)), 0)
+        same = twin and survey.nodes[twin].shape == record.shape and twin in survey.optimized
+        if not same:
+            continue
+        names = label(timeline, record.node), label(timeline, twin)
+        text = titled("{} begins as a copy of {}, but is trained separately", *names)
+        size = f"all of its {record.value.size if record.value is not None else 0:,} elements are equal at the start"
+        part = Finding("first", size, record.seq, record.node)
+        fix = "tie them again after the copy: output.weight = embedding.weight, before you create the optimizer"
+        places = [innermost(timeline.info(node)) for node in (record.node, twin)]
+        at = max((one for one in places if one is not None), key=lambda one: one.line, default=None)  # the copy
+        yield Finding("untied", text, record.seq, record.node, (part,), fix, at)
+
+
+def _is_varied(value: Value | None) -> bool:
+    """Return whether a value has enough different elements that another one is not equal to it by accident."""
+    stats = value.statistics() if value is not None else None
+    return value is not None and value.size >= _FEWEST and stats is not None and stats.min < stats.max

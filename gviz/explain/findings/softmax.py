@@ -1,0 +1,394 @@
+"""Softmax of the wrong thing: of probabilities, over one element or another dimension, masked after it, or missing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.edit import (
+    Edit,
+    renamed_call,
+    with_argument,
+    with_keyword,
+    without_call,
+)
+from gviz.explain.finding import Finding
+from gviz.explain.findings.group_softmax import softmax_of_other_groups
+from gviz.explain.operation_sets import (
+    DROPOUTS,
+    RESHAPING,
+    SAME_NUMBERS,
+    SOFTMAXES,
+    WEIGHTED_SUMS,
+)
+from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
+from gviz.values.number_text import number, shape_text
+
+# A softmax of a softmax: cross_entropy takes logits
+
+_TWICE = {
+    "log_softmax": {*SOFTMAXES, "sigmoid"},
+    "softmax": SOFTMAXES,
+    "binary_cross_entropy_with_logits": {"sigmoid", "softmax"},
+}
+"""The operation -> the operations that must not make its input."""
+
+
+def softmax_twice(survey: Survey) -> Iterator[Finding]:
+    """Yield operations that take logits and got probabilities."""
+    timeline = survey.timeline
+    for record in survey.ops(*_TWICE):
+        first = next(survey.sources(record), None)
+        before = survey.unwrapped(first) if first is not None else None
+        if before is None or before.op not in _TWICE[record.op]:
+            continue
+        if record.op == before.op == "log_softmax":  # the second log_softmax changes nothing
+            continue
+        names = label(timeline, record.node), label(timeline, before.node)
+        text = titled("{} takes logits, but gets {}", *names)
+        first_at = innermost(timeline.info(before.node))
+        part = Finding(
+            "first", f"{label_at(timeline, before.node)} took it first", before.seq, before.node, at=first_at
+        )
+        fix = f"give it the input of that {before.op}: cross_entropy and the losses with logits apply it themselves"
+        at = innermost(timeline.info(record.node))
+        edit = without_call(timeline, survey.at(before), before.op)
+        yield Finding("softmax-twice", text, record.seq, record.node, (part,), fix, at, edit=edit)
+
+
+# nll_loss or ctc_loss of an input that is no log probability of its classes
+
+_LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss", "kl_div")
+_PROBABILITIES = {"softmax", "sigmoid"}
+_ROWS = {"getitem", "index", "index_select", "slice", "clone", "contiguous"}
+_SLACK = 0.01
+"""How far above 0 the logarithm of a probability may be: that of ``log(p + 0.001)`` is."""
+
+
+def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
+    """Yield losses whose input is above 0 somewhere, or sums to one along another dimension than the classes."""
+    for record in survey.ops(*_LOSSES):
+        first = next(survey.sources(record), None)
+        finding = (
+            (_too_great(survey, record, first) or _wrong_dimension(survey, record, first))
+            if first is not None
+            else None
+        )
+        if finding is not None:
+            yield finding
+    yield from _kl_of_probabilities(survey)
+
+
+def _kl_of_probabilities(survey: Survey) -> Iterator[Finding]:
+    """Yield ``kl_div`` whose first argument has probabilities. The operations that it consists of are recorded."""
+    yield from _cross_terms(survey)
+    products = _by_line(survey.ops("mul"))
+    for record in survey.ops("div", "mean", "sum", "sub"):
+        if "log_target" not in dict(record.created.attrs):
+            continue
+        for product in products.get(record.created.stack, ()):
+            if not product.seq < record.seq:
+                continue
+            tracked = [one for one in survey.sources(product) if one.created.requires_grad]
+            is_input = len(tracked) == 1 and not _is_kl_target(survey, tracked[0], record)
+            finding = _too_great(survey, record, tracked[0]) if is_input else None
+            if finding is not None:
+                yield finding
+                break
+
+
+def _is_kl_target(survey: Survey, record: NodeRecord, end: NodeRecord) -> bool:
+    """Return whether a node is the target of the ``kl_div`` that ends with another node: of its ``xlogy``, too."""
+    users = (survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes)
+    return any(user.op == "xlogy" and user.created.stack == end.created.stack for user in users)
+
+
+def _by_line(nodes: Iterable[NodeRecord]) -> dict[int, list[NodeRecord]]:
+    """Return nodes by the call that made them, in order."""
+    lines: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for record in nodes:
+        lines[record.created.stack].append(record)
+    return lines
+
+
+def _cross_terms(survey: Survey) -> Iterator[Finding]:
+    """Yield the same on the built-in engine: ``xlogy(target, target) - target * input``."""
+    of_line = _by_line(survey.nodes.values()) if survey.by_op.get("xlogy") else {}
+    for record in survey.ops("sub"):
+        pair = list(survey.sources(record))[:2]
+        if [one.op for one in pair] != ["xlogy", "mul"]:
+            continue
+        targets = {node for node, _ in pair[0].created.inputs}
+        inputs = [one for one in survey.sources(pair[1]) if one.node not in targets]
+        if len(targets) == len(inputs) == 1 and inputs[0].created.requires_grad:
+            line = of_line[record.created.stack]
+            finding = _too_great(survey, max(line, key=lambda one: one.seq), inputs[0])
+            if finding is not None and not any("log_target" in dict(one.created.attrs) for one in line):
+                yield finding
+
+
+def _too_great(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding | None:
+    stats = first.value.statistics() if first.value is not None else None
+    if stats is None or not stats.max > _SLACK:  # nan: no element is finite
+        return None
+    before, loss = survey.unwrapped(first), label(survey.timeline, record.node)
+    names = loss, label(survey.timeline, before.node)
+    if before.op in _PROBABILITIES:
+        text = titled("{} takes log-probabilities, but {} has probabilities", *names)
+        fix = f"log_softmax in the place of {before.op}{_instead(record, ', or cross_entropy of what went into it')}"
+    else:
+        text = titled("{} takes log-probabilities, but {} has numbers above 0", *names)
+        fix = f"log_softmax before it{_instead(record, ', or cross_entropy, which takes scores as they are')}"
+    most = f"{label_at(survey.timeline, before.node)} reaches {number(stats.max)}, and no such logarithm is above 0"
+    part = Finding("operand", most, first.seq, first.node, at=innermost(survey.timeline.info(before.node)))
+    finding = _log_probability_finding(survey, record, text, part, fix)
+    return replace(finding, edit=renamed_call(survey.timeline, survey.at(before), "softmax", "log_softmax"))
+
+
+def _instead(record: NodeRecord, loss: str) -> str:
+    """Return another loss that takes this input; empty for ctc_loss and kl_div, which have no such alternative."""
+    return "" if record.op in ("ctc_loss", "kl_div") else loss
+
+
+def _wrong_dimension(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding | None:
+    first = _of_rows(survey, first)
+    before = _of_rows(survey, next(survey.sources(first), first)) if first.op == "log" else first
+    rank, dim = len(before.shape), dict(before.created.attrs).get("dim")
+    if record.op in ("ctc_loss", "kl_div") or before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
+        return None
+    classes, dim, timeline = min(1, rank - 1), dim % rank, survey.timeline
+    if dim == classes:
+        return None
+    text = titled(f"{{}} has its classes in dimension {classes}, but gets those of {dim}", label(timeline, record.node))
+    cause = f"{label_at(timeline, before.node)} makes probabilities that add up to 1 along dimension {dim}"
+    at = survey.at(before)
+    part = Finding("operand", cause, before.seq, before.node, at=at)
+    edit = with_keyword(timeline, at, before.op, "dim", str(classes))
+    finding = _log_probability_finding(survey, record, text, part, f"{before.op}(..., dim={classes})")
+    return replace(finding, at=at or finding.at, edit=edit)
+
+
+def _of_rows(survey: Survey, record: NodeRecord) -> NodeRecord:
+    """Return the node whose rows or copy a node is, with the same dimensions."""
+    source = next(survey.sources(record), None) if record.op in _ROWS else None
+    if source is None or len(source.shape) != len(record.shape):
+        return record
+    return _of_rows(survey, source)
+
+
+def _log_probability_finding(survey: Survey, record: NodeRecord, text: str, part: Finding, fix: str) -> Finding:
+    at = innermost(survey.timeline.info(record.node))
+    return Finding("no-log-probabilities", text, record.seq, record.node, (part,), fix, at)
+
+
+# A softmax or a normalization over one element: its result does not depend on it
+
+
+def one_element(survey: Survey) -> Iterator[Finding | None]:
+    """Yield lines whose softmax or normalization is always over one element.
+
+    Attention over a sequence of one key is such a softmax, too. It is left out: its input is a product of two results.
+    One score for each element of a sequence comes from a layer with one output.
+    """
+    lines: defaultdict[tuple[object, ...], list[NodeRecord]] = defaultdict(list)
+    for record in survey.ops(*SOFTMAXES, "native_layer_norm", "native_group_norm", "sub"):
+        yield None
+        if record.created.requires_grad and (record.op != "sub" or len(record.shape) > 1):
+            layer = record.created.inputs[1:] if record.op == "native_group_norm" else ()
+            lines[record.created.stack, record.op, layer].append(record)
+    for each in lines.values():
+        if all(_is_of_one(survey, record) for record in each):
+            yield _one_element_finding(survey, each[0])
+
+
+def _is_of_one(survey: Survey, record: NodeRecord) -> bool:
+    attrs, shape = dict(record.created.attrs), record.shape
+    if record.op == "native_layer_norm":
+        sizes = attrs.get("normalized_shape")
+        return isinstance(sizes, tuple | list) and bool(sizes) and all(size == 1 for size in sizes)
+    if record.op == "native_group_norm":
+        return bool(_groups(record)) and _groups(record) == attrs.get("C") and attrs.get("HxW") == 1
+    if record.op == "sub":  # x - x.mean(1, keepdim=True)
+        pair = [*survey.sources(record)]
+        is_mean = len(pair) == 2 and pair[1].op == "mean" and pair[1].shape == pair[0].shape == shape
+        return is_mean and survey.unwrapped(pair[0]) in map(survey.unwrapped, survey.sources(pair[1]))
+    dim = attrs.get("dim")
+    if not isinstance(dim, int) or len(shape) < 2 or not -len(shape) <= dim < len(shape) or shape[dim] != 1:
+        return False
+    return len(shape) == 2 or (dim % len(shape) == len(shape) - 1 and _is_layer_output(survey, record))
+
+
+def _groups(record: NodeRecord) -> int:
+    """Return the number of groups of a group norm; 0 if it is unknown."""
+    groups = dict(record.created.attrs).get("group")
+    return groups if isinstance(groups, int) else 0
+
+
+def _is_layer_output(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether the input of an operation is the product of data and a parameter."""
+    product = next(iter(survey.sources(record)), None)
+    while product is not None and product.op not in WEIGHTED_SUMS | {"linear"}:
+        if product.op not in SAME_NUMBERS | {"add", "mul", "div"}:
+            return False
+        product = next(iter(survey.sources(product)), None)
+    leaves = map(survey.unwrapped, survey.sources(product)) if product is not None else ()
+    return any(leaf.created.kind != "op" and leaf.created.requires_grad for leaf in leaves)
+
+
+def _one_element_finding(survey: Survey, record: NodeRecord) -> Finding:
+    timeline, (always, fix) = survey.timeline, _OF_ONE[record.op]
+    at, edit = innermost(timeline.info(record.node)), None
+    competing = [dim for dim, size in enumerate(record.shape) if dim and size > 1]
+    if record.op in SOFTMAXES and len(record.shape) > 2 and len(competing) == 1:
+        dim = competing[0]
+        fix = f"the dimension over which the scores compete: dim={dim}, of size {record.shape[dim]}"
+        edit = with_keyword(timeline, at, record.op, "dim", f"{dim}")
+    text = titled(f"{{}} is over one element each: its result is always {always}", label(timeline, record.node))
+    groups = _groups(record)
+    counted = f", and {groups} group{'s' * (groups != 1)} of 1 channel" * bool(groups)
+    shape = f"it has the shape {shape_text(record.shape)}{counted}: what goes in does not matter, and gets no gradient"
+    part = Finding("size", shape, record.seq, record.node)
+    if groups > 1:
+        fewer = _fewer_groups(groups)
+        fix = f"{fewer} group{'s' * (fewer != 1)} of {groups // fewer} channels, or normalize before the pooling"
+        at, edit = _with_groups(survey, record, fewer)
+    return Finding("one-element", text, record.seq, record.node, (part,), fix, at, edit=edit)
+
+
+_CHANNELS = 4
+"""The least channels of a group that a fix proposes: their mean and deviation still leave something to learn."""
+
+
+def _fewer_groups(channels: int) -> int:
+    """Return the most groups, with equal numbers of channels, that are not too small."""
+    return max((groups for groups in range(1, channels // _CHANNELS + 1) if channels % groups == 0), default=1)
+
+
+def _layer_line(survey: Survey, record: NodeRecord) -> Frame | None:
+    """Return the line that made the layer of a normalization, if it has a weight."""
+    weight = next((one for one in survey.sources(record) if one.created.kind == "parameter"), None)
+    return survey.at(weight) if weight is not None else None
+
+
+def _with_groups(survey: Survey, record: NodeRecord, groups: int) -> tuple[Frame | None, Edit | None]:
+    """Return the line that gives a normalization its number of groups, and the edit that gives it another one."""
+    timeline, at = survey.timeline, innermost(survey.timeline.info(record.node))
+    layer = _layer_line(survey, record)
+    alike = [one for one in survey.ops("native_group_norm") if layer is not None and _layer_line(survey, one) == layer]
+    if all(_is_of_one(survey, one) and _groups(one) == _groups(record) for one in alike):
+        edit = with_argument(timeline, layer, "GroupNorm", 0, "num_groups", str(groups))
+        if edit is not None:
+            return layer, edit
+    return at, with_argument(timeline, at, "group_norm", 1, "num_groups", str(groups))
+
+
+_OF_ONE = {
+    "softmax": ("1", "sigmoid for a single score, or a column for each class"),
+    "log_softmax": ("0", "binary_cross_entropy_with_logits for a single score, or a column for each class"),
+    "native_layer_norm": ("its bias", "normalize over more elements, or leave the normalization out"),
+    "native_group_norm": ("its bias", "normalize over more elements, or leave the normalization out"),
+    "sub": ("0", "the mean over a dimension of more elements"),
+}
+"""By operation: what it gives for one element, and what to write instead."""
+
+
+# A softmax whose rows were masked afterwards: they no longer add up to one
+
+
+def masked_after_softmax(survey: Survey) -> Iterator[Finding | None]:
+    """Yield products of a softmax and a mask of zeros and ones that serve as weights, with rows below one."""
+    for record in survey.ops("mul", "masked_fill", "where"):
+        yield None
+        sources = list(survey.sources(record))
+        softmax = next((one for one in map(survey.unwrapped, sources) if one.op == "softmax"), None)
+        if softmax is None or softmax.shape != record.shape or not record.created.requires_grad:
+            continue
+        masks = [one for one in sources if not one.created.requires_grad]
+        if masks and _weights(survey, record) and (lost := _lost_weight(survey, softmax, record)):
+            yield _masked_finding(survey, softmax, record, lost)
+
+
+def _weights(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a node is a factor of a matrix product, as attention weights are, not divided by its sum."""
+    users = [survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes]
+    if any(user.op in ("sum", "div", "norm", "softmax") for user in users):
+        return False
+    return any(user.op in WEIGHTED_SUMS or (user.op in RESHAPING and _weights(survey, user)) for user in users)
+
+
+def _lost_weight(survey: Survey, softmax: NodeRecord, record: NodeRecord) -> str:
+    """Return ``8 of 10 rows add up to 0.2 .. 0.81``; empty if all rows add up to one, or are masked as a whole."""
+    array = survey.timeline.array(record.value) if record.value is not None else None
+    before = survey.timeline.array(softmax.value) if softmax.value is not None else None
+    dim = dict(softmax.created.attrs).get("dim")
+    if array is None or before is None or array.shape != before.shape or not isinstance(dim, int):
+        return ""
+    kept = (array == 0) | np.isclose(array, before, rtol=1e-3, atol=1e-6)
+    sums = array.sum(axis=dim)
+    below = sums[(sums > 0) & (sums < 0.99)]
+    if not below.size or not kept.all():
+        return ""
+    low, high = (number(float(each)) for each in (below.min(), below.max()))
+    return f"{below.size} of {sums.size} rows add up to {low if low == high else f'{low} .. {high}'}, not to 1"
+
+
+def _masked_finding(survey: Survey, softmax: NodeRecord, record: NodeRecord, lost: str) -> Finding:
+    timeline = survey.timeline
+    names = label(timeline, record.node), label(timeline, softmax.node)
+    text = titled("{} masks the weights of {} after the softmax", *names)
+    part = Finding("sum", lost, record.seq, record.node)
+    fix = "mask the scores before it: scores.masked_fill(~mask, -inf), or divide each row by its sum"
+    return Finding(
+        "masked-after-softmax", text, record.seq, record.node, (part,), fix, innermost(timeline.info(record.node))
+    )
+
+
+# A softmax over another dimension than the one over which its weights are summed
+
+
+def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:
+    """Yield a softmax that is the left factor of a matrix product, and does not add up to one along its rows.
+
+    A product sums over the last dimension of its left factor. Weights that are divided or transposed before it are
+    left out. The same of groups of rows is `softmax_of_other_groups`.
+    """
+    yield from softmax_of_other_groups(survey)
+    seen = set[int]()
+    for record in survey.ops("softmax"):
+        yield None
+        dim, rank = dict(record.created.attrs).get("dim"), len(record.shape)
+        if not isinstance(dim, int) or rank < 2 or dim % rank == rank - 1 or record.created.stack in seen:
+            continue
+        if record.shape[-1] < 2 or (product := _left_of_product(survey, record)) is None:
+            continue
+        seen.add(record.created.stack)
+        timeline = survey.timeline
+        text = titled(
+            "{} sums to 1 over dim {}, but its product sums over the last", label(timeline, record.node), f"{dim}"
+        )
+        part = Finding("used", f"{label_at(timeline, product.node)} is that product", product.seq, product.node)
+        at = survey.at(record)
+        fix = "softmax over the dimension of what is attended to: dim=-1"
+        edit = with_keyword(timeline, at, "softmax", "dim", "-1")
+        yield Finding("softmax-dim", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
+
+
+def _left_of_product(survey: Survey, record: NodeRecord) -> NodeRecord | None:
+    """Return the matrix product whose left factor is this node, at once or after a dropout or a change of its batch."""
+    for node in survey.timeline.nodes.users(record.node):
+        user = survey.nodes.get(node)
+        if user is None or not user.created.inputs or user.created.inputs[0][0] != record.node:
+            continue
+        if user.op in ("matmul", "bmm", "mm"):
+            return user
+        keeps_rows = user.op in DROPOUTS or user.op in {*RESHAPING, "expand", "mul"}
+        if keeps_rows and user.shape[-2:] == record.shape[-2:]:
+            product = _left_of_product(survey, user)
+            if product is not None:
+                return product
+    return None
