@@ -24,14 +24,14 @@ MAY_IMPORT = {
     "emit": BOTTOM | {"events"},
     "query_syntax": BOTTOM | {"events"},
     "model_names": BOTTOM | {"emit", "events"},
-    "loaded_keys": BOTTOM | {"emit", "events"},
+    "state_dict_load": BOTTOM | {"emit", "events"},
     "result_tensors": BOTTOM | {"events"},
-    "engine": BOTTOM | {"emit", "events", "loaded_keys", "model_names", "result_tensors"},
-    "adapters": BOTTOM | {"emit", "events", "loaded_keys", "model_names", "result_tensors"},
+    "engine": BOTTOM | {"emit", "events", "state_dict_load", "model_names", "result_tensors"},
+    "adapters": BOTTOM | {"emit", "events", "state_dict_load", "model_names", "result_tensors"},
     "trace": BOTTOM | {"emit", "events", "result_tensors", "query_syntax", "version"},
     "query": BOTTOM | {"events", "trace", "query_syntax"},
     "explain": BOTTOM
-    | {"compare", "events", "loaded_keys", "rerun", "result_tensors", "trace", "query_syntax", "query"},
+    | {"compare", "events", "state_dict_load", "rerun", "result_tensors", "trace", "query_syntax", "query"},
     "compare": BOTTOM | {"trace", "events"},
     "rerun": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
@@ -80,17 +80,17 @@ INSIDE = {
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_process""",
     "render": """
-        theme comparison_text boxes.tensors boxes.fold boxes.data_preparation boxes.links graphviz.process curve
-        layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row
-        boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles boxes.details
+        theme comparison_text boxes.tensor_pictures boxes.fold boxes.data_preparation boxes.edges graphviz.process curve
+        layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.box_row
+        boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles boxes.detail_rows
         layout.columns cells.canvas boxes.selection boxes.repeats boxes.function_calls boxes.graph_views
-        boxes.collapsed_parts boxes.box_size layout.routing boxes.structure boxes.node_rows boxes.state_words
+        boxes.collapsed_parts boxes.box_size layout.routing boxes.graph_structure boxes.node_rows boxes.state_words
         boxes.module_boxes boxes.edge_content boxes.box_content scene figure legend page.changes
         cells.viewport graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level
         picture_content
         page.document forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry
         forms.series forms.svg forms.png_and_pdf page.views page.page_data forms.gif forms.animation file_formats""",
-    "source": "site syntax saved_names object_names",
+    "source": "site parsing saved_names object_names",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines values
@@ -101,14 +101,15 @@ INSIDE = {
         rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
         child""",
     "cli": """
-        lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_name
-        commands.keys progress picture_files recordings commands.info argument_order rank_report program_run debugger
+        lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
+        commands.keys progress picture_files recording_input commands.info argument_order rank_report program_run
+        debugger
         commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
         commands.export
         commands.demo viewer commands.run commands.graphify commands.gradcheck commands.show commands.check
         commands.why commands.explain""",
     "api": """
-        moment_argument output_files export_options module_recording drawable debug questions targets make_dot show
+        moment_argument output_files export_options module_recording drawable debug questions picture_path make_dot show
         export""",
     "query": "moment_words name_lookup node_lookup expressions moment_lookup",
     "compare": "compared_iteration tolerance source_changes alignment recording_comparison ranks",
@@ -117,7 +118,7 @@ INSIDE = {
         change_parser branch branch_recording inputs custom_function forward intermediates iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        program_source discarded_statement edit finding node_question operation_sets formula grad_history
+        program_text discarded_statement edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times module_costs
@@ -171,7 +172,7 @@ INSIDE = {
         language.other_debuggers commands._paths commands.breakpoint_commands commands.compare commands.expressions
         commands.external_programs commands.graph_view commands.info_pages commands.session_file commands.source_listing
         commands.inspection commands.what_if commands.export_copy commands.table live_session language.parser
-        language.command_lines language.completion line_mode live_line_mode widgets._graph_drawings
+        language.command_input language.completion line_mode live_line_mode widgets._graph_drawings
         widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel widgets.graph_canvas
         widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel screens.screen_context
         screens.palette screens.panel_stack screens.graph_reading screens.prompt_control screens.key_actions

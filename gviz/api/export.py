@@ -13,7 +13,7 @@ from gviz.api import drawable, output_files
 from gviz.api.export_options import Look, Manner, MomentOptions, Region, Shade, part_around, span
 from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
-from gviz.api.targets import is_series, kind_of, numbered, refuse
+from gviz.api.picture_path import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
 from gviz.explain.module_costs import CostKind
 from gviz.render.boxes.graph_options import Density, Level, Tensors

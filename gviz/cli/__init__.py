@@ -4,7 +4,7 @@ Read first, in this order:
 
 1. `main.py`: finds the command, runs it, and turns whatever ends it into lines and an exit code.
 2. `program_run.py`: SCRIPT and its arguments become a recorded run in a process of its own, and its trace.
-3. `recordings.py`: the traces that a command reads, one or those of all ranks.
+3. `recording_input.py`: the traces that a command reads, one or those of all ranks.
 
 The walk of ``gviz check train.py``: `main.py` imports only `commands/check.py`, for start-up. Its options come from
 `options.py` and `recording_options.py`; `argument_order.py` splits gviz's arguments from the script's. `program_run.py`

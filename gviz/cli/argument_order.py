@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from gviz.cli import shell_quoting, streams
-from gviz.cli.recordings import holds_traces
+from gviz.cli.recording_input import holds_traces
 from gviz.errors import GvizError
 from gviz.values.plain_text import shown
 

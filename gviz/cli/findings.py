@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.cli import recordings, streams
+from gviz.cli import recording_input, streams
 from gviz.values.plain_text import file_line, shown
 
 if TYPE_CHECKING:
     from gviz.cli.program_run import Program
-    from gviz.cli.recordings import Recordings
+    from gviz.cli.recording_input import Recordings
     from gviz.explain.check import RankFinding
     from gviz.explain.finding import Finding
     from gviz.trace.timeline import Timeline
@@ -26,7 +26,7 @@ def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, w
     If none is grave enough for the check to fail, the line with the counts names the option that decides it.
     """
     from gviz.explain.finding import edit_of, lines, short_lines
-    from gviz.explain.program_source import underlined
+    from gviz.explain.program_text import underlined
 
     timelines = list(inputs.timelines)
     for remark in inputs.remarks:
@@ -104,7 +104,7 @@ def as_data(format: str, inputs: Recordings, rank_findings: list[RankFinding]) -
     from gviz.cli import json_form, sarif
 
     if format == "sarif":
-        from gviz.explain.program_source import line_text
+        from gviz.explain.program_text import line_text
 
         timelines = list(inputs.timelines)
         return sarif.text(
@@ -156,7 +156,7 @@ def print_answer(inputs: Recordings, place: str | None, at: str | None, format: 
         findings = answer(timeline, place, at)
         return {"finding": findings[0] if findings else None, "findings": findings}
 
-    recordings.print_answers(
+    recording_input.print_answers(
         inputs, format, lambda timeline: answer_lines(answer(timeline, place, at), whole=whole), data
     )
     for missing in dict.fromkeys(timeline.missing for timeline in inputs.timelines if timeline.missing):

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 import click
 
 from gviz.api import output_files
-from gviz.cli import argument_order, recording_options, recordings, shell_quoting, signals, streams
+from gviz.cli import argument_order, recording_input, recording_options, shell_quoting, signals, streams
 from gviz.cli.progress import Progress
-from gviz.cli.recordings import holds_traces
+from gviz.cli.recording_input import holds_traces
 from gviz.cli.signals import SignalExitCode, SignalForwarder
-from gviz.cli.trace_name import TraceName
+from gviz.cli.trace_path import TraceName
 from gviz.errors import GvizError
 from gviz.program import rank_names, torch_alias
 from gviz.program.recording_request import WHOLE, Engine, Keeping, Order, start
@@ -33,7 +33,7 @@ from gviz.tui import terminal
 from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
-    from gviz.cli.recordings import Recordings
+    from gviz.cli.recording_input import Recordings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -278,7 +278,7 @@ def recorded(program: Program) -> Iterator[Recordings]:
 
     Raises GvizError if they have neither a tensor operation nor an error.
     """
-    with trace_of(program) as trace, recordings.opened(trace) as inputs:
+    with trace_of(program) as trace, recording_input.opened(trace) as inputs:
         if not any(timeline.nodes or timeline.failures for timeline in inputs.timelines):
             raise GvizError(
                 "no tensor operation was recorded, so there is nothing to report",

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gviz.cli.recordings import Recordings
+    from gviz.cli.recording_input import Recordings
     from gviz.compare.ranks import Divergence
 
 ROWS = 30

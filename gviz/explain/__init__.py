@@ -13,7 +13,7 @@ Read first:
 The findings are in `findings/`, by the symptom that a user sees: no gradient, zero, nan, an error, the loss, the loop.
 They share `outgoing_gradients` (what a backward rule sends, with numbers), `contributions` (what arrived, and the sum),
 `computation` (how a value was computed), `display_names` (names of nodes), `tracking`, `parameter_updates`,
-`grad_history` and `program_source`. `node_facts` and `event_description` use the same modules for the debugger.
+`grad_history` and `program_text`. `node_facts` and `event_description` use the same modules for the debugger.
 
 A walk: ``gviz why x.grad`` reaches `question.answer` with the text ``x.grad``. `gviz.query` finds the node ``#1 x`` and
 the aspect ``grad``. `why` asks `node_question`, which looks at the state of ``#1`` and returns the topic ``gradient``.

@@ -22,7 +22,7 @@ from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import idle_parameters, steps_by
 from gviz.explain.program_errors import all_failures
-from gviz.explain.program_source import line_text
+from gviz.explain.program_text import line_text
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import why, why_failure

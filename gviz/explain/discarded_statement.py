@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
     FUNCTION_NODES,
     ProgramText,
     Statement,

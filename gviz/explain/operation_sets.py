@@ -5,7 +5,7 @@ An operation that is not in this table is explained only by its formula and rule
 
 from __future__ import annotations
 
-from gviz.source.syntax import ARITHMETIC
+from gviz.source.parsing import ARITHMETIC
 
 DROPOUTS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d", "native_dropout"})
 

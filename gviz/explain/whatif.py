@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from math import isnan, nan
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from gviz.explain.display_names import label, symbol
 from gviz.query.expressions import Evaluator
 from gviz.query_syntax import place as places
 from gviz.rerun.change_parser import parse_change, parse_target
+from gviz.source import parsing
 from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
@@ -108,8 +110,6 @@ def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
 def untraced_number_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
     """Yield that numbers outside of tensors stay as recorded, if a file that made the nodes takes some out."""
-    from gviz.explain.program_source import reads_tensors
-
     infos = [timeline.info(node) for node in timeline.nodes.of(iteration)]
     paths = {frame.path for info in infos for frame in info.frames}
     names = {info.name.rpartition(".")[2] for info in infos if info.name}
@@ -268,3 +268,62 @@ def _require_one_number(timeline: Timeline, iteration: Iteration, shows: Sequenc
     for text in shows:
         if evaluator.elements(text, iteration.end) > 1:
             raise GvizError(f"{text} is more than one number", hint=f"({text}).sum() is one", exit_code=2)
+
+
+# What the text of the program says
+
+
+# Where the program takes numbers out of tensors, or branches by a tensor
+
+_METHODS = frozenset({"argmax", "argmin", "argsort", "item", "numpy", "tolist"})
+_FUNCTIONS = frozenset({"asarray", "bool", "float", "index", "int"})
+
+
+def reads_tensors(source: str, names: Container[str]) -> bool:
+    """Return whether it may: by ``.item()``, ``float``, ``if loss:``, ``range(n)``; `names` are those of tensors.
+
+    A branch by a comparison is an operation, and needs no guess. True for a text that is not valid Python.
+    """
+    try:
+        tree = parsing.program(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    return any(_takes_out(node) or _is_read(node, names) for node in ast.walk(tree))
+
+
+def _takes_out(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _METHODS | {"asarray", "index"}
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _FUNCTIONS
+    return False
+
+
+def _is_read(node: ast.AST, names: Container[str]) -> bool:
+    return any(_names_one(test, names) for test in _truths(node))
+
+
+def _truths(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the expressions whose truth a program tests, or up to which it counts."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test) | ast.IfExp(test=test):
+            yield test
+        case ast.UnaryOp(op=ast.Not(), operand=test) | ast.Match(subject=test):
+            yield test
+        case ast.BoolOp(values=tests) | ast.comprehension(ifs=tests):
+            yield from tests
+        case ast.Call(func=ast.Name(id="range"), args=tests):
+            yield from tests
+
+
+def _names_one(test: ast.expr, names: Container[str]) -> bool:
+    """Return whether a test that is no comparison is of one of the tensors."""
+    match test:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name in names
+        case ast.Call(func=ast.Attribute(value=value)) | ast.Subscript(value=value):
+            return _names_one(value, names)
+        case ast.BinOp(left=left, right=right):
+            return _names_one(left, names) or _names_one(right, names)
+    return False

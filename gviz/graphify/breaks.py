@@ -10,7 +10,7 @@ from gviz.events import Event, NodeCreated, Warned
 from gviz.graphify.break_recorder import CATEGORY
 from gviz.graphify.construct import Advice, Construct, Kind, construct
 from gviz.graphify.rewrite import advice
-from gviz.source import syntax
+from gviz.source import parsing
 from gviz.source.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
@@ -61,7 +61,7 @@ def _is_inside(frames: tuple[Frame, ...], function: str) -> bool:
 def _parsed(source: str | None) -> ast.Module | None:
     """Parse the program; it is never run."""
     try:
-        return None if source is None else syntax.program(source)
+        return None if source is None else parsing.program(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -21,7 +21,7 @@ from gviz.query_syntax import expression_operations
 from gviz.query_syntax.expression_operations import FUNCTIONS, GROWING, OF_NUMPY, OPERATORS
 from gviz.query_syntax.resource_limits import STEP, Budget, TooMuch, is_small
 from gviz.query_syntax.tensor_spelling import FACTS, METHODS, as_written, node_of
-from gviz.source import syntax
+from gviz.source import parsing
 
 LONGEST = 1000
 """The most characters of an expression."""
@@ -88,7 +88,7 @@ def check_length(text: str) -> str:
 def parsed(text: str) -> ast.Expression:
     """Parse an expression. Raises `RefusedExpression` with the reason if it is not one."""
     try:
-        tree = syntax.expression(check_length(text))
+        tree = parsing.expression(check_length(text))
     except SyntaxError as error:
         raise NoPython(error.msg) from None
     except (ValueError, RecursionError, MemoryError):
@@ -117,7 +117,7 @@ def compiled(tree: ast.Expression) -> CodeType:
     """Return code for `evaluate`. Raises `RefusedExpression` if the expression is not part of the language."""
     try:
         guarded = _Guard().visit(tree)
-        with syntax.unwarned():  # what Python warns about, such as 1[0], fails later with an error
+        with parsing.unwarned():  # what Python warns about, such as 1[0], fails later with an error
             return compile(ast.fix_missing_locations(guarded), "<expression>", "eval")
     except RecursionError:
         raise RefusedExpression("it is nested too deeply") from None

@@ -13,7 +13,7 @@ from gviz.errors import GvizError
 from gviz.query_syntax.condition import Condition, condition
 from gviz.query_syntax.place import Aspect, Place, changing, place, split_aspect, unreadable
 from gviz.query_syntax.tensor_spelling import as_python
-from gviz.source import syntax
+from gviz.source import parsing
 from gviz.values.plain_text import clipped
 
 Kinds = tuple[type[e.Event], ...]
@@ -232,7 +232,7 @@ def is_comparison(text: str) -> bool:
 
 def _computed(text: str) -> ast.expr | None:
     try:
-        return syntax.expression(as_python(text.strip())).body
+        return parsing.expression(as_python(text.strip())).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -28,9 +28,9 @@ from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
 from gviz.render.boxes.fold import CallGraph, Closed, Filter, closed_below, fitting_calls, fold, graph_of, named_calls
 from gviz.render.boxes.function_calls import has_public_names, with_calls, with_level
 from gviz.render.boxes.graph_options import Density, Level, Options
+from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.selection import shown_nodes
-from gviz.render.boxes.structure import Structure, structure
 from gviz.render.figure import as_figure
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.labels import CHARACTER, ROW

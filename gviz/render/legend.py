@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import SYMBOL
-from gviz.render.boxes.links import CONTRACTED
+from gviz.render.boxes.edges import CONTRACTED
 from gviz.render.boxes.node_rows import HOOK
-from gviz.render.boxes.row import Row
 from gviz.render.boxes.state_words import SHOWN
-from gviz.render.boxes.tensors import NO_SHADES
+from gviz.render.boxes.tensor_pictures import NO_SHADES
 from gviz.render.scene import Scene
 from gviz.render.theme import Card
 

@@ -16,10 +16,10 @@ from gviz.events import GradFlowed, Marked
 from gviz.explain.display_names import iteration_called, phase_words, title
 from gviz.explain.tracking import as_in
 from gviz.render.boxes.box_content import Box, box, place_text
-from gviz.render.boxes.details import source_line
+from gviz.render.boxes.detail_rows import source_line
 from gviz.render.boxes.edge_content import Edge, edge
+from gviz.render.boxes.graph_structure import Structure
 from gviz.render.boxes.node_rows import Now
-from gviz.render.boxes.structure import Structure
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.navigation import through
 from gviz.trace.node_gradients import all_in_their_iteration

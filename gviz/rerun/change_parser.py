@@ -13,7 +13,7 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.events import Edge
-from gviz.source import syntax
+from gviz.source import parsing
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 from gviz.values.value import Array
@@ -145,7 +145,7 @@ def _index(text: str) -> tuple[Part, ...]:
 def _tree(text: str) -> ast.expr:
     """Parse a text as a Python expression, without evaluating it. Raises ValueError if it is not one."""
     try:
-        return syntax.expression(text).body
+        return parsing.expression(text).body
     except (SyntaxError, MemoryError, RecursionError):
         raise ValueError(text) from None
 

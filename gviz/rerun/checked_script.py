@@ -22,7 +22,7 @@ import gviz.engine as torch
 from gviz import emit
 from gviz.engine.modes import enable_grad
 from gviz.errors import GvizError
-from gviz.source import syntax
+from gviz.source import parsing
 from gviz.trace.graph_state import NodeInfo
 from gviz.values.plain_text import clipped
 
@@ -129,7 +129,7 @@ def _require_arithmetic(text: str) -> None:
 
     Arithmetic on plain numbers is refused too: Python's integers grow without limit.
     """
-    for part in ast.walk(syntax.program(text)):
+    for part in ast.walk(parsing.program(text)):
         hidden = isinstance(part, ast.Attribute) and part.attr.startswith("_")
         without_tensors = isinstance(part, ast.BinOp) and _is_number(part.left) and _is_number(part.right)
         if hidden or without_tensors or not isinstance(part, _ARITHMETIC):

@@ -16,7 +16,7 @@ import numpy as np
 import gviz.engine as torch
 from gviz.engine.op import REQUIRED, Op
 from gviz.errors import GvizError, NotStored
-from gviz.source.syntax import SIGNS
+from gviz.source.parsing import SIGNS
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Array, Value
 

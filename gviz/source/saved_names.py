@@ -24,7 +24,7 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from gviz.source import syntax
+from gviz.source import parsing
 
 RESULT = "result"
 """The name for the value of the operation, as in its gradient rules."""
@@ -59,7 +59,7 @@ def saved_names(function: Callable[..., Any], *, is_setup: bool = False) -> tupl
 
 def _names_in_source(function: Callable[..., Any], *, is_setup: bool) -> tuple[str, ...]:
     try:
-        tree = syntax.program(textwrap.dedent(inspect.getsource(function))).body[0]
+        tree = parsing.program(textwrap.dedent(inspect.getsource(function))).body[0]
     except (OSError, TypeError, SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
         return ()
     if not isinstance(tree, ast.FunctionDef):

@@ -15,7 +15,7 @@ from typing import TextIO
 from gviz.errors import GvizError
 from gviz.explain.display_names import label
 from gviz.explain.event_description import sentence
-from gviz.explain.program_source import about
+from gviz.explain.program_text import about
 from gviz.system.cooperative_work import finished, paced
 from gviz.trace.timeline import Timeline
 from gviz.tui import styled_lines
@@ -23,7 +23,7 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.node_details import differences, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Answer, Command, Confirm, FrontEnd, Reply, TerminalTask, View, Work, work
-from gviz.tui.language.command_lines import echo_lines, input_lines
+from gviz.tui.language.command_input import echo_lines, input_lines
 from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader, spec_of
 from gviz.tui.session import Session

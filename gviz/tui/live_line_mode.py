@@ -15,7 +15,7 @@ from gviz.tui.commands.session_file import set_again
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Command
-from gviz.tui.language.command_lines import echo_lines, input_lines
+from gviz.tui.language.command_input import echo_lines, input_lines
 from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader
 from gviz.tui.live_session import PROGRAM_ACTS, QUIET_SECONDS, Live, act_on_program, code_of

@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.outgoing_gradients import outgoing_gradients
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 
 
 def told(combine, *shapes):

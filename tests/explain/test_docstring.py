@@ -2,7 +2,7 @@
 
 import pytest
 
-from gviz.explain.program_source import docstring
+from gviz.explain.program_text import docstring
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,19 @@ from explain.programs import builtin
 
 from benchmarks.answers import edit_for, findings_in, mends, programs
 from gviz.explain import edit as edits
-from gviz.explain import program_source
+from gviz.explain import program_text
 from gviz.explain.edit import Edit
+from gviz.explain.findings import (
+    gradient_accumulation,
+    in_place,
+    kept_graphs,
+    learning_rate,
+    nan,
+    no_gradient,
+    optimizer_step,
+    second_backward,
+    zero_gradient,
+)
 from gviz.source.site import Frame
 
 PATH = "program.py"
@@ -37,11 +48,11 @@ def after(text, make, *arguments, line=1, **options):
 
 
 CHANGES = [
-    (edits.indices_added, [], "out[rows] += x\n", "out.index_add_(0, rows, x)\n"),
-    (edits.indices_added, [], "self.out[rows] -= x * 2\n", "self.out.index_add_(0, rows, x * 2, alpha=-1)\n"),
-    (edits.indices_added, [], "out[:, rows] += x\n", None),
-    (edits.indices_added, [], "out[1:3] += x\n", None),
-    (edits.indices_added, [], "out[rows] *= x\n", None),
+    (in_place.indices_added, [], "out[rows] += x\n", "out.index_add_(0, rows, x)\n"),
+    (in_place.indices_added, [], "self.out[rows] -= x * 2\n", "self.out.index_add_(0, rows, x * 2, alpha=-1)\n"),
+    (in_place.indices_added, [], "out[:, rows] += x\n", None),
+    (in_place.indices_added, [], "out[1:3] += x\n", None),
+    (in_place.indices_added, [], "out[rows] *= x\n", None),
     (edits.parameter_last, [], "w = nn.Parameter(torch.randn(4)).view(2, 2)\n",
      "w = nn.Parameter(torch.randn(4).view(2, 2))\n"),
     (edits.parameter_last, [], "w = nn.Parameter(a - b).half()\n", "w = nn.Parameter((a - b).half())\n"),
@@ -68,11 +79,11 @@ CHANGES = [
     (edits.argument_suffix, ["log", ".clamp(min=1e-8)"], "y = p.log()\n", "y = p.clamp(min=1e-8).log()\n"),
     (edits.argument_suffix, ["log", ".clamp(min=1e-8)"], "y = a * torch.log(p) + b * torch.log(1 - p)\n",
      "y = a * torch.log(p.clamp(min=1e-8)) + b * torch.log((1 - p).clamp(min=1e-8))\n"),
-    (edits.safe_where, [], "y = torch.where(x > 0, torch.log(x), 0)\n",
+    (nan.safe_where, [], "y = torch.where(x > 0, torch.log(x), 0)\n",
      "y = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0)\n"),
-    (edits.safe_where, [], "y = torch.where(v > 0, v.sqrt(), v)\n",
+    (nan.safe_where, [], "y = torch.where(v > 0, v.sqrt(), v)\n",
      "y = torch.where(v > 0, torch.where(v > 0, v, 1.0).sqrt(), v)\n"),
-    (edits.divided, [4], "loss.backward()\n", "(loss / 4).backward()\n"),
+    (gradient_accumulation.divided, [4], "loss.backward()\n", "(loss / 4).backward()\n"),
     (edits.before, ["opt.zero_grad()"], "loss.backward()\n", "opt.zero_grad()\nloss.backward()\n"),
     (edits.after, ["h.retain_grad()"], "h = x * 2\n", "h = x * 2\nh.retain_grad()\n"),
     (edits.removed, [], "opt.zero_grad(); reg.backward()\n", "reg.backward()\n"),
@@ -151,7 +162,7 @@ IN_LOOPS = [
 @pytest.mark.parametrize(("text", "expected"), IN_LOOPS)
 def test_what_a_loop_makes_anew_moves_before_it(text, expected):
     last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
-    made = edits.assignment_in_loop(Text(text), at(last), "opt", "Adam")
+    made = optimizer_step.assignment_in_loop(Text(text), at(last), "opt", "Adam")
     assert (made and (made.edit.applied(text) if made.edit else "")) == expected
 
 
@@ -175,7 +186,7 @@ REPEATED = [
 @pytest.mark.parametrize(("text", "earlier", "expected"), REPEATED)
 def test_assignments_are_repeated_after_a_statement_of_their_block(text, earlier, expected):
     last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
-    texts, edit = edits.repeated_after(
+    texts, edit = in_place.repeated_after(
         Text(text), at(last, text.splitlines()[last - 1].index("opt")), [*map(at, earlier)]
     )
     assert (edit and edit.applied(text)) == expected
@@ -193,7 +204,7 @@ def test_assignments_are_repeated_after_a_statement_of_their_block(text, earlier
     ],
 )
 def test_a_misspelled_attribute_is_written_as_it_is_meant(text, expected):
-    typo = edits.misspelled(Text(text), at(1), "x", "requires_grad")
+    typo = no_gradient.misspelled(Text(text), at(1), "x", "requires_grad")
     assert (typo and typo[2].applied(text)) == expected
 
 
@@ -220,13 +231,13 @@ def test_a_statement_moves_to_the_indentation_of_another():
 
 def test_a_statement_moves_into_the_loop_that_uses_it():
     text = "feats = enc(x)\nfor step in range(3):\n    loss = head(feats)\n"
-    edit = edits.into_loop(Text(text), at(1), at(3))
+    edit = second_backward.into_loop(Text(text), at(1), at(3))
     assert edit.applied(text) == "for step in range(3):\n    feats = enc(x)\n    loss = head(feats)\n"
 
 
 def test_the_column_chooses_between_statements_of_a_line():
     text = "oa.step(); ob.step()\n"
-    assert [program_source.receiver(Text(text), at(1, column, column + 9), "step") for column in (0, 11)] == [
+    assert [program_text.receiver(Text(text), at(1, column, column + 9), "step") for column in (0, 11)] == [
         "oa",
         "ob",
     ]
@@ -367,62 +378,62 @@ def test_the_line_that_registered_a_hook_is_named(engine, checks):
 LOOP = "import torch\nw = 1\nfor x in data:\n    loss = f(x)\n    {kept}\n    y = 2\nlosses.append(loss)\n"
 
 READS = [
-    ("receiver", 1, ["step"], "opt.step()\n", "opt"),
-    ("receiver", 1, ["step"], "self.opt.step(f)\n", "self.opt"),
-    ("receiver", 1, ["step"], "step()\n", ""),
-    ("receiver", 1, ["step"], "opt.zero_grad()\n", ""),
-    ("receiver", 1, ["step"], "while opt.step():\n    f()\n", ""),
-    ("receiver", 9, ["step"], "opt.step()\n", ""),
-    ("arguments", 1, ["step"], "scaler.step(opt, f(x))\n", ["opt", "f(x)"]),
-    ("arguments", 1, ["step"], "scaler.update(opt)\n", []),
-    ("arguments", 9, ["step"], "scaler.step(opt)\n", []),
-    ("optimizer_named", 2, [], "opt = torch.optim.SGD(p)\nopt.step()\n", "opt"),
-    ("optimizer_named", 2, [], "opt = torch.nn.Linear(p)\nopt.step()\n", ""),
-    ("optimizer_named", 3, [], "a = optim.SGD(p)\nb = optim.Adam(q)\na.step()\n", ""),
-    ("method_self", 3, [], "class A:\n    def f(this, x):\n        return x\n", "this"),
-    ("method_self", 2, [], "def f(this, x):\n    return x\n", ""),
-    ("method_self", 3, [], "class A:\n    def f():\n        return x\n", ""),
-    ("method_self", 3, [], "def g():\n    def f(x):\n        return x\n", ""),
-    ("method_self", 9, [], "class A:\n    def f(this, x):\n        return x\n", ""),
-    ("called_at", 1, ["sample", "rsample"], "z = dist.sample()\n", True),
-    ("called_at", 1, ["sample"], "z = dist.rsample()\n", False),
-    ("called_at", 1, ["sample"], "for x in y:\n    z = dist.sample()\n", False),
-    ("called_at", 9, ["sample"], "z = dist.sample()\n", False),
-    ("keyword_or_argument", 1, ["grad", 1, "inputs"], "g = grad(y, [a, b])\n", {"a", "b"}),
-    ("keyword_or_argument", 1, ["grad", 1, "inputs"], "g = grad(y, inputs=c)\n", {"c"}),
-    ("keyword_or_argument", 1, ["grad", 1, "inputs"], "g = other(y, c)\n", set()),
-    ("target_of", 1, [], "y = f(x)\n", "y"),
-    ("target_of", 1, [], "a, b = f(x)\n", ""),
-    ("target_of", 9, [], "y = f(x)\n", ""),
+    (program_text.receiver, 1, ["step"], "opt.step()\n", "opt"),
+    (program_text.receiver, 1, ["step"], "self.opt.step(f)\n", "self.opt"),
+    (program_text.receiver, 1, ["step"], "step()\n", ""),
+    (program_text.receiver, 1, ["step"], "opt.zero_grad()\n", ""),
+    (program_text.receiver, 1, ["step"], "while opt.step():\n    f()\n", ""),
+    (program_text.receiver, 9, ["step"], "opt.step()\n", ""),
+    (program_text.arguments, 1, ["step"], "scaler.step(opt, f(x))\n", ["opt", "f(x)"]),
+    (program_text.arguments, 1, ["step"], "scaler.update(opt)\n", []),
+    (program_text.arguments, 9, ["step"], "scaler.step(opt)\n", []),
+    (optimizer_step.optimizer_named, 2, [], "opt = torch.optim.SGD(p)\nopt.step()\n", "opt"),
+    (optimizer_step.optimizer_named, 2, [], "opt = torch.nn.Linear(p)\nopt.step()\n", ""),
+    (optimizer_step.optimizer_named, 3, [], "a = optim.SGD(p)\nb = optim.Adam(q)\na.step()\n", ""),
+    (program_text.method_self, 3, [], "class A:\n    def f(this, x):\n        return x\n", "this"),
+    (program_text.method_self, 2, [], "def f(this, x):\n    return x\n", ""),
+    (program_text.method_self, 3, [], "class A:\n    def f():\n        return x\n", ""),
+    (program_text.method_self, 3, [], "def g():\n    def f(x):\n        return x\n", ""),
+    (program_text.method_self, 9, [], "class A:\n    def f(this, x):\n        return x\n", ""),
+    (program_text.called_at, 1, ["sample", "rsample"], "z = dist.sample()\n", True),
+    (program_text.called_at, 1, ["sample"], "z = dist.rsample()\n", False),
+    (program_text.called_at, 1, ["sample"], "for x in y:\n    z = dist.sample()\n", False),
+    (program_text.called_at, 9, ["sample"], "z = dist.sample()\n", False),
+    (program_text.keyword_or_argument, 1, ["grad", 1, "inputs"], "g = grad(y, [a, b])\n", {"a", "b"}),
+    (program_text.keyword_or_argument, 1, ["grad", 1, "inputs"], "g = grad(y, inputs=c)\n", {"c"}),
+    (program_text.keyword_or_argument, 1, ["grad", 1, "inputs"], "g = other(y, c)\n", set()),
+    (program_text.target_of, 1, [], "y = f(x)\n", "y"),
+    (program_text.target_of, 1, [], "a, b = f(x)\n", ""),
+    (program_text.target_of, 9, [], "y = f(x)\n", ""),
 ]
 
 
 @pytest.mark.parametrize(("read", "line", "arguments", "text", "expected"), READS)
 def test_what_a_line_says(read, line, arguments, text, expected):
-    assert getattr(program_source, read)(Text(text), at(line), *arguments) == expected
+    assert read(Text(text), at(line), *arguments) == expected
 
 
 LINES = [
-    ("assignment", 4, ["opt"], "opt = a\nopt = b\nx = 1\nopt.step()\nopt = c\n", 2),
-    ("assignment", 2, ["opt"], "x = a\nopt.step()\n", None),
-    ("assignment", 2, ["b"], "a, b = f()\nb.step()\n", 1),
-    ("assignment", 2, ["self.opt"], "self.opt = f()\nself.opt.step()\n", 1),
-    ("initializer", 1, ["w", 5], "w = f()\nnn.init.zeros_(w)\nw.data.fill_(1)\nx = 1\ng(w)\n", 3),
-    ("initializer", 1, ["w", 3], "w = f()\nnn.init.zeros_(w)\nw.data.fill_(1)\nx = 1\ng(w)\n", 2),
-    ("initializer", 2, ["w", 5], "nn.init.zeros_(w)\nw = f()\nx = 1\ny = 2\ng(w)\n", None),
-    ("initializer", 1, ["fc.weight", 4], "net = f()\nnn.init.ones_(net.fc.weight)\nx = 1\ng()\n", 2),
-    ("initializer", 1, ["fc.weight", 4], "net = f()\nnn.init.ones_(net.fc.bias)\nx = 1\ng()\n", None),
-    ("initializer", 1, ["w", 4], "net = f()\nfor p in net.parameters():\n    p.zero_()\ng()\n", 3),
-    ("initializer", 1, ["w", 4], "net = f()\nfor _, p in net.named_parameters():\n    zeros_(p)\ng()\n", 3),
-    ("initializer", 1, ["w", 4], "net = f()\nfor p in net.others():\n    p.zero_()\ng()\n", None),
-    ("initializer", 1, ["w", 4], "w = f()\nw.relu()\nw.__init__()\ng(w)\n", None),
-    ("initializer", 1, ["w", 4], "w = f()\nw.grad.zero_()\ninit.zeros_()\ng(w)\n", None),
+    (program_text.assignment, 4, ["opt"], "opt = a\nopt = b\nx = 1\nopt.step()\nopt = c\n", 2),
+    (program_text.assignment, 2, ["opt"], "x = a\nopt.step()\n", None),
+    (program_text.assignment, 2, ["b"], "a, b = f()\nb.step()\n", 1),
+    (program_text.assignment, 2, ["self.opt"], "self.opt = f()\nself.opt.step()\n", 1),
+    (zero_gradient.initializer, 1, ["w", 5], "w = f()\nnn.init.zeros_(w)\nw.data.fill_(1)\nx = 1\ng(w)\n", 3),
+    (zero_gradient.initializer, 1, ["w", 3], "w = f()\nnn.init.zeros_(w)\nw.data.fill_(1)\nx = 1\ng(w)\n", 2),
+    (zero_gradient.initializer, 2, ["w", 5], "nn.init.zeros_(w)\nw = f()\nx = 1\ny = 2\ng(w)\n", None),
+    (zero_gradient.initializer, 1, ["fc.weight", 4], "net = f()\nnn.init.ones_(net.fc.weight)\nx = 1\ng()\n", 2),
+    (zero_gradient.initializer, 1, ["fc.weight", 4], "net = f()\nnn.init.ones_(net.fc.bias)\nx = 1\ng()\n", None),
+    (zero_gradient.initializer, 1, ["w", 4], "net = f()\nfor p in net.parameters():\n    p.zero_()\ng()\n", 3),
+    (zero_gradient.initializer, 1, ["w", 4], "net = f()\nfor _, p in net.named_parameters():\n    zeros_(p)\ng()\n", 3),
+    (zero_gradient.initializer, 1, ["w", 4], "net = f()\nfor p in net.others():\n    p.zero_()\ng()\n", None),
+    (zero_gradient.initializer, 1, ["w", 4], "w = f()\nw.relu()\nw.__init__()\ng(w)\n", None),
+    (zero_gradient.initializer, 1, ["w", 4], "w = f()\nw.grad.zero_()\ninit.zeros_()\ng(w)\n", None),
 ]
 
 
 @pytest.mark.parametrize(("read", "line", "arguments", "text", "expected"), LINES)
 def test_the_line_that_made_or_wrote_something(read, line, arguments, text, expected):
-    frame = getattr(program_source, read)(Text(text), at(line), *arguments)
+    frame = read(Text(text), at(line), *arguments)
     assert (frame and frame.line) == expected
 
 
@@ -441,17 +452,17 @@ def test_the_line_that_made_or_wrote_something(read, line, arguments, text, expe
 )
 def test_the_line_that_keeps_a_loss_of_each_iteration_keeps_its_number(kept, names, written):
     text = LOOP.format(kept=kept)
-    found = edits.kept_by(Text(text), at(4), names)
+    found = kept_graphs.kept_by(Text(text), at(4), names)
     assert (found and found[0].line) == (written and 5)
     assert (found and found[1].applied(text)) == (written and LOOP.format(kept=written))
 
 
 def test_the_line_of_the_result_itself_keeps_it():
     text = "for x in data:\n    total = total + f(x) * 2\n"
-    frame, edit = edits.kept_by(Text(text), at(2), [])
+    frame, edit = kept_graphs.kept_by(Text(text), at(2), [])
     assert frame.line == 2
     assert edit.applied(text) == "for x in data:\n    total = total + (f(x) * 2).item()\n"
-    assert edits.kept_by(Text("total = total + f(x)\n"), at(1), []) is None
+    assert kept_graphs.kept_by(Text("total = total + f(x)\n"), at(1), []) is None
 
 
 @pytest.mark.parametrize(
@@ -467,7 +478,7 @@ def test_the_line_of_the_result_itself_keeps_it():
 )
 def test_the_number_from_which_a_line_makes_a_tensor(text, expected):
     last = text.count("\n")
-    found = program_source.numbers_read(Text(text), at(last))
+    found = program_text.numbers_read(Text(text), at(last))
     assert (found and (found[0], found[1].line)) == expected
 
 
@@ -511,7 +522,7 @@ PLATEAU = "plateau = ReduceLROnPlateau(opt, MODE)\nfor _ in range(9):\n    val =
 )
 def test_a_plateau_for_a_maximum_is_found_with_the_one_assignment_of_what_it_gets(mode, step, name):
     text = PLATEAU.replace("MODE", mode).replace("STEP", step)
-    plateaus = list(edits.plateaus_for_maxima(Text(text), at(1)))
+    plateaus = list(learning_rate.plateaus_for_maxima(Text(text), at(1)))
     expected = [(1, name, range(3, 4))] * bool(name)
     assert [(frame.line, metric, lines) for frame, metric, lines, _ in plateaus] == expected
     mended = PLATEAU.replace("MODE", re.sub("['\"]max['\"]", '"min"', mode)).replace("STEP", step)

@@ -13,7 +13,7 @@ from gviz.engine import static
 from gviz.events import GradSet
 from gviz.explain.node_facts import NodeView, incoming_facts
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms.picture_json import render
 from gviz.render.page.changes import Changes, dressed
 from gviz.render.picture_content import ExportOptions

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gviz.loaded_keys import LoadedKeys, loaded_keys
+from gviz.state_dict_load import LoadedKeys, loaded_keys
 
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 HEAD = """

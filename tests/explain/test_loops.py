@@ -7,7 +7,7 @@ from driving import transcript
 from explain.programs import HERE, line_of, recorded
 
 from gviz.cli.findings import print_text
-from gviz.cli.recordings import Recordings
+from gviz.cli.recording_input import Recordings
 from gviz.compare.ranks import Rank
 from gviz.events import OptimizerStepped
 from gviz.explain.check import check, check_ranks

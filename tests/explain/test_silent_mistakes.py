@@ -2,8 +2,8 @@
 
 import pytest
 
-from gviz.explain.edit import permutation
 from gviz.explain.finding import lines
+from gviz.explain.findings.data_layout import permutation
 
 HEAD = """
 import copy

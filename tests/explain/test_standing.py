@@ -4,7 +4,7 @@ from recording import timeline_of
 from tui.test_drawing import panel, tape_rows
 
 import gviz.engine as torch
-from gviz.render.boxes.structure import Options, structure
+from gviz.render.boxes.graph_structure import Options, structure
 from gviz.render.scene import caption, scene
 
 

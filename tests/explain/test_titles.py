@@ -6,7 +6,7 @@ from explain.programs import HERE
 from benchmarks.answers import programs
 from gviz.explain.display_names import MOST_TITLE, titled
 from gviz.explain.finding import fix_of, lines, main_facts, short_lines
-from gviz.explain.program_source import underlined
+from gviz.explain.program_text import underlined
 
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 FOLDERS = ("bugs", "loops", "healthy", "updates", "outputs")

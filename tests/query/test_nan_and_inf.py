@@ -6,7 +6,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.query.moment_lookup import event_at, remark
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.scene import scene
 
 BORN, BECAME = 2, 5

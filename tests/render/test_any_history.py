@@ -7,7 +7,7 @@ from render.pictures import boxes_and_lines
 
 from gviz import events as e
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms.text import text
 from gviz.render.graphviz.dot import dot
 from gviz.render.scene import scene

@@ -11,7 +11,7 @@ import gviz.engine as torch
 from gviz.engine import static
 from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.cells.viewport import Moments
 from gviz.render.graphviz.labels import box_label
 from gviz.render.scene import scene

@@ -11,7 +11,7 @@ from gviz.render import page
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES, FEWEST_OPERATIONS, with_data
 from gviz.render.boxes.fold import Filter, fold, graph_of
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms import mermaid, text
 from gviz.render.legend import legend
 from gviz.render.picture_content import ExportOptions, Part, drawing, last_moment, moment_scene

@@ -13,7 +13,7 @@ from render.pictures import boxes_and_lines, read
 import gviz.engine as torch
 from gviz.events import GradFlowed
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms import text
 from gviz.render.graphviz.dot import Manner, digraph, dot
 from gviz.render.graphviz.placement import placing

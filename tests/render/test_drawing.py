@@ -6,7 +6,7 @@ from recording import timeline_of
 import gviz.engine as torch
 from gviz.engine import nn
 from gviz.errors import GvizError
-from gviz.render.boxes.structure import Options, structure
+from gviz.render.boxes.graph_structure import Options, structure
 from gviz.render.graphviz import process, scene_drawing
 from gviz.render.graphviz.process import TooSlowError, complaints, draw, has_font
 from gviz.render.picture_content import ExportOptions

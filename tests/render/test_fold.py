@@ -22,7 +22,7 @@ from gviz.render.boxes.fold import (
     named_calls,
 )
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.scene import scene
 from gviz.values.number_text import number
 from gviz.values.value_text import NO_VALUE

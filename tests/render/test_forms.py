@@ -15,7 +15,7 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
+from gviz.render.boxes.tensor_pictures import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
 from gviz.render.file_formats import exporter_for
 from gviz.render.forms import animation, gif, mermaid, picture_json, svg
 from gviz.render.forms.series import frames, pass_moments

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from render.logs import two_shares
 from render.pictures import boxes_and_lines, groups, read, words
 
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.file_formats import EXPORTERS
 from gviz.render.graphviz.dot import dot
 from gviz.render.picture_content import ExportOptions

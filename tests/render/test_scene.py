@@ -13,7 +13,7 @@ from gviz import events as e
 from gviz.explain.event_description import sentence
 from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms.text import text
 from gviz.render.scene import caption, scene
 

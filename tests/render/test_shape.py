@@ -7,7 +7,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.process import draw
 from gviz.render.graphviz.scene_drawing import settled

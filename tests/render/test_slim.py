@@ -9,7 +9,7 @@ from render.logs import LOGS
 from render.measured import knots
 from render.pictures import groups, words
 
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.process import draw
 from gviz.render.graphviz.svg_output import slim

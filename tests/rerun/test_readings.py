@@ -4,7 +4,7 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain.program_source import reads_tensors
+from gviz.explain.whatif import reads_tensors
 from gviz.rerun.change_parser import Change
 from gviz.rerun.iteration import rerun_iteration
 

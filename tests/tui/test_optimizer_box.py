@@ -8,8 +8,8 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.explain.display_names import frame_text
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.boxes.selection import shown_ends
-from gviz.render.boxes.structure import structure
 from gviz.render.page.page_data import moves
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui.drawing.pass_list import pass_rows

@@ -5,7 +5,7 @@ from driving import app_of
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.cells.box import ASCII_HEAVY, HEAVY, border
 from gviz.render.cells.viewport import face
 from gviz.render.scene import scene

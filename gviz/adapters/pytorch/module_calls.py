@@ -18,9 +18,9 @@ from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.events import Named, ScopeEntered, ScopeLeft
-from gviz.loaded_keys import member, report
 from gviz.model_names import modules_in, parameters_in, plain_flags
 from gviz.source import object_names
+from gviz.state_dict_load import member, report
 
 _COMPILED = "_orig_mod"
 """The name under which ``torch.compile(module)`` holds the original module."""

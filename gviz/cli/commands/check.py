@@ -13,7 +13,7 @@ from gviz.cli.progress import with_progress
 from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
-    from gviz.cli.recordings import Recordings
+    from gviz.cli.recording_input import Recordings
     from gviz.explain.check import Checked, RankFinding
     from gviz.explain.finding_kinds import Kind
     from gviz.trace.timeline import Timeline

@@ -96,9 +96,9 @@ def command(
 
 def _ranks(folder: Path, format: str) -> int:
     """Compare the ranks of a training run."""
-    from gviz.cli import json_form, rank_report, recordings
+    from gviz.cli import json_form, rank_report, recording_input
 
-    with recordings.opened(folder) as ours:
+    with recording_input.opened(folder) as ours:
         comparisons = rank_report.compared(ours)
         if format == "json":
             click.echo(json_form.text(**rank_report.as_data(ours, comparisons)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import argument_order, findings, recordings, shell_quoting
+from gviz.cli import argument_order, findings, recording_input, shell_quoting
 from gviz.cli.options import at_option
 from gviz.cli.program_run import is_trace
 from gviz.errors import GvizError
@@ -32,5 +32,5 @@ def command(trace: Path, place: str | None, at: str | None, whole: bool, format:
         question = f"gviz why {shell_quoting.quoted(place or 'PLACE')} {shell_quoting.word(trace)}"
         hint = f"{question} runs it and explains that run"
         raise GvizError(f"{shown(str(trace))} is a program, not a trace", hint=hint, exit_code=3)
-    with recordings.opened(trace) as inputs:
+    with recording_input.opened(trace) as inputs:
         findings.print_answer(inputs, place, at, format, whole=whole)

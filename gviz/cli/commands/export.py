@@ -13,8 +13,8 @@ from gviz.cli import argument_order, shell_quoting, streams, text_size
 from gviz.cli.options import at_option
 from gviz.cli.picture_files import draw_again, print_picture, suffix_of, write_picture
 from gviz.cli.program_run import Program, engine_option, is_trace, record_program
-from gviz.cli.recordings import in_folder, opened
-from gviz.cli.trace_name import RANK, of_rank
+from gviz.cli.recording_input import in_folder, opened
+from gviz.cli.trace_path import RANK, of_rank
 from gviz.errors import GvizError
 from gviz.program.recording_request import Engine
 from gviz.values.plain_text import shown
@@ -187,7 +187,7 @@ def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
 
 def _refuse(target: str, format: str, moments: str, source: Path, *, force: bool) -> None:
     """Raise `GvizError` for a picture that cannot be drawn or written."""
-    from gviz.api.targets import kind_of, refuse
+    from gviz.api.picture_path import kind_of, refuse
 
     if target == "-":
         suffix_of(format)
@@ -200,7 +200,7 @@ def _write(trace: Path, output: str, how: dict[str, Any], slides: Path | None, *
     """Write the pictures of a trace and report their names. With `slides` it also suggests options that make the text
     readable.
     """
-    from gviz.api.targets import kind_of
+    from gviz.api.picture_path import kind_of
 
     begun = time.monotonic()
     first, *rest = write_picture(trace, output, force=force, **how)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.cli import recordings
+from gviz.cli import recording_input
 from gviz.cli.options import at_option
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, recorded, takes_program
 from gviz.cli.progress import with_progress
@@ -58,7 +58,7 @@ def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], a
         return of_this
 
     with recorded(program) as inputs:
-        recordings.print_answers(
+        recording_input.print_answers(
             inputs,
             format,
             lambda timeline: _rows(timeline, tried(timeline), None if places else allow),

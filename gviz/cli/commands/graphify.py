@@ -30,7 +30,7 @@ def command(program: Program, function: str, format: str) -> int:
     data, values that leave the graph. Only places that this run reached are found. The exit code is 1 if there are
     any, else 0. The output of the program goes to standard error. Options of gviz come before SCRIPT.
     """
-    from gviz.cli import recordings
+    from gviz.cli import recording_input
 
     engine = "builtin" if program.engine == "auto" else program.engine
     if engine == "torch":
@@ -39,7 +39,7 @@ def command(program: Program, function: str, format: str) -> int:
         raise GvizError(what, hint=hint, exit_code=2)
     with recorded(replace(program, engine=engine, graph_breaks=True)) as inputs:
         breaks = {timeline: _breaks(timeline, function) for timeline in inputs.timelines}
-        recordings.print_answers(
+        recording_input.print_answers(
             inputs, format, lambda timeline: _text(breaks[timeline]), lambda timeline: {"breaks": breaks[timeline]}
         )
     return _EXIT_BREAKS if any(breaks.values()) else 0

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from gviz.cli import rank_report, recordings
+from gviz.cli import rank_report, recording_input
 from gviz.cli.debugger import debug
 from gviz.cli.options import GlobalOptions, StartCommands, at_option, display_options, takes_opening
-from gviz.cli.trace_name import TraceArgument
+from gviz.cli.trace_path import TraceArgument
 from gviz.errors import GvizError
 from gviz.source.site import Frame
 from gviz.trace.file import paths
@@ -78,7 +78,7 @@ def _of_folder(folder: Path) -> _Rank:
     """Print where ranks first differ. Return the rank that ends early, or else the first that differs, next to
     another.
     """
-    with recordings.opened(folder) as ours:
+    with recording_input.opened(folder) as ours:
         comparisons = rank_report.compared(ours)
         for line in rank_report.lines(ours, comparisons):
             click.echo(line)

@@ -10,9 +10,9 @@ from typing import Literal
 
 import click
 
-from gviz.cli import shell_quoting, streams, trace_name
+from gviz.cli import shell_quoting, streams, trace_path
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, has_trace, record_program, takes_program
-from gviz.cli.recordings import few
+from gviz.cli.recording_input import few
 from gviz.errors import GvizError
 from gviz.program import rank_names
 from gviz.trace.file import paths
@@ -69,7 +69,7 @@ def _report(trace: Path, first: str) -> None:
         streams.show(missing)
     if ranks := rank_names.rank_traces(trace):
         streams.show(f"next to it: {'1 rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}, {few(ranks)}")
-    whole = trace.parent if trace_name.is_one_of_several() else rank_names.whole(trace)
+    whole = trace.parent if trace_path.is_one_of_several() else rank_names.whole(trace)
     streams.show(f"open it with: gviz open {shell_quoting.word(whole)}")
 
 

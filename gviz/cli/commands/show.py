@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.cli import argument_order, recordings, shell_quoting
+from gviz.cli import argument_order, recording_input, shell_quoting
 from gviz.cli.argument_order import OptionsAfterScript
 from gviz.cli.options import at_option
 from gviz.cli.program_run import Program, engine_option, trace_of
@@ -266,8 +266,8 @@ def command(
             exit_code=2,
         )
     data, text = PAGES[page]
-    with trace_of(Program((source, *arguments), engine=engine)) as trace, recordings.opened(trace) as inputs:
-        recordings.print_answers(
+    with trace_of(Program((source, *arguments), engine=engine)) as trace, recording_input.opened(trace) as inputs:
+        recording_input.print_answers(
             inputs,
             format,
             lambda timeline: text(timeline, *_meant(timeline, at, place)),

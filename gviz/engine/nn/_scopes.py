@@ -19,8 +19,8 @@ from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor
 from gviz.events import Named, ScopeEntered, ScopeLeft
-from gviz.loaded_keys import member
 from gviz.model_names import modules_in, parameters_in, plain_flags
+from gviz.state_dict_load import member
 
 Module = Any  # `gviz.engine.nn.module.Module`, which is built on this file
 

@@ -21,7 +21,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, Self
 
-from gviz import emit, loaded_keys
+from gviz import emit, state_dict_load
 from gviz.engine import dtypes
 from gviz.engine.devices import check, warn_that_cuda_is_the_cpu
 from gviz.engine.dtypes import dtype as DType
@@ -616,7 +616,7 @@ class Module:
             listed = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
         if channel is not None:
-            loaded_keys.report(channel, self, state_dict, keys.missing_keys, keys.unexpected_keys, is_own=is_own)
+            state_dict_load.report(channel, self, state_dict, keys.missing_keys, keys.unexpected_keys, is_own=is_own)
         return keys
 
     def _load(

@@ -19,10 +19,10 @@ from gviz.explain.finding import Finding
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import MASKING, NONFINITE_ELEMENTWISE, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.parameter_updates import step_of
-from gviz.explain.program_source import called_function, line_text
+from gviz.explain.program_text import called_function, line_text
 from gviz.explain.tracking import ancestors
+from gviz.source.parsing import ARITHMETIC
 from gviz.source.site import Frame
-from gviz.source.syntax import ARITHMETIC
 from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text

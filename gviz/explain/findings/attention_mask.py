@@ -33,7 +33,7 @@ from gviz.explain.edit import Edit, inverted, renamed_call
 from gviz.explain.finding import Finding
 from gviz.explain.findings.loss_mask import keeps_ignored
 from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS
-from gviz.explain.program_source import line_text
+from gviz.explain.program_text import line_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.source.site import Frame
 from gviz.values.number_text import shape_text

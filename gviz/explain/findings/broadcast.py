@@ -19,7 +19,7 @@ from gviz.explain.operation_sets import (
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.syntax import ARITHMETIC
+from gviz.source.parsing import ARITHMETIC
 from gviz.values.number_text import shape_text
 from gviz.values.value import Value
 

@@ -16,6 +16,7 @@ iteration. Of a single tensor, moreover, only one that a layer gets.
 
 from __future__ import annotations
 
+import ast
 import re
 from bisect import bisect_left
 from collections import defaultdict
@@ -28,11 +29,20 @@ import numpy as np
 
 from gviz.events import OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import read_as_copy
+from gviz.explain.edit import Edit, before, node_replaced, places_in
 from gviz.explain.finding import Finding, Number
-from gviz.explain.program_source import line_text
+from gviz.explain.program_text import (
+    FUNCTION_NODES,
+    frame_of,
+    line_text,
+    names_read,
+    names_set,
+    statement_at,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.value import Value
 
@@ -316,8 +326,8 @@ class _Search:
     def _last_of_chain(self, first: _Update, again: list[tuple[_Update, _Update]]) -> Value | None:
         """Return what the last write has left of the tensor that the first one wrote to."""
         last = first
-        for before, update in again:
-            if before is last:
+        for written, update in again:
+            if written is last:
                 last = update
         return last.last.value
 
@@ -339,3 +349,52 @@ def _key(value: Value | None) -> object:
 def _is_uniform(value: Value) -> bool:
     stats = value.statistics()
     return stats is None or stats.min == stats.max
+
+
+# What the text of the program says
+
+
+def read_as_copy(timeline: Timeline, at: Frame | None) -> tuple[Frame, Edit | None] | None:
+    """Return the line that reads what a line writes to in place, and the edit that reads a copy instead.
+
+    The variable must be assigned in the same loop or function: ``img = torch.from_numpy(a[i])`` gets ``.clone()``. A
+    variable of a loop, or an argument that its function returns, is copied before the write.
+    """
+    source = statement_at(timeline, at)
+    name = _written_in_place(source[1].node) if source is not None else ""
+    if source is None or at is None or not name:
+        return None
+    text, here = source
+    inner = next((one for one in reversed(here.around) if isinstance(one, (ast.For, ast.While, *FUNCTION_NODES))), None)
+    around = [one for one in text.statements if inner is not None and inner in one.around and one.first < here.first]
+    assignments = [one for one in around if name in names_set(one.node) and not isinstance(one.node, ast.AugAssign)]
+    if assignments:
+        read = assignments[-1]
+        match read.node:
+            case ast.Assign(targets=[ast.Name()], value=value):
+                old = text.segment(value)
+                simple = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+                return frame_of(at, read.first, text), node_replaced(
+                    text, value, f"{old if simple else f'({old})'}.clone()"
+                )
+        return frame_of(at, read.first, text), before(timeline, at, f"{name} = {name}.clone()")
+    is_argument = isinstance(inner, FUNCTION_NODES) and name in [one.arg for one in inner.args.args]
+    returns = [one.node for one in text.statements if inner in one.around and isinstance(one.node, ast.Return)]
+    is_returned = any(name in names_read(one) for one in returns)
+    if (is_argument and is_returned) or (isinstance(inner, ast.For) and name in places_in(inner.target, ast.Store)):
+        return at, before(timeline, at, f"{name} = {name}.clone()")
+    return None
+
+
+def _written_in_place(node: ast.stmt) -> str:
+    """Return the variable that a statement writes to in place: ``x *= 2``, ``x.mul_(2).add_(1)``, ``y = x.mul_(2)``."""
+    value: ast.expr | None = None
+    match node:
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return name
+        case ast.Expr(value=value) | ast.Assign(value=value) | ast.Return(value=value):
+            pass
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr.endswith("_"):
+        value = value.func.value
+    is_written = isinstance(value, ast.Name) and not isinstance(getattr(node, "value", None), ast.Name)
+    return value.id if is_written and isinstance(value, ast.Name) else ""

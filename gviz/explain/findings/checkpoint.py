@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gviz.explain.display_names import is_mask, label, label_at, titled
 from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
-from gviz.explain.program_source import called_lines
+from gviz.explain.program_text import called_lines
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline

@@ -22,7 +22,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import after
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import RESHAPING
-from gviz.explain.program_source import target_of
+from gviz.explain.program_text import target_of
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.values.number_text import shape_text
 

@@ -17,7 +17,7 @@ from gviz.errors import GvizError
 from gviz.explain.display_names import innermost, label, symbol, titled
 from gviz.explain.edit import ignored_gradient
 from gviz.explain.finding import Finding
-from gviz.explain.program_source import line_text
+from gviz.explain.program_text import line_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame

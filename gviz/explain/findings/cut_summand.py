@@ -19,7 +19,7 @@ from gviz.explain.operation_sets import (
     JOINING_TERMS,
 )
 from gviz.explain.parameter_updates import options_of
-from gviz.explain.program_source import assignment, called_at, called_function, line_text, numbers_read
+from gviz.explain.program_text import assignment, called_at, called_function, line_text, numbers_read
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
 from gviz.source.site import Frame

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 from gviz.events import ScopeEntered
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, as_permuted, permutation, with_batch_first
+from gviz.explain.edit import Change, Edit, imported_names, rewritten, with_batch_first
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS, ELEMENTWISE, LISTS, LOSSES, RESHAPING, SOFTMAXES
+from gviz.explain.program_text import (
+    ProgramText,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
 
 _VIEWS = ("view", "reshape", "_reshape_alias", "_unsafe_view")
@@ -406,3 +411,42 @@ def _line_of_layer(survey: Survey, scope: ScopeEntered) -> Frame | None:
     """Return the line that made a layer, or the one around it."""
     weights = (one for one in _inputs_of(survey, scope) if one.created.kind == "parameter")
     return next((line for weight in weights if (line := survey.at(weight)) is not None), None)
+
+
+# What the text of the program says
+
+
+def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) -> Edit | None:
+    """Replace ``h.view(n, -1)`` with ``h.transpose(0, 1).reshape(n, -1)``, for any order of dimensions.
+
+    A function of a module, such as ``torch.reshape(h, (n, -1))``, gets another first argument.
+    """
+    by = permutation(order)
+
+    def change(text: ProgramText) -> Change:
+        modules = imported_names(text)
+
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(value=value, attr="reshape"), args=[first, *_]) if (
+                    text.segment(value) in modules
+                ):
+                    old = text.segment(first)
+                    simple = isinstance(first, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+                    whole, head = text.segment(part), text.segment(part.func)
+                    tail = whole.removeprefix(head).replace(old, f"{old if simple else f'({old})'}.{by}", 1)
+                    return f"{head}{tail}"
+                case ast.Call(func=ast.Attribute(value=value, attr="view" | "reshape")):
+                    inner = text.segment(part)[len(text.segment(part.func)) :]
+                    return f"{text.segment(value)}.{by}.reshape{inner}"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def permutation(order: tuple[int, ...]) -> str:
+    """Return ``transpose(0, 1)`` for an exchange of two dimensions, or else ``permute(1, 2, 0)``."""
+    moved = [dim for dim, source in enumerate(order) if dim != source]
+    return f"transpose({moved[0]}, {moved[1]})" if len(moved) == 2 else f"permute{order}"

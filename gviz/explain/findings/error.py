@@ -6,6 +6,7 @@ tensor, and any other error.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from gviz.explain.display_names import (
     why_untracked,
 )
 from gviz.explain.edit import (
+    Change,
     Edit,
     Generator,
     after,
@@ -33,19 +35,23 @@ from gviz.explain.edit import (
     generator_read,
     leaf_last,
     renamed_call,
-    with_floor_division,
+    rewritten,
     with_keyword,
-    with_loss_made_first,
-    with_parameters,
     without_arrays,
     without_in_place,
 )
 from gviz.explain.finding import Finding
 from gviz.explain.findings import returned_gradients
 from gviz.explain.program_errors import MOST_READ, Failure
-from gviz.explain.program_source import keyword_or_argument, line_text, numbers_read
+from gviz.explain.program_text import (
+    ProgramText,
+    called_name,
+    keyword_or_argument,
+    line_text,
+    numbers_read,
+)
 from gviz.explain.tracking import CREATE_GRAPH, STACK, Mend, ancestors, loses_tracking, mend
-from gviz.source.site import source_lines
+from gviz.source.site import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
@@ -644,3 +650,55 @@ _EXPLANATIONS: tuple[tuple[str, Callable[[Failure], Finding | None]], ...] = (
     (_NO_ATTRIBUTE, _of_missing_attribute),
 )
 """Messages that need more than a fixed text, each with a function that returns its finding, or None."""
+
+
+# What the text of the program says
+
+
+def with_floor_division(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``n / 2`` with ``n // 2`` among the arguments of a statement."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.BinOp(op=ast.Div(), right=right):
+                    whole = text.with_part(part, right, "\0")
+                    between = whole.rindex("/", 0, whole.index("\0"))
+                    return f"{whole[:between]}/{whole[between:]}".replace("\0", text.segment(right))
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def with_parameters(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Append ``.parameters()`` to the first argument of an optimizer."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(value=value), args=[ast.Name() | ast.Attribute() as model, *_]):
+                    if not text.segment(value).endswith("optim"):
+                        return None
+                    return text.with_part(part, model, f"{text.segment(model)}.parameters()")
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def with_loss_made_first(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``nn.MSELoss(x, y)``, whose arguments are options, with ``nn.MSELoss()(x, y)``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and called_name(part).endswith("Loss") and len(part.args) > 1):
+                return None
+            head = text.segment(part.func)
+            return f"{head}(){text.segment(part).removeprefix(head)}"
+
+        return known
+
+    return rewritten(timeline, at, change)

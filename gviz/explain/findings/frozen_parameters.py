@@ -23,7 +23,7 @@ from gviz.explain.edit import (
 from gviz.explain.finding import Finding, Number
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.parameter_updates import next_step, options_of
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
     assignment,
     receiver,
 )

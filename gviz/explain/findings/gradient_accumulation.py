@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import isfinite, prod
@@ -13,14 +14,17 @@ from gviz.events import (
     OptimizerStepped,
 )
 from gviz.explain.display_names import label_at
-from gviz.explain.edit import (
-    divided,
-)
+from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_clearing import CLEARED
 from gviz.explain.findings.gradient_clipping import clips
 from gviz.explain.operation_sets import LOSSES
+from gviz.explain.program_text import (
+    ProgramText,
+    called_name,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 from gviz.values.value_text import norm
@@ -226,3 +230,23 @@ def _uneven_finding(
     numbers = (Number("least", min(counts)), Number("most", max(counts)))
     at = survey.at(root) or (frames[0] if frames else None)
     return Finding("uneven-means", text, root.seq, root.node, (part,), fix, at, numbers, suspected=True)
+
+
+# What the text of the program says
+
+
+def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:
+    """Replace ``loss.backward()`` with ``(loss / 4).backward()``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (
+                isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and called_name(part) == "backward"
+            ):
+                return None
+            whole, value = text.segment(part), text.segment(part.func.value)
+            return f"({value} / {count}){whole.removeprefix(value)}"
+
+        return known
+
+    return rewritten(timeline, at, change)

@@ -31,7 +31,7 @@ from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import (
     write_place,
 )
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
     receiver,
 )
 from gviz.explain.recording_overview import Survey

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from functools import partial
 
@@ -30,12 +31,7 @@ from gviz.explain.findings.gradient_clearing import in_short
 from gviz.explain.parameter_updates import (
     next_step,
 )
-from gviz.explain.program_source import (
-    arguments,
-    called_function,
-    calls_in_block,
-    receiver,
-)
+from gviz.explain.program_text import arguments, called_function, called_name, frame_of, receiver, statement_at
 from gviz.explain.recording_overview import Survey
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
@@ -264,3 +260,18 @@ def _clipped_finding(timeline: Timeline, clipped: int, used: int) -> Finding:
 def _passes(timeline: Timeline, start: int, end: int) -> list[tuple[int, BackwardStarted]]:
     """Return the backward passes that began between two events."""
     return list(timeline.select((BackwardStarted,), start, end))
+
+
+# What the text of the program says
+
+
+def calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
+    """Yield the lines that only call one of these functions, in the block of the statement at a frame."""
+    source = statement_at(timeline, at)
+    if source is None or at is None:
+        return
+    text, here = source
+    for one in here.block:
+        is_call = isinstance(one, ast.Expr | ast.Assign) and isinstance(one.value, ast.Call)
+        if is_call and any(isinstance(part, ast.Call) and called_name(part) in names for part in ast.walk(one)):
+            yield frame_of(at, one.lineno, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet, 
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.contributions import by_loss, contribution, contributions, silent_uses, with_agreement
 from gviz.explain.display_names import at_text, innermost, label, label_at, titled
-from gviz.explain.edit import done_once
+from gviz.explain.edit import Edit, lines_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan import suspected_source
 from gviz.explain.findings.optimizer_step import unused_gradient
@@ -26,8 +27,13 @@ from gviz.explain.grad_history import (
 from gviz.explain.hook_effects import HOOK_FIX, hook_finding, hook_findings, hooks_of
 from gviz.explain.node_question import Question
 from gviz.explain.parameter_updates import has_stepped
-from gviz.explain.program_source import line_text
+from gviz.explain.program_text import (
+    line_text,
+    names_read,
+    statement_at,
+)
 from gviz.explain.recording_overview import Survey
+from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
@@ -322,3 +328,60 @@ def _before_writes(question: Question, filled: int) -> Iterator[Finding]:
     if filled and (finding := grad_sum(question.at(filled))) is not None:
         value = question.at(filled).output.grad
         yield replace(finding, text=f"before that it was {grad(value)}, from backward", fix="")
+
+
+# What the text of the program says
+
+
+def done_once(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Move a statement out of a training loop, before it, or out of a method to the end of ``__init__``.
+
+    A ``for`` loop with only this statement moves as a whole. Nothing moves that reads what the loop or method computes.
+    """
+    source = statement_at(timeline, at)
+    if source is None:
+        return None
+    (text, one), around = source, list(source[1].around)
+    block: ast.stmt = one.node
+    while isinstance(around[-1], ast.For) and len(around[-1].body) == 1 and not around[-1].orelse:
+        block = around.pop()  # type: ignore[assignment]  # a loop is a statement
+    places = [place for place, part in enumerate(around) if isinstance(part, ast.FunctionDef | ast.ClassDef)]
+    scope = around[places[-1]] if places else text.tree
+    loops = [part for part in around[places[-1] if places else 0 :] if isinstance(part, ast.For | ast.While)]
+    reads = names_read(block) - {name for part in ast.walk(block) for name in _bound(part)}
+    target: ast.stmt | None = None
+    if loops and around[-1] is loops[-1]:
+        target, computed = loops[0], [part for part in ast.walk(loops[0]) if part not in set(ast.walk(block))]
+    elif (
+        not loops
+        and isinstance(scope, ast.FunctionDef)
+        and len(places) > 1
+        and around[-1] is scope
+        and len(scope.body) > 1
+    ):
+        owner = around[places[-2]]
+        methods = owner.body if isinstance(owner, ast.ClassDef) and owner is around[-2] else []
+        inits = [each for each in methods if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+        target = inits[0].body[-1] if inits and scope is not inits[0] else None
+        reads -= {scope.args.args[0].arg} if scope.args.args else set()
+        computed = [part for part in ast.walk(scope) if part not in set(ast.walk(block))]
+    if target is None or reads & {name for part in computed for name in _bound(part)}:
+        return None
+    first, last = block.lineno, block.end_lineno or block.lineno
+    row = text.rows[target.lineno - 1]
+    shift = len(row) - len(row.lstrip()) - block.col_offset
+    moved_rows = [f"{' ' * shift}{each}" if shift > 0 else each[-shift:] for each in text.rows[first - 1 : last]]
+    place = target.lineno - 1 if loops else target.end_lineno or target.lineno
+    rows = dict(enumerate(text.rows, 1))
+    start, end = min(place + 1, first), max(place, last)
+    new = [rows[number] for number in range(start, end + 1) if not first <= number <= last]
+    index = sum(1 for number in range(start, place + 1) if not first <= number <= last)
+    new[index:index] = moved_rows
+    return lines_replaced(text, start, end, "".join(f"{each}\n" for each in new))
+
+
+def _bound(part: ast.AST) -> Iterator[str]:
+    """Yield the names that a node of the syntax tree binds: variables that are assigned, and parameters."""
+    match part:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            yield name

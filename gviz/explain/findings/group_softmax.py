@@ -23,7 +23,7 @@ import numpy as np
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING, SAME_NUMBERS
-from gviz.explain.program_source import called_name, expression, parameters_around
+from gviz.explain.program_text import called_name, expression, parameters_around
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.source.site import Frame
 from gviz.values.number_text import number

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +27,8 @@ from gviz.explain.display_names import at_text, innermost, label, label_at, outp
 from gviz.explain.edit import (
     Edit,
     in_block,
-    indices_added,
-    made_in_place,
-    repeated_after,
+    lines_replaced,
+    statement_instead,
     without_in_place,
     without_keyword,
     without_option,
@@ -38,7 +38,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
 from gviz.explain.program_errors import Failure
-from gviz.explain.program_source import FunctionText, argument_read_later, discards_result, function_around
+from gviz.explain.program_text import called_name, function_of, is_at, names_set, program_text, statement_at
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame, source_lines
@@ -666,3 +666,199 @@ def _overwritten_finding(
     else:
         edit = without_keyword(timeline, call, record.op, "inplace")
     return Finding("overwritten-input", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
+
+
+# What the text of the program says
+
+
+def repeated_after(timeline: Timeline, at: Frame | None, earlier: Sequence[Frame]) -> tuple[list[str], Edit | None]:
+    """Return assignments before a statement of the same block as texts, and the edit that repeats these after it.
+
+    Nothing is repeated if one of the places is in another block, or in no assignment. Neither is an assignment that
+    would read another number the second time, as ``h = cell(x, h)`` does.
+    """
+    source = statement_at(timeline, at)
+    if source is None or getattr(source[1].node, "body", None):
+        return [], None
+    text, one = source
+    found = [text.at(frame.line, frame.column) for frame in earlier if frame.path == text.path]
+    statements = {id(each.node): each for each in found if each is not None}
+    repeated = sorted(statements.values(), key=lambda each: each.first)
+    in_block = {id(node) for node in one.block}
+    if len(found) < len(earlier) or None in found or not text.is_alone(one):
+        return [], None
+    if any(id(each.node) not in in_block or not isinstance(each.node, ast.Assign) for each in repeated):
+        return [], None
+    if not repeated or repeated[-1].first >= one.first or _reads_what_follows([each.node for each in repeated]):
+        return [], None
+    texts = [text.segment(each.node) for each in repeated]
+    rows = "".join(f"{row}\n" for row in text.rows[one.first - 1 : one.last])
+    new = "".join(f"{text.indent(one)}{each}\n" for each in texts)
+    return texts, lines_replaced(text, one.first, one.last, rows + new)
+
+
+def _reads_what_follows(statements: Sequence[ast.stmt]) -> bool:
+    """Return whether one of the assignments reads a name that it, or a later one, assigns."""
+    assigned: set[str] = set()
+    for statement in reversed(statements):
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        for target in (part for one in targets for part in _changed_by(one)):
+            assigned.add(ast.unparse(target))
+        parts = [part for part in ast.walk(statement) if isinstance(part, ast.Name | ast.Attribute | ast.Subscript)]
+        if any(ast.unparse(part) in assigned for part in parts if isinstance(part.ctx, ast.Load)):
+            return True
+    return False
+
+
+def _changed_by(target: ast.expr) -> Iterator[ast.expr]:
+    """Yield what an assignment changes: each name of a tuple, and of ``h[0]`` also ``h``."""
+    match target:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for part in parts:
+                yield from _changed_by(part)
+        case ast.Starred(value=value):
+            yield from _changed_by(value)
+        case ast.Subscript(value=value):
+            yield from (target, value)
+        case _:
+            yield target
+
+
+def indices_added(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``out[rows] += x`` with ``out.index_add_(0, rows, x)``."""
+    source = statement_at(timeline, at)
+    match source[1].node if source is not None else None:
+        case ast.AugAssign(target=ast.Subscript(value=tensor, slice=rows), op=ast.Add() | ast.Sub() as op, value=value):
+            if source is None or isinstance(rows, ast.Tuple | ast.Slice):
+                return None
+            tensor_text, rows_text, added = (source[0].segment(part) for part in (tensor, rows, value))
+            sign = ", alpha=-1" if isinstance(op, ast.Sub) else ""
+            return statement_instead(timeline, at, f"{tensor_text}.index_add_(0, {rows_text}, {added}{sign})")
+    return None
+
+
+def made_in_place(timeline: Timeline, call: Frame, path: Sequence[str], kind: str) -> tuple[Frame, Edit | None] | None:
+    """Return where a class makes a module with ``inplace=True``, and the edit that leaves it out.
+
+    The class is the one whose method makes the call ``self.conv(x)``, and the module has the `path` in ``self.conv``.
+    """
+    source = statement_at(timeline, call)
+    if source is None:
+        return None
+    text, one = source
+    owner = next((outer for outer in reversed(one.around) if isinstance(outer, ast.ClassDef)), None)
+    calls = [part for part in one.parts(ast.Call) if isinstance(part.func, ast.Attribute)]
+    attributes = {part.func.attr for part in calls if isinstance(part.func, ast.Attribute)}
+    assigned = (part for part in (ast.walk(owner) if owner is not None else ()) if isinstance(part, ast.Assign))
+    pairs = (pair for part in assigned for target in part.targets for pair in _paired(target, part.value))
+    made = [value for target, value in pairs if isinstance(target, ast.Attribute) and target.attr in attributes]
+    if len(made) != 1 or len(attributes) != 1:
+        return None
+    module: ast.expr = made[0]
+    for word in path:
+        items = module.args if isinstance(module, ast.Call) and called_name(module) == "Sequential" else []
+        if not word.isdecimal() or int(word) >= len(items) or any(isinstance(one, ast.Starred) for one in items):
+            break
+        module = items[int(word)]
+    known = [
+        part
+        for part in ast.walk(module)
+        if isinstance(part, ast.Call) and called_name(part) == kind and (part.args or part.keywords)
+    ]
+    if len(known) != 1:
+        return None
+    (making,) = known
+    first, last = making.lineno, making.end_lineno or making.lineno
+    at = Frame(text.path, call.function, first, last, making.col_offset, making.end_col_offset or -1)
+    return at, without_keyword(timeline, at, kind, "inplace")
+
+
+def _paired(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """Return the target and the value of an assignment, one by one if both are tuples."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
+
+
+# What the text of the program says
+
+
+def discards_result(timeline: Timeline, at: Frame | None) -> bool:
+    """Return whether a statement only writes to something: ``x[rows].zero_()``, ``x[rows][0] = 1``, ``init.zeros_(x)``.
+
+    No variable has its result.
+    """
+    source = statement_at(timeline, at)
+    match source[1].node if source is not None else None:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))):
+            return name.endswith("_") and not name.endswith("__")
+        case ast.Assign(targets=[ast.Subscript(value=whole)]) | ast.AugAssign(target=ast.Subscript(value=whole)):
+            return not isinstance(whole, ast.Name)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionText:
+    """The text of a function, and its first parameter; that of a method is the one after ``self``."""
+
+    text: str
+    parameter: str
+
+
+def function_around(timeline: Timeline, at: Frame | None, name: str) -> FunctionText | None:
+    """Return the function with this name, or the lambda, in which a frame is; None if it is in no such function."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    last = name.rpartition(".")[2]
+    for part in ast.walk(text.tree):
+        if not isinstance(part, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        known = "<lambda>" if isinstance(part, ast.Lambda) else part.name
+        if known == last and _is_inside(part, at):
+            names = [one.arg for one in (*part.args.posonlyargs, *part.args.args)]
+            is_method = names[:1] in (["self"], ["cls"])
+            return FunctionText(text.segment(part), next(iter(names[is_method:]), ""))
+    return None
+
+
+def _is_inside(part: ast.expr | ast.stmt, at: Frame) -> bool:
+    """Return whether the expression at a frame is a part of another. Unknown columns are those of the whole line."""
+    start, end = (part.lineno, part.col_offset), (part.end_lineno or part.lineno, part.end_col_offset or 0)
+    here = (at.line, at.column) if at.column >= 0 else (at.line, part.col_offset)
+    return start <= here <= end
+
+
+def argument_read_later(timeline: Timeline, call: Frame, use: Frame) -> str:
+    """Return the variable that is an argument of a call and that a later expression of the function reads; else empty.
+
+    ``skip = x`` is another name of it. A result without a name, as of ``relu(x)`` on a line of its own, is that of a
+    call for its effect, and so does not count. Neither does a variable that is set again in between.
+    """
+    called, used = statement_at(timeline, call), statement_at(timeline, use)
+    if called is None or used is None or function_of(called[1]) is not function_of(used[1]):
+        return ""
+    text, one = called
+    calls = list(one.parts(ast.Call))
+    calls = [part for part in calls if is_at(part, call)] or calls
+    if len(calls) != 1 or isinstance(one.node, ast.Expr) or used[1].first < one.first:
+        return ""
+    running = calls[0]
+    values = [*running.args, *(keyword.value for keyword in running.keywords)]
+    given = {part.id for part in values if isinstance(part, ast.Name)}
+    own = [part for part in text.statements if function_of(part) is function_of(one)]
+    for part in own:
+        if given and part.first < one.first and isinstance(part.node, ast.Assign):
+            value = part.node.value
+            others = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+            is_alias = any(isinstance(other, ast.Name) and other.id in given for other in others)
+            given = given | names_set(part.node) if is_alias else given - names_set(part.node)
+    if used[1].node is one.node:
+        inside = {id(part) for part in ast.walk(running)}
+        read = {part.id for part in one.parts(ast.Name) if id(part) not in inside and isinstance(part.ctx, ast.Load)}
+        return next(iter(sorted(given & read)), "")
+    for part in own:
+        if one.first <= part.first < used[1].first:
+            given -= names_set(part.node)
+    read = {part.id for part in used[1].parts(ast.Name) if isinstance(part.ctx, ast.Load)}
+    return next(iter(sorted(given & read)), "")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gviz.events import NodeCreated
 from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import kept_by, wrapped
+from gviz.explain.edit import Edit, node_replaced, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.running_sum import running_sums
-from gviz.explain.program_source import is_read_once, line_text
+from gviz.explain.program_text import line_text, statement_at, target_of
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
@@ -153,3 +154,51 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
     )
     numbers = (Number("nodes", len(nodes), born), Number("bytes", size, born), Number("saved", count, born))
     return Finding("graph", text, born, root.node, at=innermost(timeline.info(root.node)), numbers=numbers)
+
+
+# What the text of the program says
+
+
+def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple[Frame, Edit | None] | None:
+    """Return the line that keeps one of these tensors, ``history.append(loss)`` or ``total += loss``, and an edit.
+
+    The line is in the loop of the line that made them. The edit adds ``.item()``.
+    """
+    source = statement_at(timeline, at)
+    if source is None:
+        return None
+    text, one = source
+    loops = [part for part in one.around if isinstance(part, ast.For | ast.While)]
+    for other in text.statements if loops else ():
+        if loops[-1] not in other.around:
+            continue
+        match other.node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "add" | "extend"), args=[value])):
+                pass
+            case ast.AugAssign(op=ast.Add(), value=value):
+                pass
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=value)
+            ) if name == left:
+                pass
+            case _:
+                continue
+        is_kept = isinstance(value, ast.Name) and value.id in names
+        if is_kept or other.node is one.node:
+            simple = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+            old = text.segment(value)
+            edit = node_replaced(text, value, f"{old if simple else f'({old})'}.item()")
+            return Frame(text.path, "", other.first, other.last, -1, -1), edit
+    return None
+
+
+# What the text of the program says
+
+
+def is_read_once(timeline: Timeline, at: Frame | None, name: str) -> bool:
+    """Return whether a line sets only this name, and reads it in one place: ``h = cell(x, h)``."""
+    source = statement_at(timeline, at)
+    if source is None or target_of(timeline, at) != name:
+        return False
+    reads = [part for part in source[1].parts(ast.Name) if part.id == name and isinstance(part.ctx, ast.Load)]
+    return len(reads) == 1

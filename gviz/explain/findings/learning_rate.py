@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,20 +14,21 @@ from gviz.events import (
 )
 from gviz.events.optimizer_options import options_in
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import (
-    Edit,
-    plateaus_for_maxima,
-    with_keyword,
-)
+from gviz.explain.edit import Edit, node_replaced, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import LOSSES
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
+    ProgramText,
     arguments,
     called_lines,
+    called_name,
+    frame_of,
     keyword_text,
     line_text,
-    rates_set,
+    names_set,
+    program_text,
     receiver,
+    scope_of,
     target_of,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
@@ -283,3 +285,59 @@ def _multiplied_too_often(
             often = f"{name} lowered the rate {falls:,} times in {len(one.rates):,} steps of the optimizer"
             return at, f"{often}: {schedule or 'scheduler'}.step() once an epoch, or a gamma nearer to 1", None
     return None
+
+
+# What the text of the program says
+
+
+def plateaus_for_maxima(timeline: Timeline, at: Frame | None) -> Iterator[tuple[Frame, str, range, Edit | None]]:
+    """Yield each ``ReduceLROnPlateau(..., mode="max")`` of a file whose step gets a variable.
+
+    It comes with the variable, and the lines of its only assignment: ``val = -val`` would be a second one.
+    """
+    text = program_text(timeline, at)
+    for one in text.statements if text is not None and at is not None else ():
+        match one.node:
+            case ast.Assign(targets=[target], value=ast.Call() as call) if called_name(call) == "ReduceLROnPlateau":
+                modes = [key.value for key in call.keywords if key.arg == "mode"] or call.args[1:2]
+                if text is None or at is None or not modes or getattr(modes[0], "value", "") != "max":
+                    continue
+                schedule, edit = text.segment(target), node_replaced(text, modes[0], '"min"')
+                for user in text.statements:
+                    metric = next(
+                        (part for call in user.parts(ast.Call) if (part := _metric(text, call, schedule))), ""
+                    )
+                    assignments = [
+                        other
+                        for other in text.statements
+                        if metric in names_set(other.node)
+                        and scope_of(text, other, metric) is scope_of(text, user, metric)
+                    ]
+                    if len(assignments) == 1:
+                        lines = range(assignments[0].first, (assignments[0].node.end_lineno or 0) + 1)
+                        yield frame_of(at, one.first, text), metric, lines, edit
+
+
+def _metric(text: ProgramText, call: ast.Call, schedule: str) -> str:
+    """Return the variable that the step of a schedule gets, as in ``schedule.step(loss.item())``; or else empty."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=value, attr="step")) if text.segment(value) == schedule:
+            metrics = call.args[:1] or [key.value for key in call.keywords if key.arg == "metrics"]
+            name = text.segment(metrics[0]).removesuffix(".item()") if metrics else ""
+            return name if name.isidentifier() else ""
+    return ""
+
+
+# What the text of the program says
+
+
+def rates_set(timeline: Timeline, at: Frame | None) -> Iterator[Frame]:
+    """Yield the lines of the program that set a learning rate: ``group["lr"] = 0.1 * rate``."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return
+    for one in text.statements:
+        targets = one.node.targets if isinstance(one.node, ast.Assign) else [getattr(one.node, "target", None)]
+        keys = (target.slice for target in targets if isinstance(target, ast.Subscript))
+        if any(isinstance(key, ast.Constant) and key.value == "lr" for key in keys):
+            yield frame_of(at, one.first, text)

@@ -9,10 +9,10 @@ from gviz.events import OptimizerStarted, Warned
 from gviz.explain.display_names import own_frame, titled
 from gviz.explain.edit import Edit, with_argument
 from gviz.explain.finding import Finding, Number
-from gviz.explain.program_source import arguments, called_name, program_text
+from gviz.explain.program_text import arguments, called_name, program_text
 from gviz.explain.recording_overview import Survey
-from gviz.loaded_keys import INCOMPATIBLE, LoadedKeys, loaded_keys
 from gviz.source.site import Frame
+from gviz.state_dict_load import INCOMPATIBLE, LoadedKeys, loaded_keys
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 

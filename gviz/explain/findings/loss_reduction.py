@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from math import isclose
 
@@ -9,9 +10,7 @@ import numpy as np
 
 from gviz.events import OptimizerStepped
 from gviz.explain.display_names import innermost, label, titled
-from gviz.explain.edit import (
-    divided_by_mask,
-)
+from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_accumulation import divided_passes
 from gviz.explain.operation_sets import (
@@ -20,8 +19,14 @@ from gviz.explain.operation_sets import (
     LOSSES,
     SAME_NUMBERS,
 )
+from gviz.explain.program_text import (
+    ProgramText,
+    names_read,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 from gviz.values.value import Array
 
@@ -198,3 +203,24 @@ def _masked_mean_finding(
     is_factor = next(survey.sources(record), record).op == "mul" and mask.shape == loss.shape
     edit = divided_by_mask(timeline, at, name) if is_factor and name.isidentifier() else None
     return Finding("masked-mean", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
+
+
+# What the text of the program says
+
+
+def divided_by_mask(timeline: Timeline, at: Frame | None, mask: str) -> Edit | None:
+    """Replace ``(loss * mask).mean()`` with ``((loss * mask).sum() / mask.sum())``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(value=product, attr="mean"), args=[], keywords=[]) if (
+                    mask in names_read(product)
+                ):
+                    whole = text.segment(part).rpartition(".")[0]
+                    return f"({whole}.sum() / {mask}.sum())"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)

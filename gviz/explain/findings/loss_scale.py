@@ -16,7 +16,7 @@ from gviz.explain.edit import (
     statement_instead,
 )
 from gviz.explain.finding import Finding, Number
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
     receiver,
 )
 from gviz.explain.recording_overview import Survey

@@ -13,6 +13,8 @@ it is only reported if the divergence has fallen to nothing, and the other term 
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,14 +22,21 @@ from math import prod
 from statistics import fmean
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import renamed_call, summed_rows, with_keyword
+from gviz.explain.edit import Change, Edit, renamed_call, rewritten, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.loss_reduction import is_weighted_mean
 from gviz.explain.findings.unbounded_loss import Term, scalar_terms, summands_by_element
 from gviz.explain.operation_sets import ELEMENTWISE, LOSSES, RESHAPING
-from gviz.explain.program_source import called_function
+from gviz.explain.program_text import (
+    ProgramText,
+    called_function,
+    called_name,
+    statement_at,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 
 _LOSSES = LOSSES | {"nll_loss", "nll_loss2d", "cross_entropy", "kl_div"}
@@ -307,3 +316,32 @@ def _collapse_finding(survey: Survey, mean: _Share, total: _Share) -> Finding | 
     fix = "the sum of each row in both, then the mean of the rows; or divide the divergence by the elements of a row"
     numbers = (Number("times", pixels, first.seq),)
     return Finding("mean-and-sum", text, first.seq, first.node, parts, fix, at, numbers, suspected=True, edit=edit)
+
+
+# What the text of the program says
+
+
+def summed_rows(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
+    """Replace the mean of a loss with that of the sums of rows: ``F.mse_loss(y, x, reduction="sum") / len(y)``.
+
+    A method ``e.mean()`` becomes ``e.flatten(1).sum(1).mean()``.
+    """
+    source = statement_at(timeline, at)
+    whole = getattr(source[1].node, "value", None) if source is not None else None
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(attr="mean"), args=[], keywords=[]) if function == "mean":
+                    return re.sub(r"mean\(\s*\)$", "flatten(1).sum(1).mean()", text.segment(part))
+                case ast.Call(args=[ast.Name(id=first), *_], keywords=keywords) if called_name(part) == function:
+                    if any(one.arg in ("reduction", "size_average", "reduce", None) for one in keywords):
+                        return None
+                    call = text.segment(part)[:-1].rstrip().rstrip(",")
+                    new = f'{call}, reduction="sum") / len({first})'
+                    return new if part is whole else f"({new})"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change) if function else None

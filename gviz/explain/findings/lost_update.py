@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gviz.events import StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import switch_of, written_to_variable
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ELEMENTWISE, SAME_NUMBERS
-from gviz.explain.program_source import LostAssignment, lost_assignment
+from gviz.explain.program_text import (
+    FUNCTION_NODES,
+    binds_name,
+    called_name,
+    calls_in,
+    frame_of,
+    names_read,
+    scope_of,
+    statement_at,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 
 _UPDATES = ELEMENTWISE | {"lerp", "where", "masked_fill", "addcmul", "addcdiv", "rsub", "maximum", "minimum"}
 """The operations that an update of a parameter ends with."""
@@ -99,3 +112,106 @@ def _source(
     found = (owners[memory] for memory in sorted(memories) if memory in owners)
     alike = [one for one in found if one.shape == record.shape]
     return min(alike, key=lambda one: (one.node in survey.optimized, one.created.kind == "constant"), default=None)
+
+
+# What the text of the program says
+
+
+# An assignment to the variable of a loop that nothing reads: what the loop goes through stays as it was
+
+
+@dataclass(frozen=True, slots=True)
+class LostAssignment:
+    """An assignment to the variable of a loop that nothing reads afterwards, and whether its value reads the variable.
+
+    `at` is its first line, and `value` the text of the value on one line.
+    """
+
+    at: Frame
+    name: str
+    value: str
+    reads_itself: bool
+
+
+_OF_MODELS = ("parameters", "named_parameters", "buffers", "named_buffers", "state_dict")
+
+_IN_VAIN = ("requires_grad_", "retain_grad", "detach_", "zero_")
+"""Methods that only change the tensor, or the ``.grad`` of the tensor, that is lost."""
+
+
+def lost_assignment(timeline: Timeline, at: Frame | None) -> LostAssignment | None:
+    """Return the assignment on a line that only replaces the variable of the loop around it: ``p = p - lr * p.grad``.
+
+    Its value reads the variable, or the loop goes through the parameters of a model.
+    """
+    source = statement_at(timeline, at)
+    match source[1].node if source is not None else None:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) as node:
+            pass
+        case _:
+            return None
+    if source is None or at is None:
+        return None
+    text, one = source
+    loops = [outer for outer in one.around if isinstance(outer, (ast.For, ast.While, *FUNCTION_NODES))]
+    loop = loops[-1] if loops else None
+    if (
+        not isinstance(loop, ast.For)
+        or not binds_name(loop.target, name)
+        or not any(node is part for body in loop.body for part in ast.walk(body))
+    ):
+        return None
+    reads_itself = name in names_read(value)
+    if not reads_itself and not any(called_name(call) in _OF_MODELS for call in calls_in(loop.iter)):
+        return None
+    if any(called_name(call).endswith("_") for call in calls_in(value)):
+        return None  # a method in place has written before the assignment
+    end, scope = (node.end_lineno or node.lineno, node.end_col_offset or 0), scope_of(text, one, name)
+    if any(place > end for part in loop.body for place in _reads(part, name)):
+        return None
+    is_repeated = any(not isinstance(outer, FUNCTION_NODES) for outer in loops[:-1])
+    outside = (place for part in ast.iter_child_nodes(scope) for place in _reads(part, name, without=loop))
+    if any(is_repeated or place > end for place in outside):
+        return None
+    is_short = value.lineno == value.end_lineno
+    written = text.segment(value) if is_short else ast.unparse(value)
+    return LostAssignment(frame_of(at, one.first, text), name, written, reads_itself)
+
+
+_Position = tuple[float, int]
+
+_LATER: _Position = (float("inf"), 0)
+"""The position of a read in a function that may run at any time."""
+
+
+def _reads(node: ast.AST, name: str, without: ast.AST | None = None) -> Iterator[_Position]:
+    """Yield where a part of the syntax tree reads a variable, without the loops and functions whose own variable it is.
+
+    What only changes a lost tensor is left out: ``p.grad = None``, ``p.grad.zero_()``, ``p.requires_grad_()``.
+    """
+    parts = list(ast.iter_child_nodes(node))
+    match node:
+        case ast.Name(id=other, ctx=ast.Load()) if other == name:
+            yield node.lineno, node.col_offset
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=other))], value=value) if other == name:
+            parts = [value]
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=tensor, attr=attr), args=arguments)) if (
+            attr in _IN_VAIN and ast.unparse(tensor) in (name, f"{name}.grad")
+        ):
+            parts = list(arguments)
+        case ast.For(target=target, iter=items) if node is not without and binds_name(target, name):
+            parts = [items]
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            if any(binds_name(one.target, name) for one in node.generators):
+                parts = [node.generators[0].iter]
+        case ast.Lambda() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            stores = (
+                part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            )
+            is_own = name in stores or any(part.arg == name for part in ast.walk(node) if isinstance(part, ast.arg))
+            if not is_own and name in names_read(node):
+                yield _LATER
+            parts = []
+    if node is not without:
+        for part in parts:
+            yield from _reads(part, name, without)

@@ -26,18 +26,24 @@ from gviz.events import BackwardStarted, ScopeEntered, ScopeLeft
 from gviz.explain.display_names import innermost, label_at, op_title, titled
 from gviz.explain.edit import (
     SEQUENCE_LAYERS,
+    Change,
     Edit,
     operand,
     renamed_call,
+    rewritten,
     with_batch_first,
     with_keyword,
-    with_size,
     with_suffix,
     without_in_place,
 )
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import MOST_READ, Failure
-from gviz.explain.program_source import arguments, called_lines
+from gviz.explain.program_text import (
+    ProgramText,
+    arguments,
+    called_lines,
+    called_name,
+)
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -938,3 +944,29 @@ _MESSAGES: tuple[tuple[str, Callable[[Failure, re.Match[str]], _Mismatch | None]
     (rf"index {_N} is out of bounds for dimension {_N} with size {_N}", _index_bound),
     (r"Given input size: \(([\dx]+)\)\. Calculated output size: \(([\dx]+)\)", _nothing_left),
 )
+
+
+# What the text of the program says
+
+
+def with_size(timeline: Timeline, at: Frame | None, kind: str, old: int, new: int) -> Edit | None:
+    """Change the first argument of the call that makes a module, if it is the number `old`: ``nn.Linear(676, 10)``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and called_name(part) == kind):
+                return None
+            size = part.args[0] if part.args else next((one.value for one in part.keywords if one.arg in _SIZES), None)
+            if not (isinstance(size, ast.Constant) and size.value == old):
+                return None
+            return text.with_part(part, size, str(new))
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+_SIZES = {
+    "in_features", "in_channels", "num_features", "normalized_shape", "input_size", "embed_dim", "num_embeddings",
+}  # fmt: skip
+"""What the first argument of a layer is called."""

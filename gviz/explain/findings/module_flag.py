@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gviz.events import OptimizerStepped, ScopeEntered
 from gviz.explain.display_names import label, titled
 from gviz.explain.edit import statement_instead
 from gviz.explain.finding import Finding
-from gviz.explain.program_source import FlagAssignment, class_reads, flag_assignments
+from gviz.explain.program_text import binds_name, classes_named, method_class, names_read, parsed_program
 from gviz.explain.recording_overview import Survey
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
 from gviz.values.plain_text import shown
 
@@ -102,3 +106,59 @@ def _still_frozen(survey: Survey, used: dict[int, int]) -> Finding | None:
     node, seq = next(iter(used.items()))
     text = f"{label(survey.timeline, node)} requires no gradient, nor does any other parameter that it uses"
     return Finding("frozen", text, seq, node)
+
+
+# What the text of the program says
+
+
+# Assignments of a flag to modules and tensors: ``model.encoder.requires_grad = False``
+
+
+@dataclass(frozen=True, slots=True)
+class FlagAssignment:
+    """A line that sets ``requires_grad`` of something to a constant.
+
+    `target` is its text, `loop` what a loop around the line goes through if the target is its variable, and `owner` the
+    class of ``self``.
+    """
+
+    at: Frame
+    target: str
+    flag: bool
+    loop: str
+    owner: str
+
+    def rank(self, path: str, kind: str) -> int:
+        """Return how well it fits the module of a class at a path: 1 is best, and 0 means that it is of no module."""
+        own, last = self.target.rpartition(".")[2], path.rpartition(".")[2]
+        if own == last or (self.owner and self.owner == kind):
+            return 1
+        if own in ("weight", "bias", "data") or "parameters(" in self.loop:
+            return 0
+        return 2 if self.loop else 3
+
+
+def flag_assignments(timeline: Timeline) -> Iterator[FlagAssignment]:
+    """Yield the lines of a program that set ``requires_grad`` to True or False as an attribute."""
+    for path in timeline.sources:
+        text = parsed_program(path, timeline.source(path) or "")
+        for one in text.statements if text is not None else ():
+            match one.node:
+                case ast.Assign(
+                    targets=[ast.Attribute(value=target, attr="requires_grad")],
+                    value=ast.Constant(value=bool() as flag),
+                ) if text is not None:
+                    names = names_read(target)
+                    loops = (outer for outer in reversed(one.around) if isinstance(outer, ast.For))
+                    loop = next((each for each in loops if any(binds_name(each.target, name) for name in names)), None)
+                    items = text.segment(loop.iter) if loop is not None else ""
+                    frame = Frame(path, "", one.first, one.first, -1, -1)
+                    owner = method_class(one) if ast.unparse(target) == "self" else ""
+                    yield FlagAssignment(frame, text.segment(target), flag, items, owner)
+
+
+def class_reads(timeline: Timeline, name: str, attribute: str) -> bool:
+    """Return whether a class of the program reads an attribute of ``self``."""
+    parts = (part for _, owner in classes_named(timeline, name) for part in ast.walk(owner))
+    reads = (part for part in parts if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load))
+    return any(part.attr == attribute and ast.unparse(part.value) == "self" for part in reads)

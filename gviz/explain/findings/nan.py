@@ -13,6 +13,7 @@ finding says so. An infinity in a mask is deliberate and is not reported.
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -40,7 +41,7 @@ from gviz.explain.backward_passes import growing_losses, loss_scale, pass_starte
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
 from gviz.explain.display_names import at_text, innermost, iteration_called, label, label_at, own_frame, titled
-from gviz.explain.edit import Edit, argument_suffix, safe_where, with_keyword
+from gviz.explain.edit import Change, Edit, argument_suffix, rewritten, with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.findings._nan_operation import (
     DIVERGING,
@@ -72,7 +73,12 @@ from gviz.explain.grad_history import GradWrite, write_at
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.parameter_updates import is_unseen, resumed_at, step_of, step_words
-from gviz.explain.program_source import called_function, line_text
+from gviz.explain.program_text import (
+    ProgramText,
+    called_function,
+    called_name,
+    line_text,
+)
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
 from gviz.source.site import Frame
@@ -1015,3 +1021,34 @@ def _spread(timeline: Timeline, path: list[Place]) -> tuple[Finding, ...]:
     names = [label(timeline, node) for node in nodes]
     shown_names = names if len(names) <= 6 else [*names[:3], f"{len(names) - 5} more", *names[-2:]]
     return (Finding("spread", f"from there it spread through {', '.join(shown_names)}", 0, nodes[-1]),)
+
+
+# What the text of the program says
+
+
+def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``torch.log(x)`` in ``torch.where(c, torch.log(x), y)`` with ``torch.log(torch.where(c, x, 1.0))``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(args=[condition, one, other]) if called_name(part) == "where":
+                    pass
+                case _:
+                    return None
+            for branch, safe in ((one, "torch.where({c}, {x}, 1.0)"), (other, "torch.where({c}, 1.0, {x})")):
+                if not isinstance(branch, ast.Call) or isinstance(branch.func, ast.Name):
+                    continue
+                inner = branch.args[0] if branch.args else getattr(branch.func, "value", None)
+                if not isinstance(inner, ast.expr) or called_name(branch) in ("zeros_like", "ones_like", "full_like"):
+                    continue
+                old, whole, head = text.segment(inner), text.segment(branch), text.segment(branch.func)
+                new = safe.format(c=text.segment(condition), x=old)
+                rest = whole.removeprefix(head)
+                mended = f"{head}{rest.replace(old, new, 1)}" if branch.args else whole.replace(old, new, 1)
+                return text.segment(part).replace(whole, mended, 1)
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)

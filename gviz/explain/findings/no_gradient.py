@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import ast
 import re
+import symtable
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,16 +34,17 @@ from gviz.explain.display_names import (
     why_untracked,
 )
 from gviz.explain.edit import (
+    Change,
     Edit,
     after,
     in_block,
     leaf_last,
-    misspelled,
+    node_replaced,
     parameter_last,
+    rewritten,
     statement_instead,
     switch_of,
     with_keyword,
-    with_noise,
     without_arrays,
     without_attribute,
     without_call,
@@ -51,21 +55,23 @@ from gviz.explain.node_question import Question, node_question
 from gviz.explain.operation_sets import SAME_NUMBERS, STEPPING
 from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_errors import ended_first, program_end
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
+    MODULE,
+    ProgramText,
     Variable,
     assignment,
     called_at,
     called_name,
     expression,
+    frame_of,
     line_text,
     names_read,
-    numbers_taken,
+    program_text,
     update_in_place,
-    variable_owners,
-    variables_read,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, cuts_after, is_partial, loses_tracking, mend
+from gviz.source import parsing
 from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -986,3 +992,133 @@ def _draw_finding(
     elif next(survey.sources(record)).shape == record.shape:
         edit = with_noise(timeline, at)
     return Finding("drawn", text, record.seq, record.node, (part,), fix, at, edit=edit)
+
+
+# What the text of the program says
+
+
+def with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``torch.normal(mean, std)`` with ``(mean + std * torch.randn_like(mean))``, if the mean is a name."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(
+                    func=ast.Attribute(value=module), args=[ast.Name() | ast.Attribute() as mean, std], keywords=[]
+                ) if called_name(part) == "normal" and text.segment(module) == "torch":
+                    factor, noise = text.segment(std), f"torch.randn_like({text.segment(mean)})"
+                    if not isinstance(std, ast.Name | ast.Attribute | ast.Call | ast.Constant):
+                        factor = f"({factor})"
+                    return f"({text.segment(mean)} + {factor} * {noise})"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def misspelled(
+    timeline: Timeline, at: Frame | None, name: str, attribute: str
+) -> tuple[str, Frame, Edit | None] | None:
+    """Return the line that sets an attribute of a variable whose name is nearly `attribute`: ``x.require_grad = True``.
+
+    Python makes a new attribute of it, which nothing reads.
+    """
+    text = program_text(timeline, at)
+    for one in text.statements if text is not None and at is not None else ():
+        match one.node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=other), attr=attr) as target]) if other == name:
+                if attr != attribute and get_close_matches(attr, [attribute], cutoff=0.8) and text and at:
+                    return attr, frame_of(at, one.first, text), node_replaced(text, target, f"{name}.{attribute}")
+    return None
+
+
+# What the text of the program says
+
+_NAMELESS = {
+    ast.Lambda: "lambda",
+    ast.ListComp: "listcomp",
+    ast.SetComp: "setcomp",
+    ast.DictComp: "dictcomp",
+    ast.GeneratorExp: "genexpr",
+}
+"""Syntax without a name that has variables of its own -> its name in Python."""
+
+
+@lru_cache(64)
+def variable_owners(text: str) -> Mapping[Variable, str]:
+    """Return the owner of each variable, by its name and the function that uses it; empty for invalid Python."""
+    try:
+        with parsing.unwarned():
+            table = symtable.symtable(text, MODULE, "exec")
+        return dict(_owners(table, MODULE, ()))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+
+
+@lru_cache(64)
+def variables_read(text: str, attribute: str) -> frozenset[Variable]:
+    """Return the variables of a program whose attribute is read."""
+    try:
+        return frozenset(_attribute_reads(parsing.program(text), attribute, (MODULE,), variable_owners(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+
+
+def _owners(
+    table: symtable.SymbolTable, function: str, around: tuple[tuple[str, symtable.SymbolTable], ...]
+) -> Iterator[tuple[Variable, str]]:
+    """Yield the variables that a scope and its inner scopes use. `around` are the outer functions, innermost first."""
+    for symbol in table.get_symbols():
+        name = symbol.get_name()
+        holders = (
+            outer for outer, names in around if name in names.get_identifiers() and names.lookup(name).is_local()
+        )
+        owner = next(holders, MODULE) if symbol.is_free() else function if symbol.is_local() else MODULE
+        yield (name, function), owner
+    if table.get_type() == "function":
+        around = ((function, table), *around)
+    for child in table.get_children():
+        named = child.get_type() in ("function", "class")  # type parameters are in no qualified name
+        of_class = table.get_type() == "class"
+        yield from _owners(
+            child, _qualified_name(function, child.get_name(), of_class=of_class) if named else function, around
+        )
+
+
+def _attribute_reads(
+    node: ast.AST, attribute: str, scopes: tuple[str, ...], known: Mapping[Variable, str], *, of_class: bool = False
+) -> Iterator[Variable]:
+    """Yield the reads below a node; `scopes` are the scopes around it, the innermost first."""
+    match node:
+        case ast.Attribute(attr=attr, ctx=ast.Load(), value=ast.Name(id=name)) if attr == attribute:
+            yield name, next((known[name, scope] for scope in scopes if (name, scope) in known), MODULE)
+    scope = _NAMELESS.get(type(node), getattr(node, "name", ""))
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, *_NAMELESS)):
+        scopes = (_qualified_name(scopes[0], scope, of_class=of_class), *scopes)
+        of_class = isinstance(node, ast.ClassDef)
+    for inner in ast.iter_child_nodes(node):
+        yield from _attribute_reads(inner, attribute, scopes, known, of_class=of_class)
+
+
+def _qualified_name(outer: str, name: str, *, of_class: bool) -> str:
+    """Return the qualified name of an object within a function, class or module, as Python writes it."""
+    called = f"<{name}>" if name in _NAMELESS.values() else name
+    return called if outer == MODULE else f"{outer}.{called}" if of_class else f"{outer}.<locals>.{called}"
+
+
+def numbers_taken(text: str) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Yield each call that takes numbers out of a value, with that value: ``scale.item()``, ``float(self.scale)``.
+
+    A text that is not valid Python has none.
+    """
+    try:
+        tree = parsing.program(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr="item" | "numpy" | "tolist")):
+                yield node, value
+            case ast.Call(func=ast.Name(id="float" | "int"), args=[value]):
+                yield node, value

@@ -19,7 +19,7 @@ from gviz.explain.display_names import label, label_at, own_frame, titled
 from gviz.explain.edit import Edit, replaced_call, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
-from gviz.explain.program_source import called_function, has_parameter
+from gviz.explain.program_text import called_function, has_parameter
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame

@@ -20,7 +20,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_clearing import CLEARED
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
     line_text,
     receiver,
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gviz.events import (
     DataSet,
@@ -18,13 +19,14 @@ from gviz.events import (
 from gviz.explain.backward_passes import call_of_pass, pass_started
 from gviz.explain.display_names import at_text, innermost, label, label_at, titled
 from gviz.explain.edit import (
-    PlainContainer,
+    Edit,
     after,
-    assignment_in_loop,
     in_block,
+    lines_replaced,
     moved,
+    node_replaced,
     parameter_last,
-    plain_container,
+    places_in,
     removed,
 )
 from gviz.explain.finding import Finding, Number
@@ -37,12 +39,15 @@ from gviz.explain.parameter_updates import (
     steps_by,
     why_nothing,
 )
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
     assignment,
-    conditional_call,
+    called_name,
+    frame_of,
     line_text,
-    optimizer_named,
+    names_set,
+    program_text,
     receiver,
+    statement_at,
     update_in_place,
 )
 from gviz.explain.recording_overview import Survey
@@ -470,3 +475,168 @@ def new_optimizer(survey: Survey) -> Iterator[Finding | None]:
 def _keeps(timeline: Timeline, seq: int, step: OptimizerStepped) -> bool:
     """Return whether an optimizer keeps anything from step to step: SGD does so with momentum only."""
     return step.kind != "SGD" or bool(options_of(timeline, step.parameters[0], seq).get("momentum"))
+
+
+# What the text of the program says
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedStatement:
+    """A statement that every iteration of a loop repeats: its line, and the edit that moves it before the loop."""
+
+    at: Frame
+    edit: Edit | None
+
+
+def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str) -> RepeatedStatement | None:
+    """Return the statement that assigns a call of a function to a name, in the innermost loop around a frame.
+
+    A statement in a branch of the loop may run now and then only, and does not count. Neither does a call that reads
+    what the loop assigns, since each iteration may need a call of its own.
+    """
+    source = statement_at(timeline, at)
+    loops = [part for part in source[1].around if isinstance(part, ast.For | ast.While)] if source is not None else []
+    if source is None or at is None or not loops:
+        return None
+    text, loop = source[0], loops[-1]
+    for one in text.statements:
+        value = getattr(one.node, "value", None)
+        if not isinstance(value, ast.Call) or called_name(value) != function or name not in names_set(one.node):
+            continue
+        if one.around[-1] is loop and one.first < at.line:
+            if (places_in(value, ast.Load) - places_in(value, ast.Store)) & places_in(loop, ast.Store):
+                return None
+            rows = text.rows[loop.lineno - 1 : one.first - 1]
+            head = text.rows[loop.lineno - 1]
+            indent = head[: len(head) - len(head.lstrip())]
+            new = "".join(f"{row}\n" for row in [f"{indent}{text.segment(one.node)}", *rows])
+            edit = lines_replaced(text, loop.lineno, one.last, new) if text.is_alone(one) else None
+            return RepeatedStatement(frame_of(at, one.first, text), edit)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class PlainContainer:
+    """A list or dictionary of layers that is an attribute: where it is set, its text, and what to use instead."""
+
+    at: Frame
+    text: str
+    kind: str
+    edit: Edit | None
+
+
+_LISTED = re.compile(r"(?:[\w\[\].'\"]*\.)?(\w+)\[(['\"\w]+)\](\..*)?")
+
+
+def plain_container(timeline: Timeline, at: Frame | None, name: str) -> PlainContainer | None:
+    """Return the list or dictionary that a parameter is in: ``self.layers = [...]`` for ``layers[4].bias``.
+
+    Its modules have no names in the model (``layers.4.bias``): ``parameters()`` does not find them. Where the parameter
+    has no name at all, the line that made it must set the attribute, or append to it.
+    """
+    source, match = statement_at(timeline, at), _LISTED.fullmatch(name)
+    if source is None or at is None or (name and match is None):
+        return None
+    text, line = source
+    attribute = match[1] if match is not None else _container_of(line.node)
+    for one in text.statements:
+        match one.node:
+            case (
+                ast.Assign(targets=[ast.Attribute(value=ast.Name(), attr=attr) as target], value=value)
+                | ast.AnnAssign(target=ast.Attribute(value=ast.Name(), attr=attr) as target, value=ast.expr() as value)
+            ) if attr == attribute:
+                is_plain = isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp)
+                if not is_plain and not (isinstance(value, ast.Call) and called_name(value) in ("list", "dict")):
+                    continue  # a ModuleList, or what a function returns
+                whole = text.segment(value)
+                keyed = isinstance(value, ast.Dict | ast.DictComp) or whole.startswith("dict(")
+                made = text.segment(line.node)
+                kind = f"{'Parameter' if 'Parameter(' in made else 'Module'}{'Dict' if keyed else 'List'}"
+                prefix = "nn" if re.search(r"(?<![\w.])nn\.", "\n".join(text.rows)) else "torch.nn"
+                new = "" if whole in ("[]", "{}", "list()", "dict()") else whole
+                edit = node_replaced(text, value, f"{prefix}.{kind}({new})") if _are_registrable(value) else None
+                return PlainContainer(frame_of(at, one.first, text), text.segment(target), f"{prefix}.{kind}", edit)
+    return None
+
+
+def _are_registrable(value: ast.expr) -> bool:
+    """Return whether all elements of a list or dictionary are instances of classes, and its keys are strings."""
+    match value:
+        case ast.ListComp(elt=element) | ast.DictComp(value=element):
+            elements = [element]
+        case ast.List(elts=elements):
+            pass
+        case ast.Dict(keys=keys, values=elements):
+            if not all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys):
+                return False
+        case _:
+            return not (isinstance(value, ast.Call) and (value.args or value.keywords))
+    return all(isinstance(one, ast.Call) and called_name(one)[:1].isupper() for one in elements)
+
+
+def _container_of(node: ast.stmt) -> str:
+    """Return the attribute that a statement sets or appends to; empty for any other statement."""
+    match node:
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(), attr=attr)]):
+            return attr
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(), attr=attr), attr=method))
+        ):
+            return attr if method in ("append", "extend", "insert") else ""
+        case ast.AugAssign(target=ast.Attribute(value=ast.Name(), attr=attr)):
+            return attr
+    return ""
+
+
+# What the text of the program says
+
+
+def optimizer_named(timeline: Timeline, at: Frame | None) -> str:
+    """Return the only optimizer's name in a program, as in ``opt = torch.optim.SGD(...)``; empty
+    for none or several.
+    """
+    text = program_text(timeline, at)
+    names = set()
+    for one in text.statements if text is not None else ():
+        match one.node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=package))) if (
+                text is not None and text.segment(package).split(".")[-1] == "optim"
+            ):
+                names.add(name)
+    return names.pop() if len(names) == 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalCall:
+    """A call that runs only under a condition: the line of the ``if``, and the text of the condition."""
+
+    at: Frame
+    condition: str
+
+
+def conditional_call(timeline: Timeline, at: Frame | None, name: str, method: str) -> ConditionalCall | None:
+    """Return the only ``name.method()`` in the loop around a line, if an ``if`` of that loop encloses it."""
+    source = statement_at(timeline, at)
+    if source is None or at is None:
+        return None
+    text, here = source
+    loop = next((part for part in reversed(here.around) if isinstance(part, ast.For | ast.While)), None)
+    if loop is None:
+        return None
+    inside = [one for one in text.statements if loop in one.around]
+    calls = [one for one in inside if any(_is_call_of(call, name, method) for call in one.parts(ast.Call))]
+    if len(calls) != 1:
+        return None
+    around = calls[0].around
+    branches = [part for part in around[around.index(loop) :] if isinstance(part, ast.If) and part not in here.around]
+    if len(branches) != 1 or not any(calls[0].node in ast.walk(one) for one in branches[0].body):
+        return None  # of several conditions, or in an else, it is not known which was not true
+    condition = " ".join(text.segment(branches[0].test).split())
+    return ConditionalCall(frame_of(at, branches[0].lineno, text), condition)
+
+
+def _is_call_of(call: ast.Call, name: str, method: str) -> bool:
+    match call.func:
+        case ast.Attribute(value=value, attr=attribute):
+            return attribute == method and ast.unparse(value) == name
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -17,13 +18,10 @@ from gviz.explain.edit import (
 from gviz.explain.finding import Finding
 from gviz.explain.findings.zero_gradient import zeroed_at
 from gviz.explain.operation_sets import SAME_NUMBERS
-from gviz.explain.program_source import (
-    filled_at,
-    line_text,
-    written_name,
-)
+from gviz.explain.program_text import frame_of, line_text, program_text, written_by_call, written_name
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
 from gviz.values.value import Array, Value, capture
@@ -289,3 +287,20 @@ def _filled_finding(survey: Survey, record: NodeRecord, weight: int, row: int) -
     fix = f"set it to zero after the initialization: with torch.no_grad(): {named or 'emb.weight'}[{row}] = 0"
     edit = after(timeline, at, f"{named}.data[{row}].zero_()") if named else None
     return Finding("padding-filled", text, record.seq, weight, (part,), fix, at, suspected=True, edit=edit)
+
+
+# What the text of the program says
+
+
+def filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None:
+    """Return the only line of the program that writes to a parameter by its name: ``init.normal_(self.emb.weight)``."""
+    text, last = program_text(timeline, like), ".".join(name.split(".")[-2:])
+    if text is None or like is None or not name:
+        return None
+    lines = [
+        one.first
+        for one in text.statements
+        if isinstance(one.node, ast.Expr)
+        and any(f".{written_by_call(text, call)}".endswith(f".{last}") for call in one.parts(ast.Call))
+    ]
+    return frame_of(like, lines[0], text) if len(lines) == 1 else None

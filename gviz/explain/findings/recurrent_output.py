@@ -15,18 +15,26 @@ Limits. Without packing, the padding is known only from an index with its elemen
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
 
 from gviz.events import GradAccumulated
 from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import last_steps
+from gviz.explain.edit import Change, Edit, imported_names, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING
+from gviz.explain.program_text import (
+    ProgramText,
+    Statement,
+    called_name,
+    statement_at,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -293,3 +301,60 @@ def _takes_the_end(timeline: Timeline, info: NodeInfo) -> bool:
     if info.op.base_name not in ("select", "slice") or not isinstance(dim, int) or not isinstance(index, int):
         return True
     return dim < 2 and index % value.shape[dim] == value.shape[dim] - 1
+
+
+# What the text of the program says
+
+
+def last_steps(timeline: Timeline, at: Frame | None, padded: Frame | None, *, batch_first: bool) -> Edit | None:
+    """Replace ``out[:, -1]`` with ``out[torch.arange(len(lengths)), lengths - 1]``.
+
+    The lengths are what `pad_packed_sequence` returns at the line `padded`, or what `pack_padded_sequence` got in the
+    same function.
+    """
+    source, returned = statement_at(timeline, at), statement_at(timeline, padded)
+    if source is None or returned is None or source[0] is not returned[0] or source[1].around != returned[1].around:
+        return None
+    text = source[0]
+    if "torch" not in imported_names(text):
+        return None
+    lengths = _lengths(text, returned[1])
+    if not lengths:
+        return None
+
+    def change(_: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Subscript(value=value, slice=index) if _is_last(index, batch_first=batch_first):
+                    rows, steps = f"torch.arange(len({lengths}))", f"{lengths} - 1"
+                    return f"{text.segment(value)}[{f'{rows}, {steps}' if batch_first else f'{steps}, {rows}'}]"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def _lengths(text: ProgramText, returned: Statement) -> str:
+    """Return the variable that has the lengths of sequences as a tensor; empty if there is none."""
+    match returned.node:
+        case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id=name)])]) if not name.startswith("_"):
+            return name
+    for one in text.statements:
+        if one.around != returned.around or one.first > returned.first:
+            continue
+        for call in one.parts(ast.Call):
+            if called_name(call) == "pack_padded_sequence":
+                given = call.args[1] if len(call.args) > 1 else None
+                given = next((each.value for each in call.keywords if each.arg == "lengths"), given)
+                match given:
+                    case ast.Name(id=name) | ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="cpu")):
+                        return name
+    return ""
+
+
+def _is_last(index: ast.expr, *, batch_first: bool) -> bool:
+    """Return whether an index takes the last step: ``[:, -1]``, ``[:, -1, :]``, or ``[-1]``."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    texts = [ast.unparse(part) for part in parts]
+    return texts in ([":", "-1"], [":", "-1", ":"]) if batch_first else texts in (["-1"], ["-1", ":"], ["-1", ":", ":"])

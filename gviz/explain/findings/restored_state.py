@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,15 +15,17 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.display_names import innermost, label, titled
-from gviz.explain.edit import (
-    copied_state,
-    model_twice,
-)
+from gviz.explain.edit import Change, Edit, node_replaced, rewritten
 from gviz.explain.finding import Finding, Number
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
+    ProgramText,
+    frame_of,
     receiver,
+    statement_at,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line
 
 # Copies onto their own memory: of a state that was saved by reference and restored later, or of a model onto itself
@@ -209,3 +212,69 @@ def _memory_of(record: NodeRecord) -> tuple[int, int, tuple[int, ...]] | None:
     """Return the storage, the offset and the shape of a tensor."""
     output = next(iter(record.created.outputs), None)
     return (output.storage, output.offset, record.shape) if output is not None and output.storage else None
+
+
+# What the text of the program says
+
+
+def copied_state(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``net.state_dict()`` with a dictionary of copies, and ``p.detach()`` or ``p.data`` with a copy."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(attr="state_dict")):
+                    return f"{{key: value.clone() for key, value in {text.segment(part)}.items()}}"
+                case ast.Call(func=ast.Attribute(attr="detach")) | ast.Attribute(attr="data"):
+                    return f"{text.segment(part)}.clone()"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTwice:
+    """A line that copies a model onto itself: ``net.load_state_dict(net.state_dict())``, and the model's `name`."""
+
+    at: Frame
+    name: str
+    text: ProgramText
+    second: ast.expr
+
+    def replaced(self, name: str) -> Edit | None:
+        """Return the edit that reads another model in the second place."""
+        return node_replaced(self.text, self.second, name)
+
+
+def model_twice(timeline: Timeline, at: Frame | None) -> ModelTwice | None:
+    """Return the model that a line reads as source and as destination of a copy; None if there is none.
+
+    The line may load a state, pair parameters in the head of a loop around a frame, or give a function one model twice.
+    """
+    source = statement_at(timeline, at)
+    if source is None or at is None:
+        return None
+    text, one = source
+    loops = [other for other in text.statements if isinstance(other.node, ast.For) and other.node in one.around]
+    for statement in (one, *reversed(loops)):
+        for call in statement.parts(ast.Call):
+            pair = _same_model(text, call)
+            if pair is not None:
+                return ModelTwice(frame_of(at, call.lineno, text), text.segment(pair), text, pair)
+    return None
+
+
+def _same_model(text: ProgramText, call: ast.Call) -> ast.expr | None:
+    """Return the second place of a model in a call that gets it twice."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as model, attr="load_state_dict")):
+            parts = (part for argument in call.args for part in ast.walk(argument))
+            methods = [part for part in parts if isinstance(part, ast.Attribute) and part.attr == "state_dict"]
+            return next((one.value for one in methods if text.segment(one.value) == text.segment(model)), None)
+        case ast.Call(args=[first, second, *_]) if text.segment(first) == text.segment(second):
+            while isinstance(second, ast.Call) and isinstance(second.func, ast.Attribute):
+                second = second.func.value
+            return second if isinstance(second, ast.Name | ast.Attribute) else None
+    return None

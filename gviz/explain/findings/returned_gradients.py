@@ -6,14 +6,22 @@ PyTorch's message names the class and two numbers, at the line that calls ``back
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gviz.events import StepStarted
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import BackwardText, Edit, backward_text
+from gviz.explain.edit import Edit, is_none, node_replaced, returned_values
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import Failure
+from gviz.explain.program_text import (
+    ProgramText,
+    classes_named,
+    methods_of,
+    names_read,
+)
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
@@ -184,3 +192,101 @@ def _none_finding(timeline: Timeline, node: int, source: int, function: int) -> 
     at = _value_place(code, code.inputs.index(name))
     fix = f"return the gradient of {name}, if it is to learn: input {code.inputs.index(name) + 1} of forward"
     return Finding("not-reached", text, info.born, node, (Finding("elsewhere", part, info.born, function),), fix, at)
+
+
+# What the text of the program says
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardText:
+    """The class of a program's function: the inputs of its `forward`, and the lines with which `backward` returns."""
+
+    text: ProgramText
+    inputs: tuple[str, ...]
+    backward: ast.FunctionDef
+    returns: tuple[ast.Return, ...]
+
+    def returned(self, count: int) -> ast.Return | None:
+        """Return the line that returns `count` gradients; None if several do, or none surely does."""
+        if len(self.returns) == 1:
+            return self.returns[0]
+        fitting = [one for one in self.returns if isinstance(one.value, ast.Tuple) or count == 1]
+        fitting = [one for one in fitting if len(returned_values(one)) == count]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def frame(self, part: ast.stmt | ast.expr) -> Frame:
+        """Return the place of a statement or expression of ``backward``."""
+        end = part.end_lineno or part.lineno
+        return Frame(self.text.path, self.backward.name, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+
+    def with_none(self, one: ast.Return, needed: Sequence[bool]) -> Edit | None:
+        """Add None for each input that needs no gradient, by position.
+
+        The gradients that are returned are those of the first inputs, or those of all inputs that need one, in order.
+        """
+        values = returned_values(one)
+        texts = [self.text.segment(value) for value in values]
+        if len(self.returns) != 1 or not all(self._is_one_gradient(value) for value in values):
+            return None
+        rest = needed[len(values) :]
+        known = [need or is_none(value) for need, value in zip(needed, values, strict=False)]
+        if all(known) and not any(rest):
+            new = [*texts, *["None"] * len(rest)]
+        elif sum(needed) == len(values) and not any(map(is_none, values)):
+            left = iter(texts)
+            new = [next(left) if need else "None" for need in needed]
+        else:
+            return None
+        return node_replaced(self.text, one, f"return {', '.join(new)}") if one.value is not None else None
+
+    def _is_one_gradient(self, value: ast.expr) -> bool:
+        """Return whether an expression surely is one tensor or None, and no tuple of several."""
+        match value:
+            case ast.Constant(value=None):
+                return True
+            case ast.BinOp(left=left, right=right):
+                return any(self._is_one_gradient(part) and not is_none(part) for part in (left, right))
+            case ast.UnaryOp(operand=operand):
+                return not isinstance(value.op, ast.Not) and self._is_one_gradient(operand)
+            case ast.Call(func=ast.Attribute(attr=name)):
+                return name in _GIVING_ONE
+            case ast.Name(id=name):
+                return self._is_gradient_name(name)
+        return False
+
+    def _is_gradient_name(self, name: str) -> bool:
+        """Return whether a variable is the gradient that arrives, or is only assigned tensors."""
+        arguments = self.backward.args
+        if name in [one.arg for one in (*arguments.posonlyargs, *arguments.args)][1:]:
+            return True
+        values = [
+            part.value
+            for part in ast.walk(self.backward)
+            if isinstance(part, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in part.targets)
+        ]
+        own = [value for value in values if name not in names_read(value)]
+        return bool(values) and all(is_none(value) or self._is_one_gradient(value) for value in own)
+
+
+_GIVING_ONE = frozenset({
+    "clone", "neg", "mul", "add", "sub", "div", "matmul", "mm", "bmm", "sum", "mean", "view", "reshape", "t",
+    "contiguous", "transpose", "permute", "expand", "expand_as", "clamp", "sign", "masked_fill", "to", "type", "float",
+    "half", "unsqueeze", "squeeze", "zeros_like", "ones_like", "where", "exp", "sigmoid", "tanh", "einsum", "mul_",
+    "neg_", "clamp_", "masked_fill_", "view_as", "reshape_as", "type_as", "flatten",
+})  # fmt: skip
+"""Methods and functions whose result is one tensor."""
+
+
+def backward_text(timeline: Timeline, function: str) -> BackwardText | None:
+    """Return the class of a function of the program; None if there is none, or several of its name."""
+    found = []
+    for text, owner in classes_named(timeline, function):
+        methods = methods_of(owner)
+        forward, backward = methods.get("forward"), methods.get("backward")
+        if forward is not None and backward is not None:
+            has_context = "setup_context" not in methods
+            names = [part.arg for part in (*forward.args.posonlyargs, *forward.args.args)][has_context:]
+            own = [one.node for one in text.by_function.get(backward, ())]
+            returns = tuple(part for part in own if isinstance(part, ast.Return) and part.value is not None)
+            found.append(BackwardText(text, tuple(names), backward, returns))
+    return found[0] if len(found) == 1 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,7 +12,7 @@ from gviz.explain.backward_passes import losses_of
 from gviz.explain.display_names import at_text, label, label_at, titled
 from gviz.explain.edit import removed
 from gviz.explain.finding import Finding, Number
-from gviz.explain.program_source import zero_start
+from gviz.explain.program_text import called_name, frame_of, names_read, names_set, scope_of, statement_at
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
@@ -172,3 +173,36 @@ def _last_finding(survey: Survey, first: NodeRecord, used: NodeRecord, at: Frame
     part = Finding("dropped", f"{begins}; {label_at(timeline, used.node)} is used", used.seq, used.node, at=start)
     fix = f"add to it, if it is a sum: {name} = {name} + ..., or {name}.append(...) and torch.stack after the loop"
     return Finding("last-term", text, first.seq, first.node, (part,), fix, at, suspected=True)
+
+
+# What the text of the program says
+
+
+_ZEROS = ("zeros", "new_zeros", "zeros_like", "tensor")
+
+
+def zero_start(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
+    """Return the line that starts a name with zeros before the loop around a line that only replaces it.
+
+    None if the loop reads the name anywhere, or if nothing after the loop reads it.
+    """
+    source = statement_at(timeline, at)
+    loops = (
+        [outer for outer in source[1].around if isinstance(outer, ast.For | ast.While)] if source is not None else []
+    )
+    if source is None or not loops or name not in names_set(source[1].node):
+        return None
+    text, loop = source[0], loops[-1]
+    if name in names_read(loop) or isinstance(source[1].node, ast.AugAssign):
+        return None
+    scope = scope_of(text, source[1], name)
+    of_name = [one for one in text.statements if scope_of(text, one, name) is scope]
+    if not any(one.first > (loop.end_lineno or loop.lineno) and name in names_read(one.node) for one in of_name):
+        return None
+    starts = [one for one in of_name if one.first < loop.lineno and name in names_set(one.node)]
+    value = getattr(starts[-1].node, "value", None) if starts else None
+    is_zero = isinstance(value, ast.Constant) and type(value.value) in (int, float) and not value.value
+    if isinstance(value, ast.Call) and called_name(value) in _ZEROS:
+        number = value.args[0] if called_name(value) == "tensor" and value.args else ast.Constant(0)
+        is_zero = isinstance(number, ast.Constant) and not number.value
+    return frame_of(at, starts[-1].first, text) if is_zero and at is not None else None

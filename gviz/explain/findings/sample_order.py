@@ -15,16 +15,31 @@ with draws that are made equal by seeds, it may be meant.
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import LOSSES, SAME_NUMBERS
-from gviz.explain.program_source import called_function, called_lines, shuffles_of_one
+from gviz.explain.program_text import (
+    ProgramText,
+    Statement,
+    assigned_parts,
+    called_function,
+    called_lines,
+    called_name,
+    frame_of,
+    function_of,
+    names_set,
+    program_text,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, shown
 
 _SELECTIONS = ("getitem", "index", "index_select")
@@ -129,3 +144,114 @@ _TARGETS = re.compile(r"(?:^|_)(?:y|t|labels?|targets?|classes)(?:$|_)", re.IGNO
 def _kind_of(name: str) -> str:
     """Return whether the name of a variable says ``input`` or ``target``; empty if it says neither."""
     return "target" if _TARGETS.search(name) else "input" if _INPUTS.search(name) else ""
+
+
+# What the text of the program says
+
+
+# Pairs of arrays, one of them shuffled
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """A line that shuffles an array, the other array of a pair, and a line that uses them as one.
+
+    `both` is whether another line shuffles the other array, too, by a draw of its own.
+    """
+
+    at: Frame
+    name: str
+    other: str
+    pair: Frame
+    both: bool
+
+
+_PERMUTING = ("permutation", "randperm")
+_MOST_SHUFFLES = 20
+_PAIRING = ("TensorDataset", "zip", "train_test_split")
+_AS_COPIES = ("copy", "clone", "deepcopy", "list", "sorted", "array", "tuple")
+
+
+def shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[Shuffle]:
+    """Yield the shuffles of one of two names that the same function uses as a pair afterwards.
+
+    A pair has one index, ``x[idx], y[idx]``, or is given to ``TensorDataset(x, y)``, ``zip`` or ``train_test_split``.
+    Neither may be changed between the shuffle and the pair, as ``y = f(x)`` does. A copy is shuffled on purpose. What
+    runs under a condition is left out.
+    """
+    text = program_text(timeline, at)
+    if text is None:
+        return
+    shuffled = {name: one for one in text.statements if (name := _shuffled_by(one.node))}
+    if not shuffled or _are_made_equal(text, shuffled.values()):
+        return
+    for name, one in islice(shuffled.items(), _MOST_SHUFFLES):
+        of_function = text.by_function.get(function_of(one), ())
+        if any(isinstance(part, ast.If) for part in one.around):
+            continue
+        made = [other for other in of_function if other.first < one.first and name in names_set(other.node)]
+        if made and any(called_name(call) in _AS_COPIES for call in made[-1].parts(ast.Call)):
+            continue
+        changed: set[str] = set()
+        for other in of_function:
+            if other.first <= one.last:
+                continue
+            partners = {*_partners(text, other, name)} - changed
+            if len(partners) == 1 and name not in changed:
+                (partner,) = partners
+                if partner not in shuffled or shuffled[partner].first > one.first:
+                    pair = frame_of(at, other.first, text)
+                    yield Shuffle(frame_of(at, one.first, text), name, partner, pair, partner in shuffled)
+                break
+            changed |= {*_changed(other.node)} if not _shuffled_by(other.node) else set()
+
+
+def _changed(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement sets, or whose elements it writes to."""
+    for target in assigned_parts(node):
+        while isinstance(target, ast.Subscript | ast.Attribute):
+            target = target.value
+        if isinstance(target, ast.Name):
+            yield target.id
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            yield name
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            yield from names
+
+
+def _are_made_equal(text: ProgramText, shuffles: Iterable[Statement]) -> bool:
+    """Return whether the program sets one seed or state of the numbers that it shuffles by more than once."""
+    of_torch = any(called_name(call) == "randperm" for one in shuffles for call in one.parts(ast.Call))
+    seeds = ("seed", "default_rng", "RandomState", "Random", *(("manual_seed",) if of_torch else ()))
+    calls = [call for one in text.statements for call in one.parts(ast.Call)]
+    seeding = [ast.unparse(call.func) for call in calls if called_name(call) in seeds]
+    restores = any(called_name(call) in ("set_state", "setstate") for call in calls)
+    return restores or len(seeding) > len({*seeding})
+
+
+def _shuffled_by(node: ast.stmt) -> str:
+    """Return the name that a statement shuffles: ``np.random.shuffle(x)``, ``x = x[np.random.permutation(n)]``."""
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="shuffle"), args=[ast.Name(id=name), *_])):
+            return name
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Subscript(value=ast.Name(id=read), slice=ast.Call() as call),
+        ) if name == read and called_name(call) in _PERMUTING:
+            return name
+    return ""
+
+
+def _partners(text: ProgramText, one: Statement, name: str) -> Iterator[str]:
+    """Yield the names that a statement reads as a pair with a name."""
+    indices: dict[str, str] = {}
+    for part in one.parts(ast.Subscript):
+        if isinstance(part.value, ast.Name) and isinstance(part.ctx, ast.Load):
+            indices.setdefault(part.value.id, text.segment(part.slice))
+    if name in indices:
+        yield from (other for other, index in indices.items() if other != name and index == indices[name])
+    for call in one.parts(ast.Call):
+        names = [arg.id for arg in call.args if isinstance(arg, ast.Name)]
+        if called_name(call) in _PAIRING and name in names:
+            yield from (other for other in names if other != name)

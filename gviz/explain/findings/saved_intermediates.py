@@ -24,7 +24,7 @@ from gviz.explain.computation import LONGEST_FORWARD
 from gviz.explain.display_names import innermost, label, label_at, symbol, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import STEPPING
-from gviz.explain.program_source import frame_of, program_text
+from gviz.explain.program_text import frame_of, program_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame

@@ -11,35 +11,31 @@ made again in each step instead.
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import at_text, innermost, label, label_at, symbol, titled
-from gviz.explain.edit import (
-    Edit,
-    assigned_to_itself,
-    before,
-    into_function,
-    into_loop,
-    parameter_last,
-    with_keyword,
-    wrapped,
-)
+from gviz.explain.edit import Edit, assigned_to_itself, before, moved, parameter_last, places_in, with_keyword, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.program_errors import Failure
-from gviz.explain.program_source import (
-    block_around,
-    detaching_call,
-    drops_result,
-    innermost_loop,
+from gviz.explain.program_text import (
+    FUNCTION_NODES,
+    Statement,
+    called_name,
+    frame_of,
+    function_of,
     line_text,
     names_read,
     names_set,
-    passes_function,
+    parsed_program,
+    places_read,
+    places_set,
     statement_at,
 )
 from gviz.explain.tracking import ancestors
@@ -362,3 +358,185 @@ def _crosses(timeline: Timeline, edge: tuple[int, int], first_pass: int) -> bool
     """Return whether a node made since the first pass uses one that was there before."""
     user, source = edge
     return timeline.nodes.born(source) < first_pass < timeline.nodes.born(user)
+
+
+# What the text of the program says
+
+
+def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit | None:
+    """Move a statement from before a loop to the start of its body; the line `used` is in the loop."""
+    source, inner = statement_at(timeline, at), statement_at(timeline, used)
+    if source is None or inner is None or source[0] is not inner[0]:
+        return None
+    text, one = source
+    loops = [part for part in inner[1].around if isinstance(part, ast.For | ast.While) and part.lineno > one.last]
+    if not loops or getattr(one.node, "body", None) or loops[0].body[0].lineno == loops[0].lineno:
+        return None
+    if function_of(one) is not function_of(inner[1]) or names_set(one.node) & _stored_names(loops[0]):
+        return None  # a line of another function, or a state that the loop carries on
+    first = loops[0].body[0]
+    return moved(timeline, at, Frame(text.path, "", first.lineno, first.lineno, -1, -1), ahead=True)
+
+
+def into_function(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
+    """Move an assignment into the function that follows it in its block, if only that function reads its variables.
+
+    It moves before the first statement that reads one of them, such as the loss in the closure of LBFGS.
+    """
+    source = statement_at(timeline, at)
+    if source is None or not isinstance(source[1].node, ast.Assign) or not source[0].is_alone(source[1]):
+        return None
+    text, one = source
+    named = [part for part in one.block if isinstance(part, ast.FunctionDef) and part.name == function]
+    targets = names_set(one.node)
+    if len(named) != 1 or named[0].lineno < one.last or _stored_places(one.node) != targets:
+        return None
+    body = named[0].body
+    inside, scope = {*ast.walk(named[0])}, function_of(one) or text.tree
+    others = (part for part in ast.walk(scope) if isinstance(part, ast.Name) and part.id in targets)
+    assigned = {*ast.walk(one.node)}
+    if any(part not in inside and part not in assigned for part in others):
+        return None  # another statement reads or assigns it, too
+    own = _stored_names(named[0]) | {part.arg for part in ast.walk(named[0].args) if isinstance(part, ast.arg)}
+    declared = {name for part in inside if isinstance(part, ast.Global | ast.Nonlocal) for name in part.names}
+    if (targets | names_read(one.node)) & (own | declared):
+        return None
+    first = next((part for part in body if names_read(part) & targets), None)
+    if first is None or first.lineno == named[0].lineno:
+        return None
+    return moved(timeline, at, frame_of(Frame(text.path, "", 0, 0, -1, -1), first.lineno, text), ahead=True)
+
+
+def _stored_names(part: ast.AST) -> set[str]:
+    """Return the names that a part of a program assigns."""
+    return {one.id for one in ast.walk(part) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+
+
+def _stored_places(part: ast.AST) -> set[str]:
+    """Return the names, attributes and elements that a part of a program assigns, as text."""
+    return places_in(part, ast.Store)
+
+
+# What the text of the program says
+
+
+def block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> Frame | None:
+    """Return the line of the innermost ``with`` block around a call stack that a function of this name opens."""
+    for frame in frames:
+        source = statement_at(timeline, frame)
+        for outer in reversed(source[1].around) if source is not None else ():
+            if isinstance(outer, ast.With):
+                calls = [item.context_expr for item in outer.items if isinstance(item.context_expr, ast.Call)]
+                if any(called_name(call) == function for call in calls):
+                    return frame_of(frame, outer.lineno, source[0]) if source is not None else None
+    return None
+
+
+# A state that a loop carries on, and the function that is to detach it
+
+
+@dataclass(frozen=True, slots=True)
+class DetachingCall:
+    """A call that is to detach a state of a loop: ``h = repackage(h)``.
+
+    `at` is the line of the call, `state` is ``h``, `function` is ``repackage``, and `inside` is the line of the
+    function that detaches, or that of the condition around it. `condition` is the text of that condition.
+    """
+
+    at: Frame
+    state: str
+    function: str
+    inside: Frame
+    condition: str
+
+
+def detaching_call(timeline: Timeline, frames: Sequence[Frame], names: Container[str]) -> DetachingCall | None:
+    """Return the call in a loop that gets the state which a call stack carries on, and that is to detach it.
+
+    The loop must set the state from itself at a frame, and without a condition to the result of the call. Of several
+    such states it is one of these `names`. The attribute of a module has another path in the loop: ``net.state`` is
+    ``self.state`` in the method that sets it.
+    """
+    attributes: set[str] = set()
+    for frame in frames:
+        source = statement_at(timeline, frame)
+        if source is None:
+            continue
+        text, one = source
+        carried = {name for name in places_set(one.node) if name in places_read(one.node)}
+        variables = {name for name in carried if name.isidentifier()}
+        variables = {name for name in variables if name in names} or (variables if len(carried) == 1 else set())
+        attributes |= {name.rpartition(".")[2] for name in carried - variables}
+        loop = innermost_loop(one)
+        for other in text.statements if loop is not None else ():
+            if other.around[-1] is not loop and other.around[-1] is not one.around[-1]:
+                continue
+            match other.node:
+                case ast.Assign(targets=[target], value=ast.Call(args=[*_, argument]) as call):
+                    state = ast.unparse(target)
+                    is_known = state in variables or (isinstance(target, ast.Attribute) and target.attr in attributes)
+                    if not is_known or state != ast.unparse(argument) or other.node is one.node:
+                        continue
+                    if (inside := _detaches(timeline, frame, called_name(call))) is not None:
+                        at = frame_of(frame, other.first, text)
+                        return DetachingCall(at, state, called_name(call), *inside)
+    return None
+
+
+def passes_function(timeline: Timeline, at: Frame | None, name: str) -> bool:
+    """Return whether a call on a line gets a function as an argument, as ``opt.step(closure)`` does."""
+    source = statement_at(timeline, at)
+    calls = (part for part in ast.walk(source[1].node) if isinstance(part, ast.Call)) if source is not None else ()
+    given = (one for call in calls for one in (*call.args, *(keyword.value for keyword in call.keywords)))
+    return any(isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one).split(".")[-1] == name for one in given)
+
+
+def drops_result(timeline: Timeline, at: Frame | None) -> bool:
+    """Return whether no variable holds what a line computes, or only that of the loop around it.
+
+    Such lines are ``h.detach()``, ``[h.detach() for h in state]`` and ``for h in state: h = h.detach()``.
+    """
+    source = statement_at(timeline, at)
+    if source is None:
+        return False
+    outer = source[1].around[-1]
+    match source[1].node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="detach" | "clone"))):
+            return True
+        case ast.Expr(value=ast.ListComp() | ast.Tuple() | ast.Attribute()):
+            return True
+        case ast.Assign(targets=[ast.Name(id=name)]) if isinstance(outer, ast.For):
+            later = {read for part in outer.body[outer.body.index(source[1].node) + 1 :] for read in names_read(part)}
+            variables = {part.id for part in ast.walk(outer.target) if isinstance(part, ast.Name)}
+            return name in variables and name not in later
+    return False
+
+
+def innermost_loop(one: Statement) -> ast.For | ast.While | None:
+    """Return the innermost loop around a statement in its own function."""
+    for outer in reversed(one.around):
+        if isinstance(outer, ast.For | ast.While):
+            return outer
+        if isinstance(outer, FUNCTION_NODES):
+            return None
+    return None
+
+
+def _detaches(timeline: Timeline, at: Frame, function: str) -> tuple[Frame, str] | None:
+    """Return the line of a program's function that detaches, or of the condition around it, with its text."""
+    for path in dict.fromkeys((at.path, *timeline.sources)):
+        text = parsed_program(path, timeline.source(path) or "")
+        for one in text.statements if text is not None else ():
+            owner = function_of(one)
+            if not isinstance(owner, FUNCTION_NODES) or owner.name != function or text is None:
+                continue
+            if not any(_is_detaching(part) for part in one.parts(ast.expr)):
+                continue
+            tests = [outer for outer in one.around if isinstance(outer, ast.If) and outer in {*ast.walk(owner)}]
+            line, condition = (tests[-1].lineno, text.segment(tests[-1].test)) if tests else (one.first, "")
+            return Frame(path, function, line, line, -1, -1), condition
+    return None
+
+
+def _is_detaching(part: ast.expr) -> bool:
+    return isinstance(part, ast.Attribute) and part.attr in ("detach", "detach_", "data")

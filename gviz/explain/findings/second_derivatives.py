@@ -11,7 +11,7 @@ from gviz.explain.display_names import innermost, label, label_at, titled
 from gviz.explain.edit import Edit, with_suffix
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, RESHAPING
-from gviz.explain.program_source import called_function, keyword_text
+from gviz.explain.program_text import called_function, keyword_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from gviz.explain.display_names import innermost, label, titled
-from gviz.explain.edit import (
-    made_separately,
-)
+from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding
-from gviz.explain.program_source import (
-    repeated_list,
-)
+from gviz.explain.program_text import ProgramText, assigned_parts, binds_name, names_set, program_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
 from gviz.values.plain_text import shown
 from gviz.values.value import Value
@@ -144,3 +142,57 @@ def _is_varied(value: Value | None) -> bool:
     """Return whether a value has enough different elements that another one is not equal to it by accident."""
     stats = value.statistics() if value is not None else None
     return value is not None and value.size >= _FEWEST and stats is not None and stats.min < stats.max
+
+
+# What the text of the program says
+
+
+def made_separately(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``[Layer(4)] * 3``, which is one layer three times, with ``[Layer(4) for _ in range(3)]``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.BinOp(op=ast.Mult(), left=ast.List(elts=[ast.Call() as one]), right=times):
+                    return f"[{text.segment(one)} for _ in range({text.segment(times)})]"
+                case ast.BinOp(op=ast.Mult(), left=times, right=ast.List(elts=[ast.Call() as one])):
+                    return f"[{text.segment(one)} for _ in range({text.segment(times)})]"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+# What the text of the program says
+
+
+def repeated_list(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
+    """Return the only ``[module] * n`` of the program in an assignment to an attribute or a variable of this name.
+
+    ``[module for _ in range(n)]`` is the same. A list inside of another is repeated, too; the outer one counts.
+    """
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    lists: list[ast.expr] = []
+    for one in text.statements:
+        attributes = {target.attr for target in assigned_parts(one.node) if isinstance(target, ast.Attribute)}
+        if name in attributes | names_set(one.node):
+            lists += [part for part in one.parts(ast.expr) if _repeats(part)][:1]
+    if len(lists) != 1:
+        return None
+    first, last = lists[0].lineno, lists[0].end_lineno or lists[0].lineno
+    return Frame(text.path, at.function, first, last, lists[0].col_offset, lists[0].end_col_offset or -1)
+
+
+def _repeats(part: ast.expr) -> bool:
+    match part:
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return any(isinstance(side, ast.List | ast.Tuple) for side in (left, right))
+        case (
+            ast.ListComp(elt=ast.Name(id=name), generators=parts)
+            | ast.GeneratorExp(elt=ast.Name(id=name), generators=parts)
+        ):
+            return not any(binds_name(each.target, name) for each in parts)
+    return False

@@ -9,7 +9,7 @@ from gviz.explain.edit import (
     wrapped,
 )
 from gviz.explain.finding import Finding
-from gviz.explain.program_source import called_function
+from gviz.explain.program_text import called_function
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +13,17 @@ from gviz.explain.display_names import at_text, innermost, label, label_at, own_
 from gviz.explain.edit import after, keyword_if_training, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
-from gviz.explain.program_source import (
-    called_before,
+from gviz.explain.program_text import (
     called_lines,
-    copying_loop,
+    called_name,
+    calls_in,
+    frame_of,
+    function_of,
     line_text,
-    loop_over,
     method_self,
-    pairing_loop,
+    program_text,
     receiver,
+    statement_at,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
@@ -380,3 +383,76 @@ def _statistics_finding(timeline: Timeline, norms: dict[str, list[NodeRecord]]) 
             edit = after(timeline, line, f"{model}.{children.pop()}.eval()")
     fix = "eval() for the frozen part after each train() of the model"
     return Finding("frozen-statistics", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
+
+
+# What the text of the program says
+
+
+def pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
+    """Return the first loop whose head makes pairs with an expression: ``zip(copy.parameters(), net.parameters())``."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    _, dot, method = read.rpartition(".")
+    for one in text.statements:
+        calls = [text.segment(call) for call in one.parts(ast.Call)] if isinstance(one.node, ast.For) else []
+        alike = [call for call in calls if call.endswith(dot + method)]
+        if read in alike and len(alike) > 1:
+            return frame_of(at, one.first, text)
+    return None
+
+
+def loop_over(timeline: Timeline, at: Frame | None, *names: str) -> Frame | None:
+    """Return the innermost loop around a line whose head calls one of these functions; None without one."""
+    source = statement_at(timeline, at)
+    if source is None or at is None:
+        return None
+    text, one = source
+    for outer in reversed([*one.around, one.node]):
+        if isinstance(outer, ast.For) and any(called_name(call) in names for call in calls_in(outer.iter)):
+            return frame_of(at, outer.lineno, text)
+    return None
+
+
+_COPYING = ("copy_", "lerp_", "mul_", "add_")
+
+
+def copying_loop(timeline: Timeline, at: Frame | None) -> Frame | None:
+    """Return the only loop over ``parameters()`` of the program that writes numbers to tensors, as an average does."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    loops = [
+        one.node
+        for one in text.statements
+        if isinstance(one.node, ast.For)
+        and any(called_name(call) in ("parameters", "named_parameters") for call in calls_in(one.node.iter))
+        and any(_copies(part) for inner in one.node.body for part in ast.walk(inner))
+    ]
+    return frame_of(at, loops[0].lineno, text) if len(loops) == 1 else None
+
+
+def _copies(part: ast.AST) -> bool:
+    match part:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _COPYING
+        case ast.Assign(targets=[ast.Attribute(attr="data")]):
+            return True
+    return False
+
+
+def called_before(timeline: Timeline, frames: Sequence[Frame], *names: str) -> Frame | None:
+    """Return the line that calls one of these functions last before a call stack, in a function of the stack.
+
+    The innermost function that has such a line counts.
+    """
+    for frame in frames:
+        source = statement_at(timeline, frame)
+        if source is None:
+            continue
+        text, here = source
+        before = (one for one in text.by_function[function_of(here)] if one.first < here.first)
+        calling = [one for one in before if any(called_name(call) in names for call in one.parts(ast.Call))]
+        if calling:
+            return frame_of(frame, calling[-1].first, text)
+    return None

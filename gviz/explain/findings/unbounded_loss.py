@@ -15,6 +15,8 @@ the score of a critic.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,11 +27,17 @@ from statistics import fmean
 from gviz.events import OptimizerStepped
 from gviz.explain.backward_passes import loss_at
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, with_other_sign
+from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import LOSSES, RESHAPING
 from gviz.explain.parameter_updates import options_of
+from gviz.explain.program_text import (
+    ProgramText,
+    is_at,
+)
 from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 
 _FEWEST = 8
@@ -275,3 +283,33 @@ def _edit(survey: Survey, driver: Term, below: Term) -> Edit | None:
         return with_other_sign(survey.timeline, survey.at(driver.sum)) if driver.is_right else None
     turned = driver.turned or below.turned
     return with_other_sign(survey.timeline, survey.at(turned)) if turned is not None else None
+
+
+# What the text of the program says
+
+
+def with_other_sign(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``a + b`` with ``a - b`` or the other way round, or leave out the minus of ``-a`` or ``-2 * a``."""
+    if at is None or at.column < 0:
+        return None
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not is_at(part, at):
+                return None
+            match part:
+                case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+                    sign = "-" if isinstance(op, ast.Add) else "+"
+                    whole, first, last = text.segment(part), text.segment(left), text.segment(right)
+                    between = whole[len(first) : len(whole) - len(last)]
+                    is_plain = whole.startswith(first) and whole.endswith(last) and between.strip() in ("+", "-")
+                    return f"{first}{re.sub('[+-]', sign, between)}{last}" if is_plain else None
+                case ast.UnaryOp(op=ast.USub(), operand=operand):
+                    return text.segment(operand)
+                case ast.BinOp(left=ast.UnaryOp(op=ast.USub(), operand=operand) as left, op=ast.Mult() | ast.Div()):
+                    return text.with_part(part, left, text.segment(operand))
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import floor, isclose, isfinite, log2
@@ -18,16 +20,17 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.display_names import at_text, innermost, label, own_frame, titled
-from gviz.explain.edit import (
-    named_type,
-    straight_through,
-)
+from gviz.explain.edit import Edit, lines_replaced, node_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
 from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import options_of
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
     called_lines,
+    frame_of,
+    program_text,
+    statement_at,
+    variables_of,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
@@ -362,3 +365,50 @@ def _undone_finding(survey: Survey, node: int, one: _Undone) -> Finding:
         lines = list(called_lines(timeline, line, "load_state_dict")) or list(called_lines(timeline, line, "copy_"))
         at = lines[0] if len(lines) == 1 else innermost(timeline.info(node))
     return Finding("undone-steps", text, seq, node, (part,), fix, at, numbers, edit=edit)
+
+
+# What the text of the program says
+
+
+def straight_through(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``self.weight.data = round(self.weight.data)`` with a rounded copy that passes the gradient through.
+
+    ``weight = self.weight + (round(self.weight) - self.weight).detach()`` is what the rest of the function reads then.
+    """
+    source = statement_at(timeline, at)
+    match source[1].node if source is not None else None:
+        case ast.Assign(targets=[ast.Attribute(value=ast.Attribute() as tensor, attr="data")], value=value):
+            pass
+        case _:
+            return None
+    if source is None or not isinstance(source[1].around[-1], ast.FunctionDef):
+        return None
+    (text, one), function = source, source[1].around[-1]
+    name, whole, variable = text.segment(tensor), text.segment(value), tensor.attr
+    later = [other for other in one.block if other.lineno > one.last]
+    reads = [other for other in later if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w])", text.segment(other))]
+    if not reads or variable in variables_of(text, function) or f"{name}.data" not in whole:
+        return None
+    rounded = whole.replace(f"{name}.data", name)
+    rows = [f"{text.indent(one)}{variable} = {name} + ({rounded} - {name}).detach()"]
+    last = max(other.end_lineno or other.lineno for other in reads)
+    rows += [re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w])", variable, row) for row in text.rows[one.last : last]]
+    return lines_replaced(text, one.first, last, "".join(f"{row}\n" for row in rows)) if text.is_alone(one) else None
+
+
+_SHORT_TYPES = {"bfloat16": "bfloat16", "half": "float16", "float16": "float16"}
+"""Types of two bytes, by the attribute of a module or the method that names them."""
+
+
+def named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame, Edit | None] | None:
+    """Return the first line that names a short type, ``torch.bfloat16`` or ``.half()``, and the edit to float32."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    for one in text.statements:
+        for part in one.parts(ast.Attribute):
+            if _SHORT_TYPES.get(part.attr) == dtype:
+                is_type = isinstance(part.value, ast.Name) and part.value.id == "torch"
+                new = "torch.float32" if is_type else f"{text.segment(part.value)}.float"
+                return frame_of(at, one.first, text), node_replaced(text, part, new)
+    return None

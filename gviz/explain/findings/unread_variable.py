@@ -12,6 +12,7 @@ may be unused for many reasons. A parameter with a default may be there for call
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,8 +20,10 @@ from dataclasses import dataclass
 
 from gviz.explain.display_names import titled
 from gviz.explain.finding import Finding
-from gviz.explain.program_source import NamesOfFunction, unread_names
+from gviz.explain.program_text import frame_of, function_of, names_read, names_set, program_text
 from gviz.explain.recording_overview import Survey
+from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 
 
@@ -90,3 +93,67 @@ def unread_variables(survey: Survey) -> Iterator[Finding | None]:
 
 def _last(function: str) -> str:
     return function.rpartition(".")[2]
+
+
+# What the text of the program says
+
+
+# The names of a function that nothing reads
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadName:
+    """A name that a function or a program sets and none of its statements reads, and the line that sets it first.
+
+    `is_given` is whether a caller or the head of a loop gives it, and not a statement of its own.
+    """
+
+    name: str
+    at: Frame
+    is_given: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamesOfFunction:
+    """The names that a function reads, and those of its own that it does not."""
+
+    read: frozenset[str] = frozenset()
+    unread: tuple[UnreadName, ...] = ()
+
+
+def unread_names(timeline: Timeline, at: Frame) -> NamesOfFunction:
+    """Return the names of the function in which a frame is, or of the program outside of functions.
+
+    A parameter with a default may be for other callers.
+    """
+    text = program_text(timeline, at)
+    one = text.at(at.line, at.column) if text is not None else None
+    if text is None or one is None:
+        return NamesOfFunction()
+    outer = function_of(one)
+    function = outer if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef) else None
+    body = (function or text.tree).body
+    read = frozenset(name for part in body for name in (*names_read(part), *_named(part)))
+    given, own = list[UnreadName](), list[UnreadName]()
+    if function is not None:
+        args = [*function.args.posonlyargs, *function.args.args]
+        required = args[: len(args) - len(function.args.defaults)]
+        given = [UnreadName(arg.arg, frame_of(at, function.lineno, text), True) for arg in required]
+    for statement in text.by_function.get(outer, ()):
+        line = frame_of(at, statement.first, text)
+        if isinstance(statement.around[-1], ast.ClassDef):
+            continue  # fields of a class
+        if isinstance(statement.node, ast.For):
+            bound = {part.id for part in ast.walk(statement.node.target) if isinstance(part, ast.Name)}
+            given += [UnreadName(name, line, True) for name in sorted(bound)]
+        own += [UnreadName(name, line, False) for name in sorted(names_set(statement.node))]
+    return NamesOfFunction(read, tuple(each for each in (*given, *own) if each.name not in read))
+
+
+def _named(part: ast.AST) -> Iterator[str]:
+    """Yield the attributes that a part of a program reads, and the names that it deletes."""
+    for one in ast.walk(part):
+        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load):
+            yield one.attr
+        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Del):
+            yield one.id

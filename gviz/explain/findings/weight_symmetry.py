@@ -14,7 +14,7 @@ from gviz.explain.display_names import innermost, label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.zero_gradient import first_use, zeroed_at
 from gviz.explain.grad_history import is_zero
-from gviz.explain.program_source import (
+from gviz.explain.program_text import (
     called_lines,
     line_text,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ from gviz.explain.operation_sets import (
     ZERO_GRADIENT_REGIONS,
 )
 from gviz.explain.parameter_updates import write_place
-from gviz.explain.program_source import initializer, line_text, scaled_at
+from gviz.explain.program_text import called_name, frame_of, line_text, program_text, written_by_call
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import descendants
 from gviz.source.site import Frame
@@ -717,3 +718,52 @@ def _inactive(info: NodeInfo) -> float | None:
     value = info.created.first_value
     stats = value.statistics() if value is not None and value.size else None
     return stats.zero / value.size if stats is not None and value is not None else None
+
+
+# What the text of the program says
+
+
+def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> Frame | None:
+    """Return the last line between a frame and line `until` that writes to a parameter: ``nn.init.zeros_(p)``.
+
+    The line refers to the parameter by its name, or as the variable of a loop over ``parameters()``.
+    """
+    text, frame = program_text(timeline, at), None
+    if text is None or at is None:
+        return None
+    for one in text.statements:
+        if not at.line < one.first < until:
+            continue
+        for call in one.parts(ast.Call):
+            target = written_by_call(text, call)
+            loops = [outer for outer in one.around if isinstance(outer, ast.For)]
+            is_loop_variable = any(
+                text.segment(loop.target).split(", ")[-1] == target and "parameters(" in text.segment(loop.iter)
+                for loop in loops
+            )
+            if target and (is_loop_variable or f".{name}".endswith(f".{target}") or f".{target}".endswith(f".{name}")):
+                frame = frame_of(at, one.first, text)
+    return frame
+
+
+def scaled_at(timeline: Timeline, like: Frame | None, name: str, size: float) -> Frame | None:
+    """Return the only line that writes to tensors of this last name with a number of about a size.
+
+    ``nn.init.normal_(m.weight, std=0.01)`` writes to every weight with an rms of 0.01.
+    """
+    text = program_text(timeline, like)
+    if text is None or like is None:
+        return None
+    found: dict[int, bool] = {}
+    for one in text.statements:
+        for call in one.parts(ast.Call):
+            target = written_by_call(text, call).removesuffix(".data")
+            if target.split(".")[-1] == name and called_name(call) not in _NOT_NUMBERS:
+                numbers = [part.value for part in ast.walk(call) if isinstance(part, ast.Constant)]
+                sizes = [abs(part) for part in numbers if isinstance(part, int | float)]
+                found[one.first] = any(size / 2 <= part <= 2.5 * size for part in sizes)
+    near = [line for line, is_near in found.items() if is_near]
+    return frame_of(like, near[0], text) if len(near) == 1 else None
+
+
+_NOT_NUMBERS = ("requires_grad_", "detach_", "retain_grad_")

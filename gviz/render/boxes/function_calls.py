@@ -29,10 +29,10 @@ from functools import lru_cache
 from gviz.events.operation_names import DOCUMENTED
 from gviz.explain.display_names import is_mask, public_name
 from gviz.render.boxes.data_preparation import with_data
-from gviz.render.boxes.details import is_inside_call
+from gviz.render.boxes.detail_rows import is_inside_call
 from gviz.render.boxes.fold import CALLS, CallGraph, Filter, ModuleCall, around
 from gviz.render.boxes.repeats import with_repeats
-from gviz.source import syntax
+from gviz.source import parsing
 from gviz.source.site import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.sequence_period import smallest_period
@@ -164,7 +164,7 @@ def _function_in(text: str, line: int, end_line: int, column: int, end_column: i
     lines[-1] = lines[-1][:end_column]
     lines[0] = lines[0][column:]
     try:
-        tree = syntax.expression(b"\n".join(lines).decode("utf-8", "replace").strip()).body
+        tree = parsing.expression(b"\n".join(lines).decode("utf-8", "replace").strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     if isinstance(tree, ast.BinOp):

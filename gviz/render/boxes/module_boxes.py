@@ -15,6 +15,7 @@ from msgspec.structs import replace as replace_struct
 from gviz.events import GradFlowed
 from gviz.explain.display_names import title as node_name
 from gviz.explain.hook_effects import HookEffect
+from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
     BRIEF_TENSOR,
@@ -24,12 +25,11 @@ from gviz.render.boxes.box_size import (
     has_contents,
     tensor_room,
 )
-from gviz.render.boxes.details import cut_text, cuts
+from gviz.render.boxes.detail_rows import cut_text, cuts
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Preparation, Repeat, shared
 from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
-from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.state_words import State, cut_word, has_no_gradient, state_word
-from gviz.render.boxes.tensors import DIGITS
+from gviz.render.boxes.tensor_pictures import DIGITS
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import count_text, number

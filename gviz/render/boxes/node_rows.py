@@ -18,6 +18,7 @@ from gviz.events import GradAccumulated, GradFlowed, HookRan
 from gviz.explain.computation import saved_edge
 from gviz.explain.display_names import untracked_word
 from gviz.explain.hook_effects import HookEffect, hooks_of
+from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
     BRIEF_TENSOR,
@@ -27,10 +28,9 @@ from gviz.render.boxes.box_size import (
     thumbnail_lines,
     value_room,
 )
-from gviz.render.boxes.details import detail_rows
+from gviz.render.boxes.detail_rows import detail_rows
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.row import Row, Style
-from gviz.render.boxes.tensors import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, heat, histogram
+from gviz.render.boxes.tensor_pictures import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, heat, histogram
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from gviz.events import GradFlowed
-from gviz.render.boxes.details import cuts, writes_in_place
+from gviz.render.boxes.detail_rows import cuts, writes_in_place
 from gviz.render.boxes.node_rows import Now
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline

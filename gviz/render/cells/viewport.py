@@ -10,10 +10,10 @@ from rich.cells import cell_len
 
 from gviz.events import NodeCreated
 from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import Edge as Drawn
-from gviz.render.boxes.links import Link
-from gviz.render.boxes.row import Row
-from gviz.render.boxes.structure import Structure
+from gviz.render.boxes.edges import Link
+from gviz.render.boxes.graph_structure import Structure
 from gviz.render.cells.box import Appearance, EdgeState, Face, Line
 from gviz.render.cells.canvas import Canvas
 from gviz.render.layout import DEFAULT_WIDTH, Edge, Key, Layout, layout

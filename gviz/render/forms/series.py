@@ -13,8 +13,8 @@ from rich.cells import cell_len
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.boxes.row import Row
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.state_words import State
 from gviz.render.graphviz.dot import digraph

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.boxes.structure import Structure
+from gviz.render.boxes.graph_structure import Structure
 from gviz.render.cells import Canvas
 from gviz.render.cells.viewport import laid_out, look
 from gviz.render.picture_content import ExportOptions, check_moment, drawing, moment_structure

@@ -12,12 +12,12 @@ from html import escape
 from rich.cells import cell_len
 
 from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_size import STATUS_ROOM
-from gviz.render.boxes.row import Row
-from gviz.render.boxes.tensors import CELL, NO_SHADES, NOT_A_NUMBER, THUMBNAIL_LINES
+from gviz.render.boxes.tensor_pictures import CELL, NO_SHADES, NOT_A_NUMBER, THUMBNAIL_LINES
 from gviz.render.legend import painted
 from gviz.render.theme import Theme
-from gviz.source.syntax import ARITHMETIC, SIGNS
+from gviz.source.parsing import ARITHMETIC, SIGNS
 from gviz.values.plain_text import shown
 from gviz.values.value_text import NO_VALUE
 

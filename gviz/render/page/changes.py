@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from gviz import events as e
 from gviz.explain.node_facts import SECTIONS, Fact, NodeView, Section
 from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_size import Outline
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.boxes.links import Link
-from gviz.render.boxes.row import Row
-from gviz.render.boxes.structure import Structure
+from gviz.render.boxes.edges import Link
+from gviz.render.boxes.graph_structure import Structure
 from gviz.render.scene import parts
 from gviz.trace.graph_state import Iteration, NodeState
 from gviz.trace.node_gradients import in_its_iteration

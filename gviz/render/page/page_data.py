@@ -20,8 +20,8 @@ from gviz.explain.parameter_updates import write_place
 from gviz.render.boxes.box_size import Outline, module_key
 from gviz.render.boxes.collapsed_parts import MORE
 from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.boxes.selection import shown_ends
-from gviz.render.boxes.structure import Structure, structure
 from gviz.render.page.changes import Cell, Change, Changes, line_key, nodes_in
 from gviz.render.page.geometry import Geometry, Spot, geometries
 from gviz.render.page.views import MOST_NODES, MOST_OPEN, View, union_of, views

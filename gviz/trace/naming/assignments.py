@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from gviz.events import KeyEntry, KeyPath
-from gviz.source import syntax
+from gviz.source import parsing
 from gviz.source.site import Frame
 from gviz.trace.naming.bindings import (
     COMPREHENSIONS,
@@ -252,7 +252,7 @@ def _functions(text: str) -> tuple[_Function, ...]:
     """Return the functions of a source text that return variables."""
     return tuple(
         _Function(node.name, node.lineno, node.end_lineno or node.lineno, returned)
-        for node in ast.walk(syntax.program(text))
+        for node in ast.walk(parsing.program(text))
         if isinstance(node, _FUNCTIONS) and (returned := _returned(node))
     )
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from gviz.events import KeyEntry, KeyPath
 from gviz.result_tensors import as_taken
-from gviz.source import syntax
+from gviz.source import parsing
 from gviz.source.site import Frame
 
 Key = int | str | KeyEntry
@@ -78,7 +78,7 @@ def bindings(text: str) -> dict[Range, Binding]:
         return {}
     try:
         by_range: dict[Range, Binding] = {}
-        for node in ast.walk(syntax.program(text)):
+        for node in ast.walk(parsing.program(text)):
             for where, binding in _of_node(node):
                 by_range.setdefault(where, binding)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from gviz.events import ScopeEntered
-from gviz.source import syntax
+from gviz.source import parsing
 from gviz.trace.graph_state import Origins
 from gviz.trace.naming.bindings import LARGEST_SOURCE, Range, is_of_class, where_stands
 from gviz.trace.sequence_period import smallest_period
@@ -233,7 +233,7 @@ def constructions(text: str) -> frozenset[Range]:
     if len(text) > LARGEST_SOURCE:
         return frozenset()
     try:
-        nodes = list(ast.walk(syntax.program(text)))
+        nodes = list(ast.walk(parsing.program(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
     imported = frozenset(name for node in nodes for name in _imported(node))

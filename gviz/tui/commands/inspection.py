@@ -10,7 +10,7 @@ from gviz.errors import GvizError
 from gviz.explain import finding
 from gviz.explain.display_names import frame_text, label
 from gviz.explain.event_description import sentence
-from gviz.explain.program_source import about
+from gviz.explain.program_text import about
 from gviz.explain.training import last_pass, pass_result, reading_progress
 from gviz.query_syntax.place import split_aspect
 from gviz.source.site import Frame

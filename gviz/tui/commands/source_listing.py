@@ -10,7 +10,7 @@ from pathlib import PurePath
 from gviz.errors import GvizError
 from gviz.explain.display_names import frame_text
 from gviz.query_syntax.place import Place, place
-from gviz.source import syntax
+from gviz.source import parsing
 from gviz.source.site import Frame, source_lines
 from gviz.tui import styled_lines
 from gviz.tui.drawing.source import SourceMark, code_lines
@@ -65,7 +65,7 @@ def _around_line(text: str, line: int) -> tuple[int, int]:
     """Return the first and last line of the innermost function around a line, else of the file."""
     try:
         functions = [
-            one for one in ast.walk(syntax.program(text)) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+            one for one in ast.walk(parsing.program(text)) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
         ]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         functions = []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gviz.errors import KEEP_ALL
-from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, heat
+from gviz.render.boxes.tensor_pictures import DARKEST, NOT_A_NUMBER, heat
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs

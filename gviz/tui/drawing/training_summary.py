@@ -10,7 +10,7 @@ from typing import TypeAlias
 from gviz.events import DataSet, GradAccumulated, GradFlowed, GradSet, OptimizerStarted, StorageWritten
 from gviz.explain.display_names import called, finished_unrecorded, frame_text, iteration_called
 from gviz.explain.finding import Finding
-from gviz.explain.program_source import line_text
+from gviz.explain.program_text import line_text
 from gviz.explain.training import ModuleGradient, PassResult, Progress, last_pass, pass_result, progress
 from gviz.trace.navigation import stops
 from gviz.trace.timeline import Moment, Timeline

@@ -15,7 +15,7 @@ from gviz.tui.commands.info_pages import PAGES
 from gviz.tui.commands.table import SPECS, find
 from gviz.tui.config import SETTINGS
 from gviz.tui.folds import AUTOMATIC, GRAPH_LEVELS
-from gviz.tui.language.command_lines import WORD_ENDS
+from gviz.tui.language.command_input import WORD_ENDS
 from gviz.tui.session import Session
 
 MOST = 500

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.graph_options import Density, Options
+from gviz.render.boxes.graph_structure import Form, form, structure
 from gviz.render.boxes.selection import PART, Parts
-from gviz.render.boxes.structure import Form, form, structure
 from gviz.render.cells.viewport import Moments
 from gviz.render.layout import DEFAULT_WIDTH
 from gviz.trace.graph_state import Iteration

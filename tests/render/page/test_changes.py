@@ -13,7 +13,7 @@ from render.logs import LOGS
 import gviz.engine as torch
 from gviz.events import BackwardStarted, Marked, NodeCreated, RequiresGradSet
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.page.changes import Changes, PanelRows, dressed, nodes_in
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -19,7 +19,7 @@ import gviz.engine as torch
 from gviz.cli.commands.export import command
 from gviz.errors import GvizError
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.file_formats import exporter_for
 from gviz.render.picture_content import ExportOptions, Part, moment_scene
 

@@ -9,7 +9,7 @@ from render.logs import LOGS, Script, recurrent, two_shares
 
 from gviz import events as e
 from gviz.explain.event_description import description
-from gviz.render.boxes.structure import structure
+from gviz.render.boxes.graph_structure import structure
 from gviz.render.file_formats import exporter_for
 from gviz.render.page.changes import box_cells
 from gviz.render.picture_content import ExportOptions, Part

@@ -14,8 +14,8 @@ from gviz.explain.computation import saved_names
 from gviz.explain.display_names import iteration_suffix, why_untracked
 from gviz.explain.formula import attribute_word
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
+from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.row import Row
 from gviz.source.site import source_lines
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Moment, Timeline

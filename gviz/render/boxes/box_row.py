@@ -7,7 +7,7 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from gviz.render.boxes.tensors import THUMBNAIL_LINES, Numbers, Shades
+from gviz.render.boxes.tensor_pictures import THUMBNAIL_LINES, Numbers, Shades
 
 Style = Literal["title", "text", "value", "grad", "sum", "muted", "bad", "saved"]
 

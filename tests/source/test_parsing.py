@@ -5,12 +5,12 @@ import warnings
 
 import pytest
 
-from gviz.explain.program_source import variable_owners
-from gviz.source import syntax
+from gviz.explain.findings.no_gradient import variable_owners
+from gviz.source import parsing
 from gviz.trace.naming.bindings import bindings
 
 
-@pytest.mark.parametrize("read", [syntax.program, bindings, variable_owners])
+@pytest.mark.parametrize("read", [parsing.program, bindings, variable_owners])
 def test_reading_a_program_warns_of_nothing(read):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -19,6 +19,6 @@ def test_reading_a_program_warns_of_nothing(read):
 
 
 def test_a_text_is_read_as_it_stands():
-    assert ast.unparse(syntax.expression("x  *2")) == "x * 2"
+    assert ast.unparse(parsing.expression("x  *2")) == "x * 2"
     with pytest.raises(SyntaxError):
-        syntax.expression("x = 2")
+        parsing.expression("x = 2")
