@@ -109,7 +109,7 @@ def seen(scene: Scene) -> Seen:
             for name in (
                 edge.kind,
                 *edge.states,
-                edge.label[:1] * (labelled or edge.label == CONTRACTED) or edge.kind,
+                edge.label[:1] * (labelled or edge.label.startswith(CONTRACTED)) or edge.kind,
                 HOOK if edge.hooks else edge.kind,
             )
         ),

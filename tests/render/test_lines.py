@@ -9,6 +9,7 @@ from render.test_programs import product_and_sine, written_through_a_view
 
 import gviz.engine as torch
 from gviz.events import HookRan
+from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.state_words import SHOWN
 from gviz.render.graphviz.dot import Manner, dot
@@ -280,3 +281,43 @@ def test_a_line_through_nodes_that_are_left_out_says_so_where_other_labels_are_n
         assert ">…</font>" in written
         assert "leads through nodes that are left out" in " ".join(legend(drawn))
         assert "(2,3)" not in dot(drawn).partition(f"{line.source} -> ")[2].partition("]")[0]
+
+
+def test_a_line_through_a_module_that_is_left_out_names_it_and_starts_at_its_input():
+    def program():
+        policy, teacher = torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())
+        for _ in range(2):
+            start = torch.randn(4, 2)
+            with torch.no_grad():
+                data = policy(start).sign() + 1
+                goal = teacher(policy(data)).exp()
+            ((policy(data) - goal) ** 2).sum().backward()
+
+    timeline = timeline_of(program)
+    options = drawing(timeline, last_moment(timeline), ExportOptions(), fits=True)
+    for closed in (True, False):
+        drawn = moment_scene(
+            timeline, last_moment(timeline), replace(options, content="followed", graph_filter=Filter(repeats=closed))
+        )
+        names = {box.key: box.title.split(" #")[0] for box in drawn.boxes}
+        through = {(names[one.source], one.label, names[one.target]) for one in drawn.edges if one.label[:1] == "…"}
+        assert through == {("start", "… policy", "data = add"), ("data = add", "…", "goal = exp")}
+        assert not [name for name in names.values() if name.startswith("teacher")]
+
+
+def test_what_only_a_module_that_is_left_out_has_made_is_drawn():
+    def program():
+        generator, w = torch.nn.Linear(3, 3), torch.ones(3, requires_grad=True)
+        for _ in range(2):
+            with torch.no_grad():
+                noise = generator(generator.weight).tanh()
+            (noise * w).sum().backward()
+
+    timeline = timeline_of(program)
+    options = drawing(timeline, last_moment(timeline), ExportOptions(), fits=True)
+    drawn = moment_scene(timeline, last_moment(timeline), replace(options, content="followed"))
+    names = {box.key: box.title.split(" #")[0] for box in drawn.boxes}
+    assert {(names[one.source], one.label) for one in drawn.edges if one.label[:1] == "…"} == {
+        ("weight param", "… Linear"),
+        ("bias param", "… Linear"),
+    }

@@ -149,11 +149,28 @@ def links(
             yield Link(boxes.of[base], target, "view", 0, -1, base, uses, tracked=False, label="view")
 
 
-def contracted(origins: Mapping[int, Sequence[Output]], boxes: Boxes) -> Iterator[Link]:
-    """Yield a line from each tensor that reaches a node through nodes that are left out."""
-    for node, sources in origins.items():
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """What an operation was computed from, through operations that are left out.
+
+    `module` is the module whose calls lie between; empty for none or several.
+    """
+
+    edges: tuple[Output, ...]
+    module: str = ""
+
+
+def contracted(infos: Mapping[int, NodeInfo], origins: Mapping[int, Origins], boxes: Boxes) -> Iterator[Link]:
+    """Yield a line from each tensor that reaches a node through nodes that are left out.
+
+    A collapsed module has no such line for a parameter inside: the line would say that what the module computes is
+    used, where another call of the module was left out, for example one that has generated the data under no_grad.
+    """
+    for node, one in origins.items():
         target = boxes.of.get(node)
-        for slot, (source, output_nr) in enumerate(sources):
+        for slot, (source, output_nr) in enumerate(one.edges):
+            if boxes.of.get(source) in boxes.groups and infos[source].created.kind != "op":
+                continue
             if target is not None and target not in boxes.apart and source in boxes.of:
                 use = (node, slot)
                 yield Link(
@@ -165,12 +182,12 @@ def contracted(origins: Mapping[int, Sequence[Output]], boxes: Boxes) -> Iterato
                     source,
                     (use,),
                     tracked=False,
-                    label=CONTRACTED,
+                    label=f"{CONTRACTED} {one.module}".rstrip(),
                 )
 
 
 CONTRACTED = "…"
-"""The label of a line that leads through nodes that are left out."""
+"""The beginning of the label of a line that leads through nodes that are left out; the name of their module follows."""
 
 
 def _required(timeline: Timeline, node: int, user: NodeInfo) -> bool:

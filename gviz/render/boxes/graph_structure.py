@@ -107,7 +107,7 @@ def structure(
     places += [chip_place(infos[node], *use, options, joint=use in joint) for use, node in boxes.chips.items()]
     lines = list(links(timeline, infos, users, boxes, backward=backward))
     if options.content == "followed":
-        lines += contracted(inputs_through_untracked(timeline, infos, own), boxes)
+        lines += contracted(infos, inputs_through_untracked(timeline, infos, own), boxes)
     # Only writes into views send gradients where no data flowed. A part of a large graph is searched only if it has
     # such a write, because a parameter may have a hundred thousand contributions.
     small = part is None and len(own) <= PART

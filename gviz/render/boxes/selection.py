@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gviz.events import BackwardStarted, Edge
 from gviz.render.boxes.detail_rows import writes_in_place
+from gviz.render.boxes.edges import Origins
 from gviz.render.boxes.graph_options import Content
 from gviz.trace.graph_state import Iteration, NodeInfo, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
@@ -68,7 +69,7 @@ def shown_nodes(
     kept.discard(0)
     nodes = {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}
     if part is None and content == "followed":
-        ends = {source for edges in inputs_through_untracked(timeline, nodes, own).values() for source, _ in edges}
+        ends = {source for one in inputs_through_untracked(timeline, nodes, own).values() for source, _ in one.edges}
         nodes = {node: infos.get(node) or timeline.info(node) for node in sorted(kept | ends)}
     return nodes, own
 
@@ -91,31 +92,46 @@ def _data_inputs(timeline: Timeline, infos: Mapping[int, NodeInfo], iteration: I
 
 def inputs_through_untracked(
     timeline: Timeline, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo]
-) -> dict[int, tuple[Edge, ...]]:
-    """Return the original inputs of each untracked operation whose inputs are left out, through other such operations.
+) -> dict[int, Origins]:
+    """Return the origins of each untracked operation whose inputs are left out.
 
-    For example, in ``net((x - mean).t())`` the original input of ``t`` is `x`. A Python number does not count.
+    For example, in ``net((x - mean).t())`` the origin of ``t`` is `x`. A Python number does not count. Next to other
+    origins, what a module holds or makes for itself does not count either: parameters that it uses, the first state of
+    a recurrent layer. ``teacher(x)`` under no_grad leads from `x` to its result, through ``teacher``.
     """
     own_nodes = {info.node for info in own}
-    origins: dict[int, tuple[Edge, ...]] = {}
+    origins: dict[int, Origins] = {}
     for node, info in infos.items():
         if node in own_nodes or info.created.kind != "op" or info.created.requires_grad:
             continue
-        waiting, seen, ends = [*info.created.inputs], {node}, dict[Edge, None]()
+        waiting, seen = [(edge, _module(info)) for edge in info.created.inputs], {node}
+        given, of_modules, modules = dict[Edge, None](), dict[Edge, None](), {_module(info)}
         while waiting:
-            edge = waiting.pop(0)
+            edge, module = waiting.pop(0)
             source = timeline.info(edge[0]) if edge[0] else None
             if source is None or edge[0] in seen:
                 continue
             seen.add(edge[0])
-            if source.created.kind != "op" or edge[0] in infos:
-                if dict(source.created.attrs).get("number") is not True:
-                    ends[edge] = None
-            else:
-                waiting += source.created.inputs
-        if ends:
-            origins[node] = tuple(ends)
+            if source.created.kind == "op" and edge[0] not in infos:
+                modules.add(_module(source))
+                waiting += [(one, _module(source)) for one in source.created.inputs]
+            elif dict(source.created.attrs).get("number") is not True:
+                (of_modules if module and _belongs_to(source, module) else given)[edge] = None
+        if given or of_modules:
+            modules.discard("")
+            origins[node] = Origins(tuple(given or of_modules), modules.pop() if len(modules) == 1 else "")
     return origins
+
+
+def _belongs_to(leaf: NodeInfo, module: str) -> bool:
+    """Return whether a leaf is a parameter or buffer of a module, or a constant that a call of it made."""
+    is_leaf, is_parameter = leaf.created.kind != "op", leaf.created.kind == "parameter"
+    return is_leaf and (is_parameter or _module(leaf) == module or leaf.name.startswith(f"{module}."))
+
+
+def _module(info: NodeInfo) -> str:
+    """Return the variable of the outermost module in whose call a node was made; empty if there is none."""
+    return info.scope.partition(".")[0] if info.created.scope else ""
 
 
 def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo], content: Content) -> Collection[int]:

@@ -136,7 +136,7 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
             attributes |= {"tailport": "e"}
         if column and column[edge.source] != column[edge.target]:
             attributes |= {"constraint": "false", "weight": "0"}
-        is_labelled = labelled or (boxes and edge.label == CONTRACTED)  # else it would seem to be a direct use
+        is_labelled = labelled or (boxes and edge.label.startswith(CONTRACTED))  # else it would seem to be a direct use
         label = BLANK if number in duplicates else _edge_label(edge, theme) if is_labelled else ""
         graph.edge(tail, head, label, **attributes)
 
