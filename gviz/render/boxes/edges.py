@@ -153,7 +153,7 @@ def links(
 class Origins:
     """What an operation was computed from, through operations that are left out.
 
-    `module` is the module whose calls lie between; empty for none or several.
+    `module` is the other module whose calls lie between; empty for none or several.
     """
 
     edges: tuple[Output, ...]

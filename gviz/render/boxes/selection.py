@@ -105,7 +105,7 @@ def inputs_through_untracked(
         if node in own_nodes or info.created.kind != "op" or info.created.requires_grad:
             continue
         waiting, seen = [(edge, _module(info)) for edge in info.created.inputs], {node}
-        given, of_modules, modules = dict[Edge, None](), dict[Edge, None](), {_module(info)}
+        given, of_modules, modules = dict[Edge, None](), dict[Edge, None](), set[str]()
         while waiting:
             edge, module = waiting.pop(0)
             source = timeline.info(edge[0]) if edge[0] else None
@@ -118,7 +118,7 @@ def inputs_through_untracked(
             elif dict(source.created.attrs).get("number") is not True:
                 (of_modules if module and _belongs_to(source, module) else given)[edge] = None
         if given or of_modules:
-            modules.discard("")
+            modules -= {"", _module(info)}
             origins[node] = Origins(tuple(given or of_modules), modules.pop() if len(modules) == 1 else "")
     return origins
 
