@@ -96,8 +96,8 @@ def inputs_through_untracked(
     """Return the origins of each untracked operation whose inputs are left out.
 
     For example, in ``net((x - mean).t())`` the origin of ``t`` is `x`. A Python number does not count. Next to other
-    origins, what a module holds or makes for itself does not count either: parameters that it uses, the first state of
-    a recurrent layer. ``teacher(x)`` under no_grad leads from `x` to its result, through ``teacher``.
+    origins, what another module holds or makes for itself does not count either: parameters that it uses, the first
+    state of a recurrent layer. ``teacher(x)`` under no_grad leads from `x` to its result, through ``teacher``.
     """
     own_nodes = {info.node for info in own}
     origins: dict[int, Origins] = {}
@@ -116,7 +116,8 @@ def inputs_through_untracked(
                 modules.add(_module(source))
                 waiting += [(one, _module(source)) for one in source.created.inputs]
             elif dict(source.created.attrs).get("number") is not True:
-                (of_modules if module and _belongs_to(source, module) else given)[edge] = None
+                is_of_another = module not in ("", _module(info)) and _belongs_to(source, module)
+                (of_modules if is_of_another else given)[edge] = None
         if given or of_modules:
             modules -= {"", _module(info)}
             origins[node] = Origins(tuple(given or of_modules), modules.pop() if len(modules) == 1 else "")
